@@ -1,0 +1,124 @@
+"""Deadline and Cancel: the two ways in which a call ends before its answer comes.
+
+Spec:      basic/lifecycle#timeouts; basic/utilities/progress
+Upholds:   spec_notes/basic/lifecycle.md, the rows on timeouts
+Reads:     errors.py
+Not here:  what is sent when it passes (basic/patterns/request_response)
+
+Every public call turns its `timeout=` once into a Deadline. Two things can move it: progress, up to a stated
+maximum, and a `Clock` that stands still while this side keeps the peer waiting.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from mcp_ref.errors import RequestTimeout
+
+__all__ = ["Cancel", "Clock", "Deadline"]
+
+
+class Clock:
+    """Seconds that stand still while at least one `paused()` block is open.
+
+    A human who thinks about the server's question must not use up the time of the call that asked it.
+    Only additions and reads of floats and integers, each under the caller's lock: see `Peer`.
+    """
+
+    def __init__(self) -> None:
+        self._pauses = 0
+        self._paused_at = 0.0
+        self._lost = 0.0
+
+    def __call__(self) -> float:
+        now = self._paused_at if self._pauses else time.monotonic()
+        return now - self._lost
+
+    def pause(self) -> None:
+        """Stop the clock; nests. Call with the owner's lock held."""
+        if not self._pauses:
+            self._paused_at = time.monotonic()
+        self._pauses += 1
+
+    def resume(self) -> None:
+        """Undo one `pause()`. Call with the owner's lock held."""
+        self._pauses -= 1
+        if not self._pauses:
+            self._lost += time.monotonic() - self._paused_at
+
+
+class Deadline:
+    """A point in time, or never.
+
+    Args:
+        timeout: seconds from now; None for no limit.
+        maximum: seconds from now past which `extend()` never moves it; None: `extend()` does nothing.
+        clock: what tells the seconds; `time.monotonic` unless something may stand still.
+    """
+
+    def __init__(
+        self, timeout: float | None, maximum: float | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
+        self._timeout = timeout
+        self._at = None if timeout is None else clock() + timeout
+        self._latest = None if maximum is None else clock() + maximum
+
+    def left(self) -> float | None:
+        """Seconds left, at least 0.0; None for no limit."""
+        if self._at is None:
+            return None
+        return max(0.0, self._at - self._clock())
+
+    def check(self, doing: str) -> float | None:
+        """Seconds left; raises `RequestTimeout` naming what was being done when there are none."""
+        left = self.left()
+        if left == 0.0:
+            raise RequestTimeout(f"timed out after {self._timeout:g} s {doing}")
+        return left
+
+    def extend(self) -> None:
+        """Start the timeout anew, but never past the maximum given (basic/lifecycle#timeouts: progress may do this)."""
+        if self._at is not None and self._latest is not None and self._timeout is not None:
+            self._at = max(self._at, min(self._clock() + self._timeout, self._latest))
+
+    def __repr__(self) -> str:
+        left = self.left()
+        return "<Deadline: never>" if left is None else f"<Deadline: {left:.3f} s left>"
+
+
+class Cancel:
+    """A handle to give up a call from another thread: pass it as `cancel=`, then call it.
+
+    >>> give_up = Cancel()
+    >>> give_up("the user closed the window")
+
+    The call that holds it raises `RequestCancelled`, and the peer is told as the revision says. One handle may be given
+    to several calls; used before a call starts, that call is not sent at all.
+
+    Threads: any thread may call it, any number of times; only the first has an effect.
+    """
+
+    def __init__(self) -> None:
+        self.cancelled = False
+        self.reason: str | None = None
+        self._callbacks: list[Callable[[str | None], None]] = []
+
+    def __call__(self, reason: str | None = None) -> None:
+        if self.cancelled:
+            return
+        self.reason, self.cancelled = reason, True
+        for callback in list(self._callbacks):
+            callback(reason)
+
+    def attach(self, callback: Callable[[str | None], None]) -> None:
+        """Have `callback(reason)` called on cancelling; at once if that has happened. It may be called twice."""
+        # Append first, look second: whichever thread comes later sees what the other did.
+        self._callbacks.append(callback)
+        if self.cancelled:
+            callback(self.reason)
+
+    def detach(self, callback: Callable[[str | None], None]) -> None:
+        """Undo `attach()`."""
+        self._callbacks.remove(callback)

@@ -1,0 +1,215 @@
+"""Data that several pages share: content blocks, Implementation, Icon, Annotations.
+
+Spec:      server/tools#tool-result, server/prompts#data-types, server/resources#annotations, basic/index#icons
+Upholds:   spec_notes/basic/index.md, the rows on icons; the content rows of each page that uses them
+Reads:     schema.py (the notation)
+Not here:  what a tool or prompt makes of them (server/tools, server/prompts)
+
+Types are spelled as on the wire, so that the code, the page and a trace show the same words. A field that did not
+always exist says since when; `schema.py` reads that.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+from mcp_ref.basic.methods import JsonObject
+from mcp_ref.schema import Bounds, Format, Since
+
+__all__ = [
+    "Annotations",
+    "AudioContent",
+    "BlobResourceContents",
+    "ContentBlock",
+    "EmbeddedResource",
+    "EmptyResult",
+    "Icon",
+    "ImageContent",
+    "Implementation",
+    "PaginatedRequestParams",
+    "NotificationParams",
+    "RequestParams",
+    "ResourceContents",
+    "ResourceLink",
+    "Result",
+    "Role",
+    "TextContent",
+    "TextResourceContents",
+    "audio",
+    "image",
+    "text",
+]
+
+Role = Literal["user", "assistant"]
+ProgressToken = str | int
+Meta = Annotated[JsonObject, Since("2025-06-18")]
+
+
+class RequestMeta(TypedDict):
+    """`_meta` of a request: open, with one name of its own."""
+
+    progressToken: NotRequired[ProgressToken]
+
+
+class RequestParams(TypedDict):
+    """What the parameters of any request may hold."""
+
+    _meta: NotRequired[RequestMeta]
+
+
+class PaginatedRequestParams(RequestParams):
+    """The parameters of a request for one page of a list (server/utilities/pagination)."""
+
+    cursor: NotRequired[str]
+
+
+class NotificationParams(TypedDict):
+    """What the parameters of any notification may hold."""
+
+    _meta: NotRequired[JsonObject]
+
+
+class Result(TypedDict):
+    """What any result may hold."""
+
+    _meta: NotRequired[JsonObject]
+
+
+class EmptyResult(Result):
+    """The result of a request that only needs to be confirmed."""
+
+
+class Icon(TypedDict):
+    """A picture for a thing with a name (basic/index#icons). `sizes` are strings such as "48x48" or "any"."""
+
+    src: Annotated[str, Format("uri")]
+    mimeType: NotRequired[str]
+    sizes: NotRequired[list[str]]
+    theme: NotRequired[Literal["light", "dark"]]
+
+
+Icons = Annotated[list[Icon], Since("2025-11-25")]
+
+
+class Implementation(TypedDict):
+    """Who a client or a server is."""
+
+    name: str
+    version: str
+    title: NotRequired[Annotated[str, Since("2025-06-18")]]
+    description: NotRequired[Annotated[str, Since("2025-11-25")]]
+    websiteUrl: NotRequired[Annotated[str, Format("uri"), Since("2025-11-25")]]
+    icons: NotRequired[Icons]
+
+
+class Annotations(TypedDict):
+    """Hints on a piece of content. `priority` runs from 0 to 1; `lastModified` is an ISO 8601 date and time."""
+
+    audience: NotRequired[list[Role]]
+    priority: NotRequired[Annotated[float, Bounds(0, 1)]]
+    lastModified: NotRequired[Annotated[str, Since("2025-06-18")]]
+
+
+class TextContent(TypedDict):
+    """Text for the model or the user."""
+
+    type: Literal["text"]
+    text: str
+    annotations: NotRequired[Annotations]
+    _meta: NotRequired[Meta]
+
+
+class ImageContent(TypedDict):
+    """A picture; `data` is base64."""
+
+    type: Literal["image"]
+    data: Annotated[str, Format("byte")]
+    mimeType: str
+    annotations: NotRequired[Annotations]
+    _meta: NotRequired[Meta]
+
+
+class AudioContent(TypedDict):
+    """Sound; `data` is base64."""
+
+    type: Literal["audio"]
+    data: Annotated[str, Format("byte")]
+    mimeType: str
+    annotations: NotRequired[Annotations]
+    _meta: NotRequired[Meta]
+
+
+class ResourceContents(TypedDict):
+    """What the two kinds of contents of a resource have in common."""
+
+    uri: Annotated[str, Format("uri")]
+    mimeType: NotRequired[str]
+    _meta: NotRequired[Meta]
+
+
+class TextResourceContents(ResourceContents):
+    """Contents that are text."""
+
+    text: str
+
+
+class BlobResourceContents(ResourceContents):
+    """Contents that are bytes; `blob` is base64."""
+
+    blob: Annotated[str, Format("byte")]
+
+
+class EmbeddedResource(TypedDict):
+    """The contents of a resource inside a message."""
+
+    type: Literal["resource"]
+    resource: TextResourceContents | BlobResourceContents
+    annotations: NotRequired[Annotations]
+    _meta: NotRequired[Meta]
+
+
+class ResourceLink(TypedDict):
+    """A resource that the client may read, named and not embedded; the fields of `Resource` with a type."""
+
+    type: Literal["resource_link"]
+    uri: Annotated[str, Format("uri")]
+    name: str
+    title: NotRequired[str]
+    description: NotRequired[str]
+    mimeType: NotRequired[str]
+    annotations: NotRequired[Annotations]
+    size: NotRequired[int]
+    icons: NotRequired[Icons]
+    _meta: NotRequired[JsonObject]
+
+
+ContentBlock = (
+    TextContent
+    | ImageContent
+    | Annotated[AudioContent, Since("2025-03-26")]
+    | EmbeddedResource
+    | Annotated[ResourceLink, Since("2025-06-18")]
+)
+"""What a tool's result and a prompt's message are made of."""
+
+
+def text(value: str) -> TextContent:
+    """A text block."""
+    return {"type": "text", "text": value}
+
+
+def image(data: bytes, mime_type: str) -> ImageContent:
+    """A picture block from its bytes, which are encoded as base64 here."""
+    return {"type": "image", "data": base64.b64encode(data).decode("ascii"), "mimeType": mime_type}
+
+
+def audio(data: bytes, mime_type: str) -> AudioContent:
+    """A sound block from its bytes, which are encoded as base64 here; a text stands in for it before 2025-03-26."""
+    return {"type": "audio", "data": base64.b64encode(data).decode("ascii"), "mimeType": mime_type}
+
+
+def block_type(block: Any) -> str | None:
+    """The `type` of a content block, or None where the value is not one."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    return kind if isinstance(kind, str) else None
