@@ -1,0 +1,384 @@
+"""Our types, revision by revision, against the schemas that the specification publishes.
+
+Both sides are brought to one spelling first: references are followed except to types that both sides have and that are
+compared by themselves, descriptions are dropped, and `{"type": ["a", "b"]}` and nested `anyOf` become one sorted list.
+"""
+
+from __future__ import annotations
+
+import copy
+import fnmatch
+import functools
+import importlib
+import json
+import pkgutil
+import typing
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+import jsonschema
+import pytest
+
+import mcp_ref
+from mcp_ref.basic.methods import Method
+from mcp_ref.basic.types import Icons
+from mcp_ref.errors import LocalProtocolError
+from mcp_ref.revisions import LATEST_SESSION, REVISIONS, SESSION_REVISIONS, Revision
+from mcp_ref.schema import Check, SchemaMismatch, checker, json_schema, projector, published_name
+
+JsonObject = dict[str, Any]
+
+SPEC = Path(__file__).parent.parent.parent / "shared" / "spec"
+
+TASKS = "tasks are not implemented yet"
+ROWS = "a union of methods: the rows say who may send what"
+FRAME = "the frame of a message, which basic/messages checks by hand"
+BASE = "a base of published types; ours have its fields"
+INLINED = "published without a name, inside the types that hold it"
+SCHEMA = "user data, which projection must not enter; registering a tool is where its root is checked"
+OPTIONS = "keyword arguments of a function of ours; it never goes on the wire"
+
+DIFFERENCES = {
+    # "REVISION Type/path", as a pattern: why they may differ
+    "2025-11-25 *Capabilities/properties/tasks/*": TASKS + "; the capability is named so that projection leaves it out",
+    "* Tool/properties/inputSchema/*": SCHEMA,
+    "* Tool/properties/outputSchema/*": SCHEMA,
+    "2025-11-25 Task/*": TASKS,
+    "2025-11-25 */task/properties": TASKS + "; the field is named so that projection leaves it out",
+    "* ElicitResult/properties/content/*": "numbers in schema.ts; the generator of schema.json made integers of them",
+}
+
+NOT_PUBLISHED = {
+    # our TypedDicts that the published schemas of the session era do not name: why
+    "CacheableResult": "of 2026-07-28; before, it adds nothing to a result",
+    "Completion": INLINED,
+    "CompletionArgument": INLINED,
+    "CompletionContext": INLINED,
+    "ElicitUrlResult": "what a function of ours returns; it never goes on the wire",
+    "ElicitationCapability": INLINED,
+    "ElicitationCompleteParams": INLINED,
+    "HttpOptions": OPTIONS,
+    "ListChanged": INLINED,
+    "Option": INLINED,
+    "Options": OPTIONS,
+    "RequestMeta": INLINED,
+    "RequestedSchema": INLINED,
+    "ResourcesCapability": INLINED,
+    "RootsCapability": INLINED,
+    "RunOptions": OPTIONS,
+    "SampleOptions": OPTIONS,
+    "SamplingCapability": INLINED,
+    "TitledItems": INLINED,
+    "UntitledItems": INLINED,
+}
+
+OTHER_MEANING = {
+    # aliases of ours that share a published name and mean something else
+    "Role": Literal["client", "server"],  # of a peer; the published one is of a message, and in basic/types
+    "Icons": Icons,  # the field's type; the published one is an object that has the field
+}
+
+UNMATCHED = {
+    # published names (as a pattern) that no type, alias or row here stands for: why
+    "Annotated": BASE,
+    "BaseMetadata": BASE,
+    "Icons": BASE,
+    "Notification": BASE,
+    "PaginatedRequest": BASE,
+    "PaginatedResult": BASE,
+    "Request": BASE,
+    "ResourceRequestParams": BASE,
+    "Client[NR]*": ROWS,
+    "Server[NR]*": ROWS,
+    "JSONRPC*": FRAME,
+    "Error": FRAME,
+    "URLElicitationRequiredError": "built by errors.UrlElicitationRequired",
+    "Cursor": "a string",
+    "*Task*": TASKS,
+}
+
+
+# -- the two sides ------------------------------------------------------------------------------------------------
+
+
+def modules() -> Iterator[ModuleType]:
+    for found in pkgutil.walk_packages(mcp_ref.__path__, "mcp_ref."):
+        if not found.name.endswith("__main__"):
+            yield importlib.import_module(found.name)
+
+
+@functools.cache
+def wire_types() -> tuple[Any, ...]:
+    """Every TypedDict of the package, in the module that defines it."""
+    return tuple(
+        value
+        for module in modules()
+        for value in vars(module).values()
+        if typing.is_typeddict(value) and value.__module__ == module.__name__
+    )
+
+
+@functools.cache
+def rows() -> tuple[Method, ...]:
+    found = [row for module in modules() for row in getattr(module, "METHODS", ()) if isinstance(row, Method)]
+    return tuple(dict.fromkeys(found))
+
+
+@functools.cache
+def published(name: str) -> JsonObject:
+    path = SPEC / name / "schema.json"
+    if not path.exists():
+        pytest.skip(f"the published schema of {name} is not at hand")
+    document = json.loads(path.read_text(encoding="utf-8"))
+    definitions: JsonObject = document.get("$defs") or document["definitions"]
+    return definitions
+
+
+def ours(revision: Revision) -> dict[str, Any]:
+    """Our TypedDicts by the name that they have in the revision."""
+    return {published_name(wire_type, revision): wire_type for wire_type in wire_types()}
+
+
+def aliases(names: set[str]) -> dict[str, Any]:
+    """Our unions and enumerations of these names."""
+    return {
+        name: value
+        for module in modules()
+        for name, value in vars(module).items()
+        if name in names and typing.get_origin(value) is not None and value != OTHER_MEANING.get(name)
+    }
+
+
+def row_of(definition: JsonObject, revision: Revision) -> Method | None:
+    """The row of the method that a published request or notification is about."""
+    name = definition.get("properties", {}).get("method", {}).get("const")
+    return next((row for row in rows() if row.name == name and row.exists_in(revision)), None)
+
+
+# -- one spelling -------------------------------------------------------------------------------------------------
+
+KEPT = ("const", "format", "minimum", "maximum", "maxItems")
+
+
+def plain(schema: JsonObject, definitions: JsonObject, keep: set[str]) -> JsonObject:
+    """A schema in the common spelling; references to names in `keep` stay."""
+    if "$ref" in schema:
+        name = schema["$ref"].rsplit("/", 1)[-1]
+        return {"$ref": name} if name in keep else plain(definitions[name], definitions, keep)
+    if "anyOf" in schema:
+        return one_of([plain(arm, definitions, keep) for arm in schema["anyOf"]])
+    if isinstance(schema.get("type"), list):
+        return one_of([plain({**schema, "type": kind}, definitions, keep) for kind in schema["type"]])
+    return simple(schema, definitions, keep)
+
+
+def one_of(arms: list[JsonObject]) -> JsonObject:
+    flat = [inner for arm in arms for inner in arm.get("anyOf", [arm])]
+    found = {json.dumps(arm, sort_keys=True): arm for arm in flat}
+    return {"anyOf": [found[key] for key in sorted(found)]} if len(found) > 1 else flat[0]
+
+
+def simple(schema: JsonObject, definitions: JsonObject, keep: set[str]) -> JsonObject:
+    out: JsonObject = {word: schema[word] for word in ("type", *KEPT) if word in schema}
+    if "enum" in schema:
+        out["enum"] = sorted(schema["enum"])
+    if "items" in schema:
+        out["items"] = plain(schema["items"], definitions, keep)
+    if schema.get("properties"):
+        out["properties"] = {key: plain(value, definitions, keep) for key, value in schema["properties"].items()}
+    if schema.get("required"):
+        out["required"] = sorted(schema["required"])
+    values = schema.get("additionalProperties")
+    if values and values is not True:
+        out["additionalProperties"] = plain(values, definitions, keep)
+    return out
+
+
+def differences(mine: Any, theirs: Any, path: str) -> Iterator[str]:
+    """Paths at which the two differ, with what each says."""
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        for key in sorted(mine.keys() | theirs.keys()):
+            if key not in mine:
+                yield f"{path}/{key}: only published: {json.dumps(theirs[key])}"
+            elif key not in theirs:
+                yield f"{path}/{key}: only ours: {json.dumps(mine[key])}"
+            else:
+                yield from differences(mine[key], theirs[key], f"{path}/{key}")
+    elif mine != theirs:
+        yield f"{path}: ours {json.dumps(mine)}, published {json.dumps(theirs)}"
+
+
+def compare(wire_type: Any, definition: JsonObject, name: str, revision: Revision) -> list[str]:
+    """What differs between a type and a published definition."""
+    definitions = published(revision.name)
+    keep = set(ours(revision)) & set(definitions)
+    while "$ref" in definition:
+        definition = definitions[definition["$ref"].rsplit("/", 1)[-1]]
+    schema = json_schema(wire_type, revision)
+    own = schema.get("$defs", {})
+    mine = plain(own[schema["$ref"].rsplit("/", 1)[-1]] if "$ref" in schema else schema, own, keep)
+    return list(differences(mine, plain(definition, definitions, keep), f"{revision} {name}"))
+
+
+def published_params(name: str, revision: Revision) -> JsonObject:
+    """The params of a request or notification: its own, and those of the base that it extends.
+
+    Before 2025-11-25 a definition spells out its own params only, and `_meta` stands in `Request` and `Notification`.
+    """
+    definitions = published(revision.name)
+    own: JsonObject = definitions[name]["properties"].get("params", {})
+    base = definitions["Request" if name.endswith("Request") else "Notification"]["properties"]["params"]
+    if "$ref" in own:
+        return own
+    return {**base, **own, "properties": base.get("properties", {}) | own.get("properties", {})}
+
+
+@functools.cache
+def found_differences(revision: Revision) -> tuple[str, ...]:
+    """Everything that differs in a revision: types and aliases by name, params by the method of their row."""
+    definitions = published(revision.name)
+    pairs = [(name, definitions[name], named) for name, named in aliases(set(definitions)).items()]
+    pairs += [(name, definitions[name], named) for name, named in ours(revision).items() if name in definitions]
+    for name, definition in definitions.items():
+        row = row_of(definition, revision)
+        if row is not None and row.params is not None:
+            pairs.append((f"{name}.params", published_params(name, revision), row.params))
+    return tuple(line for name, definition, named in pairs for line in compare(named, definition, name, revision))
+
+
+def path_of(line: str) -> str:
+    return line.split(": ")[0]
+
+
+# -- the comparisons ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", SESSION_REVISIONS, ids=str)
+def test_every_type_is_the_published_one_or_differs_for_a_reason(revision: Revision) -> None:
+    found = [
+        line
+        for line in found_differences(revision)
+        if not any(fnmatch.fnmatchcase(path_of(line), pattern) for pattern in DIFFERENCES)
+    ]
+    assert not found, "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("revision", SESSION_REVISIONS, ids=str)
+def test_every_published_name_has_its_type_or_a_reason(revision: Revision) -> None:
+    definitions = published(revision.name)
+    matched = set(ours(revision)) | set(aliases(set(definitions)))
+    matched |= {name for name, definition in definitions.items() if row_of(definition, revision)}
+    missing = [
+        name
+        for name in definitions
+        if name not in matched and not any(fnmatch.fnmatchcase(name, pattern) for pattern in UNMATCHED)
+    ]
+    assert not missing, missing
+
+
+@pytest.mark.parametrize("revision", REVISIONS.values(), ids=str)
+def test_the_types_of_every_row_can_be_compiled(revision: Revision) -> None:
+    for wire_type in [kind for row in rows() if row.exists_in(revision) for kind in (row.params, row.result) if kind]:
+        assert checker(wire_type, revision)
+        assert json_schema(wire_type, revision)
+        projector(wire_type, revision)
+
+
+WRONG: tuple[Any, ...] = (None, True, 5, 5.5, "x", [], {}, [5], {"x": 5})
+"""What is put in the place of each part of an instance, one at a time."""
+
+
+def instance(schema: JsonObject, definitions: JsonObject) -> Any:
+    """A value that fits a schema of ours, with every property."""
+    if "$ref" in schema:
+        return instance(definitions[schema["$ref"].rsplit("/", 1)[-1]], definitions)
+    if "anyOf" in schema:
+        return instance(schema["anyOf"][-1], definitions)
+    if "const" in schema or "enum" in schema:
+        return schema.get("const", schema.get("enum", [None])[0])
+    if schema.get("type") == "object":
+        return {key: instance(value, definitions) for key, value in schema.get("properties", {}).items()}
+    if schema.get("type") == "array":
+        return [instance(schema["items"], definitions)]
+    return {"string": "a", "integer": 1, "number": 1, "boolean": True}.get(schema.get("type", ""))
+
+
+def spoiled(value: Any) -> Iterator[Any]:
+    """The value with one part replaced or removed. A `type` is never another string: such content is kept unseen."""
+    yield from WRONG
+    steps: Iterable[Any] = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for step in steps:
+        for part in spoiled(value[step]):
+            if not (step in ("type", "mode") and isinstance(part, str)):
+                spoilt = copy.copy(value)
+                spoilt[step] = part
+                yield spoilt
+        yield {key: item for key, item in value.items() if key != step} if isinstance(value, dict) else []
+
+
+def is_accepted(check: Check, value: Any) -> bool:
+    try:
+        check(value)
+    except SchemaMismatch:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("revision", SESSION_REVISIONS, ids=str)
+def test_the_check_refuses_what_the_schema_refuses(revision: Revision) -> None:
+    kinds = {kind for row in rows() if row.exists_in(revision) for kind in (row.params, row.result) if kind}
+    for wire_type in kinds:
+        schema = json_schema(wire_type, revision)
+        validator, check = jsonschema.Draft202012Validator(schema), checker(wire_type, revision)
+        whole = instance(schema, schema.get("$defs", {}))
+        for value in (whole, *spoiled(whole)):
+            assert is_accepted(check, value) == validator.is_valid(value), (wire_type, value)
+
+
+def closed(schema: Any) -> Any:
+    """The schema, with nothing allowed in an object but its properties."""
+    if not isinstance(schema, dict):
+        return schema
+    out = {
+        key: {name: closed(inner) for name, inner in value.items()} if key in ("properties", "$defs") else closed(value)
+        for key, value in schema.items()
+    }
+    if "anyOf" in out:
+        out["anyOf"] = [closed(arm) for arm in out["anyOf"]]
+    return {**out, "additionalProperties": False} if "properties" in out else out
+
+
+@pytest.mark.parametrize("revision", SESSION_REVISIONS, ids=str)
+def test_a_projection_leaves_nothing_of_a_later_revision(revision: Revision) -> None:
+    kinds = {
+        (kind, kind is row.result)
+        for row in rows()
+        for kind in (row.params, row.result)
+        if kind and row.exists_in(revision)
+    }
+    for wire_type, replies in kinds:
+        newest = json_schema(wire_type, LATEST_SESSION)
+        value = instance(newest, newest.get("$defs", {}))
+        project = projector(wire_type, revision, replies=replies)
+        try:
+            sent = project(value) if project else value
+        except LocalProtocolError:
+            assert not replies
+        else:
+            jsonschema.Draft202012Validator(closed(json_schema(wire_type, revision))).validate(sent)
+
+
+def test_every_type_is_published_somewhere_or_has_a_reason() -> None:
+    names = {name for revision in SESSION_REVISIONS for name in published(revision.name)}
+    own = {wire_type.__name__ for wire_type in wire_types()} - names
+    assert own == set(NOT_PUBLISHED)
+
+
+def test_every_reason_is_needed() -> None:
+    paths = [path_of(line) for revision in SESSION_REVISIONS for line in found_differences(revision)]
+    names = {name for revision in SESSION_REVISIONS for name in published(revision.name)}
+    idle = [pattern for pattern in DIFFERENCES if not fnmatch.filter(paths, pattern)]
+    idle += [pattern for pattern in UNMATCHED if not fnmatch.filter(names, pattern)]
+    assert not idle
