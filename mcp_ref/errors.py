@@ -10,8 +10,10 @@ Two families, and they never mix. What *we* raise to the caller says who broke t
     McpError
       LocalProtocolError     you asked for what the specification forbids here
       RemoteProtocolError    the peer sent what it forbids
+        HttpStatusError      it refused an HTTP request with a status
       ErrorResponse          the peer answered with an error
       TransportClosed        nothing more will arrive
+        SessionExpired       the server has ended the session; another one may be opened
       RequestTimeout         the deadline passed
       RequestCancelled       somebody on this side gave the request up
 
@@ -21,10 +23,12 @@ An `ErrorResponse` that a handler got from another server is not one, and so can
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 __all__ = [
     "ErrorResponse",
+    "HttpStatusError",
     "InternalError",
     "InvalidParams",
     "InvalidRequest",
@@ -36,12 +40,11 @@ __all__ = [
     "RemoteProtocolError",
     "RequestCancelled",
     "RequestTimeout",
+    "SessionExpired",
     "ToolError",
     "TransportClosed",
     "UrlElicitationRequired",
 ]
-
-JsonObject = dict[str, Any]
 
 
 class McpError(Exception):
@@ -54,6 +57,22 @@ class LocalProtocolError(McpError):
 
 class RemoteProtocolError(McpError):
     """The peer sent something that the specification forbids."""
+
+
+class HttpStatusError(RemoteProtocolError):
+    """The server refused an HTTP request with a status, and without a JSON-RPC error that answers it.
+
+    Args:
+        status: the HTTP status, an integer.
+        text: the beginning of the body, as text; may be empty.
+        challenge: the WWW-Authenticate header of a 401 or 403, or None.
+        doing: what was asked for, for the message.
+    """
+
+    def __init__(self, status: int, text: str = "", *, challenge: str | None = None, doing: str = "a request") -> None:
+        asks = f", and asks to authorize with WWW-Authenticate: {challenge}" if challenge else ""
+        super().__init__(f"the server refused {doing} with HTTP status {status}{asks}" + (f": {text}" if text else ""))
+        self.status, self.text, self.challenge = status, text, challenge
 
 
 class ErrorResponse(McpError):
@@ -74,6 +93,16 @@ class ErrorResponse(McpError):
 
 class TransportClosed(McpError, ConnectionError):
     """Nothing more will arrive; the text says why (exit code, last lines of stderr)."""
+
+
+class SessionExpired(TransportClosed):
+    """The server has ended the HTTP session (404).
+
+    What got this was not carried out, and may be sent again in another session; a `Client` does so by itself.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("the server has ended the session")
 
 
 class RequestTimeout(McpError, TimeoutError):
@@ -104,6 +133,9 @@ class Refusal(Exception):
         self.message = message
         self.data = data
         if code is not None:
+            # MUST: error codes are integers (basic/index#responses)
+            if type(code) is not int:
+                raise TypeError(f"the code of an error is an integer, not {code!r}")
             self.code = code
 
 
@@ -141,12 +173,19 @@ class UrlElicitationRequired(Refusal):
     """-32042 (2025-11-25 only): the request needs one or more URL elicitations first.
 
     Args:
-        elicitations: `ElicitRequestURLParams` objects, each with `mode` "url", `message`, `url`, `elicitationId`.
+        elicitations: what `client.elicitation.url_elicitation` makes: `ElicitRequestURLParams`, each with `mode` "url",
+            `message`, `url` and `elicitationId`; at least one.
 
+    Raises: ValueError: there is none, or one of them is of another mode or without an id.
     Spec: client/elicitation#url-elicitation-required-error
     """
 
     code = -32042
 
-    def __init__(self, elicitations: list[JsonObject], message: str = "This request requires more information.") -> None:
-        super().__init__(message, {"elicitations": elicitations})
+    def __init__(
+        self, elicitations: Sequence[Mapping[str, Any]], message: str = "This request requires more information."
+    ) -> None:
+        # MUST: a list of URL elicitations, each with an id (client/elicitation#url-elicitation-required-error)
+        if not elicitations or not all(each.get("mode") == "url" and "elicitationId" in each for each in elicitations):
+            raise ValueError("what a request requires are URL elicitations, each with an elicitationId")
+        super().__init__(message, {"elicitations": [dict(each) for each in elicitations]})

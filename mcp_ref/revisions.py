@@ -13,14 +13,12 @@ Revisions are compared as dates nowhere else; `Revision.order` exists for the fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 __all__ = ["LATEST_SESSION", "REVISIONS", "SESSION_REVISIONS", "Revision", "find_revision"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Revision:
+class Revision(NamedTuple):
     """One row: what a revision says where the revisions differ. `str(revision)` is its name on the wire."""
 
     name: str
@@ -51,8 +49,6 @@ class Revision:
     """`tools` and `toolChoice` in sampling, behind the capability `sampling.tools`."""
     structured_content: Literal["none", "object", "any"]
     """What `structuredContent` and the root of an `outputSchema` may be."""
-    request_meta_is_open: bool
-    """`_meta` of a request's params may hold any key; before, only `progressToken` is named."""
     reserved_meta_label: Literal["none", "first", "second"]
     """Which label of a `_meta` prefix must not be `modelcontextprotocol` or `mcp`; "first": one more label follows."""
 
@@ -86,7 +82,6 @@ _2024_11_05 = Revision(
     elicitation_modes=False,
     sampling_tools=False,
     structured_content="none",
-    request_meta_is_open=False,
     reserved_meta_label="none",
     http="sse",
     version_header=False,
@@ -112,7 +107,6 @@ _2025_03_26 = Revision(
     elicitation_modes=False,
     sampling_tools=False,
     structured_content="none",
-    request_meta_is_open=False,
     reserved_meta_label="none",
     http="streamable",
     version_header=False,
@@ -138,7 +132,6 @@ _2025_06_18 = Revision(
     elicitation_modes=False,
     sampling_tools=False,
     structured_content="object",
-    request_meta_is_open=True,
     reserved_meta_label="first",
     http="streamable",
     version_header=True,
@@ -164,7 +157,6 @@ _2025_11_25 = Revision(
     elicitation_modes=True,
     sampling_tools=True,
     structured_content="object",
-    request_meta_is_open=True,
     reserved_meta_label="second",
     http="streamable",
     version_header=True,
@@ -190,7 +182,6 @@ _2026_07_28 = Revision(
     elicitation_modes=True,
     sampling_tools=True,
     structured_content="any",
-    request_meta_is_open=True,
     reserved_meta_label="second",
     http="stateless",
     version_header=True,

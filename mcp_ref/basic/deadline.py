@@ -22,30 +22,33 @@ __all__ = ["Cancel", "Clock", "Deadline"]
 class Clock:
     """Seconds that stand still while at least one `paused()` block is open.
 
-    A human who thinks about the server's question must not use up the time of the call that asked it.
-    Only additions and reads of floats and integers, each under the caller's lock: see `Peer`.
+    A human who thinks about the server's question must not use up the time of the call that asked it, but only for
+    so long: a pause counts up to `limit` seconds, and then the clock goes on.
+
+    Threads: `pause` and `resume` with the owner's lock held; reading needs none.
     """
 
-    def __init__(self) -> None:
-        self._pauses = 0
-        self._paused_at = 0.0
-        self._lost = 0.0
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        # pauses that are open, when the first of them began, seconds lost so far; replaced as one, read without a lock
+        self._state = (0, 0.0, 0.0)
 
     def __call__(self) -> float:
-        now = self._paused_at if self._pauses else time.monotonic()
-        return now - self._lost
+        pauses, paused_at, lost = self._state
+        now = time.monotonic()
+        return (max(paused_at, now - self._limit) if pauses else now) - lost
 
     def pause(self) -> None:
         """Stop the clock; nests. Call with the owner's lock held."""
-        if not self._pauses:
-            self._paused_at = time.monotonic()
-        self._pauses += 1
+        pauses, paused_at, lost = self._state
+        self._state = (pauses + 1, paused_at if pauses else time.monotonic(), lost)
 
     def resume(self) -> None:
         """Undo one `pause()`. Call with the owner's lock held."""
-        self._pauses -= 1
-        if not self._pauses:
-            self._lost += time.monotonic() - self._paused_at
+        pauses, paused_at, lost = self._state
+        if pauses == 1:
+            lost += min(time.monotonic() - paused_at, self._limit)
+        self._state = (pauses - 1, paused_at, lost)
 
 
 class Deadline:
@@ -120,5 +123,6 @@ class Cancel:
             callback(self.reason)
 
     def detach(self, callback: Callable[[str | None], None]) -> None:
-        """Undo `attach()`."""
-        self._callbacks.remove(callback)
+        """Undo `attach()`; nothing happens where it was not attached."""
+        if callback in self._callbacks:
+            self._callbacks.remove(callback)

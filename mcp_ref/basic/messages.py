@@ -9,7 +9,7 @@ Not here:  which message may be sent when (basic/lifecycle), ids in flight (basi
     request      = {"jsonrpc": "2.0", "id": ID, "method": STRING, "params"?: OBJECT}
     notification = {"jsonrpc": "2.0", "method": STRING, "params"?: OBJECT}
     response     = {"jsonrpc": "2.0", "id": ID, "result": OBJECT}
-    error        = {"jsonrpc": "2.0", "id": ID | null | absent, "error": {"code": INTEGER, "message": STRING, "data"?: ANY}}
+    error        = {"jsonrpc": "2.0", "id"?: ID | null, "error": {"code": INTEGER, "message": STRING, "data"?: ANY}}
     ID           = STRING | INTEGER                  (a boolean is none, though Python says it is an int)
 """
 
@@ -81,7 +81,8 @@ def encode(message: JsonObject | list[JsonObject]) -> bytes:
     """The UTF-8 text of one message, without any line break in it.
 
     Raises:
-        LocalProtocolError: something in it is not JSON, such as a set, `NaN` or a key that is not a string.
+        LocalProtocolError: something in it is not JSON, such as a set or `NaN`. (A number as a key becomes a string, as
+            the standard library has it.)
     """
     try:
         return _encode(message).encode("utf-8")

@@ -13,19 +13,20 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, TypedDict
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypedDict
 
 from mcp_ref.basic.deadline import Cancel
 from mcp_ref.revisions import REVISIONS, Revision
 
 __all__ = [
     "DEFAULT",
+    "Answering",
     "Asking",
     "Caller",
     "Handling",
     "JsonObject",
     "Method",
+    "Notifying",
     "Options",
     "ProgressCallback",
     "Registering",
@@ -51,8 +52,7 @@ DEFAULT: Final = _Default.DEFAULT
 Timeout = float | None | Literal[_Default.DEFAULT]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Method:
+class Method(NamedTuple):
     """One request or notification of the protocol.
 
     Attributes:
@@ -110,7 +110,15 @@ class Options(TypedDict, total=False):
     cancel: Cancel | None
 
 
-class Caller(Protocol):
+class Notifying(Protocol):
+    """Whatever can tell the peer something: a `Client`, a `Context`, or a server's session."""
+
+    def notify(self, method: str, params: JsonObject | None = None) -> None:
+        """Send a notification; see `Client.notify`."""
+        ...
+
+
+class Caller(Notifying, Protocol):
     """What a page's asking half is written against: a `Client`, or the `Context` of a handler in a server."""
 
     @property
@@ -125,10 +133,6 @@ class Caller(Protocol):
 
     def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> JsonObject:
         """Send a request and block until its result; see `Client.request`."""
-        ...
-
-    def notify(self, method: str, params: JsonObject | None = None) -> None:
-        """Send a notification; see `Client.notify`."""
         ...
 
 
@@ -174,6 +178,25 @@ class Handling(Protocol):
 
     def unsubscribe(self, uri: str) -> None:
         """Forget it again; nothing happens where it was not subscribed."""
+        ...
+
+
+class Answering(Protocol):
+    """What a client's answers to a server are written against: the conversation in which it asked. `Client` is one."""
+
+    @property
+    def revision(self) -> Revision:
+        """The revision agreed with the server."""
+        ...
+
+    @property
+    def capabilities(self) -> JsonObject:
+        """What this client declared itself."""
+        ...
+
+    @property
+    def server_info(self) -> JsonObject:
+        """The `Implementation` of the server that asks, for the user to see who it is."""
         ...
 
 

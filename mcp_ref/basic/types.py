@@ -12,6 +12,7 @@ always exist says since when; `schema.py` reads that.
 from __future__ import annotations
 
 import base64
+import re
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from mcp_ref.basic.methods import JsonObject
@@ -209,7 +210,28 @@ def audio(data: bytes, mime_type: str) -> AudioContent:
     return {"type": "audio", "data": base64.b64encode(data).decode("ascii"), "mimeType": mime_type}
 
 
+_MIME_TYPE = re.compile(r"[^\s/;]+/[^\s/;]+(\s*;.*)?")
+
+
 def block_type(block: Any) -> str | None:
     """The `type` of a content block, or None where the value is not one."""
     kind = block.get("type") if isinstance(block, dict) else None
     return kind if isinstance(kind, str) else None
+
+
+def check_data(block: Any) -> None:
+    """Raise ValueError where the data of a content block is not base64, or its MIME type is none.
+
+    Args:
+        block: one that has the members of its kind.
+
+    Spec: server/prompts#data-types
+    """
+    if block["type"] == "resource":
+        # MUST: either text or base64-encoded data (server/prompts#embedded-resources)
+        base64.b64decode(block["resource"].get("blob", ""), validate=True)
+    elif block["type"] in ("image", "audio"):
+        # MUST: base64, and a valid MIME type (server/prompts#image-content, #audio-content)
+        base64.b64decode(block["data"], validate=True)
+        if not _MIME_TYPE.fullmatch(block["mimeType"]):
+            raise ValueError(f"{block['mimeType']!r} is not a MIME type")

@@ -1,0 +1,8 @@
+"""The version of this package.
+
+Spec:      basic/lifecycle: `Implementation.version`
+Reads:     nothing
+Not here:  the revisions of the protocol (revisions.py)
+"""
+
+__version__ = "0.1.0"

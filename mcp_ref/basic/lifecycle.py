@@ -1,0 +1,355 @@
+"""Lifecycle: `initialize`, `notifications/initialized`.
+
+Spec:      basic/lifecycle (2024-11-05 ... 2025-11-25); 2026-07-28 has no such phase
+Upholds:   spec_notes/basic/lifecycle.md
+Reads:     basic/types, basic/terms, schema.py
+Not here:  closing (each transport's `close`), timeouts (basic/deadline)
+
+The whole of the lifecycle is the table TRANSITIONS: in this state, on this event, go there. What has no row is not
+allowed. The first word of an event says whether this side sends or receives it.
+
+    client   new --send initialize--> asked --agreed--> agreed --send initialized--> open
+                                        |  --refused--> new
+    server   new --receive initialize--> answered --receive initialized--> open
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict
+
+from mcp_ref.basic.methods import JsonObject, Method
+from mcp_ref.basic.terms import Role
+from mcp_ref.basic.types import Implementation, NotificationParams, RequestParams, Result
+from mcp_ref.errors import InvalidRequest, LocalProtocolError, RemoteProtocolError
+from mcp_ref.revisions import REVISIONS, Revision
+from mcp_ref.schema import Since, Until, projector
+
+__all__ = [
+    "METHODS",
+    "TRANSITIONS",
+    "ClientCapabilities",
+    "InitializeRequestParams",
+    "InitializeResult",
+    "Introduction",
+    "Lifecycle",
+    "ServerCapabilities",
+    "accept_answer",
+    "client_capabilities",
+    "initialize_params",
+    "initialize_result",
+    "negotiate",
+    "offered_instead",
+    "server_capabilities",
+]
+
+
+# -- types --------------------------------------------------------------------------------------------------------
+
+
+class ListChanged(TypedDict):
+    """Whether this side says when the list changes."""
+
+    listChanged: NotRequired[bool]
+
+
+class RootsCapability(TypedDict):
+    """The client has roots; `listChanged` while changes are notified."""
+
+    listChanged: NotRequired[Annotated[bool, Until("2025-11-25")]]
+
+
+class SamplingCapability(TypedDict):
+    """The client samples; `tools`: also with tools; `context`: `includeContext` may ask for more than "none"."""
+
+    context: NotRequired[Annotated[JsonObject, Since("2025-11-25")]]
+    tools: NotRequired[Annotated[JsonObject, Since("2025-11-25")]]
+
+
+class ElicitationCapability(TypedDict):
+    """The client asks its user; the modes it has. Neither named: form alone."""
+
+    form: NotRequired[Annotated[JsonObject, Since("2025-11-25")]]
+    url: NotRequired[Annotated[JsonObject, Since("2025-11-25")]]
+
+
+class ResourcesCapability(TypedDict):
+    """The server has resources; whether they can be subscribed to, and whether changes of the list are said."""
+
+    subscribe: NotRequired[bool]
+    listChanged: NotRequired[bool]
+
+
+class ClientCapabilities(TypedDict):
+    """What a client can do for a server."""
+
+    experimental: NotRequired[dict[str, JsonObject]]
+    roots: NotRequired[RootsCapability]
+    sampling: NotRequired[SamplingCapability]
+    elicitation: NotRequired[Annotated[ElicitationCapability, Since("2025-06-18")]]
+    tasks: NotRequired[Annotated[JsonObject, Since("2025-11-25"), Until("2025-11-25")]]
+    extensions: NotRequired[Annotated[dict[str, JsonObject], Since("2026-07-28")]]
+
+
+class ServerCapabilities(TypedDict):
+    """What a server can do for a client."""
+
+    experimental: NotRequired[dict[str, JsonObject]]
+    logging: NotRequired[JsonObject]
+    completions: NotRequired[Annotated[JsonObject, Since("2025-03-26")]]
+    prompts: NotRequired[ListChanged]
+    resources: NotRequired[ResourcesCapability]
+    tools: NotRequired[ListChanged]
+    tasks: NotRequired[Annotated[JsonObject, Since("2025-11-25"), Until("2025-11-25")]]
+    extensions: NotRequired[Annotated[dict[str, JsonObject], Since("2026-07-28")]]
+
+
+class InitializeRequestParams(RequestParams):
+    """What a client says of itself when it opens a session, and the revision it would like."""
+
+    protocolVersion: str
+    capabilities: ClientCapabilities
+    clientInfo: Implementation
+
+
+class InitializeResult(Result):
+    """What the server says of itself, and the revision that it has decided on."""
+
+    protocolVersion: str
+    capabilities: ServerCapabilities
+    serverInfo: Implementation
+    instructions: NotRequired[str]
+
+
+class Introduction(NamedTuple):
+    """What one side says of itself when a session opens.
+
+    Attributes:
+        info: its `Implementation`: name, version, and what later revisions added.
+        capabilities: everything it can do; each revision is told only what it knows.
+        instructions: a server's hints for the model, or None.
+    """
+
+    info: JsonObject
+    capabilities: JsonObject
+    instructions: str | None = None
+
+
+# -- the table ----------------------------------------------------------------------------------------------------
+
+State = Literal["new", "asked", "answered", "agreed", "open", "closed"]
+
+STATES: Final[dict[Role, tuple[State, ...]]] = {
+    "client": ("new", "asked", "agreed", "open", "closed"),
+    "server": ("new", "answered", "open", "closed"),
+}
+
+EVENTS: Final = tuple(
+    f"{way} {what}"
+    for way in ("send", "receive")
+    for what in ("initialize", "initialized", "ping", "request", "notification")
+) + ("agreed", "refused")
+
+TRANSITIONS: Final[dict[tuple[Role, State, str], State]] = {
+    # -- the client's side
+    ("client", "new", "send initialize"): "asked",
+    # SHOULD NOT: requests other than pings before the server has answered (basic/lifecycle#initialization)
+    ("client", "asked", "send ping"): "asked",
+    ("client", "asked", "receive ping"): "asked",
+    # The server may log before the session is open.
+    ("client", "asked", "receive notification"): "asked",
+    ("client", "asked", "agreed"): "agreed",
+    ("client", "asked", "refused"): "new",
+    ("client", "agreed", "send ping"): "agreed",
+    ("client", "agreed", "receive ping"): "agreed",
+    ("client", "agreed", "receive notification"): "agreed",
+    # MUST: send initialized after a successful initialization
+    ("client", "agreed", "send initialized"): "open",
+    ("client", "open", "send ping"): "open",
+    ("client", "open", "send request"): "open",
+    ("client", "open", "send notification"): "open",
+    ("client", "open", "receive ping"): "open",
+    ("client", "open", "receive request"): "open",
+    ("client", "open", "receive notification"): "open",
+    # -- the server's side
+    ("server", "new", "receive ping"): "new",
+    ("server", "new", "receive notification"): "new",
+    # MUST: initialization is the first interaction
+    ("server", "new", "receive initialize"): "answered",
+    # SHOULD NOT: requests other than pings before initialized; log messages are allowed
+    ("server", "answered", "send ping"): "answered",
+    ("server", "answered", "send notification"): "answered",
+    ("server", "answered", "receive ping"): "answered",
+    # Once `initialize` is answered nothing forbids the client's requests.
+    ("server", "answered", "receive request"): "answered",
+    ("server", "answered", "receive notification"): "answered",
+    ("server", "answered", "receive initialized"): "open",
+    ("server", "open", "send ping"): "open",
+    ("server", "open", "send request"): "open",
+    ("server", "open", "send notification"): "open",
+    ("server", "open", "receive ping"): "open",
+    ("server", "open", "receive request"): "open",
+    ("server", "open", "receive notification"): "open",
+}
+
+_WORDS = {
+    ("initialize", True): "initialize",
+    ("notifications/initialized", False): "initialized",
+    ("ping", True): "ping",
+}
+"""By name and whether it is a request: a notification called `initialize` opens nothing."""
+
+_KINDS = {True: "request", False: "notification"}
+
+
+class Lifecycle:
+    """Where one side of a session stands.
+
+    Threads: `receive` by the transport's reader, in the order of arrival; `send` and the others by any thread.
+    """
+
+    def __init__(self, role: Role) -> None:
+        self._role: Role = role
+        self.state: State = "new"
+
+    def send(self, method: str, *, is_request: bool) -> None:
+        """Note that this side is about to send the method; LocalProtocolError where the table has no row for it."""
+        if not self._step(f"send {_WORDS.get((method, is_request)) or _KINDS[is_request]}"):
+            raise LocalProtocolError(f"{method} must not be sent while the session is {self.state!r}")
+
+    def receive(self, method: str, *, is_request: bool) -> None:
+        """Note that the method arrived; InvalidRequest where the table has no row for it."""
+        if not self._step(f"receive {_WORDS.get((method, is_request)) or _KINDS[is_request]}"):
+            raise InvalidRequest(f"Invalid request: {method} is not allowed while the session is {self.state!r}")
+
+    def agreed(self) -> None:
+        """Note that the answer to our `initialize` was acceptable."""
+        self._step("agreed")
+
+    def refused(self) -> None:
+        """Note that the server refused our `initialize`; it may be asked again."""
+        self._step("refused")
+
+    def close(self) -> None:
+        """Note the end; from here on nothing is allowed."""
+        self.state = "closed"
+
+    def _step(self, event: str) -> bool:
+        before = self.state
+        after = TRANSITIONS.get((self._role, before, event))
+        if after is None:
+            return False
+        # Only one thread at a time makes a step that changes the state; the many that change nothing must not write,
+        # or one of them could put back what it read before another's step.
+        if after != before:
+            self.state = after
+        return True
+
+
+# -- negotiation --------------------------------------------------------------------------------------------------
+
+
+def negotiate(requested: str, supported: Sequence[Revision]) -> Revision:
+    """The revision that a server answers with: the one asked for where it has it, else its own newest.
+
+    Args:
+        supported: session-era revisions, oldest first, at least one. `initialize` can agree on no other.
+
+    Spec: basic/lifecycle#version-negotiation
+    """
+    for revision in supported:
+        # MUST: respond with the same version if it is supported
+        if revision.name == requested:
+            return revision
+    # MUST: otherwise with another one, which SHOULD be the latest
+    return supported[-1]
+
+
+def client_capabilities(capabilities: JsonObject, revision: Revision) -> JsonObject:
+    """A client's capabilities as that revision knows them; used for what goes out and for what came in."""
+    project = projector(ClientCapabilities, revision, replies=True)
+    return project(capabilities) if project else capabilities
+
+
+def server_capabilities(capabilities: JsonObject, revision: Revision) -> JsonObject:
+    """A server's capabilities as that revision knows them; used for what goes out and for what came in."""
+    project = projector(ServerCapabilities, revision, replies=True)
+    return project(capabilities) if project else capabilities
+
+
+def initialize_params(introduction: Introduction, asked: Revision) -> JsonObject:
+    """The params of `initialize`; the request is shaped by the revision that it asks for.
+
+    Spec: basic/lifecycle#initialization
+    """
+    # MUST: a version that the client supports, which SHOULD be its latest (basic/lifecycle#version-negotiation)
+    return {
+        "protocolVersion": asked.name,
+        "capabilities": client_capabilities(introduction.capabilities, asked),
+        "clientInfo": introduction.info,
+    }
+
+
+def initialize_result(introduction: Introduction, agreed: Revision) -> JsonObject:
+    """The result of `initialize`, shaped by the revision that it agrees on.
+
+    Spec: basic/lifecycle#initialization
+    """
+    result: JsonObject = {
+        "protocolVersion": agreed.name,
+        "capabilities": server_capabilities(introduction.capabilities, agreed),
+        "serverInfo": introduction.info,
+    }
+    if introduction.instructions is not None:
+        result["instructions"] = introduction.instructions
+    project = projector(InitializeResult, agreed, replies=True)
+    return project(result) if project else result
+
+
+def accept_answer(result: JsonObject, supported: Iterable[Revision]) -> Revision:
+    """The revision that the server's answer agrees on.
+
+    Raises:
+        RemoteProtocolError: it is none of ours. The page says that the client SHOULD disconnect then, the schema that
+            it MUST; it does.
+    """
+    for revision in supported:
+        if revision.name == result["protocolVersion"]:
+            return revision
+    ours = ", ".join(revision.name for revision in supported)
+    raise RemoteProtocolError(f"the server speaks {result['protocolVersion']!r}, and this client {ours}")
+
+
+def offered_instead(data: Any, supported: Iterable[Revision]) -> Revision | None:
+    """The newest revision that both sides have, from the `data.supported` of a server that answered with an error.
+
+    The rule of the page is to answer with another version; its example shows an error. Servers of both kinds exist.
+    """
+    offered = data.get("supported") if isinstance(data, dict) else None
+    if not isinstance(offered, list):
+        return None
+    both = [revision for revision in supported if revision.name in offered and revision.name in REVISIONS]
+    return max(both, key=lambda revision: revision.order, default=None)
+
+
+METHODS = (
+    Method(
+        name="initialize",
+        kind="request",
+        sender="client",
+        page="basic/lifecycle",
+        about="open a session: propose a revision, and say who we are and what we can do",
+        params=InitializeRequestParams,
+        result=InitializeResult,
+        until="2025-11-25",
+    ),
+    Method(
+        name="notifications/initialized",
+        kind="notification",
+        sender="client",
+        page="basic/lifecycle",
+        about="the client has read the answer; the session is open",
+        params=NotificationParams,
+        until="2025-11-25",
+    ),
+)

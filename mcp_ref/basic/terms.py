@@ -1,0 +1,169 @@
+"""Terms: what two peers agreed on, as one rule for each method.
+
+Spec:      basic/lifecycle#capability-negotiation, basic/lifecycle#operation
+Upholds:   spec_notes/basic/lifecycle.md, the rows on "only what was negotiated"
+Reads:     schema.py (checks and projections), basic/methods (the rows)
+Not here:  how agreement is reached (basic/lifecycle); what answers a request (server/session, client/client)
+
+A revision and two sets of capabilities decide which messages may pass, and in which shape. `Terms` compiles that
+decision the first time a method is used, and afterwards it is one look-up:
+
+    sending("tools/call")    -> how to shape the params that go out, how to check the result that comes back
+    receiving("tools/call")  -> how to check the params that came in, how to shape the result that goes out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from mcp_ref.basic.methods import JsonObject, Method
+from mcp_ref.errors import InvalidParams, LocalProtocolError, MethodNotFound, RemoteProtocolError
+from mcp_ref.revisions import Revision
+from mcp_ref.schema import SchemaMismatch, checker, projector
+
+__all__ = ["Role", "Rule", "Terms", "declares"]
+
+Role = Literal["client", "server"]
+Check = Callable[[Any], None]
+Project = Callable[[JsonObject], JsonObject]
+
+_OTHER: dict[Role, Role] = {"client": "server", "server": "client"}
+
+
+class Rule(NamedTuple):
+    """How one method passes: the check of what comes in, the projection of what goes out; None: nothing to do."""
+
+    check: Check | None
+    project: Project | None
+
+
+_FREE = Rule(None, None)
+"""For names that no revision has: extensions and experiments pass as they are."""
+
+
+def declares(capabilities: JsonObject, path: str) -> bool:
+    """Whether a capability such as "resources.subscribe" is declared: an object, or a flag that is true."""
+    value: Any = capabilities
+    for member in path.split("."):
+        if not isinstance(value, dict):
+            return False
+        value = value.get(member)
+    return value is True or isinstance(value, dict)
+
+
+class Terms:
+    """What may pass between two peers, and in which shape.
+
+    Args:
+        role: the role of this side.
+        revision: the revision agreed (or, while `initialize` is under way, the one asked for).
+        rows: the method rows of every page, by wire name.
+        local, remote: the capabilities that each side declared, already read through the revision.
+
+    Attributes:
+        open: whether the lifecycle has come to the point from which everything agreed may be sent; before it is asked.
+        sent, notified: the rules of the requests, and of the notifications, that were sent already.
+
+    Threads: any; the caches hold values that are equal whoever computed them.
+    """
+
+    def __init__(
+        self, role: Role, revision: Revision, rows: Mapping[str, Method], local: JsonObject, remote: JsonObject
+    ) -> None:
+        self.role, self.revision = role, revision
+        self.local, self.remote = local, remote
+        self._rows = rows
+        self.open = False
+        self.sent: dict[str, Rule] = {}
+        self.notified: dict[str, Rule] = {}
+        self._receiving: dict[str, Rule] = {}
+
+    def sending(self, name: str, kind: Literal["request", "notification"] = "request") -> Rule:
+        """The rule for a message that this side sends.
+
+        Raises:
+            LocalProtocolError: the revision does not have the method, it is of the other kind, it is not this side's to
+                send, or the capability that it needs was not declared.
+        """
+        known = self.sent if kind == "request" else self.notified
+        rule = known.get(name)
+        if rule is None:
+            rule = known[name] = self._rule_to_send(name, kind)
+        return rule
+
+    def receiving(self, name: str) -> Rule:
+        """The rule for a message that this side receives.
+
+        Raises:
+            MethodNotFound: the revision does not have it, it is not the peer's to send, or its capability was not
+                declared.
+        """
+        rule = self._receiving.get(name)
+        if rule is None:
+            rule = self._receiving[name] = self._rule_to_receive(name)
+        return rule
+
+    def _rule_to_send(self, name: str, kind: str) -> Rule:
+        row = self._rows.get(name)
+        if row is None:
+            return _FREE
+        if row.kind != kind:
+            raise LocalProtocolError(f"{name} is a {row.kind}, not a {kind}")
+        if not row.exists_in(self.revision):
+            raise LocalProtocolError(f"{name} does not exist in revision {self.revision}")
+        if row.sender == _OTHER[self.role]:
+            raise LocalProtocolError(f"{name} is for the {row.sender} to send")
+        # MUST: only what was negotiated (basic/lifecycle#operation)
+        if missing := self._undeclared(row):
+            raise LocalProtocolError(f"{name} needs the capability {missing}, which was not declared")
+        return Rule(
+            _result_check(name, row, self.revision) if row.kind == "request" else None,
+            projector(row.params, self.revision, replies=False) if row.params else None,
+        )
+
+    def _rule_to_receive(self, name: str) -> Rule:
+        row = self._rows.get(name)
+        if row is None or not row.exists_in(self.revision) or row.sender == self.role:
+            raise MethodNotFound(f"Method not found: {name}", {"method": name})
+        if missing := self._undeclared(row):
+            raise MethodNotFound(f"Method not found: {name} (capability {missing} not declared)", {"method": name})
+        return Rule(
+            _params_check(row, self.revision) if row.params else None,
+            projector(row.result, self.revision, replies=True) if row.result else None,
+        )
+
+    def _undeclared(self, row: Method) -> str | None:
+        """The capability that the method needs and nobody declared."""
+        needed = row.capability(self.revision)
+        if needed is None:
+            return None
+        side, _, path = needed.partition(".")
+        declared = self.local if side == self.role else self.remote
+        return None if declares(declared, path) else needed
+
+
+def _params_check(row: Method, revision: Revision) -> Check:
+    check = checker(row.params, revision)
+
+    def check_params(params: Any) -> None:
+        try:
+            check(params, "params")
+        except SchemaMismatch as mismatch:
+            raise InvalidParams(f"Invalid params: {mismatch}", {"path": mismatch.path}) from None
+
+    return check_params
+
+
+def _result_check(name: str, row: Method, revision: Revision) -> Check | None:
+    if row.result is None:
+        return None
+    check = checker(row.result, revision)
+
+    def check_result(result: Any) -> None:
+        try:
+            check(result, "result")
+        except SchemaMismatch as mismatch:
+            raise RemoteProtocolError(f"the result of {name} does not fit revision {revision}: {mismatch}") from None
+
+    return check_result

@@ -1,0 +1,92 @@
+"""A peer under test, with a role that answers as the test says."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mcp_ref.basic.deadline import Deadline
+from mcp_ref.basic.patterns.reply import Incoming
+from mcp_ref.basic.patterns.request_response import Peer
+from mcp_ref.basic.terms import Role, Terms
+from mcp_ref.basic.transports.memory import pair
+from mcp_ref.errors import McpError, RequestTimeout
+from mcp_ref.methods import METHODS
+from mcp_ref.revisions import find_revision
+from tests.wire import PATIENCE, Wire
+
+EVERYTHING = {"tools": {}, "resources": {"subscribe": True}, "prompts": {}, "logging": {}, "roots": {}, "sampling": {}}
+
+
+class Answerer:
+    """A Side: every request is answered by a function of the test, every notification remembered."""
+
+    def __init__(self, answer: Callable[[Incoming], Any]) -> None:
+        self._answer = answer
+        self.taken: list[tuple[str, Any]] = []
+        self.reasons: list[McpError] = []
+        self.gone = threading.Event()
+
+    def admit(self, method: str, params: Any) -> Any:
+        return {} if method == "ping" else None
+
+    def answer(self, incoming: Incoming) -> Any:
+        return self._answer(incoming)
+
+    def take(self, method: str, params: Any) -> None:
+        self.taken.append((method, params))
+
+    def may_send(self, method: str, *, is_request: bool) -> None:
+        pass
+
+    def lost(self, reason: McpError) -> None:
+        self.reasons.append(reason)
+        self.gone.set()
+
+
+def terms(revision: str, role: Role = "server") -> Terms:
+    return Terms(role, find_revision(revision), METHODS, EVERYTHING, EVERYTHING)
+
+
+@contextmanager
+def a_peer(
+    answer: Callable[[Incoming], Any], revision: str = "2025-11-25", role: Role = "server", **options: Any
+) -> Iterator[tuple[Peer, Wire]]:
+    """A peer, and a wire to it."""
+    ours, theirs = pair()
+    side = Answerer(answer)
+    peer = Peer(theirs, side, terms(revision, role), **options)
+    peer.start()
+    wire = Wire(ours)
+    try:
+        yield peer, wire
+    finally:
+        peer.close(Deadline(PATIENCE))
+        ours.close(Deadline(PATIENCE))
+
+
+class Deaf:
+    """A transport whose far side does not read until it is told to."""
+
+    name = "deaf"
+
+    def __init__(self) -> None:
+        self.reads = threading.Event()
+        self.sent: list[Any] = []
+
+    def start(self, receive: Any, lost: Any) -> None:
+        pass
+
+    def send(self, message: Any, deadline: Deadline) -> None:
+        if not self.reads.wait(deadline.left()):
+            raise RequestTimeout("nobody reads")
+        self.sent.append(message)
+
+    def exchange(self, message: Any, inbox: Any, deadline: Deadline) -> Any:
+        self.send(message, deadline)
+        return inbox.until(deadline)
+
+    def close(self, deadline: Deadline) -> None:
+        self.reads.set()

@@ -1,0 +1,555 @@
+"""basic/index#messages and 2025-03-26/basic/index#batching: requests and their one answer, in both directions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mcp_ref import (
+    Cancel,
+    ErrorResponse,
+    LocalProtocolError,
+    RemoteProtocolError,
+    RequestCancelled,
+    RequestTimeout,
+    Server,
+)
+from mcp_ref.basic.deadline import Deadline
+from mcp_ref.basic.patterns import request_response
+from mcp_ref.basic.patterns.reply import Incoming
+from mcp_ref.basic.patterns.request_response import Peer
+from mcp_ref.errors import Refusal
+from tests.basic.patterns.fakes import Answerer, Deaf, a_peer, terms
+from tests.wire import CLIENT_INFO, PATIENCE, Background, opened, to_client, to_server
+
+WITHOUT_BATCHES = ["2024-11-05", "2025-06-18", "2025-11-25"]
+
+
+def a_server() -> Server:
+    server = Server("s")
+
+    @server.tool()
+    def echo(text: str) -> str:
+        return text
+
+    @server.prompt()
+    def broken() -> str:
+        raise RuntimeError("the password is 1234")
+
+    @server.prompt()
+    def quits() -> str:
+        raise SystemExit("the password is 1234")
+
+    @server.prompt()
+    def asks_elsewhere() -> str:
+        raise ErrorResponse(-32001, "another server's secret", {"token": 1})
+
+    return server
+
+
+# -- ids ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("request_id", ["", "1", "a b", 0, 1, -5, 2**70])
+def test_an_id_is_echoed_with_its_type(request_id: Any) -> None:
+    with to_server(Server("s")) as wire:
+        answer = wire.request(request_id, "ping")
+    assert answer == {"jsonrpc": "2.0", "id": request_id, "result": {}}
+    assert type(answer["id"]) is type(request_id)
+
+
+@pytest.mark.parametrize("request_id", [None, True, 1.0, 1.5, [], {}])
+def test_what_is_no_id_is_refused_without_one(request_id: Any) -> None:
+    for revision, known in (("2025-06-18", {"id": None}), ("2025-11-25", {})):
+        with opened(Server("s"), revision) as wire:
+            answer = wire.request(request_id, "ping")
+            assert answer.pop("error")["code"] == -32600
+            assert answer == {"jsonrpc": "2.0", **known}
+
+
+def test_before_anything_is_agreed_an_error_without_an_id_says_null() -> None:
+    with to_server(Server("s")) as wire:
+        wire.send_text("this is not JSON")
+        answer = wire.receive()
+    assert (answer["id"], answer["error"]["code"]) == (None, -32700)
+
+
+def test_ids_that_differ_in_type_are_in_flight_together() -> None:
+    go = threading.Event()
+    with a_peer(lambda incoming: go.wait(PATIENCE) and {"was": type(incoming.id).__name__}) as (_, wire):
+        wire.send({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+        wire.send({"jsonrpc": "2.0", "id": "1", "method": "tools/list"})
+        go.set()
+        answers = [wire.receive(), wire.receive()]
+    found = {(type(answer["id"]).__name__, answer["result"]["was"]) for answer in answers}
+    assert found == {("int", "int"), ("str", "str")}
+
+
+def test_an_id_that_is_still_in_flight_is_refused_and_the_first_request_answered() -> None:
+    go = threading.Event()
+    with a_peer(lambda incoming: go.wait(PATIENCE) and {}) as (_, wire):
+        wire.send({"jsonrpc": "2.0", "id": 7, "method": "tools/list"})
+        assert wire.request(7, "tools/list")["error"]["code"] == -32600
+        go.set()
+        assert wire.receive() == {"jsonrpc": "2.0", "id": 7, "result": {}}
+        assert wire.request("end", "ping")["id"] == "end"
+        assert wire.silent()
+
+
+def test_we_never_use_an_id_twice() -> None:
+    with to_client() as (client, wire):
+        seen = []
+        for _ in range(3):
+            call = Background(client.ping)
+            request = wire.receive()
+            seen.append(request["id"])
+            wire.answer(request["id"], {})
+            call.outcome()
+    assert len(set(seen)) == 3
+
+
+def test_an_answer_goes_to_the_request_of_its_id_and_type() -> None:
+    with to_client() as (client, wire):
+        call = Background(client.request, "x/any")
+        request_id = wire.receive()["id"]
+        wire.answer(str(request_id), {"from": "a string"})
+        wire.answer(float(request_id), {"from": "a float"})
+        wire.answer(request_id + 1000, {"from": "nowhere"})
+        wire.answer(request_id, {"from": "the id"})
+        assert call.outcome() == {"from": "the id"}
+
+
+# -- answers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"result": {}, "error": {"code": 1, "message": "x"}},
+        {"result": [1]},
+        {"error": {"code": "1", "message": "x"}},
+        {"error": {"code": 1}},
+        {"result": {}, "jsonrpc": "1.0"},
+    ],
+)
+def test_a_malformed_response_is_the_peers_fault(members: Any) -> None:
+    with to_client() as (client, wire):
+        call = Background(client.ping)
+        wire.send({"jsonrpc": "2.0", "id": wire.receive()["id"], **members})
+        assert isinstance(call.outcome(), RemoteProtocolError)
+        assert wire.request("end", "ping")["result"] == {}
+        assert wire.silent()
+
+
+def test_an_error_response_is_raised_with_all_that_it_says() -> None:
+    with to_client() as (client, wire):
+        call = Background(client.ping)
+        error = {"code": -32050, "message": "no", "data": [1]}
+        wire.send({"jsonrpc": "2.0", "id": wire.receive()["id"], "error": error})
+        problem = call.outcome()
+    assert isinstance(problem, ErrorResponse)
+    assert (problem.code, problem.message, problem.data) == (-32050, "no", [1])
+
+
+def test_a_result_is_a_result_also_with_a_member_called_error() -> None:
+    with to_client() as (client, wire):
+        call = Background(client.request, "x/any")
+        wire.answer(wire.receive()["id"], {"error": {"code": 1, "message": "x"}})
+        assert call.outcome() == {"error": {"code": 1, "message": "x"}}
+
+
+def test_a_result_of_another_shape_is_the_peers_fault() -> None:
+    with to_client(capabilities={"tools": {}}) as (client, wire):
+        call = Background(client.list_tools)
+        wire.answer(wire.receive()["id"], {"tools": [{"name": 5}]})
+        problem = call.outcome()
+    assert isinstance(problem, RemoteProtocolError)
+    assert "tools[0].inputSchema" in str(problem)
+
+
+def test_an_error_without_an_id_belongs_to_nobody() -> None:
+    with to_client() as (client, wire):
+        call = Background(client.ping)
+        request_id = wire.receive()["id"]
+        wire.send({"jsonrpc": "2.0", "error": {"code": -32700, "message": "what?"}})
+        wire.answer(request_id, {})
+        assert call.outcome() is None
+
+
+# -- error codes --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["{", '{"a": NaN}', "[" * 100_000, '{"id":' + "9" * 5000 + "}"])
+def test_what_cannot_be_read_is_a_parse_error_and_the_next_message_is_answered(text: str) -> None:
+    with opened(Server("s"), "2025-11-25") as wire:
+        wire.send_text(text)
+        answer = wire.receive()
+        assert answer["error"]["code"] == -32700
+        assert "id" not in answer
+        assert wire.request(1, "ping")["result"] == {}
+
+
+@pytest.mark.parametrize("message", [{"jsonrpc": "2.0", "id": 1}, {"jsonrpc": "1.0", "id": 1, "method": "ping"}])
+def test_what_is_no_request_is_invalid_request_with_its_id(message: Any) -> None:
+    with opened(Server("s"), "2025-11-25") as wire:
+        wire.send(message)
+        answer = wire.receive()
+    assert (answer["id"], answer["error"]["code"]) == (1, -32600)
+
+
+@pytest.mark.parametrize("method", ["no/such", "tools/list", "roots/list", "notifications/initialized"])
+def test_an_unknown_method_or_one_not_agreed_on_is_method_not_found(method: str) -> None:
+    with opened(Server("s"), "2025-11-25") as wire:
+        error = wire.request(1, method)["error"]
+    assert error["code"] == -32601
+
+
+def test_invalid_params_name_the_path() -> None:
+    with opened(a_server(), "2025-11-25") as wire:
+        error = wire.request(1, "tools/call", {"name": 5})["error"]
+        assert (error["code"], error["data"]) == (-32602, {"path": "params.name"})
+        assert wire.request(2, "tools/call", [1])["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize("name", ["broken", "quits", "asks_elsewhere"])
+def test_a_handler_that_fails_is_an_internal_error_without_any_detail(name: str) -> None:
+    with opened(a_server(), "2025-11-25") as wire:
+        error = wire.request(1, "prompts/get", {"name": name})["error"]
+        assert error == {"code": -32603, "message": "Internal error"}
+        assert wire.request(2, "ping")["result"] == {}
+
+
+def test_a_refusal_of_a_handler_is_sent_as_it_is() -> None:
+    def answer(incoming: Incoming) -> Any:
+        raise Refusal("not today", {"until": "Monday"}, code=4711)
+
+    with a_peer(answer) as (_, wire):
+        error = wire.request(1, "tools/list")["error"]
+    assert error == {"code": 4711, "message": "not today", "data": {"until": "Monday"}}
+
+
+@pytest.mark.parametrize("result", [{"a": float("nan")}, {"a": {1}}, {"a": 10**5000}])
+def test_a_result_that_is_not_json_is_an_internal_error(result: Any) -> None:
+    with a_peer(lambda incoming: result) as (_, wire):
+        assert wire.request(1, "tools/list")["error"] == {"code": -32603, "message": "Internal error"}
+
+
+# -- notifications ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"jsonrpc": "2.0", "method": "no/such"},
+        {"jsonrpc": "2.0", "method": "notifications/no-such", "params": {}},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {}},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "method": "tools/list"},
+        {"jsonrpc": "2.0", "method": "ping"},
+        {"jsonrpc": "2.0", "method": "ping", "params": [1]},
+        {"jsonrpc": "1.0", "method": "ping"},
+        {"jsonrpc": "2.0", "method": 5},
+    ],
+)
+def test_a_notification_is_never_answered(message: Any) -> None:
+    with opened(a_server(), "2025-11-25") as wire:
+        wire.send(message)
+        assert wire.request("end", "ping")["id"] == "end"
+        assert wire.silent()
+
+
+# -- strange text -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["\u2028\u2029", "\ud83d", "\x00\n\r", "\U0001f600"])
+def test_any_string_goes_there_and_back(text: str) -> None:
+    with opened(a_server(), "2025-11-25") as wire:
+        wire.call(1, "echo", text=text)
+        assert wire.receive()["result"]["content"][0]["text"] == text
+
+
+def test_deep_arguments_are_answered() -> None:
+    with opened(a_server(), "2025-11-25") as wire:
+        for depth in (200, 900, 5_000):
+            params = '{"name":"echo","arguments":{"text":' + "[" * depth + "]" * depth + "}}"
+            wire.send_text('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' + params + "}")
+            assert "result" in (answer := wire.receive()) or "error" in answer
+        assert wire.request(2, "ping")["result"] == {}
+
+
+# -- floods -------------------------------------------------------------------------------------------------------
+
+
+def test_a_flood_of_requests_is_refused_and_those_before_it_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_response, "MAX_IN_FLIGHT", 3)
+    go = threading.Event()
+    with a_peer(lambda incoming: go.wait(PATIENCE) and {}, cap=1) as (_, wire):
+        for number in range(3):
+            wire.send({"jsonrpc": "2.0", "id": number, "method": "tools/list"})
+        assert wire.request("more", "tools/list")["error"]["code"] == -32603
+        go.set()
+        assert sorted(wire.receive()["id"] for _ in range(3)) == [0, 1, 2]
+        assert wire.request("again", "tools/list")["result"] == {}
+
+
+def test_requests_cancelled_before_their_turn_count_as_a_flood_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_response, "MAX_IN_FLIGHT", 3)
+    go = threading.Event()
+    with a_peer(lambda incoming: go.wait(PATIENCE) and {}, cap=1) as (_, wire):
+        for number in range(4):
+            wire.send({"jsonrpc": "2.0", "id": number, "method": "tools/list"})
+            if number:
+                wire.notify("notifications/cancelled", {"requestId": number})
+        assert wire.request("more", "tools/list")["error"]["code"] == -32603
+        go.set()
+        assert wire.receive()["id"] == 0
+
+
+def test_a_peer_that_floods_and_does_not_read_is_given_up_with_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_response, "MAX_IN_FLIGHT", 20)
+    transport, side = Deaf(), Answerer(lambda incoming: {})
+    peer = Peer(transport, side, terms("2025-11-25"))
+    before = threading.active_count()
+    for _ in range(21):
+        peer.receive(b"not json")
+    assert side.gone.is_set()
+    assert threading.active_count() - before <= 4
+    transport.reads.set()
+    peer.close(Deadline(PATIENCE))
+
+
+# -- batches ------------------------------------------------------------------------------------------------------
+
+
+def test_a_mixed_batch_is_answered_with_one_array() -> None:
+    with opened(a_server(), "2025-03-26") as wire:
+        wire.send(
+            [
+                {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+                {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
+                {"jsonrpc": "2.0", "id": "x", "method": "no/such"},
+                {"jsonrpc": "2.0", "id": 99, "result": {}},
+                5,
+                {"jsonrpc": "2.0", "id": 2, "method": "prompts/get", "params": {"name": "broken"}},
+            ]
+        )
+        answers = {answer["id"]: answer for answer in wire.receive()}
+        assert answers[1]["result"] == {}
+        assert [answers[key]["error"]["code"] for key in ("x", None, 2)] == [-32601, -32600, -32603]
+        assert len(answers) == 4
+        assert wire.request("end", "ping")["id"] == "end"
+        assert wire.silent()
+
+
+def test_a_batch_of_notifications_and_responses_is_not_answered() -> None:
+    with opened(a_server(), "2025-03-26") as wire:
+        wire.send([{"jsonrpc": "2.0", "method": "no/such"}, {"jsonrpc": "2.0", "id": 1, "result": {}}])
+        assert wire.request("end", "ping")["id"] == "end"
+        assert wire.silent()
+
+
+def test_an_empty_batch_is_one_error() -> None:
+    with opened(a_server(), "2025-03-26") as wire:
+        wire.send([])
+        answer = wire.receive()
+    assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+
+
+def test_initialize_in_a_batch_is_refused() -> None:
+    server = Server("s", revisions=["2025-03-26"])
+    params = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": CLIENT_INFO}
+    with to_server(server) as wire:
+        wire.send([{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}])
+        assert [answer["error"]["code"] for answer in wire.receive()] == [-32600]
+        assert "result" in wire.request(2, "initialize", params)
+
+
+def test_a_cancelled_request_of_a_batch_has_no_answer_in_the_array() -> None:
+    running, go = threading.Event(), threading.Event()
+
+    def answer(incoming: Incoming) -> Any:
+        running.set()
+        assert go.wait(PATIENCE)
+        return {}
+
+    with a_peer(answer, "2025-03-26") as (_, wire):
+        wire.send([{"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}])
+        assert running.wait(PATIENCE)
+        wire.notify("notifications/cancelled", {"requestId": 2})
+        assert wire.receive() == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+        go.set()
+
+
+def test_a_batch_whose_requests_are_all_cancelled_has_no_answer() -> None:
+    running, go = threading.Event(), threading.Event()
+
+    def answer(incoming: Incoming) -> Any:
+        running.set()
+        assert go.wait(PATIENCE)
+        return {}
+
+    with a_peer(answer, "2025-03-26") as (_, wire):
+        wire.send([{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}])
+        assert running.wait(PATIENCE)
+        wire.notify("notifications/cancelled", {"requestId": 2})
+        go.set()
+        assert wire.request("end", "ping")["id"] == "end"
+        assert wire.silent()
+
+
+def test_one_answer_that_is_not_json_does_not_spoil_the_others_of_its_batch() -> None:
+    def answer(incoming: Incoming) -> Any:
+        return {"a": {1}} if incoming.id == 1 else {}
+
+    with a_peer(answer, "2025-03-26") as (_, wire):
+        wire.send([{"jsonrpc": "2.0", "id": number, "method": "tools/list"} for number in (1, 2)])
+        answers = {answer["id"]: answer for answer in wire.receive()}
+    assert answers[1]["error"]["code"] == -32603
+    assert answers[2]["result"] == {}
+
+
+@pytest.mark.parametrize("revision", WITHOUT_BATCHES)
+def test_a_batch_is_refused_where_the_revision_has_none(revision: str) -> None:
+    with opened(a_server(), revision) as wire:
+        wire.send([{"jsonrpc": "2.0", "id": 1, "method": "ping"}])
+        answer = wire.receive()
+        assert answer["error"]["code"] == -32600
+        assert answer.get("id") is None
+        assert wire.request("end", "ping")["id"] == "end"
+        assert wire.silent()
+
+
+@pytest.mark.parametrize("revision", WITHOUT_BATCHES)
+def test_a_batch_is_not_sent_where_the_revision_has_none(revision: str) -> None:
+    with to_client(revision) as (client, wire):
+        with pytest.raises(LocalProtocolError, match="no batches"):
+            client.request_batch([("ping", None)])
+        assert wire.silent()
+
+
+def test_a_batch_that_we_send_gives_results_and_errors_in_order() -> None:
+    with to_client("2025-03-26", {"tools": {}}) as (client, wire):
+        call = Background(client.request_batch, [("ping", None), ("tools/list", {}), ("x/y", {"a": 1}), ("ping", None)])
+        first, second, third, fourth = wire.receive()
+        assert third == {"jsonrpc": "2.0", "id": third["id"], "method": "x/y", "params": {"a": 1}}
+        wire.send(
+            [
+                {"jsonrpc": "2.0", "id": fourth["id"], "result": [], "error": 1},
+                {"jsonrpc": "2.0", "id": third["id"], "result": {"b": 2}},
+                {"jsonrpc": "2.0", "id": second["id"], "error": {"code": -32603, "message": "no"}},
+            ]
+        )
+        wire.answer(first["id"], {})
+        one, two, three, four = call.outcome()
+    assert (one, three) == ({}, {"b": 2})
+    assert isinstance(two, ErrorResponse)
+    assert isinstance(four, RemoteProtocolError)
+
+
+def test_progress_for_a_request_of_a_batch_is_handed_on() -> None:
+    seen: list[Any] = []
+    with to_client("2025-03-26") as (client, wire):
+        options: Any = {"on_progress": lambda *report: seen.append(report)}
+        call = Background(client.request_batch, [("ping", None)], options)
+        (request,) = wire.receive()
+        token = request["params"]["_meta"]["progressToken"]
+        wire.notify("notifications/progress", {"progressToken": token, "progress": 1})
+        wire.answer(request["id"], {})
+        assert call.outcome() == [{}]
+    assert seen == [(1, None, None)]
+
+
+def test_what_is_left_of_a_batch_is_cancelled_when_its_time_is_over() -> None:
+    with to_client("2025-03-26") as (client, wire):
+        call = Background(client.request_batch, [("ping", None), ("ping", None)], {"timeout": 0.05})
+        first, second = wire.receive()
+        wire.answer(first["id"], {})
+        assert isinstance(call.outcome(), RequestTimeout)
+        cancelled = wire.receive()
+        assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", second["id"])
+        assert wire.silent()
+
+
+def test_a_batch_can_be_given_up() -> None:
+    give_up = Cancel()
+    with to_client("2025-03-26") as (client, wire):
+        call = Background(client.request_batch, [("ping", None), ("ping", None)], {"cancel": give_up})
+        ids = [request["id"] for request in wire.receive()]
+        give_up("enough")
+        assert isinstance(call.outcome(), RequestCancelled)
+        assert [wire.receive()["params"] for _ in ids] == [{"requestId": each, "reason": "enough"} for each in ids]
+
+
+@pytest.mark.parametrize("calls", [[], [("ping", None), ("initialize", {})]])
+def test_a_batch_that_must_not_be_is_not_sent(calls: Any) -> None:
+    with to_client("2025-03-26") as (client, wire):
+        with pytest.raises(LocalProtocolError):
+            client.request_batch(calls)
+        assert wire.silent()
+
+
+def test_a_batch_may_open_questions_that_are_answered_by_a_batch() -> None:
+    with to_client("2025-03-26", roots=["file:///a"]) as (_, wire):
+        wire.send([{"jsonrpc": "2.0", "id": each, "method": "roots/list"} for each in (1, 2)])
+        answers = wire.receive()
+    assert sorted(answer["id"] for answer in answers) == [1, 2]
+
+
+# -- what goes out ------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_sent_for_a_request_that_is_not_json() -> None:
+    with to_client() as (client, wire):
+        with pytest.raises(LocalProtocolError):
+            client.request("x/y", {"a": {1}})
+        assert wire.request("end", "ping")["id"] == "end"
+        assert wire.silent()
+
+
+def test_meta_of_the_caller_travels_beside_the_token() -> None:
+    with to_client() as (client, wire):
+        options: Any = {"meta": {"com.example/a": 1}, "on_progress": lambda *report: None}
+        call = Background(client.request, "x/y", {"_meta": {"b": 2}}, options)
+        request = wire.receive()
+        assert request["params"]["_meta"] == {"com.example/a": 1, "b": 2, "progressToken": request["id"]}
+        wire.answer(request["id"], {})
+        call.outcome()
+
+
+@pytest.mark.parametrize("key", ["progressToken", "io.modelcontextprotocol/x", "-"])
+def test_meta_that_is_not_the_callers_to_set_is_refused_and_nothing_is_sent(key: str) -> None:
+    with to_client() as (client, wire):
+        with pytest.raises(LocalProtocolError):
+            client.request("x/y", None, {"meta": {key: 1}})
+        assert wire.silent()
+
+
+def test_two_conversations_number_their_requests_each_for_itself() -> None:
+    """The id that the server uses for its question may be the id of the request that it serves."""
+    with to_client(roots=[]) as (client, wire):
+        call = Background(client.ping)
+        request_id = wire.receive()["id"]
+        assert wire.request(request_id, "roots/list") == {"jsonrpc": "2.0", "id": request_id, "result": {"roots": []}}
+        wire.answer(request_id, {})
+        assert call.outcome() is None
+
+
+def test_what_carries_an_answer_is_let_go_though_the_error_in_it_is_kept() -> None:
+    let_go: list[bool] = []
+
+    class Carrier(Deaf):
+        def exchange(self, message: Any, inbox: Any, deadline: Any) -> Iterator[Any]:
+            try:
+                yield {"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32603, "message": "no"}}
+            finally:
+                let_go.append(True)
+
+    peer = Peer(Carrier(), Answerer(lambda incoming: {}), terms("2025-11-25"))
+    peer.start()
+    with pytest.raises(ErrorResponse) as kept:
+        peer.request("ping", None, {})
+    assert let_go == [True] and kept.value.__traceback__ is not None
+    peer.close(Deadline(PATIENCE))

@@ -1,0 +1,239 @@
+"""The pool: a cap on handlers, room above it for what is urgent, and an end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from mcp_ref import Context, Server
+from mcp_ref.basic.deadline import Deadline
+from mcp_ref.basic.patterns.workers import ABOVE_THE_CAP, Workers, before_block
+from tests.wire import PATIENCE, opened
+
+
+class Gate:
+    """A job that says when it runs, and ends when it is let."""
+
+    def __init__(self, *, blocks: bool = False) -> None:
+        self.running, self.go, self.done = threading.Event(), threading.Event(), threading.Event()
+        self._blocks = blocks
+
+    def __call__(self) -> None:
+        if self._blocks:
+            before_block()
+        self.running.set()
+        assert self.go.wait(PATIENCE)
+        self.done.set()
+
+    def runs(self) -> bool:
+        return self.running.wait(PATIENCE)
+
+
+@pytest.fixture
+def pool() -> Iterator[Callable[[int], Workers]]:
+    pools: list[Workers] = []
+
+    def make(cap: int) -> Workers:
+        pools.append(Workers(cap))
+        return pools[-1]
+
+    yield make
+    for each in pools:
+        assert each.close(Deadline(PATIENCE)) == []
+
+
+def test_no_more_jobs_run_than_the_cap_allows(pool: Any) -> None:
+    workers = pool(2)
+    first, second, third = Gate(), Gate(), Gate()
+    for job in (first, second, third):
+        workers.run(job)
+    assert first.runs() and second.runs()
+    assert workers.waiting == 1
+    assert not third.running.is_set()
+    first.go.set()
+    assert third.runs()
+    for job in (second, third):
+        job.go.set()
+
+
+def test_an_idle_thread_does_not_raise_the_cap(pool: Any) -> None:
+    workers = pool(1)
+    busy, urgent, next_one = Gate(), Gate(), Gate()
+    workers.run(busy)
+    assert busy.runs()
+    workers.run(urgent, urgent=True)
+    urgent.go.set()
+    assert urgent.done.wait(PATIENCE)
+    workers.run(next_one)
+    assert workers.waiting == 1, "the thread that ran the urgent job must not take a handler above the cap"
+    busy.go.set()
+    assert next_one.runs()
+    next_one.go.set()
+
+
+def test_an_urgent_job_passes_those_that_wait_for_a_place(pool: Any) -> None:
+    workers = pool(1)
+    busy, waiting, urgent = Gate(), Gate(), Gate()
+    workers.run(busy)
+    assert busy.runs()
+    workers.run(waiting)
+    workers.run(urgent, urgent=True)
+    assert urgent.runs()
+    assert not waiting.running.is_set()
+    for job in (urgent, busy, waiting):
+        job.go.set()
+
+
+def test_no_flood_of_urgent_jobs_makes_a_flood_of_threads(pool: Any) -> None:
+    workers = pool(1)
+    jobs = [Gate() for _ in range(ABOVE_THE_CAP + 5)]
+    before = threading.active_count()
+    for job in jobs:
+        workers.run(job, urgent=True)
+    assert threading.active_count() - before == ABOVE_THE_CAP
+    for job in jobs:
+        job.go.set()
+    assert all(job.done.wait(PATIENCE) for job in jobs)
+
+
+def test_a_job_that_blocks_for_the_peer_gives_its_place_up(pool: Any) -> None:
+    workers = pool(1)
+    blocked, next_one, third = Gate(blocks=True), Gate(), Gate()
+    workers.run(blocked)
+    assert blocked.runs()
+    workers.run(next_one)
+    assert next_one.runs()
+    blocked.go.set()
+    assert blocked.done.wait(PATIENCE)
+    workers.run(third)
+    assert not third.running.is_set(), "what gave its place up has none to give back"
+    next_one.go.set()
+    assert third.runs()
+    third.go.set()
+
+
+@pytest.mark.parametrize("problem", [RuntimeError, SystemExit, KeyboardInterrupt])
+def test_a_job_that_fails_frees_its_place(pool: Any, problem: type[BaseException]) -> None:
+    workers = pool(1)
+
+    def fails() -> None:
+        raise problem("on purpose")
+
+    after = Gate()
+    workers.run(fails)
+    workers.run(after)
+    assert after.runs()
+    after.go.set()
+
+
+def test_what_waits_still_runs_after_a_stop_and_nothing_new(pool: Any) -> None:
+    workers = pool(1)
+    busy, waiting, late = Gate(), Gate(), Gate()
+    workers.run(busy)
+    assert busy.runs()
+    workers.run(waiting)
+    workers.stop()
+    workers.run(late)
+    for job in (busy, waiting):
+        job.go.set()
+        assert job.done.wait(PATIENCE)
+    assert not late.running.is_set()
+
+
+def test_a_job_that_another_leads_to_still_runs_after_a_stop(pool: Any) -> None:
+    workers = pool(1)
+    gate, led_to = Gate(), threading.Event()
+
+    def leads() -> None:
+        gate()
+        workers.run(led_to.set)
+
+    workers.run(leads)
+    assert gate.runs()
+    workers.stop()
+    gate.go.set()
+    assert led_to.wait(PATIENCE)
+
+
+def test_close_names_what_does_not_end() -> None:
+    workers, job = Workers(1), Gate()
+
+    def named() -> None:
+        threading.current_thread().doing = "tools/call (id 1)"  # type: ignore[attr-defined]
+        job()
+
+    workers.run(named)
+    assert job.runs()
+    assert workers.close(Deadline(0.01)) == ["tools/call (id 1)"]
+    job.go.set()
+    assert workers.close(Deadline(PATIENCE)) == []
+
+
+def test_a_job_may_close_its_own_pool() -> None:
+    workers, results = Workers(1), threading.Event()
+
+    def closes() -> None:
+        assert workers.close(Deadline(PATIENCE)) == []
+        results.set()
+
+    workers.run(closes)
+    assert results.wait(PATIENCE)
+
+
+def test_a_thread_knows_whether_it_is_a_worker(pool: Any) -> None:
+    seen: list[bool] = []
+    done = threading.Event()
+    pool(1).run(lambda: (seen.append(before_block()), done.set()))
+    assert done.wait(PATIENCE)
+    assert (seen, before_block()) == ([True], False)
+
+
+def test_a_question_from_a_handler_does_not_deadlock_a_full_pool() -> None:
+    server = Server("s", max_workers=1)
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        return str(len(ctx.roots()))
+
+    with opened(server, "2025-11-25", {"roots": {}}) as wire:
+        wire.call(1, "ask")
+        question = wire.receive()
+        wire.call(2, "ask")
+        second = wire.receive()
+        assert (question["method"], second["method"]) == ("roots/list", "roots/list")
+        for each in (second, question):
+            wire.answer(each["id"], {"roots": []})
+        assert sorted(wire.receive()["id"] for _ in range(2)) == [1, 2]
+
+
+def test_jobs_that_block_do_not_hold_up_others(pool: Any) -> None:
+    """Eight that wait for each other can only end if all of them run at once, though one runs at first."""
+    together = threading.Barrier(9)
+    workers = pool(8)
+    for _ in range(8):
+        workers.run(lambda: together.wait(PATIENCE))
+    together.wait(PATIENCE)
+
+
+def test_more_than_the_cap_never_run_at_once_however_long_they_block(pool: Any) -> None:
+    running, most, lock, go = 0, 0, threading.Lock(), threading.Event()
+    done = threading.Semaphore(0)
+
+    def job() -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        go.wait(0.05)
+        with lock:
+            running -= 1
+        done.release()
+
+    workers = pool(3)
+    for _ in range(12):
+        workers.run(job)
+    assert all(done.acquire(timeout=PATIENCE) for _ in range(12))
+    assert most == 3

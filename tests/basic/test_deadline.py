@@ -1,0 +1,274 @@
+"""basic/lifecycle#timeouts: when a call ends without an answer, and what moves that moment."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mcp_ref import Client, Context, RequestTimeout, Server
+from mcp_ref.basic import deadline as deadline_module
+from mcp_ref.basic.deadline import Cancel, Clock, Deadline
+from mcp_ref.basic.patterns import requester
+from mcp_ref.basic.transports.memory import pair
+from tests.wire import PATIENCE, Background, Wire, opened, to_client
+
+
+class Time:
+    """A clock that goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    fake = Time()
+    for module in (deadline_module, requester):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=fake))
+    return fake
+
+
+# -- Deadline -----------------------------------------------------------------------------------------------------
+
+
+def test_a_deadline_passes() -> None:
+    time = Time()
+    deadline = Deadline(5, clock=time)
+    assert deadline.left() == 5
+    time.now += 4
+    assert deadline.check("waiting") == 1
+    time.now += 2
+    assert deadline.left() == 0
+    with pytest.raises(RequestTimeout, match="timed out after 5 s waiting"):
+        deadline.check("waiting")
+
+
+def test_a_deadline_may_be_never() -> None:
+    time = Time()
+    deadline = Deadline(None, clock=time)
+    time.now += 1e9
+    assert deadline.check("waiting") is None
+    deadline.extend()
+    assert deadline.left() is None
+
+
+def test_progress_starts_the_timeout_anew_up_to_the_maximum() -> None:
+    time = Time()
+    deadline = Deadline(10, 25, clock=time)
+    time.now += 8
+    deadline.extend()
+    assert deadline.left() == 10
+    time.now += 9
+    deadline.extend()
+    assert deadline.left() == 8
+    time.now += 8
+    deadline.extend()
+    assert deadline.left() == 0
+
+
+def test_without_a_maximum_progress_extends_nothing() -> None:
+    time = Time()
+    deadline = Deadline(10, clock=time)
+    time.now += 8
+    deadline.extend()
+    assert deadline.left() == 2
+
+
+def test_a_maximum_below_the_timeout_shortens_nothing() -> None:
+    time = Time()
+    deadline = Deadline(10, 5, clock=time)
+    deadline.extend()
+    assert deadline.left() == 10
+
+
+# -- Clock --------------------------------------------------------------------------------------------------------
+
+
+def test_a_paused_clock_stands_still_and_goes_on_where_it_stood(time: Time) -> None:
+    clock = Clock(300)
+    start = clock()
+    clock.pause()
+    clock.pause()
+    time.now += 50
+    assert clock() == start
+    clock.resume()
+    time.now += 50
+    assert clock() == start, "the outer pause is still open"
+    clock.resume()
+    assert clock() == start
+    time.now += 1
+    assert clock() == start + 1
+
+
+def test_a_pause_counts_up_to_its_limit(time: Time) -> None:
+    clock = Clock(300)
+    start = clock()
+    clock.pause()
+    time.now += 310
+    assert clock() == start + 10
+    clock.resume()
+    assert clock() == start + 10
+
+
+# -- Cancel -------------------------------------------------------------------------------------------------------
+
+
+def test_a_handle_tells_whoever_is_attached_once() -> None:
+    told: list[Any] = []
+    cancel = Cancel()
+    cancel.attach(told.append)
+    cancel("why")
+    cancel("again")
+    assert (told, cancel.cancelled, cancel.reason) == (["why"], True, "why")
+
+
+def test_a_handle_that_was_used_tells_at_once() -> None:
+    told: list[Any] = []
+    cancel = Cancel()
+    cancel()
+    cancel.attach(told.append)
+    assert told == [None]
+
+
+def test_what_is_detached_is_not_told() -> None:
+    told: list[Any] = []
+    cancel = Cancel()
+    cancel.attach(told.append)
+    cancel.detach(told.append)
+    cancel.detach(told.append)
+    cancel()
+    assert told == []
+
+
+# -- calls --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+def test_a_call_whose_time_is_over_is_cancelled_and_raises(revision: str) -> None:
+    with to_client(revision) as (client, wire):
+        call = Background(client.ping, timeout=0.05)
+        request_id = wire.receive()["id"]
+        problem = call.outcome()
+        assert isinstance(problem, RequestTimeout)
+        assert isinstance(problem, TimeoutError)
+        cancelled = wire.receive()
+        assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", request_id)
+        wire.answer(request_id, {})
+        assert wire.request("end", "ping")["id"] == "end"
+        assert wire.silent()
+
+
+def test_every_call_has_a_timeout_unless_it_says_none() -> None:
+    ours, theirs = pair()
+    client = Client(theirs, timeout=0.05)
+    opening = Background(client.connect)
+    wire = Wire(ours)
+    result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+    wire.answer(wire.receive()["id"], result)
+    opening.outcome()
+    assert wire.receive()["method"] == "notifications/initialized"
+    assert isinstance(Background(client.ping).outcome(), RequestTimeout)
+    assert [wire.receive()["method"] for _ in range(2)] == ["ping", "notifications/cancelled"]
+    patient = Background(client.ping, timeout=None)
+    wire.answer(wire.receive()["id"], {})
+    assert patient.outcome() is None
+    client.close()
+    ours.close(Deadline(PATIENCE))
+
+
+def test_the_default_timeout_is_a_minute_and_ten_seconds_for_the_opening() -> None:
+    defaults = {name: each.default for name, each in inspect.signature(Client).parameters.items()}
+    assert (defaults["timeout"], defaults["connect_timeout"]) == (60, 10)
+    assert inspect.signature(Server).parameters["question_timeout"].default == 300
+
+
+def test_a_servers_question_has_a_timeout() -> None:
+    server = Server("s", question_timeout=0.05)
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        try:
+            ctx.roots()
+        except RequestTimeout:
+            return "too late"
+        return "in time"
+
+    with opened(server, "2025-11-25", {"roots": {}}) as wire:
+        wire.call(1, "ask")
+        assert [wire.receive()["method"] for _ in range(2)] == ["roots/list", "notifications/cancelled"]
+        assert wire.receive()["result"]["content"][0]["text"] == "too late"
+
+
+def test_progress_extends_a_call_up_to_its_maximum() -> None:
+    """The messages of a reply as the caller reads them: each report comes nine seconds after the one before."""
+    time = Time()
+    deadline = Deadline(10, 25, clock=time)
+
+    def reply() -> Iterator[dict[str, Any]]:
+        while True:
+            time.now += 9
+            deadline.check("waiting")
+            yield {"method": "notifications/progress", "params": {"progress": time.now}}
+
+    seen: list[float] = []
+    with pytest.raises(RequestTimeout):
+        requester._answer(reply(), {"on_progress": lambda value, *_: seen.append(value)}, deadline)
+    assert seen == [1009, 1018]
+
+
+def test_a_maximum_asks_for_progress() -> None:
+    with to_client() as (client, wire):
+        call = Background(client.ping, max_timeout=100)
+        request = wire.receive()
+        assert "progressToken" in request["params"]["_meta"]
+        wire.answer(request["id"], {})
+        call.outcome()
+
+
+def test_time_stands_still_while_the_client_answers_a_question(time: Time) -> None:
+    asked, go, reported = threading.Event(), threading.Event(), threading.Event()
+
+    def elicit(message: str, schema: Any) -> Any:
+        asked.set()
+        assert go.wait(PATIENCE)
+        return {}
+
+    with to_client(elicit=elicit) as (client, wire):
+        call = Background(client.ping, timeout=3, on_progress=lambda *report: reported.set())
+        request_id = wire.receive()["id"]
+        params = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
+        wire.send({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
+        assert asked.wait(PATIENCE)
+        time.now += 100
+        # Makes the caller look at the clock while the user thinks.
+        wire.notify("notifications/progress", {"progressToken": request_id, "progress": 1})
+        assert reported.wait(PATIENCE)
+        go.set()
+        assert wire.receive()["id"] == "q"
+        wire.answer(request_id, {})
+        assert call.outcome() is None
+
+
+def test_the_time_of_a_call_that_a_handler_makes_goes_on() -> None:
+    problems: list[Any] = []
+
+    def elicit(message: str, schema: Any) -> Any:
+        try:
+            client.ping(timeout=0.05)
+        except RequestTimeout as problem:
+            problems.append(problem)
+        return {}
+
+    with to_client(elicit=elicit) as (client, wire):
+        params = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
+        wire.send({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
+        assert [wire.receive().get("method") for _ in range(3)] == ["ping", "notifications/cancelled", None]
+    assert len(problems) == 1

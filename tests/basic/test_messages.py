@@ -1,0 +1,227 @@
+"""basic/index#messages, basic/messages: the text of a message, its frame, its id, and the names in `_meta`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mcp_ref.basic import messages
+from mcp_ref.errors import InvalidParams, InvalidRequest, LocalProtocolError, ParseError, Refusal, RemoteProtocolError
+
+# -- text <-> JSON ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", '{"a": [1, 1e400]}'])
+def test_numbers_that_are_not_json_are_not_read(text: str) -> None:
+    with pytest.raises(ParseError):
+        messages.decode(text)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), {1, 2}, b"bytes", object()])
+def test_what_is_not_json_is_not_written(value: Any) -> None:
+    with pytest.raises(LocalProtocolError):
+        messages.encode({"a": [value]})
+
+
+def test_a_value_that_contains_itself_is_not_written() -> None:
+    loop: dict[str, Any] = {}
+    loop["loop"] = loop
+    with pytest.raises(LocalProtocolError):
+        messages.encode(loop)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "{} {}", "{'a': 1}", "\ufeff{}", '{"a": 1,}', "[" * 100_000, "9" * 5_000, "\x00"]
+)
+def test_what_is_not_json_is_a_parse_error(text: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        messages.decode(text)
+    assert caught.value.code == -32700
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe{}", b'{"a": "\xc3"}', b"\xed\xa0\x80"])
+def test_what_is_not_utf8_is_a_parse_error(data: bytes) -> None:
+    with pytest.raises(ParseError):
+        messages.decode(data)
+
+
+@pytest.mark.parametrize("value", [10**4_000, -(2**63), 2**64, 0.1, 1e308, -0.0, True, None, "", [], {}])
+def test_what_is_json_survives_both_ways(value: Any) -> None:
+    assert messages.decode(messages.encode({"a": value}))["a"] == value
+
+
+@pytest.mark.parametrize("text", ["\u2028 \u2029 \x85", "line\nbreak\r\n", "\x00", "\U0001f600", "é"])
+def test_no_character_of_a_string_breaks_the_line(text: str) -> None:
+    data = messages.encode({"a": text})
+    assert b"\n" not in data
+    assert b"\r" not in data
+    assert messages.decode(data) == {"a": text}
+
+
+def test_half_a_surrogate_pair_travels_as_an_escape() -> None:
+    data = messages.encode({"a": "\ud83d é"})
+    assert data == b'{"a":"\\ud83d \\u00e9"}'
+    assert messages.decode(data) == {"a": "\ud83d é"}
+
+
+# -- the frame ----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_built_is_json_rpc() -> None:
+    assert messages.request(1, "ping", None) == {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    assert messages.request("a", "x", {}) == {"jsonrpc": "2.0", "id": "a", "method": "x", "params": {}}
+    assert messages.notification("n", None) == {"jsonrpc": "2.0", "method": "n"}
+    assert messages.response("a", {}) == {"jsonrpc": "2.0", "id": "a", "result": {}}
+
+
+def test_a_notification_is_built_without_an_id() -> None:
+    assert "id" not in messages.notification("notifications/cancelled", {"requestId": 1})
+
+
+def test_an_error_has_an_integer_code_a_message_and_data_where_given() -> None:
+    assert messages.error(1, InvalidParams("no")) == {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "error": {"code": -32602, "message": "no"},
+    }
+    body = messages.error(1, Refusal("no", {"a": 1}, code=7))["error"]
+    assert body == {"code": 7, "message": "no", "data": {"a": 1}}
+
+
+@pytest.mark.parametrize("code", ["-32602", 1.0, True])
+def test_the_code_of_a_refusal_is_an_integer(code: Any) -> None:
+    with pytest.raises(TypeError):
+        Refusal("no", code=code)
+
+
+def test_an_error_without_a_readable_id_says_null_or_leaves_it_out() -> None:
+    assert messages.error(None, ParseError("no"))["id"] is None
+    assert "id" not in messages.error(None, ParseError("no"), id_optional=True)
+
+
+@pytest.mark.parametrize("value", ["", "1", 0, 1, -5, 2**70])
+def test_strings_and_integers_are_ids(value: Any) -> None:
+    messages.check_request({"jsonrpc": "2.0", "id": value, "method": "ping"})
+
+
+@pytest.mark.parametrize("value", [None, True, False, 1.0, 1.5, [], {}])
+def test_nothing_else_is_an_id(value: Any) -> None:
+    with pytest.raises(InvalidRequest):
+        messages.check_request({"jsonrpc": "2.0", "id": value, "method": "ping"})
+    assert messages.readable_id({"id": value}) is None
+
+
+def test_ids_that_are_equal_in_python_are_different_keys() -> None:
+    assert len({messages.id_key(value) for value in (1, True, 1.0, "1")}) == 4  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"id": 1, "method": "ping"},
+        {"jsonrpc": "1.0", "id": 1, "method": "ping"},
+        {"jsonrpc": 2.0, "id": 1, "method": "ping"},
+        {"jsonrpc": "2.0", "id": 1, "method": 5},
+        {"jsonrpc": "2.0", "id": 1, "method": None},
+    ],
+)
+def test_a_request_with_another_frame_is_invalid(message: Any) -> None:
+    with pytest.raises(InvalidRequest):
+        messages.check_request(message)
+
+
+@pytest.mark.parametrize("params", [None, [], [1], "x", 0, False, {"_meta": []}, {"_meta": None}])
+def test_params_and_their_meta_are_objects(params: Any) -> None:
+    with pytest.raises(InvalidParams):
+        messages.check_request({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": params})
+
+
+@pytest.mark.parametrize("message", [1, "x", None, True, {}, {"id": 1}, {"jsonrpc": "2.0", "params": {}}])
+def test_what_is_neither_request_nor_response_is_invalid(message: Any) -> None:
+    with pytest.raises(InvalidRequest):
+        messages.kind_of(message)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"result": {}, "error": {"code": 1, "message": "x"}},
+        {"result": []},
+        {"result": None},
+        {"error": None},
+        {"error": {"code": "1", "message": "x"}},
+        {"error": {"code": 1.0, "message": "x"}},
+        {"error": {"code": True, "message": "x"}},
+        {"error": {"code": 1}},
+        {"error": {"message": "x"}},
+        {"result": {}, "id": None},
+        {"result": {}, "id": True},
+        {"result": {}, "jsonrpc": "1.0"},
+    ],
+)
+def test_a_response_has_one_of_result_and_error_each_of_its_form(members: Any) -> None:
+    with pytest.raises(RemoteProtocolError):
+        messages.check_response({"jsonrpc": "2.0", "id": 1, **members})
+
+
+@pytest.mark.parametrize("message", [{"id": None}, {}])
+def test_an_error_may_be_without_an_id(message: Any) -> None:
+    messages.check_response({"jsonrpc": "2.0", **message, "error": {"code": -32700, "message": "x"}})
+
+
+def test_any_object_is_a_result_also_one_with_a_member_called_error() -> None:
+    messages.check_response({"jsonrpc": "2.0", "id": 1, "result": {"error": {"code": 1}, "deep": {"x": [1]}}})
+
+
+# -- _meta --------------------------------------------------------------------------------------------------------
+
+FORMS = ["a", "a.b_c-d", "9", "", "com.example/x", "com.example/", "a-1.b2/n", "x/y.z"]
+NO_FORMS = ["-a", "a-", "1a/x", "a-/x", "a..b/x", "/x", "a/b/c", "ä", "a b", "com.example/-x", ".a"]
+
+
+@pytest.mark.parametrize("key", FORMS)
+@pytest.mark.parametrize("label", ["first", "second"])
+def test_the_form_of_a_meta_key(key: str, label: Any) -> None:
+    messages.check_meta_key(key, label)
+
+
+@pytest.mark.parametrize("key", NO_FORMS)
+@pytest.mark.parametrize("label", ["first", "second"])
+def test_another_form_of_a_meta_key_is_refused(key: str, label: Any) -> None:
+    with pytest.raises(LocalProtocolError):
+        messages.check_meta_key(key, label)
+
+
+@pytest.mark.parametrize(
+    ("key", "label"),
+    [
+        ("modelcontextprotocol.io/x", "first"),
+        ("mcp.dev/x", "first"),
+        ("api.modelcontextprotocol.org/x", "first"),
+        ("tools.mcp.com/x", "first"),
+        ("io.modelcontextprotocol/x", "second"),
+        ("dev.mcp/x", "second"),
+        ("com.mcp.tools/x", "second"),
+    ],
+)
+def test_the_prefixes_of_the_protocol_are_reserved(key: str, label: Any) -> None:
+    with pytest.raises(LocalProtocolError, match="reserved"):
+        messages.check_meta_key(key, label)
+
+
+@pytest.mark.parametrize(
+    ("key", "label"), [("com.example.mcp/x", "second"), ("mcp.dev/x", "second"), ("dev.mcp/x", "first")]
+)
+def test_what_another_revision_reserves_is_free(key: str, label: Any) -> None:
+    messages.check_meta_key(key, label)
+
+
+def test_before_2025_06_18_the_pages_say_nothing_of_meta_keys() -> None:
+    messages.check_meta_key("-any thing-", "none")
+
+
+def test_the_text_of_a_message_is_compact() -> None:
+    assert messages.encode({"a": [1, 2]}) == b'{"a":[1,2]}'
+    assert json.loads(messages.encode([{"a": 1}])) == [{"a": 1}]

@@ -1,0 +1,36 @@
+"""What holds for every test: no thread of ours outlives it. And, at the end, how many requirements have a row."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+GRACE = 2.0
+
+
+def _ours() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("mcp-")}
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    yield from threads_are_gone()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    from tests.test_spec_notes import summary
+
+    terminalreporter.write_line(summary())
+
+
+def threads_are_gone() -> Iterator[None]:
+    """What the fixture does, for a folder that needs it in another scope."""
+    before = _ours()
+    yield
+    stray = _ours() - before
+    for thread in stray:
+        thread.join(GRACE)
+    left = sorted(thread.name for thread in stray if thread.is_alive())
+    assert not left, f"threads left by the test: {left}"
