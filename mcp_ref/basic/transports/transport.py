@@ -8,28 +8,43 @@ Not here:  stdio, memory: the transports; which message may be sent when (basic/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from mcp_ref.basic.deadline import Deadline
 from mcp_ref.errors import McpError
+from mcp_ref.revisions import Revision
 
-__all__ = ["Inbox", "Receive", "Tap", "Transport"]
+__all__ = ["Inbox", "Lost", "Receive", "SessionTransport", "Tap", "Transport"]
 
 JsonObject = dict[str, Any]
 Receive = Callable[[bytes], None]
 """Takes the text of one inbound message. It only routes: it neither blocks, nor writes, nor runs a user's code."""
 
 
+Lost = Callable[[McpError], None]
+"""Is told once that nothing more will arrive, and why."""
+
+
 class Tap(Protocol):
     """What a transport shows its traffic to: `trace.record.Recorder` has such a thing for each connection.
 
-    `note` is called inside the transport's write lock, so that the order of notes is the order on the wire; it must only
-    remember. `deliver` is called after the lock is released, and may run a user's code.
+    `note` is called where the order is certain, so that the order of notes is the order on the wire: for what is sent
+    inside the transport's write lock, before the write, since the answer could be noted first otherwise (a message that
+    then fails to be written was noted all the same); for what comes in the thread that reads it, before it is handed
+    on. It must only remember. `deliver` is called afterwards, without any lock, and may write to a file; since a reader
+    calls it too, it waits for no other message and runs no user's code.
+
+    Threads: both by several at once: writers, the reader, the reader of a child's stderr.
     """
 
-    def note(self, direction: Literal["send", "receive", "stderr"], message: Any) -> None:
-        """Remember a message (the dict or list that is sent, the bytes that came), or a line of a child's stderr."""
+    def note(
+        self, direction: Literal["send", "receive", "stderr"], message: Any, http: Mapping[str, Any] | None = None
+    ) -> None:
+        """Remember a message (the dict or list that is sent, the bytes that came), or a line of a child's stderr.
+
+        http: what HTTP has beside it, as `streamable_http/noting.py` lists it; the message may be None then.
+        """
         ...
 
     def deliver(self) -> None:
@@ -49,11 +64,21 @@ class Inbox(Protocol):
         """
         ...
 
+    def waiting(self) -> Iterator[JsonObject]:
+        """Each message that has come already; blocks for none. Raises McpError as `until` does."""
+        ...
+
+    on_give_up: Callable[[], None] | None
+    """Set by an `exchange` that blocks elsewhere than in `until`: called, by any thread, when the request is given up.
+
+    Set it first, and look into `waiting()` then, so that giving up in between is not missed; None again at the end.
+    """
+
 
 class Transport(Protocol):
     """One connection to one peer, in either role.
 
-    Threads: `send` and `exchange` may be called by any thread, also at once; `close` by any thread, any number of times.
+    Threads: `send` and `exchange` may be called by any thread, also at once; `close` by any, any number of times.
     """
 
     name: str
@@ -62,7 +87,10 @@ class Transport(Protocol):
     def start(self, receive: Receive, lost: Callable[[McpError], None]) -> None:
         """Begin to deliver: `receive(text)` for each message, one at a time, in order; `lost(reason)` once, at the end.
 
-        Starting a thread is the last thing that it does.
+        Both may be called before this returns. Starting a thread is the last thing that it does. When it raises, `lost`
+        is not called, and nothing is left to close. A transport is started once.
+
+        Raises: TransportClosed: nobody is there to talk to, such as a command that cannot be launched; it was closed.
         """
         ...
 
@@ -83,5 +111,22 @@ class Transport(Protocol):
         ...
 
     def close(self, deadline: Deadline) -> None:
-        """End the connection and every thread of the transport; returns by the deadline, whatever the peer does."""
+        """End the connection and every thread of the transport; returns by the deadline, whatever the peer does.
+
+        Of one that was started `lost` is called if it has not been, by another thread or by this one; it may call
+        `close` itself.
+        """
+        ...
+
+
+@runtime_checkable
+class SessionTransport(Transport, Protocol):
+    """A transport that must know how far the session is: over HTTP each request says its revision and its session."""
+
+    def agreed(self, revision: Revision) -> None:
+        """The answer to `initialize` was acceptable; from now on the transport speaks that revision."""
+        ...
+
+    def opened(self, revision: Revision) -> None:
+        """`notifications/initialized` was sent. Blocks until the standing stream is open, or there is none; bounded."""
         ...

@@ -1,0 +1,178 @@
+"""basic/transports#custom-transports: the transport between two sides in one process."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+from mcp_ref.basic.deadline import Deadline
+from mcp_ref.basic.transports.memory import pair
+from mcp_ref.basic.transports.transport import Transport
+from mcp_ref.errors import LocalProtocolError, McpError, RequestTimeout, TransportClosed
+
+from .collector import WAIT, Collector, Notes, soon
+
+
+def started() -> tuple[Transport, Transport, Collector, Collector]:
+    ours, theirs = pair()
+    here, there = Collector(), Collector()
+    ours.start(here.receive, here.lost)
+    theirs.start(there.receive, there.lost)
+    return ours, theirs, here, there
+
+
+def test_a_message_reaches_the_other_side_in_both_directions():
+    ours, theirs, here, there = started()
+    ours.send({"id": 1}, soon())
+    theirs.send([{"id": 2}], soon())
+    assert there.message() == {"id": 1}
+    assert here.message() == [{"id": 2}]
+
+
+def test_nothing_is_shared_with_the_sender():
+    ours, _, _, there = started()
+    message = {"params": {"a": 1}}
+    ours.send(message, soon())
+    message["params"]["a"] = 2
+    assert there.message() == {"params": {"a": 1}}
+
+
+def test_it_is_delivered_in_the_thread_of_the_sender():
+    ours, theirs = pair()
+    threads: list[threading.Thread] = []
+    theirs.start(lambda text: threads.append(threading.current_thread()), lambda reason: None)
+    ours.send({}, soon())
+    assert threads == [threading.current_thread()]
+
+
+def test_what_is_not_json_is_refused_and_nothing_is_sent():
+    ours, _, _, there = started()
+    with pytest.raises(LocalProtocolError):
+        ours.send({"params": {1, 2}}, soon())
+    assert there.texts.empty()
+
+
+def test_what_was_sent_before_the_other_side_started_comes_first_and_in_order():
+    ours, theirs = pair()
+    there = Collector()
+    for number in range(3):
+        ours.send({"id": number}, soon())
+    theirs.start(there.receive, there.lost)
+    ours.send({"id": 3}, soon())
+    assert [there.message()["id"] for _ in range(4)] == [0, 1, 2, 3]
+
+
+def test_no_more_is_kept_for_a_side_that_has_not_started_than_the_limit():
+    ours, _ = pair(limit=2)
+    ours.send({}, soon())
+    ours.send({}, soon())
+    with pytest.raises(RequestTimeout):
+        ours.send({}, Deadline(0.01))
+
+
+def test_a_sender_that_waits_for_room_goes_on_when_the_other_side_starts():
+    ours, theirs = pair(limit=0)
+    there = Collector()
+    sender = threading.Thread(target=ours.send, args=({"id": 1}, soon()))
+    sender.start()
+    theirs.start(there.receive, there.lost)
+    sender.join(WAIT)
+    assert not sender.is_alive()
+    assert there.message() == {"id": 1}
+
+
+def test_a_sender_that_waits_for_room_ends_when_the_connection_is_closed():
+    ours, theirs = pair(limit=0)
+    raised: list[McpError] = []
+
+    def send() -> None:
+        try:
+            ours.send({"id": 1}, soon())
+        except McpError as problem:
+            raised.append(problem)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    theirs.close(soon())
+    sender.join(WAIT)
+    assert [type(problem) for problem in raised] == [TransportClosed]
+
+
+@pytest.mark.parametrize("closer", [0, 1])
+def test_closing_one_side_ends_both_once(closer):
+    ours, theirs, here, there = started()
+    for _ in range(2):
+        (ours, theirs)[closer].close(soon())
+    (theirs, ours)[closer].close(soon())
+    assert (here.ends, there.ends) == (1, 1)
+    assert isinstance(here.reasons.get(timeout=WAIT), TransportClosed)
+    for side in (ours, theirs):
+        with pytest.raises(TransportClosed):
+            side.send({}, soon())
+
+
+def test_lost_is_called_outside_all_locks():
+    ours, theirs = pair()
+    seen: list[str] = []
+
+    def lost(reason: McpError) -> None:
+        with pytest.raises(TransportClosed):
+            ours.send({}, soon())
+        ours.close(soon())
+        seen.append(str(reason))
+
+    ours.start(lambda text: None, lost)
+    theirs.close(soon())
+    assert len(seen) == 1
+
+
+def test_a_side_that_starts_after_the_end_gets_what_was_sent_and_then_is_lost():
+    ours, theirs = pair()
+    ours.send({"id": 1}, soon())
+    ours.close(soon())
+    events: list[object] = []
+    theirs.start(lambda text: events.append(json.loads(text)), events.append)
+    assert events[0] == {"id": 1}
+    assert isinstance(events[1], TransportClosed)
+    assert len(events) == 2
+
+
+def test_exchange_sends_and_gives_the_inbox():
+    ours, _, _, there = started()
+
+    class Inbox:
+        def until(self, deadline):
+            return iter([{"id": 1, "result": {}}])
+
+    assert list(ours.exchange({"id": 1}, Inbox(), soon())) == [{"id": 1, "result": {}}]
+    assert there.message() == {"id": 1}
+
+
+def test_both_taps_see_each_message_in_order():
+    mine, other = Notes(), Notes()
+    ours, theirs = pair(mine, other)
+    ours.send({"id": 1}, soon())
+    ours.start(lambda text: None, lambda reason: None)
+    theirs.start(lambda text: None, lambda reason: None)
+    theirs.send({"id": 2}, soon())
+    assert mine.notes == [("send", {"id": 1}), ("receive", b'{"id":2}')]
+    assert other.notes == [("receive", b'{"id":1}'), ("send", {"id": 2})]
+    assert mine.delivered and other.delivered
+
+
+def test_messages_of_many_threads_stay_whole_in_both_directions():
+    ours, theirs, here, there = started()
+
+    def send(side: Transport) -> None:
+        for number in range(50):
+            side.send({"id": number}, soon())
+
+    threads = [threading.Thread(target=send, args=(side,)) for side in (ours, theirs) * 3]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT)
+    for side in (here, there):
+        assert sorted(side.message()["id"] for _ in range(150)) == sorted([*range(50)] * 3)

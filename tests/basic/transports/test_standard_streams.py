@@ -1,0 +1,33 @@
+"""A writing end of one's own: it does not block, and nobody else's does."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+
+import pytest
+
+from mcp_ref.basic.transports.standard_streams import unshared
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a pipe is opened a second time by /proc")
+def test_only_our_own_end_of_a_pipe_does_not_block() -> None:
+    reading, shared = os.pipe()
+    own = unshared(shared)
+    try:
+        assert own != shared
+        assert not os.get_blocking(own) and not os.get_inheritable(own)
+        assert os.get_blocking(shared)
+        os.write(own, b"one pipe")
+        assert os.read(reading, 100) == b"one pipe"
+    finally:
+        for fd in (reading, shared, own):
+            os.close(fd)
+
+
+def test_what_is_no_pipe_stays_as_it_is() -> None:
+    one, other = socket.socketpair()
+    with one, other, open(os.devnull, "wb") as nowhere:
+        assert unshared(one.fileno()) == one.fileno()
+        assert unshared(nowhere.fileno()) == nowhere.fileno()
