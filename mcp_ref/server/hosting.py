@@ -1,0 +1,153 @@
+"""Hosting: a server on HTTP, from its endpoints to its listening socket.
+
+Spec:      basic/transports#streamable-http, #backwards-compatibility
+Upholds:   spec_notes/basic/transports.md, the rows on hosting both transports
+Reads:     basic/transports/streamable_http, basic/transports/http_sse
+Not here:  the endpoints; what a server answers
+
+Which revision may travel on which transport is `Revision.http`: the event stream of 2024-11-05 carries that revision
+alone, and Streamable HTTP those that describe it. A client that opens with another one is answered with one of these.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, Self, TypedDict
+
+from mcp_ref.basic.deadline import Deadline
+from mcp_ref.basic.transports.http_sse import SseEndpoint
+from mcp_ref.basic.transports.streamable_http.endpoint import EndpointOptions, StreamableEndpoint
+from mcp_ref.basic.transports.streamable_http.guards import LOOPBACK
+from mcp_ref.basic.transports.streamable_http.http import Endpoint, HttpRequest
+from mcp_ref.basic.transports.streamable_http.server import HttpLimits, HttpServer
+from mcp_ref.basic.transports.streamable_http.streams import EventStore
+from mcp_ref.basic.transports.transport import Tap
+from mcp_ref.revisions import Revision
+
+if TYPE_CHECKING:
+    from mcp_ref.server.server import Server
+
+__all__ = ["HttpOptions", "HttpService", "RunOptions"]
+
+
+class HttpOptions(TypedDict, total=False):
+    """How a server is hosted on HTTP.
+
+    path: of the MCP endpoint; "/mcp" by default.
+    sse_path: of the event stream for clients of 2024-11-05, such as "/sse"; left out: they are not served.
+    messages_path: where those clients POST; "/messages" by default.
+    limits: see `HttpLimits`. The others are those of `EndpointOptions`.
+    """
+
+    path: str
+    sse_path: str | None
+    messages_path: str
+    limits: HttpLimits
+    hosts: Collection[str] | None
+    origins: Collection[str] | None
+    authenticate: Callable[[HttpRequest], Any]
+    stateless: bool
+    idle: float | None
+    sessions: int
+    sessions_per_client: int
+    streams_per_session: int
+    keep_alive: float
+    event_store: Callable[[], EventStore]
+
+
+class RunOptions(HttpOptions, total=False):
+    """The same, and where to listen."""
+
+    host: str
+    port: int
+
+
+class HttpService:
+    """A server that listens.
+
+    Attributes:
+        url: of the MCP endpoint. sse_url: of the event stream for clients of 2024-11-05, or None.
+
+    Args:
+        tap: gives what a transport of that name shows its traffic to.
+        ended: is told at the end of each `close()`, with the seconds that are left of it.
+
+    Threads: any; see `HttpServer` for those that it has.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        host: str,
+        port: int,
+        options: HttpOptions,
+        tap: Callable[[str], Tap | None] = lambda transport: None,
+        ended: Callable[[HttpService, float], None] = lambda service, left: None,
+    ) -> None:
+        self._server, self._when_ended = server, ended
+        path, sse_path = options.pop("path", "/mcp"), options.pop("sse_path", None)
+        messages_path, limits = options.pop("messages_path", "/messages"), options.pop("limits", None)
+        chosen = EndpointOptions(**_with_host(host, options))
+        self._endpoints: list[StreamableEndpoint | SseEndpoint] = []
+        routes: dict[str, Endpoint] = {}
+        if revisions := self._carried("streamable"):
+            streamable = StreamableEndpoint(
+                lambda transport: server.connect(transport, revisions),
+                lambda transport, revision: server.connect(transport, revisions, resume=revision),
+                chosen,
+                lambda: tap("http"),
+                revisions,
+            )
+            self._endpoints.append(streamable)
+            routes[path] = streamable
+        if sse_path is not None and (oldest := self._carried("sse")):
+            sse = SseEndpoint(
+                lambda transport: server.connect(transport, oldest), messages_path, chosen, lambda: tap("http+sse")
+            )
+            self._endpoints.append(sse)
+            routes |= {sse_path: sse.listen, messages_path: sse.post}
+        if not routes:
+            raise ValueError("none of this server's revisions has a way over HTTP here")
+        self._http = HttpServer(routes, host, port, limits)
+        self._ended = threading.Event()
+        bound, port = self._http.address
+        base = f"http://[{bound}]:{port}" if ":" in bound else f"http://{bound}:{port}"
+        self.url = base + path
+        self.sse_url = None if sse_path is None else base + sse_path
+
+    def _carried(self, http: str) -> tuple[Revision, ...]:
+        return tuple(revision for revision in self._server.revisions if revision.http == http)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Block until `close()` was called, at most `timeout` seconds; whether it was."""
+        return self._ended.wait(timeout)
+
+    def close(self, timeout: float = 5) -> list[str]:
+        """End every session, every connection, and the listening; returns the threads that a handler still holds.
+
+        Idempotent; any thread may call it. Sessions first: that cancels handlers and ends streams, which frees the
+        threads that carry them; the rest find their sockets shut down.
+        """
+        deadline = Deadline(timeout)
+        for endpoint in self._endpoints:
+            endpoint.close((deadline.left() or 0.0) / 2)
+        stuck = self._http.close(deadline.left() or 0.0)
+        self._ended.set()
+        self._when_ended(self, deadline.left() or 0.0)
+        return stuck
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _with_host(host: str, options: HttpOptions) -> dict[str, Any]:
+    """The endpoint's options; who listens on another address than this machine's is reached under that name too."""
+    chosen: dict[str, Any] = dict(options)
+    names = LOOPBACK | {f"[{host}]" if ":" in host else host.lower()}
+    chosen.setdefault("hosts", names)
+    chosen.setdefault("origins", names)
+    return chosen

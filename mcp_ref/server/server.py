@@ -1,0 +1,400 @@
+"""Server: the table of contents of everything that a server does.
+
+Spec:      server/index, basic/lifecycle
+Upholds:   the rows of the server's pages on capabilities and on list-changed notifications
+Reads:     the pages' modules, server/session; transports where they are asked for
+Not here:  what a method does (each page's module); one client's conversation (server/session)
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast
+
+from mcp_ref.basic.deadline import Deadline
+from mcp_ref.basic.lifecycle import Introduction
+from mcp_ref.basic.methods import JsonObject
+from mcp_ref.basic.rate_limit import Rate
+from mcp_ref.basic.transports.transport import Tap, Transport
+from mcp_ref.errors import McpError
+from mcp_ref.methods import METHODS
+from mcp_ref.revisions import SESSION_REVISIONS, Revision, find_revision
+from mcp_ref.server import prompts, resources, tools
+from mcp_ref.server.context import Context
+from mcp_ref.server.session import Session
+from mcp_ref.server.utilities import completion
+from mcp_ref.server.utilities import logging as log_page
+
+if TYPE_CHECKING:
+    from mcp_ref.server.hosting import HttpOptions, HttpService, RunOptions
+    from mcp_ref.trace.record import Recorder
+
+__all__ = ["Server"]
+
+log = logging.getLogger(__name__)
+
+Answer = Callable[[Any, Any], Any]
+
+ANSWERS: Final[dict[str, Answer]] = {
+    "prompts/list": prompts.prompts_list,
+    "prompts/get": prompts.prompts_get,
+    "resources/list": resources.resources_list,
+    "resources/templates/list": resources.resources_templates_list,
+    "resources/read": resources.resources_read,
+    "resources/subscribe": resources.resources_subscribe,
+    "resources/unsubscribe": resources.resources_unsubscribe,
+    "tools/list": tools.tools_list,
+    "tools/call": tools.tools_call,
+    "completion/complete": completion.completion_complete,
+    "logging/setLevel": log_page.logging_set_level,
+}
+"""Which function answers which request. `initialize` and `ping` are answered by the session itself."""
+
+FEATURES: Final = ("tools", "resources", "templates", "prompts", "completions")
+
+_CHANGES: Final = {
+    "tools": "notifications/tools/list_changed",
+    "resources": "notifications/resources/list_changed",
+    "templates": "notifications/resources/list_changed",
+    "prompts": "notifications/prompts/list_changed",
+}
+
+DEFAULT_RATES: Final[Mapping[str, Rate]] = MappingProxyType(
+    {
+        "tools/call": Rate(per_second=50_000, burst=50_000),
+        "completion/complete": Rate(per_second=50_000, burst=50_000),
+        "notifications/message": Rate(per_second=50_000, burst=50_000),
+        "notifications/progress": Rate(per_second=50_000, burst=50_000),
+    }
+)
+"""Per conversation. Generous: only a flood meets them. Give `rates=` to set your own."""
+
+
+class Server:
+    """A server: features that are registered once, offered to any number of clients.
+
+    Args:
+        name, version: who it is; `title`, `description`, `icons`, `website_url` may be added with `info=`.
+        instructions: hints for the model, given to each client.
+        revisions: the revisions that it speaks; all of the session era by default.
+        info: more members of its `Implementation`; those that a revision does not have are left out there.
+        experimental: capabilities outside the protocol, by name.
+        declare: features to declare even while nothing is registered for them: "tools", "resources", "prompts",
+            "completions". What has an entry is declared by itself.
+        page_size: how many entries a page of a list holds, at least 1.
+        rates: limits by method, over `DEFAULT_RATES`.
+        max_workers: how many handlers of one client run at once.
+        question_timeout: seconds that a handler's question to the client waits where the handler does not say.
+        ping_interval: seconds between pings to a client; None for none. Over Streamable HTTP a ping reaches only a
+            client that holds a standing stream open, and another one counts as lost.
+        trace: where what is said is recorded: a `trace.record.Recorder`, a path, an open file or a callable of one
+            `TraceEvent`; may be set later, as an attribute, until the server runs.
+
+    Threads: any thread may register, unregister and announce, also while clients are connected.
+    """
+
+    context_type: type = Context
+
+    def __init__(
+        self,
+        name: str,
+        version: str = "0",
+        *,
+        instructions: str | None = None,
+        revisions: Sequence[str | Revision] = SESSION_REVISIONS,
+        info: JsonObject | None = None,
+        experimental: JsonObject | None = None,
+        declare: Sequence[str] = (),
+        page_size: int = 100,
+        rates: Mapping[str, Rate] | None = None,
+        max_workers: int = 64,
+        question_timeout: float | None = 300,
+        ping_interval: float | None = None,
+        trace: Any = None,
+    ) -> None:
+        if page_size < 1:
+            raise ValueError(f"page_size must be at least 1, not {page_size!r}")
+        self.info: JsonObject = {"name": name, "version": version, **(info or {})}
+        self.instructions = instructions
+        self.revisions = _session_revisions(revisions)
+        self.page_size, self.max_workers = page_size, max_workers
+        self.question_timeout, self.ping_interval = question_timeout, ping_interval
+        if unknown := set(rates or ()) - set(METHODS):
+            raise ValueError(f"rates for unknown methods: {sorted(unknown)}")
+        self.rates = {**DEFAULT_RATES, **(rates or {})}
+        self.answers = ANSWERS
+        self.on_roots_changed: Callable[[Context], None] | None = None
+        self._experimental, self._declare = experimental, _known_features(declare)
+        self.trace = trace
+        self._recorder: Recorder | None = None
+        self._lock = threading.Lock()  # guards the replacement of the three fields below, and of each registry
+        self._registries: dict[str, dict[str, Any]] = {feature: {} for feature in FEATURES}
+        self._sessions: tuple[Session, ...] = ()
+        self._services: tuple[HttpService, ...] = ()
+
+    # server/tools
+    tool = tools.tool
+    remove_tool = tools.remove_tool
+    # server/resources
+    resource = resources.resource
+    remove_resource = resources.remove_resource
+    # server/prompts
+    prompt = prompts.prompt
+    remove_prompt = prompts.remove_prompt
+    # server/utilities/completion
+    # In this order, for inside the class the second hides the page of the same name.
+    completion_values = completion.completion_values
+    completion = completion.completion
+    # server/utilities/logging
+    log = log_page.log_to_all
+
+    # -- registries: replaced, never changed in place, so that a reader needs no lock
+
+    def registered(self, feature: str) -> Mapping[str, Any]:
+        """A snapshot of one registry: "tools", "resources", "templates", "prompts" or "completions"."""
+        return self._registries[feature]
+
+    def register(self, feature: str, key: str, entry: Any) -> None:
+        """Put an entry into a registry, and say so to the clients that are connected.
+
+        Raises: ValueError when the key is taken.
+        """
+        with self._lock:
+            registry = self._registries[feature]
+            if key in registry:
+                raise ValueError(f"{feature} already has {key!r}")
+            self._registries[feature] = {**registry, key: entry}
+        self._announce_list(feature)
+
+    def unregister(self, feature: str, key: str) -> None:
+        """Take an entry out of a registry, and say so. Raises: KeyError when it is not there."""
+        with self._lock:
+            registry = dict(self._registries[feature])
+            del registry[key]
+            self._registries[feature] = registry
+        self._announce_list(feature)
+
+    def roots_changed(self, handler: Callable[[Context], None]) -> Callable[[Context], None]:
+        """Decorator: call `handler(ctx)` in a worker when a client says that its roots have changed.
+
+        Spec: client/roots#root-list-changes
+        """
+        self.on_roots_changed = handler
+        return handler
+
+    # -- what it says of itself
+
+    def introduction(self) -> Introduction:
+        """What a client is told when it opens a session; each revision gets the part that it knows."""
+        declared = {f for f in FEATURES if self._registries[f]} | self._declare
+        capabilities: JsonObject = {"logging": {}}
+        if self._experimental:
+            capabilities["experimental"] = self._experimental
+        if "completions" in declared:
+            capabilities["completions"] = {}
+        if "prompts" in declared:
+            capabilities["prompts"] = {"listChanged": True}
+        if declared & {"resources", "templates"}:
+            capabilities["resources"] = {"subscribe": True, "listChanged": True}
+        if "tools" in declared:
+            capabilities["tools"] = {"listChanged": True}
+        return Introduction(self.info, capabilities, self.instructions)
+
+    # -- conversations
+
+    def connect(
+        self, transport: Transport, revisions: Sequence[Revision] | None = None, *, resume: Revision | None = None
+    ) -> Session:
+        """Begin a conversation over a transport, and return at once. Close the session, or the server, to end it.
+
+        Args:
+            revisions: those of ours that the transport can carry, oldest first; None: all.
+            resume: skip the opening: the client speaks this revision and declared nothing (HTTP without sessions).
+        """
+        session = Session(self, transport, revisions or self.revisions)
+        if resume is not None:
+            session.resume(resume)
+        with self._lock:
+            self._sessions = (*self._sessions, session)
+        try:
+            session.start()
+        except BaseException:
+            self.forget(session)
+            raise
+        return session
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The conversations that have not been closed."""
+        return self._sessions
+
+    def forget(self, session: Session) -> None:
+        """Called by a session that was closed."""
+        with self._lock:
+            self._sessions = tuple(other for other in self._sessions if other is not session)
+
+    def announce(self, method: str, params: JsonObject | None, wanted: Callable[[Session], bool]) -> None:
+        """Send a notification to every open session that wants it.
+
+        Blocks: until it is written to each; a client that does not read is given up after its time-out.
+        Threads: any.
+        """
+        for session in self._sessions:
+            if session.lifecycle.state == "open" and wanted(session):
+                try:
+                    session.notify(method, params)
+                except (McpError, OSError) as problem:
+                    log.debug("could not announce %s: %s", method, problem)
+
+    def _announce_list(self, feature: str) -> None:
+        method = _CHANGES.get(feature)
+        if method is not None and self._sessions:
+            # SHOULD: notify when the list changes (server/tools#list-changed-notification and its siblings)
+            self.announce(method, None, lambda session: True)
+
+    def resource_updated(self, uri: str) -> None:
+        """Say with `notifications/resources/updated` that a resource has changed, to those who subscribed to it.
+
+        Args:
+            uri: the resource, or a sub-resource of one that was subscribed to.
+
+        Spec: server/resources#subscriptions
+        """
+        self.announce(
+            "notifications/resources/updated",
+            {"uri": uri},
+            lambda session: any(resources.covers(subscribed, uri) for subscribed in session.subscriptions),
+        )
+
+    def serve_http(self, host: str = "127.0.0.1", port: int = 0, **options: Unpack[HttpOptions]) -> HttpService:
+        """Serve over HTTP in threads of its own, and return at once; close what is returned to end it.
+
+        >>> with server.serve_http() as http:
+        ...     print(http.url)
+
+        Args: see `HttpOptions`; port 0 takes a free one. The trace is complete when the last service is closed.
+        Raises: OSError where it cannot listen, or write its trace; ValueError where no revision has a way over HTTP.
+        """
+        from mcp_ref.server.hosting import HttpService
+
+        self._open_recorder()
+        try:
+            service = HttpService(self, host, port, options, self._tap, self._service_ended)
+        except BaseException:
+            self._service_ended(None, 0)
+            raise
+        with self._lock:
+            self._services = (*self._services, service)
+        return service
+
+    def _service_ended(self, service: HttpService | None, left: float) -> None:
+        with self._lock:
+            self._services = tuple(each for each in self._services if each is not service)
+        if not self._services:
+            self._close_recorder(left)
+
+    def run(self, transport: str = "stdio", **options: Unpack[RunOptions]) -> None:
+        """Serve until the client is gone; over stdio, this process is the server of the one that started it.
+
+        Over HTTP, `run("http", host="127.0.0.1", port=8000, path="/mcp")` serves any number of clients, until Ctrl-C or
+        `close()`; see `serve_http`.
+
+        From here on descriptors 0 and 1 are out of reach: what a handler prints goes to stderr. At the end of input,
+        handlers have a second to finish; on Ctrl-C they are cancelled at once. Where one does not end, it is named in
+        the log and the process leaves without it.
+
+        Blocks: until the end of input, the parent's end, Ctrl-C, or `close()` in another thread.
+        Threads: one; the main thread if Ctrl-C is to be heard.
+        Spec: basic/transports#stdio, basic/lifecycle#shutdown
+        """
+        if transport == "http":
+            self._run_http(options)
+            return
+        if transport != "stdio" or options:
+            raise ValueError(f'run() knows the transports "stdio", without options, and "http", not {transport!r}')
+        from mcp_ref.basic.transports.stdio import StdioServerTransport
+
+        self._open_recorder()
+        try:
+            session = self.connect(StdioServerTransport(tap=self._tap("stdio")))
+            drain = 1.0
+            try:
+                session.wait()
+            except KeyboardInterrupt:
+                drain = 0.0
+            stuck = session.close(timeout=drain + 0.6, drain=drain)
+        finally:
+            self._close_recorder(0.6)
+        if stuck:
+            _leave()
+
+    def _run_http(self, options: RunOptions) -> None:
+        host, port = options.pop("host", "127.0.0.1"), options.pop("port", 8000)
+        service = self.serve_http(host, port, **cast("HttpOptions", options))
+        log.info("listening on %s", service.url)
+        try:
+            service.wait()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            stuck = service.close(0.6)
+        if stuck:
+            _leave()
+
+    def close(self, timeout: float = 5) -> list[str]:
+        """End every conversation; returns what handlers would not end. Idempotent; any thread may call it.
+
+        Blocks: at most `timeout` seconds in all.
+        """
+        deadline = Deadline(timeout)
+        for service in self._services:
+            service.close(deadline.left() or 0.0)
+        stuck = [doing for session in self._sessions for doing in session.close(deadline.left() or 0.0)]
+        self._close_recorder(deadline.left())
+        return stuck
+
+    def _close_recorder(self, timeout: float | None) -> None:
+        """Let the recorder that this made write what is left; one that was given is its owner's."""
+        with self._lock:
+            recorder, self._recorder = self._recorder, None
+        if recorder is not None and recorder is not self.trace:
+            recorder.close(timeout)
+
+    def _open_recorder(self) -> None:
+        """Begin the trace, once: by who runs the server, since its file cannot be begun anew by each connection."""
+        if self.trace is not None and self._recorder is None:
+            from mcp_ref.trace.record import recorder
+
+            self._recorder = recorder(self.trace)
+
+    def _tap(self, transport: str) -> Tap | None:
+        return None if (recorder := self._recorder) is None else recorder.tap("client", transport)
+
+
+def _session_revisions(names: Sequence[str | Revision]) -> tuple[Revision, ...]:
+    rows = sorted({find_revision(name) for name in names}, key=lambda row: row.order)
+    if not rows or any(row.era != "session" for row in rows):
+        known = ", ".join(row.name for row in SESSION_REVISIONS)
+        raise ValueError(f"a server speaks one or more of {known}; not {[str(name) for name in names]}")
+    return tuple(rows)
+
+
+def _known_features(features: Sequence[str]) -> set[str]:
+    if unknown := set(features) - set(FEATURES):
+        raise ValueError(f"unknown features {sorted(unknown)}; known: {', '.join(FEATURES)}")
+    return set(features)
+
+
+def _leave() -> None:
+    """End the process although a handler still runs: waiting for it could last for ever."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass
+    os._exit(0)

@@ -1,0 +1,213 @@
+"""Logging: `logging/setLevel`, `notifications/message`.
+
+Spec:      server/utilities/logging (2024-11-05 ... 2026-07-28)
+Upholds:   spec_notes/server/utilities/logging.md
+Reads:     basic/methods, basic/types, basic/messages (whether data is JSON)
+Not here:  the limit on messages per second (server/session); the log of this library itself (Python's `logging`)
+
+    log(ctx, "info", data)             in a server: send a message to the client, if it wants to hear of that level
+    log_to_all(server, "info", data)   the same outside a handler, to every client that wants to hear of that level
+    logging_set_level(ctx, params)     in a server: note what the client wants to hear of
+    set_log_level(client, "warning")   in a client: say it
+
+What goes into a message is read on the other side. It must hold no credentials, nothing that identifies a person and
+no details of the system that would help an attacker; no code can see that, so it is the duty of whoever calls `log`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NotRequired, Protocol, Unpack, cast, get_args
+
+from mcp_ref.basic import messages
+from mcp_ref.basic.methods import Caller, Handling, JsonObject, Method, Options
+from mcp_ref.basic.types import EmptyResult, NotificationParams, RequestParams
+from mcp_ref.errors import LocalProtocolError
+from mcp_ref.revisions import Revision
+
+__all__ = [
+    "LEVELS",
+    "METHODS",
+    "LoggingLevel",
+    "LoggingMessageNotificationParams",
+    "SetLevelRequestParams",
+    "is_at_least",
+    "log",
+    "log_to_all",
+    "logging_set_level",
+    "set_log_level",
+]
+
+LoggingLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+
+LEVELS: tuple[LoggingLevel, ...] = get_args(LoggingLevel)
+"""The eight levels of RFC 5424, the least severe first."""
+
+
+class SetLevelRequestParams(RequestParams):
+    """The least level of the messages that the client wants to get."""
+
+    level: LoggingLevel
+
+
+class LoggingMessageNotificationParams(NotificationParams):
+    """A log message. `data` is any JSON value; `logger` is the name of the part of the server that says it."""
+
+    level: LoggingLevel
+    logger: NotRequired[str]
+    data: Any
+
+
+def is_at_least(level: str, least: str) -> bool:
+    """Whether a level is as severe as another one, or more; `ValueError` where one is none of the eight."""
+    return _severity(level) >= _severity(least)
+
+
+def _severity(level: str) -> int:
+    try:
+        return LEVELS.index(cast(LoggingLevel, level))
+    except ValueError:
+        raise ValueError(f"unknown log level {level!r}; known: {', '.join(LEVELS)}") from None
+
+
+# -- the server's half --------------------------------------------------------------------------------------------
+
+
+class Listener(Protocol):
+    """A conversation with a client that may want log messages."""
+
+    @property
+    def revision(self) -> Revision: ...
+
+    @property
+    def log_level(self) -> str | None: ...
+
+
+class Logging(Listener, Protocol):
+    """What can send log messages to its client: the `Context` of a handler."""
+
+    def notify(self, method: str, params: JsonObject | None = None) -> None: ...
+
+
+class Announcing(Protocol):
+    """What can send log messages to every client: a `Server`."""
+
+    def announce(self, method: str, params: JsonObject | None, wanted: Callable[[Listener], bool]) -> None: ...
+
+
+def log(self: Logging, level: LoggingLevel, data: Any, logger: str | None = None) -> None:
+    """Send `notifications/message` to the client, unless it asked for more severe messages only.
+
+    A client that asked for nothing gets everything in the session era, and nothing in the stateless era.
+
+    Args:
+        level: one of the eight in `LEVELS`.
+        data: any JSON value, such as a text or an object. No secrets: see the head of this module.
+        logger: the name of the part of your program that says it; the same one each time.
+
+    Raises:
+        LocalProtocolError: the level is none of the eight, or the data is not JSON.
+        TransportClosed: the client is gone.
+
+    Blocks: until it is written.
+    Threads: any, while the handler runs.
+    Spec: server/utilities/logging#log-message-notifications
+    """
+    params = _message(level, data, logger)
+    if _is_wanted(level, self):
+        self.notify("notifications/message", params)
+
+
+def log_to_all(self: Announcing, level: LoggingLevel, data: Any, logger: str | None = None) -> None:
+    """Send `notifications/message` outside a handler, to each client whose session is open and that wants this level.
+
+    Who wants it, and the arguments: as for `log`.
+
+    Raises:
+        LocalProtocolError: the level is none of the eight, or the data is not JSON; also where nobody listens. A client
+            that is gone is no error.
+
+    Blocks: until it is written to each.
+    Threads: any.
+    Spec: server/utilities/logging#log-message-notifications
+    """
+    params = _message(level, data, logger)
+    messages.encode(params)
+    self.announce("notifications/message", params, lambda session: _is_wanted(level, session))
+
+
+def _message(level: str, data: Any, logger: str | None) -> JsonObject:
+    _check_level(level)
+    params: JsonObject = {"level": level, "data": data}
+    return params if logger is None else {**params, "logger": logger}
+
+
+def _check_level(level: str) -> None:
+    if level not in LEVELS:
+        raise LocalProtocolError(f"unknown log level {level!r}; known: {', '.join(LEVELS)}")
+
+
+def _is_wanted(level: str, listener: Listener) -> bool:
+    if listener.log_level is None:
+        # MUST NOT: for a request that names no level (2026-07-28 server/utilities/logging#per-request-log-level)
+        return listener.revision.era == "session"
+    return is_at_least(level, listener.log_level)
+
+
+def logging_set_level(ctx: Handling, params: SetLevelRequestParams) -> EmptyResult:
+    """Answer `logging/setLevel`: from now on this session gets messages of that level and above.
+
+    A level that is none of the eight was refused as -32602 before.
+
+    Threads: a worker.
+    Spec: server/utilities/logging#setting-log-level
+    """
+    ctx.set_log_level(params["level"])
+    return {}
+
+
+# -- the client's half --------------------------------------------------------------------------------------------
+
+
+def set_log_level(self: Caller, level: LoggingLevel, **options: Unpack[Options]) -> None:
+    """Ask the server with `logging/setLevel` for messages of this level and above only.
+
+    Args:
+        level: one of the eight in `LEVELS`.
+
+    Raises:
+        LocalProtocolError: the level is none of the eight, the server did not declare `logging`, or the revision has
+            no such request (2026-07-28: the level belongs to each request).
+        ErrorResponse, RequestTimeout, TransportClosed, RemoteProtocolError: as for every request.
+
+    Blocks: until the server confirms it, bounded by `timeout`.
+    Threads: any.
+    Spec: server/utilities/logging#setting-log-level
+    """
+    _check_level(level)
+    self.request("logging/setLevel", {"level": level}, options)
+
+
+METHODS = (
+    Method(
+        name="logging/setLevel",
+        kind="request",
+        sender="client",
+        page="server/utilities/logging",
+        about="say how severe a log message must be to be sent",
+        params=SetLevelRequestParams,
+        result=EmptyResult,
+        # In 2026-07-28 the level is an entry of `_meta` in each request.
+        until="2025-11-25",
+        needs="server.logging",
+    ),
+    Method(
+        name="notifications/message",
+        kind="notification",
+        sender="server",
+        page="server/utilities/logging",
+        about="a log message of the server",
+        params=LoggingMessageNotificationParams,
+        needs="server.logging",
+    ),
+)

@@ -1,0 +1,80 @@
+"""Small stand-ins for a Server, a Context and a Client, for the tests of the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcp_ref.basic.methods import JsonObject, Options
+from mcp_ref.revisions import LATEST_SESSION, Revision
+
+
+class Ctx:
+    """Marks the parameter of a handler that receives the context."""
+
+
+class FakeServer:
+    """Registering: keeps what is registered."""
+
+    context_type: type = Ctx
+
+    def __init__(self) -> None:
+        self.registries: dict[str, dict[str, Any]] = {
+            feature: {} for feature in ("tools", "resources", "templates", "prompts", "completions")
+        }
+
+    def register(self, feature: str, key: str, entry: Any) -> None:
+        if key in self.registries[feature]:
+            raise ValueError(f"{key} is taken")
+        self.registries[feature][key] = entry
+
+    def unregister(self, feature: str, key: str) -> None:
+        del self.registries[feature][key]
+
+
+class FakeContext(Ctx):
+    """Handling: a request to a FakeServer, and a place where notifications end."""
+
+    peer_capabilities: JsonObject
+    page_size = 100
+
+    def __init__(self, server: FakeServer | None = None, revision: Revision = LATEST_SESSION) -> None:
+        self.server = server or FakeServer()
+        self.revision = revision
+        self.peer_capabilities = {}
+        self.log_level: str | None = None
+        self.subscribed: set[str] = set()
+        self.notified: list[tuple[str, JsonObject | None]] = []
+
+    def registered(self, feature: str) -> Mapping[str, Any]:
+        return self.server.registries[feature]
+
+    def set_log_level(self, level: str) -> None:
+        self.log_level = level
+
+    def subscribe(self, uri: str) -> None:
+        self.subscribed.add(uri)
+
+    def unsubscribe(self, uri: str) -> None:
+        self.subscribed.discard(uri)
+
+    def notify(self, method: str, params: JsonObject | None = None) -> None:
+        self.notified.append((method, params))
+
+
+class FakeCaller:
+    """Caller: notes each request, and answers with the next of the results given."""
+
+    revision = LATEST_SESSION
+
+    def __init__(self, *results: JsonObject) -> None:
+        self.peer_capabilities: JsonObject = {}
+        self.results = list(results)
+        self.asked: list[tuple[str, JsonObject | None, Options | None]] = []
+
+    def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> JsonObject:
+        self.asked.append((method, params, options))
+        return self.results.pop(0)
+
+    def notify(self, method: str, params: JsonObject | None = None) -> None:
+        raise AssertionError(f"{method} is not asked for")

@@ -1,0 +1,421 @@
+"""server/utilities: completion, logging and pagination between a Client and a Server, in every session revision."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, RemoteProtocolError, Server
+from mcp_ref.basic.rate_limit import Rate
+from mcp_ref.revisions import SESSION_REVISIONS
+from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
+from mcp_ref.server.utilities.logging import LEVELS
+from tests.wire import PATIENCE, opened, to_client
+
+NAMES = [row.name for row in SESSION_REVISIONS]
+CONTEXT = {"2025-06-18", "2025-11-25"}
+TEMPLATE = "weather://{country}/{city}"
+
+Logged = SimpleQueue[dict[str, Any]]
+
+
+@pytest.fixture
+def server() -> Server:
+    """A server with completions for a prompt and a template, and a tool that logs."""
+    server = Server("s")
+
+    @server.prompt()
+    def plan(city: str, country: str = "", other: str = "") -> str:
+        return city + country + other
+
+    @server.resource(TEMPLATE)
+    def now(country: str, city: str) -> str:
+        return country + city
+
+    @server.completion(prompt="plan", argument="city")
+    def cities(value: str, arguments: dict[str, str]) -> list[str]:
+        return [f"{value}-{json.dumps(arguments)}"]
+
+    server.completion_values([f"{number:03}" for number in range(250)], resource=TEMPLATE, argument="city")
+
+    @server.tool()
+    def say(level: str, data: Any = None, ctx: Context = None) -> str:  # type: ignore[assignment]
+        ctx.log(level, data, "say")  # type: ignore[arg-type]
+        return "said"
+
+    return server
+
+
+# -- completion ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_suggestions_come_for_a_prompt_and_know_the_other_arguments_where_the_revision_has_them(
+    server: Server, name: str
+) -> None:
+    known = {"country": "PT"}
+    with Client(server, revision=name) as client:
+        answer = client.complete(prompt_ref("plan"), "city", "Li", arguments=known)["completion"]
+        plain = client.complete(prompt_ref("plan"), "city", "Li")["completion"]
+    assert answer["values"] == [f"Li-{json.dumps(known if name in CONTEXT else {})}"]
+    assert plain == {"values": ["Li-{}"], "total": 1, "hasMore": False}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_at_most_100_values_are_sent_and_the_rest_is_told(server: Server, name: str) -> None:
+    with Client(server, revision=name) as client:
+        many = client.complete(resource_ref(TEMPLATE), "city", "")["completion"]
+        few = client.complete(resource_ref(TEMPLATE), "city", "01")["completion"]
+    assert (len(many["values"]), many["total"], many["hasMore"]) == (100, 250, True)
+    assert few == {"values": [f"{number:03}" for number in range(10, 20)], "total": 10, "hasMore": False}
+
+
+def test_what_never_ends_is_cut_off_and_its_total_unknown() -> None:
+    server = Server("s")
+    server.prompt("p")(lambda a: a)
+
+    @server.completion(prompt="p", argument="a")
+    def endless(value: str) -> Iterator[str]:
+        while True:
+            yield value
+
+    with Client(server) as client:
+        answer = client.complete(prompt_ref("p"), "a", "x")["completion"]
+    assert answer == {"values": ["x"] * 100, "hasMore": True}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_capability_is_declared_where_the_revision_has_it(server: Server, name: str) -> None:
+    with Client(server, revision=name) as client:
+        assert ("completions" in client.server_capabilities) == (name != "2024-11-05")
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_completion_without_the_capability_is_refused_on_both_sides(name: str) -> None:
+    server = Server("s")
+    server.prompt("p")(lambda a: a)
+    with Client(server, revision=name) as client:
+        with pytest.raises(LocalProtocolError, match=r"server\.completions"):
+            client.complete(prompt_ref("p"), "a", "")
+    with opened(server, name) as wire:
+        params = {"ref": prompt_ref("p"), "argument": {"name": "a", "value": ""}}
+        assert wire.request(1, "completion/complete", params)["error"]["code"] == -32601
+
+
+def test_in_2024_11_05_completion_needs_no_capability() -> None:
+    server = Server("s")
+    server.prompt("p")(lambda a: a)
+    with Client(server, revision="2024-11-05") as client:
+        assert client.complete(prompt_ref("p"), "a", "")["completion"]["values"] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("ref", "argument", "message"),
+    [
+        (prompt_ref("other"), "city", "Unknown prompt: other"),
+        (prompt_ref("plan"), "town", "Unknown argument: town"),
+        (resource_ref("x://{a}"), "a", "Unknown resource: x://{a}"),
+        (resource_ref(TEMPLATE), "town", "Unknown argument: town"),
+    ],
+)
+def test_what_cannot_be_completed_is_32602(server: Server, name: str, ref: Any, argument: str, message: str) -> None:
+    with Client(server, revision=name) as client:
+        with pytest.raises(ErrorResponse, match=message) as refused:
+            client.complete(ref, argument, "")
+    assert refused.value.code == -32602
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"argument": {"name": "city"}}, "params.argument.value"),
+        ({"argument": {"name": "city", "value": 1}}, "params.argument.value"),
+        ({"argument": None}, "params.argument"),
+        ({"ref": {"type": "ref/tool", "name": "plan"}}, "params.ref"),
+        ({"ref": {"type": "ref/prompt"}}, "params.ref.name"),
+    ],
+)
+def test_params_that_do_not_fit_are_32602_naming_the_path(server: Server, name: str, change: Any, path: str) -> None:
+    params = {"ref": prompt_ref("plan"), "argument": {"name": "city", "value": ""}} | change
+    with opened(server, name) as wire:
+        error = wire.request(1, "completion/complete", params)["error"]
+    assert error["code"] == -32602
+    assert error["data"]["path"].startswith(path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_completion_that_fails_is_32603(server: Server, name: str) -> None:
+    server.completion(prompt="plan", argument="other")(lambda value: 1 / 0)
+    with Client(server, revision=name) as client:
+        with pytest.raises(ErrorResponse, match="Internal error") as failed:
+            client.complete(prompt_ref("plan"), "other", "")
+    assert failed.value.code == -32603
+
+
+def test_a_completion_may_look_who_asks() -> None:
+    server = Server("s")
+    server.prompt("p")(lambda a: a)
+
+    @server.completion(prompt="p", argument="a")
+    def names(value: str, ctx: Context) -> list[str]:
+        return ["secret"] if ctx.client_info["name"] == "trusted" else []
+
+    for who, values in (("trusted", ["secret"]), ("stranger", [])):
+        with Client(server, info={"name": who}) as client:
+            assert client.complete(prompt_ref("p"), "a", "")["completion"]["values"] == values
+
+
+def test_too_many_completions_are_refused_and_told_when_to_try_again() -> None:
+    server = Server("s", rates={"completion/complete": Rate(per_second=0.5, burst=1)})
+    server.prompt("p")(lambda a: a)
+    server.completion_values(["x"], prompt="p", argument="a")
+    with Client(server) as client:
+        client.complete(prompt_ref("p"), "a", "")
+        with pytest.raises(ErrorResponse, match="Too many requests") as refused:
+            client.complete(prompt_ref("p"), "a", "")
+    assert refused.value.code == 429
+    assert 0 < refused.value.data["retryAfter"] <= 2
+
+
+def asked(completion: Any) -> tuple[Any, Any]:
+    """What a client makes of an answer to `completion/complete`: the result, or the problem, and what it sent."""
+    import threading
+
+    found: list[Any] = []
+    with to_client(capabilities={"completions": {}}) as (client, wire):
+
+        def ask() -> None:
+            try:
+                found.append(client.complete(prompt_ref("p"), "a", ""))
+            except RemoteProtocolError as problem:
+                found.append(problem)
+
+        thread = threading.Thread(target=ask, name="test-ask")
+        thread.start()
+        request = wire.receive()
+        wire.send({"jsonrpc": "2.0", "id": request["id"], "result": {"completion": completion}})
+        thread.join(PATIENCE)
+    return found[0], request["params"]
+
+
+def test_a_client_takes_an_answer_that_says_no_more_than_it_must() -> None:
+    result, params = asked({"values": ["x"]})
+    assert result == {"completion": {"values": ["x"]}}
+    assert params == {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}
+
+
+@pytest.mark.parametrize("completion", [None, {}, {"values": "x"}, {"values": ["x"] * 101}])
+def test_a_client_refuses_an_answer_that_is_none(completion: Any) -> None:
+    problem, _ = asked(completion)
+    assert isinstance(problem, RemoteProtocolError)
+
+
+# -- logging ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_level_is_heard_until_the_client_asks_for_less(server: Server, name: str) -> None:
+    logged: Logged = SimpleQueue()
+    with Client(server, revision=name, on_log=logged.put) as client:
+        assert client.server_capabilities["logging"] == {}
+        for level in LEVELS:
+            client.call_tool("say", {"level": level, "data": {"of": level}})
+        heard = [logged.get(timeout=PATIENCE) for _ in LEVELS]
+        assert heard == [{"level": level, "logger": "say", "data": {"of": level}} for level in LEVELS]
+        client.set_log_level("error")
+        for level in LEVELS:
+            client.call_tool("say", {"level": level})
+        heard = [logged.get(timeout=PATIENCE) for _ in range(4)]
+        assert [each["level"] for each in heard] == ["error", "critical", "alert", "emergency"]
+        client.set_log_level("debug")
+        client.call_tool("say", {"level": "debug", "data": [None, 1, "a"]})
+        assert logged.get(timeout=PATIENCE)["data"] == [None, 1, "a"]
+    assert logged.empty()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_level_that_does_not_exist_is_32602(name: str) -> None:
+    with opened(Server("s"), name) as wire:
+        for number, params in enumerate(({"level": "warn"}, {"level": 3}, {})):
+            error = wire.request(number, "logging/setLevel", params)["error"]
+            assert (error["code"], error["data"]) == (-32602, {"path": "params.level"})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_server_logs_outside_a_handler_to_each_client_that_wants_the_level(name: str) -> None:
+    server = Server("s")
+    with opened(server, name) as all_of_it, opened(server, name) as some:
+        some.request(1, "logging/setLevel", {"level": "warning"})
+        server.log("info", "starting", logger="main")
+        server.log("warning", {"disk": 0.9})
+        assert all_of_it.receive()["params"] == {"level": "info", "data": "starting", "logger": "main"}
+        warning = {"jsonrpc": "2.0", "method": "notifications/message"}
+        warning |= {"params": {"level": "warning", "data": {"disk": 0.9}}}
+        assert all_of_it.receive() == some.receive() == warning
+        assert all_of_it.silent() and some.silent()
+
+
+def test_what_a_handler_logs_goes_to_the_client_that_it_serves_and_to_no_other(server: Server) -> None:
+    logged: Logged = SimpleQueue()
+    with Client(server, on_log=logged.put) as client, opened(server, "2025-11-25") as other:
+        client.call_tool("say", {"level": "alert", "data": "yours"})
+        assert logged.get(timeout=PATIENCE)["data"] == "yours"
+        assert other.silent()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_client_ignores_a_message_that_is_none(name: str) -> None:
+    logged: Logged = SimpleQueue()
+    with to_client(name, {"logging": {}}, on_log=logged.put) as (_, wire):
+        for params in ({"level": "warn", "data": 1}, {"level": "info"}, {"data": 1}, {"level": "info", "data": "good"}):
+            wire.notify("notifications/message", params)
+        assert logged.get(timeout=PATIENCE) == {"level": "info", "data": "good"}
+
+
+@pytest.mark.parametrize(("level", "data", "why"), [("warn", 1, "unknown log level"), ("info", {1, 2}, "JSON")])
+def test_what_cannot_be_logged_is_the_callers_fault_also_where_nobody_listens(level: Any, data: Any, why: str) -> None:
+    server = Server("s")
+    with pytest.raises(LocalProtocolError, match=why):
+        server.log(level, data)
+    with opened(server, "2025-11-25") as wire:
+        with pytest.raises(LocalProtocolError, match=why):
+            server.log(level, data)
+        assert wire.silent()
+
+
+def test_a_handler_that_logs_no_json_hears_it_at_once(server: Server) -> None:
+    problems: list[str] = []
+
+    @server.tool()
+    def wrong(ctx: Context) -> str:
+        try:
+            ctx.log("info", {1, 2})
+        except LocalProtocolError as problem:
+            problems.append(str(problem))
+        return "done"
+
+    with Client(server) as client:
+        assert client.call_tool("wrong")["content"] == [{"type": "text", "text": "done"}]
+    assert "JSON" in problems[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_message_travels_before_the_answer_of_the_handler_that_logged(server: Server, name: str) -> None:
+    with opened(server, name) as wire:
+        call = {"name": "say", "arguments": {"level": "alert", "data": "loud"}}
+        message = {"level": "alert", "data": "loud", "logger": "say"}
+        notified = wire.request(1, "tools/call", call)
+        assert notified == {"jsonrpc": "2.0", "method": "notifications/message", "params": message}
+        assert wire.receive()["result"]["content"] == [{"type": "text", "text": "said"}]
+
+
+# -- pagination ---------------------------------------------------------------------------------------------------
+
+
+def paged(size: int) -> Server:
+    server = Server("s", page_size=size)
+    for number in range(7):
+        server.tool(f"t{number}")(lambda: "")
+        server.prompt(f"p{number}")(lambda: "")
+        server.resource(f"x://{number}", name="same")(lambda: "")
+        server.resource(f"x://{number}/{{v}}", name="same")(lambda v: "")
+    return server
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+def test_every_list_is_walked_whatever_the_size_of_its_pages(name: str, size: int) -> None:
+    with Client(paged(size), revision=name) as client:
+        assert [each["name"] for each in client.list_tools()] == [f"t{number}" for number in range(7)]
+        assert [each["name"] for each in client.list_prompts()] == [f"p{number}" for number in range(7)]
+        assert [each["uri"] for each in client.list_resources()] == [f"x://{number}" for number in range(7)]
+        found = [each["uriTemplate"] for each in client.list_resource_templates()]
+        assert found == [f"x://{number}/{{v}}" for number in range(7)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pages_can_be_asked_for_one_by_one(name: str) -> None:
+    with Client(paged(3), revision=name) as client:
+        for ask, field in (
+            (client.list_tools_page, "tools"),
+            (client.list_prompts_page, "prompts"),
+            (client.list_resources_page, "resources"),
+            (client.list_resource_templates_page, "resourceTemplates"),
+        ):
+            sizes, cursor = list[int](), None
+            for _ in range(3):
+                result: Any = ask(cursor)
+                sizes.append(len(result[field]))
+                cursor = result.get("nextCursor")
+            assert (sizes, cursor) == ([3, 3, 1], None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("method", ["tools/list", "prompts/list", "resources/list", "resources/templates/list"])
+def test_an_invalid_cursor_is_32602(name: str, method: str) -> None:
+    with Client(paged(3), revision=name) as client:
+        for cursor in ("", "made up", "bm9uZQ=="):
+            with pytest.raises(ErrorResponse, match="Invalid cursor") as refused:
+                client.request(method, {"cursor": cursor})
+            assert refused.value.code == -32602
+
+
+def test_a_list_may_change_between_two_pages() -> None:
+    server = paged(3)
+    with Client(server) as client:
+        first = client.list_tools_page()
+        server.remove_tool("t0")
+        server.tool("t7")(lambda: "")
+        second = client.list_tools_page(first["nextCursor"])
+        assert [each["name"] for each in second["tools"]] == ["t3", "t4", "t5"]
+        server.remove_tool("t5")
+        with pytest.raises(ErrorResponse, match="Invalid cursor"):
+            client.list_tools_page(second["nextCursor"])
+
+
+def walked(pages: list[Any]) -> tuple[Any, list[Any]]:
+    """What a client's walk came to where the server's pages are these, and the params that it asked with."""
+    import threading
+
+    found: list[Any] = []
+    asked: list[Any] = []
+    with to_client(capabilities={"tools": {}}) as (client, wire):
+
+        def walk() -> None:
+            try:
+                found.append([each["name"] for each in client.list_tools()])
+            except RemoteProtocolError as problem:
+                found.append(str(problem))
+
+        thread = threading.Thread(target=walk, name="test-walk")
+        thread.start()
+        for number, cursor in enumerate(pages):
+            request = wire.receive()
+            asked.append(request.get("params"))
+            tool = {"name": str(number), "inputSchema": {"type": "object"}}
+            result = {"tools": [tool]} | ({} if cursor is None else {"nextCursor": cursor})
+            wire.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
+        thread.join(PATIENCE)
+    return found[0], asked
+
+
+def test_cursors_go_back_unchanged_and_an_empty_string_is_one() -> None:
+    names, asked = walked(["", "{ä}", None])
+    assert names == ["0", "1", "2"]
+    assert asked == [None, {"cursor": ""}, {"cursor": "{ä}"}]
+
+
+def test_a_server_that_does_not_page_is_asked_once() -> None:
+    assert walked([None]) == (["0"], [None])
+
+
+def test_a_cursor_that_comes_again_ends_the_walk() -> None:
+    problem, asked = walked(["a", "b", "a"])
+    assert "the same nextCursor twice: 'a'" in problem
+    assert asked == [None, {"cursor": "a"}, {"cursor": "b"}]

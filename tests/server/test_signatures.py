@@ -1,0 +1,473 @@
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
+from pathlib import Path
+from typing import Annotated, Any, Literal, NewType, NotRequired, Optional, TypedDict
+from uuid import UUID
+
+import jsonschema
+import pytest
+
+from mcp_ref.basic.types import ContentBlock, TextContent
+from mcp_ref.server.hints import to_json
+from mcp_ref.server.signatures import BadArguments, Signature, inspect_handler
+
+
+class Context:
+    """Stands for the context that a server passes."""
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Size(enum.IntEnum):
+    SMALL = 1
+    LARGE = 2
+
+
+@dataclass
+class Point:
+    x: int
+    y: Annotated[int, "how far up"] = 0
+    tags: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Node:
+    value: int
+    children: list[Node] = field(default_factory=list)
+
+
+@dataclass
+class Positive:
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n <= 0:
+            raise ValueError("n must be positive")
+
+
+class Weather(TypedDict):
+    city: str
+    wind: NotRequired[float]
+
+
+class Partial(TypedDict, total=False):
+    a: int
+
+
+UserId = NewType("UserId", int)
+
+
+def inspect(function: Callable[..., Any]) -> Signature:
+    return inspect_handler(function, Context)
+
+
+def of(hint: Any) -> Signature:
+    """The signature of a function with one parameter `v` of that hint."""
+
+    def f(v):  # type: ignore[no-untyped-def]
+        return v
+
+    f.__annotations__ = {"v": hint}
+    return inspect(f)
+
+
+def returning(hint: Any) -> Signature:
+    def f():  # type: ignore[no-untyped-def]
+        return None
+
+    f.__annotations__ = {"return": hint}
+    return inspect(f)
+
+
+# -- the schema of the arguments
+
+
+def test_the_schema_has_properties_required_and_is_closed() -> None:
+    def forecast(city: str, days: int = 3) -> str:
+        """Forecast for a city.
+
+        More about it.
+        """
+        return city
+
+    found = inspect(forecast)
+    assert found.input_schema == {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer", "default": 3}},
+        "required": ["city"],
+        "additionalProperties": False,
+    }
+    assert found.summary == "Forecast for a city."
+    assert found.output_schema is None and found.context_parameter is None
+
+
+def test_without_parameters_only_the_empty_object_is_accepted() -> None:
+    def now() -> str:
+        return ""
+
+    assert inspect(now).input_schema == {"type": "object", "additionalProperties": False}
+    assert inspect(now).arguments({}) == {}
+
+
+POINT = {
+    "type": "object",
+    "properties": {
+        "x": {"type": "integer"},
+        "y": {"type": "integer", "description": "how far up", "default": 0},
+        "tags": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["x"],
+    "additionalProperties": False,
+}
+
+HINTS: list[tuple[Any, dict[str, Any], list[tuple[Any, Any]], list[Any]]] = [
+    (str, {"type": "string"}, [("a", "a")], [5, None, ["a"]]),
+    (int, {"type": "integer"}, [(5, 5), (5.0, 5)], [5.5, "5", True]),
+    (float, {"type": "number"}, [(5.5, 5.5), (5, 5)], ["5", False]),
+    (bool, {"type": "boolean"}, [(True, True)], [1, 0, "true"]),
+    (None, {"type": "null"}, [(None, None)], [0]),
+    (Any, {}, [(5, 5), ({"a": [1]}, {"a": [1]})], []),
+    (list, {"type": "array"}, [([1, "a"], [1, "a"])], ["a"]),
+    (list[int], {"type": "array", "items": {"type": "integer"}}, [([1, 2.0], [1, 2])], [["1"], {}]),
+    (Sequence[str], {"type": "array", "items": {"type": "string"}}, [(["a"], ["a"])], ["a"]),
+    (tuple[int, ...], {"type": "array", "items": {"type": "integer"}}, [([1], (1,))], [[None]]),
+    (set[str], {"type": "array", "items": {"type": "string"}, "uniqueItems": True}, [(["a"], {"a"})], [["a", "a"]]),
+    (
+        tuple[int, str],
+        {"type": "array", "minItems": 2, "maxItems": 2, "prefixItems": [{"type": "integer"}, {"type": "string"}]},
+        [([1, "a"], (1, "a"))],
+        [[1], [1, "a", 2], ["a", 1]],
+    ),
+    (dict, {"type": "object"}, [({"a": 1}, {"a": 1})], [[]]),
+    (
+        dict[str, int],
+        {"type": "object", "additionalProperties": {"type": "integer"}},
+        [({"a": 1}, {"a": 1})],
+        [{"a": ""}],
+    ),
+    (Mapping[str, Any], {"type": "object"}, [({"a": 1}, {"a": 1})], [5]),
+    (int | None, {"anyOf": [{"type": "integer"}, {"type": "null"}]}, [(None, None), (1, 1)], ["1"]),
+    (Optional[str], {"anyOf": [{"type": "string"}, {"type": "null"}]}, [(None, None), ("a", "a")], [1]),  # noqa: UP045
+    (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}, [("a", "a")], ["c", 1, []]),
+    (Literal[1, "a"], {"enum": [1, "a"]}, [(1, 1)], [True, "1"]),
+    (Color, {"type": "string", "enum": ["red", "blue"]}, [("red", Color.RED)], ["RED", None, {}]),
+    (Size, {"type": "integer", "enum": [1, 2]}, [(2, Size.LARGE)], [3, True]),
+    (UserId, {"type": "integer"}, [(7, 7)], ["7"]),
+    (Annotated[int, "how many"], {"type": "integer", "description": "how many"}, [(7, 7)], ["7"]),
+    (Point, POINT, [({"x": 1}, Point(1)), ({"x": 1, "tags": ["a"]}, Point(1, 0, ["a"]))], [{}, {"x": 1, "z": 2}, 5]),
+    (
+        Weather,
+        {
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "wind": {"type": "number"}},
+            "required": ["city"],
+            "additionalProperties": False,
+        },
+        [({"city": "x"}, {"city": "x"})],
+        [{"wind": 1}, {"city": "x", "wind": None}],
+    ),
+    (
+        Partial,
+        {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False},
+        [({}, {})],
+        [{"b": 1}],
+    ),
+    (
+        datetime,
+        {"type": "string", "format": "date-time"},
+        [("2025-11-25T10:00:00z", datetime(2025, 11, 25, 10, tzinfo=UTC))],
+        ["2025-11-25T10:00:00", "x", 5],
+    ),
+    (date, {"type": "string", "format": "date"}, [("2025-11-25", date(2025, 11, 25))], ["25.11.2025"]),
+    (time, {"type": "string", "format": "time"}, [("10:00:00Z", time(10, tzinfo=UTC))], ["10 o'clock"]),
+    (
+        UUID,
+        {"type": "string", "format": "uuid"},
+        [("123e4567-e89b-12d3-a456-426614174000", UUID(int=0x123E4567E89B12D3A456426614174000))],
+        ["1"],
+    ),
+    (Path, {"type": "string"}, [("a/b", Path("a/b"))], [5]),
+]
+
+
+@pytest.mark.parametrize(("hint", "schema", "good", "bad"), HINTS, ids=lambda each: str(each)[:40])
+def test_the_schema_of_a_hint_and_its_check_agree_with_each_other_and_with_the_library(
+    hint: Any, schema: dict[str, Any], good: list[tuple[Any, Any]], bad: list[Any]
+) -> None:
+    found = of(hint)
+    assert found.input_schema["properties"]["v"] == schema
+    jsonschema.Draft202012Validator.check_schema(found.input_schema)
+    formats = jsonschema.FormatChecker(formats=["date"])
+    library = jsonschema.Draft202012Validator(found.input_schema, format_checker=formats)
+    for value, converted in good:
+        result = found.arguments({"v": value})["v"]
+        assert result == converted and type(result) is type(converted)
+        assert library.is_valid({"v": value})
+    for value in bad:
+        with pytest.raises(BadArguments):
+            found.arguments({"v": value})
+        if schema.get("format") in (None, "date"):
+            assert not library.is_valid({"v": value})
+
+
+def test_a_dataclass_that_holds_itself_goes_to_defs() -> None:
+    found = of(Node)
+    assert found.input_schema["properties"]["v"] == {"$ref": "#/$defs/Node"}
+    assert list(found.input_schema["$defs"]) == ["Node"]
+    value = {"value": 1, "children": [{"value": 2}]}
+    assert found.arguments({"v": value}) == {"v": Node(1, [Node(2)])}
+    assert jsonschema.Draft202012Validator(found.input_schema).is_valid({"v": value})
+    deep: dict[str, Any] = {"value": 1}
+    for _ in range(5000):
+        deep = {"value": 1, "children": [deep]}
+    with pytest.raises(BadArguments, match="nested too deeply"):
+        found.arguments({"v": deep})
+
+
+def test_a_default_is_shown_only_where_it_is_json_and_fits() -> None:
+    def f(a: Color = Color.RED, b: int = None, c: Any = object(), d: Point = Point(1)) -> None:  # type: ignore  # noqa: B008
+        return None
+
+    shown = {name: value.get("default", "-") for name, value in inspect(f).input_schema["properties"].items()}
+    assert shown == {"a": "red", "b": "-", "c": "-", "d": {"x": 1, "y": 0, "tags": []}}
+    assert "required" not in inspect(f).input_schema
+    assert inspect(f).arguments({}) == {}
+
+
+def test_keyword_only_parameters_and_parameters_without_a_hint_are_arguments_too() -> None:
+    def f(a, *, b: int):  # type: ignore[no-untyped-def]
+        return a
+
+    assert inspect(f).input_schema["properties"] == {"a": {}, "b": {"type": "integer"}}
+    assert inspect(f).input_schema["required"] == ["a", "b"]
+
+
+# -- descriptions
+
+
+def test_parameters_are_described_by_their_annotation_or_by_the_docstring() -> None:
+    def f(city: str, days: Annotated[int, "1 to 7"], unit: str = "C") -> None:
+        """Forecast
+        for a city.
+
+        Longer.
+
+        Args:
+            city: where it is,
+                in English.
+            days (int): not this one.
+            unit (str, optional): C or F: as you like
+
+        Returns:
+            nothing: at all
+        """
+
+    found = inspect(f)
+    assert found.summary == "Forecast for a city."
+    texts = {name: value["description"] for name, value in found.input_schema["properties"].items()}
+    assert texts == {"city": "where it is, in English.", "days": "1 to 7", "unit": "C or F: as you like"}
+
+
+def test_a_docstring_that_is_missing_or_only_lists_arguments_is_no_summary() -> None:
+    def bare(a: int) -> None: ...
+
+    def listed(a: int) -> None:
+        """
+        Args:
+            a: the first.
+        """
+
+    assert inspect(bare).summary is None
+    assert inspect(listed).summary is None
+    assert inspect(listed).input_schema["properties"]["a"]["description"] == "the first."
+
+
+# -- the context
+
+
+def test_the_context_parameter_is_found_and_left_out() -> None:
+    def plain(ctx: Context, a: int) -> None: ...
+
+    def optional(a: int, *, ctx: Context | None = None) -> None: ...
+
+    for function in (plain, optional):
+        assert inspect(function).context_parameter == "ctx"
+        assert list(inspect(function).input_schema["properties"]) == ["a"]
+
+
+def test_the_context_may_be_named_by_a_string_that_only_type_checkers_resolve() -> None:
+    class Ctx:
+        pass
+
+    def f(c: Ctx, a: int) -> None: ...
+
+    assert inspect_handler(f, Ctx).context_parameter == "c"
+
+
+# -- what is refused
+
+
+def test_hints_that_have_no_schema_name_function_parameter_and_hint() -> None:
+    for hint in (bytes, complex, object.__class__, [int], Callable[[], int], dict[int, str], Literal[b"x"], "Nowhere"):
+        with pytest.raises(TypeError, match=r"of\.<locals>\.f: .*") as caught:
+            of(hint)
+        assert "'v'" in str(caught.value) or "Nowhere" in str(caught.value)
+
+
+def test_parameters_that_cannot_be_given_by_name_are_refused() -> None:
+    def star(*args: int) -> None: ...
+
+    def stars(**kwargs: int) -> None: ...
+
+    def positional(a: int, /) -> None: ...
+
+    for function in (star, stars, positional):
+        with pytest.raises(TypeError, match="arguments come by name"):
+            inspect(function)
+        assert inspect_handler(function, Context, inputs=False).input_schema["type"] == "object"
+
+
+def test_coroutines_and_generators_are_refused() -> None:
+    async def coroutine() -> None: ...
+
+    def generator():  # type: ignore[no-untyped-def]
+        yield 1
+
+    async def both():  # type: ignore[no-untyped-def]
+        yield 1
+
+    for function in (coroutine, generator, both):
+        with pytest.raises(TypeError, match="a handler"):
+            inspect(function)
+
+
+def test_methods_partials_and_callable_objects_are_functions_too() -> None:
+    class Tools:
+        def method(self, a: int) -> None:
+            """A method."""
+
+        def __call__(self, b: int) -> None:
+            """An object."""
+
+    assert list(inspect(Tools().method).input_schema["properties"]) == ["a"]
+    assert list(inspect(Tools()).input_schema["properties"]) == ["b"]
+    assert inspect(Tools()).summary == "An object."
+
+    def f(a: int, b: int) -> None: ...
+
+    partial = functools.partial(f, b=2)
+    assert inspect(partial).input_schema["required"] == ["a"]
+
+
+# -- problems
+
+
+def test_all_problems_are_told_with_their_paths() -> None:
+    def f(city: str, days: int, where: Point, more: list[Point] | None = None) -> None: ...
+
+    with pytest.raises(BadArguments) as caught:
+        inspect(f).arguments({"days": "3", "where": {"x": 1.5}, "typo": 1, "more": [{"x": 1}, {}]})
+    assert caught.value.problems == [
+        "city: missing",
+        "days: expected an integer, got a string",
+        "more[1].x: missing",
+        "typo: unknown; known: city, days, where, more",
+        "where.x: expected an integer, got a number",
+    ]
+
+
+def test_a_union_tells_all_its_arms() -> None:
+    with pytest.raises(BadArguments) as caught:
+        of(int | None).arguments({"v": "x"})
+    assert caught.value.problems == ["v: expected an integer, got a string or expected null, got a string"]
+
+
+def test_what_a_dataclass_itself_refuses_is_a_problem() -> None:
+    with pytest.raises(BadArguments) as caught:
+        of(Positive).arguments({"v": {"n": 0}})
+    assert caught.value.problems == ["v: n must be positive"]
+
+
+# -- the schema of the result
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [str, None, Any, object, TextContent, ContentBlock, list[TextContent], list[str | TextContent], list, list[Any],
+     str | None, TextContent | str, Annotated[str, "text"], tuple[TextContent, ...], str | Point],
+)  # fmt: skip
+def test_there_is_no_output_schema_for_what_promises_no_structure(hint: Any) -> None:
+    assert returning(hint).output_schema is None
+
+
+@pytest.mark.parametrize(
+    ("hint", "kind"),
+    [(Point, "object"), (Weather, "object"), (Node, "object"), (dict[str, int], "object"), (dict[str, Any], "object"),
+     (list[int], "array"), (list[str], "array"), (int, "integer"), (bool, "boolean"), (Color, "string")],
+)  # fmt: skip
+def test_a_return_annotation_gives_an_output_schema(hint: Any, kind: str) -> None:
+    schema = returning(hint).output_schema
+    assert schema is not None and schema["type"] == kind
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_a_dataclass_that_is_returned_promises_all_its_fields() -> None:
+    found = returning(Point)
+    assert found.output_schema is not None
+    assert found.output_schema["required"] == ["x", "y", "tags"]
+    assert found.output_problems(to_json(Point(1))) == []
+    assert found.output_problems({"x": "1", "y": 2, "tags": []}) == ["x: expected an integer, got a string"]
+
+
+def test_a_recursive_dataclass_that_is_returned_is_an_object_at_the_root() -> None:
+    found = returning(Node)
+    assert found.output_schema is not None
+    value = to_json(Node(1, [Node(2)]))
+    assert found.output_problems(value) == []
+    assert jsonschema.Draft202012Validator(found.output_schema).is_valid(value)
+    assert not jsonschema.Draft202012Validator(found.output_schema).is_valid({"value": 1, "children": [{}]})
+
+
+def test_a_return_annotation_without_schema_is_refused() -> None:
+    with pytest.raises(TypeError, match="the return annotation: bytes"):
+        returning(bytes)
+    with pytest.raises(TypeError, match="complex"):
+        returning(complex)
+
+
+# -- values to JSON
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (Point(1), {"x": 1, "y": 0, "tags": []}),
+        ([Color.RED, Size.LARGE], ["red", 2]),
+        ({"b", "a"}, ["a", "b"]),
+        ((1, None, True, 1.5), [1, None, True, 1.5]),
+        ({"d": date(2025, 11, 25)}, {"d": "2025-11-25"}),
+        (datetime(2025, 11, 25, tzinfo=UTC), "2025-11-25T00:00:00+00:00"),
+        (Path("a"), "a"),
+        (UUID(int=0), "00000000-0000-0000-0000-000000000000"),
+    ],
+)
+def test_values_become_json(value: Any, expected: Any) -> None:
+    assert to_json(value) == expected
+
+
+def test_a_time_without_a_zone_gets_one() -> None:
+    assert of(datetime).arguments({"v": to_json(datetime(2025, 11, 25))})["v"].tzinfo is not None
+
+
+@pytest.mark.parametrize("value", [object(), {1: 2}, float("nan"), float("inf"), b"x", [object()], Point])
+def test_what_has_no_form_in_json_is_a_type_error(value: Any) -> None:
+    with pytest.raises(TypeError, match="has no form in JSON"):
+        to_json(value)

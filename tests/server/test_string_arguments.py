@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import pytest
+
+from mcp_ref.server.string_arguments import inspect_strings, summary
+from tests.server.fakes import Ctx
+
+
+class Colour(enum.Enum):
+    RED = "r"
+    GREEN = 2
+
+
+def reading(annotation: Any, text: str) -> Any:
+    def handler(value):  # type: ignore[no-untyped-def]
+        pass
+
+    handler.__annotations__ = {"value": annotation}
+    return inspect_strings(handler, Ctx).keywords({"value": text}, None)["value"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "value"),
+    [
+        (str, "3", "3"),
+        (Any, "3", "3"),
+        (int, "-3", -3),
+        (float, "2.5", 2.5),
+        (float, "1e3", 1000.0),
+        (bool, "true", True),
+        (bool, "false", False),
+        (int | None, "3", 3),
+        (str | None, "x", "x"),
+        (Colour, "r", Colour.RED),
+        (Colour, "2", Colour.GREEN),
+        (Colour, "GREEN", Colour.GREEN),
+        (Literal["a", 1], "1", 1),
+        (Annotated[int, "how many"], "3", 3),
+    ],
+)
+def test_a_string_becomes_what_the_parameter_says(annotation: Any, text: str, value: Any) -> None:
+    read = reading(annotation, text)
+    assert (type(read), read) == (type(value), value)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text"),
+    [
+        (int, "3.0"),
+        (int, ""),
+        (int, "1_000"),
+        (int, "٣"),
+        (int, " 3"),
+        (int, "9" * 5000),
+        (float, "nan"),
+        (float, "inf"),
+        (float, "1e9999"),
+        (float, "."),
+        (float, ""),
+        (bool, "1"),
+        (bool, "True"),
+        (Colour, "blue"),
+        (Literal["a"], "b"),
+    ],
+)
+def test_a_string_that_cannot_be_read_is_named(annotation: Any, text: str) -> None:
+    with pytest.raises(ValueError, match="argument 'value': not "):
+        reading(annotation, text)
+
+
+def test_missing_and_unknown_arguments_are_named_and_the_context_cannot_be_given() -> None:
+    def handler(a: str, ctx: Ctx, b: str = "x") -> None: ...
+
+    inspected = inspect_strings(handler, Ctx)
+    context = Ctx()
+    assert inspected.keywords({"a": "1"}, context) == {"a": "1", "ctx": context}
+    with pytest.raises(ValueError, match="'a' is missing"):
+        inspected.keywords({"b": "1"}, context)
+    for name in ("c", "ctx"):
+        with pytest.raises(ValueError, match=f"'{name}' is unknown"):
+            inspected.keywords({"a": "1", name: "2"}, context)
+
+
+def test_an_open_ended_handler_takes_any_name_but_that_of_the_context() -> None:
+    def handler(ctx: Ctx | None = None, **rest: str) -> None: ...
+
+    inspected = inspect_strings(handler, Ctx)
+    assert inspected.keywords({"a": "1"}, None) == {"a": "1", "ctx": None}
+    with pytest.raises(ValueError, match="'ctx' is unknown"):
+        inspected.keywords({"ctx": "1"}, None)
+
+
+def test_descriptions_come_from_annotations_and_from_the_docstring() -> None:
+    def handler(a: Annotated[str, "from the annotation"], b: int = 1, c: str = "", d: str = "") -> None:
+        """Do it.
+        At once.
+
+        Args:
+            a: not this one
+            b (int): from the
+                docstring: all of it
+            c:
+
+        Returns:
+            d: nothing
+        """
+
+    inspected = inspect_strings(handler, Ctx)
+    assert [(each.name, each.required, each.description) for each in inspected.parameters] == [
+        ("a", True, "from the annotation"),
+        ("b", False, "from the docstring: all of it"),
+        ("c", False, None),
+        ("d", False, None),
+    ]
+    assert summary(handler) == "Do it. At once."
+
+
+def test_methods_partials_and_objects_are_handlers_too() -> None:
+    class Handlers:
+        def method(self, a: int) -> None:
+            """A method."""
+
+        def __call__(self, a: int) -> None: ...
+
+    handlers = Handlers()
+    for handler in (handlers.method, handlers, functools.partial(handlers.method)):
+        assert inspect_strings(handler, Ctx).keywords({"a": "1"}, None) == {"a": 1}
+    assert summary(functools.partial(handlers.method)) == "A method."
+
+
+def by_position(a: str, /) -> None: ...
+def any_number(*a: str) -> None: ...
+def of_a_list(a: list[str]) -> None: ...
+def of_two(a: int | str) -> None: ...
+def of_nothing(a: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+async def asynchronous(a: str) -> None: ...
+
+
+@pytest.mark.parametrize("handler", [by_position, any_number, of_a_list, of_two, of_nothing, asynchronous])
+def test_a_function_that_strings_cannot_call_is_refused_at_registration(handler: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match=handler.__name__):
+        inspect_strings(handler, Ctx)

@@ -1,0 +1,313 @@
+from __future__ import annotations
+
+import pytest
+
+from mcp_ref.server.uri_template import LONGEST_URI, UriMatcher, UriTemplate, Value
+
+# -- expansion: the examples of RFC 6570, sections 1.2 and 3.2 ----------------------------------------------------
+
+RFC: dict[str, Value] = {
+    "count": ["one", "two", "three"],
+    "dom": ["example", "com"],
+    "dub": "me/too",
+    "hello": "Hello World!",
+    "half": "50%",
+    "var": "value",
+    "who": "fred",
+    "base": "http://example.com/home/",
+    "path": "/foo/bar",
+    "list": ["red", "green", "blue"],
+    "keys": {"semi": ";", "dot": ".", "comma": ","},
+    "v": "6",
+    "x": "1024",
+    "y": "768",
+    "empty": "",
+    "empty_keys": {},
+}
+
+
+@pytest.mark.parametrize(
+    ("template", "uri"),
+    [
+        ("{var}", "value"),
+        ("{hello}", "Hello%20World%21"),
+        ("{half}", "50%25"),
+        ("O{empty}X", "OX"),
+        ("O{undef}X", "OX"),
+        ("{x,y}", "1024,768"),
+        ("{x,hello,y}", "1024,Hello%20World%21,768"),
+        ("?{x,empty}", "?1024,"),
+        ("?{x,undef}", "?1024"),
+        ("{var:3}", "val"),
+        ("{var:30}", "value"),
+        ("{list}", "red,green,blue"),
+        ("{list*}", "red,green,blue"),
+        ("{keys}", "semi,%3B,dot,.,comma,%2C"),
+        ("{keys*}", "semi=%3B,dot=.,comma=%2C"),
+        ("{+var}", "value"),
+        ("{+hello}", "Hello%20World!"),
+        ("{+half}", "50%25"),
+        ("{base}index", "http%3A%2F%2Fexample.com%2Fhome%2Findex"),
+        ("{+base}index", "http://example.com/home/index"),
+        ("{+path}/here", "/foo/bar/here"),
+        ("up{+path}{var}/here", "up/foo/barvalue/here"),
+        ("{+x,hello,y}", "1024,Hello%20World!,768"),
+        ("{+path:6}/here", "/foo/b/here"),
+        ("{+keys*}", "semi=;,dot=.,comma=,"),
+        ("{#var}", "#value"),
+        ("{#hello}", "#Hello%20World!"),
+        ("foo{#empty}", "foo#"),
+        ("foo{#undef}", "foo"),
+        ("{#path,x}/here", "#/foo/bar,1024/here"),
+        ("{.who}", ".fred"),
+        ("{.who,who}", ".fred.fred"),
+        ("www{.dom*}", "www.example.com"),
+        ("X{.list}", "X.red,green,blue"),
+        ("X{.empty_keys}", "X"),
+        ("{/who}", "/fred"),
+        ("{/var,empty}", "/value/"),
+        ("{/var,undef}", "/value"),
+        ("{/var:1,var}", "/v/value"),
+        ("{/list*,path:4}", "/red/green/blue/%2Ffoo"),
+        ("{/keys*}", "/semi=%3B/dot=./comma=%2C"),
+        ("{;who}", ";who=fred"),
+        ("{;empty}", ";empty"),
+        ("{;v,empty,who}", ";v=6;empty;who=fred"),
+        ("{;hello:5}", ";hello=Hello"),
+        ("{;list*}", ";list=red;list=green;list=blue"),
+        ("{;keys*}", ";semi=%3B;dot=.;comma=%2C"),
+        ("{?who}", "?who=fred"),
+        ("{?x,y,empty}", "?x=1024&y=768&empty="),
+        ("{?x,y,undef}", "?x=1024&y=768"),
+        ("{?list}", "?list=red,green,blue"),
+        ("{?keys*}", "?semi=%3B&dot=.&comma=%2C"),
+        ("?fixed=yes{&x}", "?fixed=yes&x=1024"),
+        ("{&var:3}", "&var=val"),
+        ("{&list*}", "&list=red&list=green&list=blue"),
+    ],
+)
+def test_expansion_gives_what_the_rfc_gives(template: str, uri: str) -> None:
+    assert UriTemplate(template).expand(RFC) == uri
+
+
+def test_text_outside_braces_is_encoded_and_what_is_encoded_stays() -> None:
+    assert UriTemplate("x://ü/%20/{v}").expand({"v": "%20"}) == "x://%C3%BC/%20/%2520"
+
+
+def test_a_reserved_expansion_keeps_what_is_encoded_already() -> None:
+    assert UriTemplate("{+v}").expand({"v": "a%20b%2"}) == "a%20b%252"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "}",
+        "a}b",
+        "{a",
+        "{{a}}",
+        "{}",
+        "{=a}",
+        "{|a}",
+        "{a b}",
+        "{a,}",
+        "{a:0}",
+        "{a:12345}",
+        "{a..b}",
+        "%zz",
+        "a b",
+    ],
+)
+def test_a_text_that_is_no_template_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="URI template"):
+        UriTemplate(text)
+
+
+def test_a_prefix_of_a_list_is_refused() -> None:
+    with pytest.raises(ValueError, match="beginning of a list"):
+        UriTemplate("{list:3}").expand(RFC)
+
+
+# -- matching -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("template", "uri", "values"),
+    [
+        ("weather://{city}/now", "weather://Lisbon/now", {"city": "Lisbon"}),
+        ("weather://{city}/now", "weather://S%C3%A3o%20Paulo/now", {"city": "São Paulo"}),
+        ("weather://{city}/now", "weather://Zürich/now", {"city": "Zürich"}),
+        ("user://{mail}", "user://bob@example.com", {"mail": "bob@example.com"}),
+        ("repo://{owner}/{name}", "repo://ada/engine", {"owner": "ada", "name": "engine"}),
+        ("x://{a}-{b}", "x://1-2-3", {"a": "1", "b": "2-3"}),
+        ("x://{id}.json", "x://a.json.json", {"id": "a.json"}),
+        ("x://{a,b}", "x://1,2", {"a": "1", "b": "2"}),
+        ("x://h{/a,b}", "x://h/1/2", {"a": "1", "b": "2"}),
+        ("x://file{.ext}", "x://file.md", {"ext": "md"}),
+        ("x://h{;a,b}", "x://h;a=1;b=2", {"a": "1", "b": "2"}),
+        ("file:///{+path}", "file:///src/main.rs", {"path": "src/main.rs"}),
+        ("file:///{+path}/meta", "file:///a/meta/meta", {"path": "a/meta"}),
+        ("git://{rev}/{+path}", "git://v1/a/b.c", {"rev": "v1", "path": "a/b.c"}),
+        ("x://s{?q,lang}", "x://s", {}),
+        ("x://s{?q,lang}", "x://s?q=1", {"q": "1"}),
+        ("x://s{?q,lang}", "x://s?lang=de&q=and/or%26", {"q": "and/or&", "lang": "de"}),
+        ("x://s{?q}{&lang}", "x://s?q=&lang=de", {"q": "", "lang": "de"}),
+        ("x://s?v=1{&q}", "x://s?v=1", {}),
+        ("x://s?v=1{&q}", "x://s?v=1&q=a", {"q": "a"}),
+        ("x://{+p}{?q}{#f}", "x://a/b?q=c#d", {"p": "a/b", "q": "c", "f": "d"}),
+        ("x://s{#f}", "x://s", {}),
+        ("x://s?a={a}", "x://s?a=1", {"a": "1"}),
+        ("x://fixed", "x://fixed", {}),
+    ],
+)
+def test_a_uri_gives_its_values_back(template: str, uri: str, values: dict[str, str]) -> None:
+    assert UriMatcher(template).match(uri) == values
+
+
+@pytest.mark.parametrize(
+    ("template", "uri"),
+    [
+        ("weather://{city}/now", "weather:///now"),
+        ("weather://{city}/now", "weather://a/b/now"),
+        ("weather://{city}/now", "weather://a/now/"),
+        ("weather://{city}/now", "weather://a?b/now"),
+        ("weather://{city}/now", "weather://a#b/now"),
+        ("weather://{city}/now", "weather://a/now?x=1"),
+        ("x://ab{v}bc", "x://abc"),
+        ("x://{a}-{b}", "x://-b"),
+        ("x://{a}-{b}", "x://ab"),
+        ("x://{a}2{b}", "x://a%20"),
+        ("x://{v}", "x://%zz"),
+        ("x://{v}", "x://%ff"),
+        ("x://{v}", "x://a%"),
+        ("x://{v}", "x://a b"),
+        ("x://{v}", "x://a\nb"),
+        ("x://{v}", "y://a"),
+        ("x://s{?q}", "x://s?q=1&q=2"),
+        ("x://s{?q}", "x://s?other=1"),
+        ("x://s{?q}", "x://s?q=1#f"),
+        ("x://s?v=1{&q}", "x://s?q=a"),
+        ("x://s?v=1{&q}", "x://s?v=12"),
+        ("x://fixed", "x://fixed/"),
+    ],
+)
+def test_a_uri_that_does_not_fit_matches_nothing(template: str, uri: str) -> None:
+    assert UriMatcher(template).match(uri) is None
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        ".",
+        "..",
+        "%2e%2e",
+        "%2E.",
+        ".%2e",
+        "a%2Fb",
+        "a%2fb",
+        "%2Fetc%2Fpasswd",
+        "..%2f..%2fetc",
+        "..%5c..%5cwindows",
+        "a%5Cb",
+        "a\\b",
+        "a%00b",
+        "a\x00b",
+        "a/b",
+        "",
+    ],
+)
+def test_a_simple_value_never_leaves_its_segment(hostile: str) -> None:
+    assert UriMatcher("file:///{name}").match(f"file:///{hostile}") is None
+    assert UriMatcher("file:///x/{name}/y").match(f"file:///x/{hostile}/y") is None
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "..",
+        "../etc/passwd",
+        "a/../../etc/passwd",
+        "a/..",
+        "%2e%2e/etc",
+        "a/%2e%2e/etc",
+        "a%2f..%2fetc",
+        "a%2F%2e%2E",
+        "/etc/passwd",
+        "%2Fetc/passwd",
+        "//server/share",
+        "C:/windows",
+        "c%3A/windows",
+        "a%5c..%5cb",
+        "..\\windows",
+        "a%00.txt",
+        "",
+    ],
+)
+def test_a_path_value_never_climbs_out(hostile: str) -> None:
+    assert UriMatcher("file:///{+path}").match(f"file:///{hostile}") is None
+
+
+@pytest.mark.parametrize("hostile", ["../x", "%2e%2e%2fx", "/etc", "%2Fetc", "a%5Cb", "a%00"])
+def test_values_of_query_and_fragment_are_held_to_the_same_rule(hostile: str) -> None:
+    assert UriMatcher("x://s{?q}").match(f"x://s?q={hostile}") is None
+    assert UriMatcher("x://s{#q}").match(f"x://s#{hostile}") is None
+
+
+def test_values_are_decoded_once() -> None:
+    assert UriMatcher("x://{v}").match("x://%252e%252e") == {"v": "%2e%2e"}
+
+
+def test_dots_inside_names_are_names() -> None:
+    assert UriMatcher("x://{+p}").match("x://a/...b/..c/d..") == {"p": "a/...b/..c/d.."}
+
+
+def test_a_uri_of_more_characters_than_the_bound_matches_nothing() -> None:
+    matcher = UriMatcher("x://{v}")
+    assert matcher.match("x://" + "a" * (LONGEST_URI - 4)) is not None
+    assert matcher.match("x://" + "a" * (LONGEST_URI - 3)) is None
+
+
+def test_a_uri_made_to_mislead_costs_one_pass() -> None:
+    matcher = UriMatcher("x://" + "-".join(f"{{v{n}}}" for n in range(50)) + "!")
+    assert matcher.match("x://" + "-" * 8000) is None
+    assert matcher.match("x://" + "a-" * 4000) is None
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("x://{a}{b}", "between a and b"),
+        ("x://{a}{+b}", "between a and b"),
+        ("x://{a*}", "`\\*`"),
+        ("x://{a:3}", "`:`"),
+        ("x://{?a*}", "`\\*`"),
+        ("x://{+a,b}", "several variables"),
+        ("x://{#a,b}", "several variables"),
+        ("x://{+a}/{b}", "follows {\\+"),
+        ("x://{a}/{a}", "twice"),
+        ("x://{a}{?a}", "twice"),
+        ("x://s{?a}/b", "something follows"),
+        ("x://s{#a}{?b}", "something follows"),
+        ("x://s{?a}{?b}", "something follows"),
+        ("x://s{&a}", "begins with"),
+        ("x://s?c=1{?a}", "begins with"),
+        ("x://s?c={c}{&a}", "begins with"),
+        ("x://s#here{?a}", "`#`"),
+    ],
+)
+def test_a_template_that_could_mean_several_things_is_refused(template: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        UriMatcher(template)
+
+
+def test_the_variables_that_a_uri_may_leave_out_are_known() -> None:
+    matcher = UriMatcher("x://{a}{?b,c}{#d}")
+    assert matcher.template.variables == ("a", "b", "c", "d")
+    assert matcher.optional == {"b", "c", "d"}
+
+
+@pytest.mark.parametrize("template", ["x://{a}/{b}{?c}{#d}", "x://{a}{/b}{.c}{;d}", "x://{a,b}/{+c}{#d}"])
+def test_what_was_expanded_matches_again(template: str) -> None:
+    values: dict[str, Value] = {"a": "ü &?#%", "b": "50%", "c": "x", "d": "~-_"}
+    matcher = UriMatcher(template)
+    assert matcher.match(matcher.template.expand(values)) == values
