@@ -1,0 +1,324 @@
+"""Client: the table of contents of everything that a client does.
+
+Spec:      client/index (2024-11-05), basic/lifecycle, server/*, client/*
+Upholds:   spec_notes/basic/lifecycle.md, the rows on the client
+Reads:     the pages' modules, client/session, client/targets
+Not here:  what a method does (each page's module); one conversation (client/session); several servers at once
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from mcp_ref._version import __version__
+from mcp_ref.basic.deadline import Deadline
+from mcp_ref.basic.lifecycle import Introduction
+from mcp_ref.basic.methods import JsonObject, Options
+from mcp_ref.basic.rate_limit import Rate
+from mcp_ref.basic.transports.transport import Tap
+from mcp_ref.basic.utilities import ping
+from mcp_ref.client import answers, elicitation, roots, targets
+from mcp_ref.client.events import Events
+from mcp_ref.client.session import Session, Setup
+from mcp_ref.errors import ErrorResponse, HttpStatusError, LocalProtocolError, McpError, SessionExpired, TransportClosed
+from mcp_ref.revisions import SESSION_REVISIONS, Revision, find_revision
+from mcp_ref.server import prompts, resources, tools
+from mcp_ref.server.utilities import completion
+from mcp_ref.server.utilities import logging as log_page
+
+__all__ = ["Client"]
+
+log = logging.getLogger(__name__)
+
+
+class Client:
+    """A client of one server.
+
+    Args:
+        target: a command as a list of strings, a `Command` (with environment, folder and what becomes of stderr), a
+            URL, a `Url` (with headers, proxies and what TLS needs), a `Server` in this process, or a transport.
+        revision: the one revision to speak; None: the newest that both sides have.
+        timeout: seconds that a call waits where it does not say; None for no limit.
+        connect_timeout: seconds for the opening, in all.
+        roots: folders the server may work in: paths, `file://` URIs or `Root` objects, or a function returning them.
+        sample: `sample(params)` answers `sampling/createMessage`; see client/sampling.
+        elicit: `elicit(message, schema)` answers form elicitation; see client/elicitation.
+        open_url: `open_url(url, message, host)` asks the user, and opens the URL; see client/elicitation.
+        on_log: called with the params of each log message.
+        on_change: called as `(method, params)` for every other notification of the server.
+        on_reopen: called when the server had ended the session over HTTP and another one was opened: what the old one
+            knew is lost (subscriptions, the log level), and only the call that found it out is sent again.
+        capabilities: members laid over those that follow from the handlers, such as `{"sampling": {"tools": {}}}` or
+            `{"experimental": {...}}`.
+        info: members of our `Implementation`, over the name and version of this library.
+        rates: limits on what the server may ask, by method, over `client.answers.DEFAULT_RATES`.
+        ping_interval: seconds between pings; None for none. A ping that is not answered ends the connection.
+        trace: a path, an open file, a callable of one `TraceEvent`, or a `Recorder`. A transport that is given as the
+            target is not traced by this: it takes a tap of its own.
+
+    Nothing happens before `connect()`, or `with`. Threads: any thread may use a client.
+    """
+
+    def __init__(
+        self,
+        target: Any,
+        *,
+        revision: str | Revision | None = None,
+        timeout: float | None = 60,
+        connect_timeout: float | None = 10,
+        roots: Any = None,
+        sample: Callable[..., Any] | None = None,
+        elicit: Callable[..., Any] | None = None,
+        open_url: Callable[..., Any] | None = None,
+        on_log: Callable[[JsonObject], None] | None = None,
+        on_change: Callable[[str, JsonObject], None] | None = None,
+        on_reopen: Callable[[], None] | None = None,
+        capabilities: JsonObject | None = None,
+        info: JsonObject | None = None,
+        rates: Mapping[str, Rate] | None = None,
+        ping_interval: float | None = None,
+        trace: Any = None,
+    ) -> None:
+        self._target, self._trace = target, trace
+        self._recorder: Any = None
+        self._revisions = _supported(revision)
+        self._connect_timeout, self._on_reopen = connect_timeout, on_reopen
+        self._answers = answers.Answers(roots, sample, elicit, open_url, rates)
+        declared = answers.merged(self._answers.capabilities(), capabilities or {})
+        introduction = Introduction({"name": "mcp_ref", "version": __version__, **(info or {})}, declared)
+        self._events = Events()
+        self._setup = Setup(introduction, self._answers, self._events, on_log, on_change, timeout, ping_interval)
+        self._lock = (
+            threading.Lock()
+        )  # guards the opening of sessions, and so the three below; held while one is opened
+        self._session: Session | None = None
+        self._former: Session | None = None
+        self._beginning: Session | None = None
+        self._closed = False
+
+    # basic/utilities/ping
+    ping = ping.ping
+    # server/tools
+    list_tools = tools.list_tools
+    list_tools_page = tools.list_tools_page
+    call_tool = tools.call_tool
+    # server/resources
+    list_resources = resources.list_resources
+    list_resources_page = resources.list_resources_page
+    list_resource_templates = resources.list_resource_templates
+    list_resource_templates_page = resources.list_resource_templates_page
+    read_resource = resources.read_resource
+    subscribe_resource = resources.subscribe_resource
+    unsubscribe_resource = resources.unsubscribe_resource
+    # server/prompts
+    list_prompts = prompts.list_prompts
+    list_prompts_page = prompts.list_prompts_page
+    get_prompt = prompts.get_prompt
+    # server/utilities
+    complete = completion.complete
+    set_log_level = log_page.set_log_level
+    # client/roots
+    roots_changed = roots.roots_changed
+    # client/elicitation
+    visit_required = elicitation.visit_required
+
+    # -- opening and closing (basic/lifecycle)
+
+    def connect(self) -> Self:
+        """Connect, and hold the opening conversation: `initialize`, its answer, `notifications/initialized`.
+
+        With a URL, Streamable HTTP is tried first, and HTTP+SSE where the answer says that the server is older.
+
+        Blocks: until the session is open, at most `connect_timeout` seconds.
+        Raises: TransportClosed (the server could not be started or reached, or died), RequestTimeout, ErrorResponse,
+            RemoteProtocolError (it speaks no revision of ours). The connection is then closed.
+        Spec: basic/lifecycle#initialization, basic/transports#backwards-compatibility
+        """
+        with self._lock:
+            if self._beginning is not None or self._closed:
+                raise LocalProtocolError("a client connects once; make another one")
+            try:
+                self._connect(Deadline(self._connect_timeout))
+            except BaseException:
+                # MUST NOT: cancel initialize; so the transport is closed (basic/utilities/cancellation)
+                self.close()
+                raise
+        return self
+
+    def _connect(self, deadline: Deadline) -> None:
+        """Try the ways to the target, and keep the session of the first that works."""
+        routes = targets.routes(self._target, self._revisions, self._tap)
+        for route in routes:
+            transport = route.make()
+            session = Session(self._setup, transport, route.revisions)
+            self._beginning = session
+            try:
+                session.open(deadline)
+                self._put(session)
+                return
+            except (HttpStatusError, ErrorResponse):
+                refused = getattr(transport, "refused", None)
+                if refused is None or route is routes[-1] or not route.falls_back(refused.status):
+                    raise
+                log.info("%s; trying the older transport", refused)
+                session.close(Deadline(1))
+
+    def _put(self, session: Session) -> None:
+        """Make it the session, now that it is open; the one before it is kept until the next, for what is under way."""
+        if self._former is not None:
+            self._former.close(Deadline(1))
+        self._former, self._session = self._session, session
+
+    def _reopen(self, ended: Session) -> None:
+        """Open another session where the server has ended ours; of several callers who find that out, one does."""
+        with self._lock:
+            if self._session is not ended or self._closed:
+                return
+            # MUST: start a new session with initialize, without a session id (basic/transports#session-management)
+            log.warning("the server has ended the session; subscriptions and the log level are lost with it")
+            self._connect(Deadline(self._connect_timeout))
+        if self._on_reopen is not None:
+            self._events.put(self._on_reopen)
+
+    def close(self, timeout: float = 5) -> None:
+        """End the session. Idempotent; any thread may call it, also while others wait for answers.
+
+        Blocks: at most `timeout` seconds; over stdio that includes the server's own end.
+        Why each thread ends: see `Peer.close` for the workers and the transport; `mcp-ping` waits on an event that is
+        set here, `mcp-events` finds a sentinel, and so does `mcp-trace` of a recorder that this client made.
+        Spec: basic/lifecycle#shutdown
+        """
+        deadline = Deadline(timeout)
+        self._closed = True
+        for session in dict.fromkeys((self._former, self._session, self._beginning)):
+            if session is not None:
+                session.close(deadline)
+        self._events.close(deadline)
+        if self._recorder is not None and self._recorder is not self._trace:
+            self._recorder.close(deadline.left())
+
+    def _tap(self, transport: str) -> Tap | None:
+        """What the transport shows its traffic to, where the client was given a `trace`."""
+        if self._trace is None:
+            return None
+        if self._recorder is None:
+            from mcp_ref.trace.record import recorder
+
+            self._recorder = recorder(self._trace)
+        tap: Tap = self._recorder.tap("server", transport)
+        return tap
+
+    def __enter__(self) -> Self:
+        return self.connect()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- what was agreed
+
+    @property
+    def session(self) -> Session:
+        """The conversation that is going on; LocalProtocolError before `connect()`, TransportClosed after `close()`."""
+        if self._session is None and self._closed:
+            raise TransportClosed("the client was closed")
+        if self._session is None:
+            raise LocalProtocolError("the client is not connected: call connect(), or use it in a with statement")
+        return self._session
+
+    @property
+    def revision(self) -> Revision:
+        """The revision agreed with the server."""
+        return self.session.peer.terms.revision
+
+    @property
+    def capabilities(self) -> JsonObject:
+        """What this client declared, as the agreed revision knows it."""
+        return self.session.peer.terms.local
+
+    @property
+    def server_capabilities(self) -> JsonObject:
+        """What the server declared, as the agreed revision knows it."""
+        return self.session.peer.terms.remote
+
+    @property
+    def peer_capabilities(self) -> JsonObject:
+        """The same, under the name that both roles have."""
+        return self.session.peer.terms.remote
+
+    @property
+    def server_info(self) -> JsonObject:
+        """What the server said of itself: an `Implementation`."""
+        return self.session.server_info
+
+    @property
+    def instructions(self) -> str | None:
+        """The server's hints for the model, or None."""
+        return self.session.instructions
+
+    @property
+    def tool_definitions(self) -> dict[str, Any]:
+        """Tools by name, as last listed in this session; what `call_tool` checks structured output with."""
+        return self.session.tool_definitions
+
+    @property
+    def elicitors(self) -> elicitation.Elicitors:
+        """The user's functions for elicitation, and the visits under way."""
+        return self._answers.elicitors
+
+    # -- messages of any kind
+
+    def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> JsonObject:
+        """Send a request and wait for its result; every other call of this class goes through here.
+
+        Args:
+            method, params: as on the wire. A method of the protocol must exist in the revision agreed, and its
+                capability must be declared; params are shaped for the revision. Any other name passes as it is.
+            options: see `mcp_ref.basic.methods.Options`.
+
+        Returns: the `result` of the response, checked against the type of the page.
+        Blocks: until the response, at most `timeout` seconds; the time stands still while this client answers a
+            question of the server.
+        Raises: LocalProtocolError (nothing was sent), ErrorResponse, RemoteProtocolError, RequestTimeout,
+            RequestCancelled, TransportClosed.
+        Threads: any.
+        """
+        session = self._session or self.session
+        try:
+            return session.peer.request(method, params, options)
+        except SessionExpired:
+            self._reopen(session)
+            return self.session.peer.request(method, params, options)
+
+    def request_batch(
+        self, calls: Sequence[tuple[str, JsonObject | None]], options: Options | None = None
+    ) -> list[JsonObject | McpError]:
+        """Send several requests as one batch, in revision 2025-03-26; the results or errors in the order asked.
+
+        Blocks and raises: as `request`, for the whole batch; an error response to one of them is in the list.
+        Spec: 2025-03-26/basic/index#batching
+        """
+        return self.session.peer.request_batch(list(calls), options or {})
+
+    def notify(self, method: str, params: JsonObject | None = None) -> None:
+        """Send a notification. Blocks until it is written. Raises: LocalProtocolError, TransportClosed."""
+        session = self.session
+        try:
+            session.peer.notify(method, params)
+        except SessionExpired:
+            self._reopen(session)
+            self.session.peer.notify(method, params)
+
+
+def _supported(revision: str | Revision | None) -> tuple[Revision, ...]:
+    if revision is None:
+        return SESSION_REVISIONS
+    row = find_revision(revision)
+    if row.era != "session":
+        raise ValueError(f"a client speaks one of {', '.join(r.name for r in SESSION_REVISIONS)}; not {row}")
+    return (row,)

@@ -1,0 +1,255 @@
+"""Roots: `roots/list`, `notifications/roots/list_changed`.
+
+Spec:      client/roots (2024-11-05 ... 2026-07-28)
+Upholds:   spec_notes/client/roots.md
+Reads:     client/answering
+Not here:  the error for a client without roots (basic/terms: what was not declared is -32601)
+
+    roots(ctx)                 in a server: ask the client for its roots
+    roots_list(...)            in a client: answer, from `Client(..., roots=...)`
+    roots_changed(client)      in a client: tell the server that the list is another
+    root_path, is_within       in a server: respect the boundaries
+
+A root is a boundary that a server should keep to. It is no lock: the client cannot enforce it, and gives away with
+it only where the user works.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict, Unpack, cast
+
+from mcp_ref.basic.formats import is_uri
+from mcp_ref.basic.methods import Answering, Caller, JsonObject, Method, Options
+from mcp_ref.basic.types import Meta, NotificationParams, RequestParams
+from mcp_ref.client.answering import call
+from mcp_ref.errors import LocalProtocolError
+from mcp_ref.schema import Format, Until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = [
+    "METHODS",
+    "ListRootsResult",
+    "Root",
+    "RootLike",
+    "RootsSource",
+    "as_root",
+    "capability",
+    "is_within",
+    "root_path",
+    "roots",
+    "roots_changed",
+    "roots_list",
+]
+
+_log = logging.getLogger(__name__)
+
+
+# -- types ------------------------------------------------------------------------------------------------------
+
+
+class Root(TypedDict):
+    """A directory or file in which the server may work; `name` is for people."""
+
+    uri: Annotated[str, Format("uri")]
+    name: NotRequired[str]
+    _meta: NotRequired[Meta]
+
+
+class ListRootsResult(TypedDict):
+    """The answer to `roots/list`. It stopped being a `Result` when it moved into `inputResponses`."""
+
+    roots: list[Root]
+    _meta: NotRequired[Annotated[JsonObject, Until("2025-11-25")]]
+
+
+RootLike = str | os.PathLike[str] | Root
+"""A path, a `file://` URI, or a whole `Root`."""
+
+RootsSource = RootLike | Collection[RootLike] | Callable[..., RootLike | Iterable[RootLike]]
+"""What `Client(..., roots=...)` takes: one entry or several, or a function `() -> entries` or `(ctx) -> entries`."""
+
+
+def capability(list_changed: bool = True) -> JsonObject:
+    """The capability `roots` that a client declares: `{"listChanged": true}`, or `{}` if its list stays as it is."""
+    return {"listChanged": True} if list_changed else {}
+
+
+# -- the server asks --------------------------------------------------------------------------------------------
+
+
+def roots(self: Caller, **options: Unpack[Options]) -> list[Root]:
+    """Ask the client for its roots with `roots/list`.
+
+    A root whose URI is no path of this host under `file://`, or climbs with `..`, is left out and logged: no revision
+    allows another scheme, and a server that took it for a boundary would be wrong.
+
+    Returns: the roots as they came, each with `uri` and perhaps `name`; none means that the user opened nothing.
+    Raises:
+        LocalProtocolError: the client did not declare `roots`.
+        ErrorResponse: the client could not say (-32603).
+        RequestTimeout, TransportClosed, RemoteProtocolError: as for every request.
+    Blocks: until the client answers, bounded by `timeout`.
+    Threads: the handler's own.
+    Spec: client/roots#listing-roots
+    """
+    result = cast(ListRootsResult, self.request("roots/list", None, options))
+    # MUST: a root is a file:// URI (client/roots#root)
+    kept = [root for root in result["roots"] if _problem(root["uri"]) is None]
+    left_out = len(result["roots"]) - len(kept)
+    if left_out:
+        _log.warning("left out %d roots of the client that are no paths under file://", left_out)
+    return kept
+
+
+def root_path(root: Root) -> Path:
+    """The path of a root, percent-decoded, not resolved and not checked to exist.
+
+    Raises: ValueError: its URI is not `file://`, names another host, or climbs with `..`.
+    Spec: client/roots#root
+    """
+    from pathlib import Path
+    from urllib.parse import unquote, urlsplit
+
+    problem = _problem(root["uri"])
+    if problem is not None:
+        raise ValueError(problem)
+    path = unquote(urlsplit(root["uri"]).path)
+    # On Windows file:///C:/x is the path C:/x.
+    return Path(path[1:] if os.name == "nt" and re.match(r"/[A-Za-z]:", path) else path)
+
+
+def is_within(path: str | os.PathLike[str], roots: Iterable[Root]) -> bool:
+    """Whether a path lies in one of the roots (or is one), after `..` and symbolic links are resolved on both sides.
+
+    A relative path counts from the working directory. Open the resolved path soon after: a link may be changed
+    in between.
+
+    Args:
+        path: what the server is about to touch; it need not exist.
+        roots: as `roots()` returned them; those that are no usable `file://` URI bound nothing.
+    Spec: client/roots#security-considerations
+    """
+    from pathlib import Path
+
+    try:
+        resolved = Path(path).resolve()
+        bounds = [root_path(root).resolve() for root in roots if _problem(root["uri"]) is None]
+        return any(resolved.is_relative_to(bound) for bound in bounds)
+    except (ValueError, OSError, RuntimeError):
+        # a NUL in the path, or links in a circle: nothing that could be opened
+        return False
+
+
+# -- the client answers -----------------------------------------------------------------------------------------
+
+
+def roots_list(handler: RootsSource, ctx: Answering, params: JsonObject | None) -> ListRootsResult:
+    """Answer `roots/list` from what the user gave as `Client(..., roots=...)`.
+
+    A path becomes an absolute, resolved `file://` URI. A root that cannot be read now is sent all the same and
+    logged, for the user named it.
+
+    Args:
+        handler: paths, `file://` URIs or `Root` dicts, several or one; or a function returning them, called anew for
+            each request, as `function()` or `function(ctx)`.
+    Raises: LocalProtocolError: an entry is not a `file://` URI; the dispatcher answers -32603 for this and for
+        whatever the function raises.
+    Blocks: as long as the user's function does.
+    Spec: client/roots#listing-roots
+    """
+    entries = call(handler, ctx) if callable(handler) else handler
+    if isinstance(entries, str | os.PathLike | dict):
+        entries = [entries]
+    answer = [as_root(entry) for entry in entries]
+    for root in answer:
+        if not os.access(root_path(root), os.R_OK):
+            _log.warning("the root %s cannot be read", root["uri"])
+    return {"roots": answer}
+
+
+def as_root(entry: RootLike) -> Root:
+    """The `Root` for a path, a `file://` URI or a `Root`; a path is made absolute and resolved.
+
+    Raises: LocalProtocolError: a URI of another scheme or host, or one that climbs with `..`.
+    Spec: client/roots#root
+    """
+    root = cast(Root, dict(entry)) if isinstance(entry, dict) else _root_of(os.fspath(entry))
+    uri = cast(Any, root).get("uri")
+    problem = _problem(uri) if isinstance(uri, str) and is_uri(uri) else f"a root needs a URI, not {uri!r}"
+    if problem is not None:
+        raise LocalProtocolError(problem)
+    return root
+
+
+def _root_of(text: str) -> Root:
+    from pathlib import Path
+
+    # Two slashes tell a URI from a path of Windows, whose drive letter looks like a scheme.
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) or text.startswith("file:"):
+        return {"uri": text}
+    return {"uri": Path(text).resolve().as_uri()}
+
+
+def _problem(uri: str) -> str | None:
+    """What keeps a URI from being a root."""
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return f"a root must be a file:// URI, not {uri!r}"
+    if not uri.lower().startswith("file://"):
+        return f"a root must be a file:// URI, not {uri!r}"
+    if parts.netloc not in ("", "localhost"):
+        return f"a root must be on this host, not {uri!r}"
+    if not parts.path or parts.query or parts.fragment:
+        return f"a root is a path and nothing else, not {uri!r}"
+    path = unquote(parts.path)
+    # MUST: validate root URIs to prevent path traversal (client/roots#security-considerations)
+    if ".." in re.split(r"[/\\]", path) or "\0" in path:
+        return f"a root must not climb with `..`, as {uri!r} does"
+    return None
+
+
+def roots_changed(self: Caller) -> None:
+    """Tell the server with `notifications/roots/list_changed` that the roots are others now; it will ask if it cares.
+
+    Returns: nothing, and no answer will come.
+    Raises: LocalProtocolError: this client did not declare `roots.listChanged`.
+    Blocks: until it is written.
+    Threads: any.
+    Spec: client/roots#root-list-changes
+    """
+    self.notify("notifications/roots/list_changed")
+
+
+METHODS = (
+    Method(
+        name="roots/list",
+        kind="request",
+        sender="server",
+        page="client/roots",
+        about="ask which directories and files the user has opened to the server",
+        params=RequestParams,
+        result=ListRootsResult,
+        # In 2026-07-28 it is an entry of `inputRequests` and no request.
+        until="2025-11-25",
+        needs="client.roots",
+    ),
+    Method(
+        name="notifications/roots/list_changed",
+        kind="notification",
+        sender="client",
+        page="client/roots",
+        about="say that the list of roots is another now",
+        params=NotificationParams,
+        until="2025-11-25",
+        needs="client.roots.listChanged",
+    ),
+)

@@ -1,0 +1,360 @@
+"""Sampling: `sampling/createMessage`.
+
+Spec:      client/sampling (2024-11-05 ... 2026-07-28)
+Upholds:   spec_notes/client/sampling.md
+Reads:     client/answering, client/sampling_messages, server/tool_types (Tool), basic/types
+Not here:  the model itself, and the user who must be able to refuse: both are in the function given as
+           `Client(..., sample=...)`
+
+    sample(ctx, ...)                   in a server: ask the client for a message of its model
+    sampling_create_message(...)       in a client: answer, from `Client(..., sample=...)`
+    reply, UserRejected, choose_model  for the function that the client's user writes
+
+A conversation with tools is a loop in the server: ask; while the answer holds `tool_use` blocks, run the tools, add the
+answer and one user message of their `tool_result` blocks to the messages, and ask again. Both sides should bound that
+loop; a server ends it by asking once more with `tool_choice={"mode": "none"}`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict, Unpack, cast
+
+from mcp_ref.basic.methods import Answering, Caller, JsonObject, Method, Options
+from mcp_ref.basic.types import AudioContent, ContentBlock, ImageContent, RequestMeta, Role, TextContent, text
+from mcp_ref.client.answering import call
+from mcp_ref.client.sampling_messages import message_problem, of_type
+from mcp_ref.errors import InvalidParams, LocalProtocolError, Refusal
+from mcp_ref.revisions import Revision
+from mcp_ref.schema import Bounds, FromRevision, Since, Until
+from mcp_ref.server.tool_types import Tool
+
+__all__ = [
+    "METHODS",
+    "CreateMessageRequestParams",
+    "CreateMessageResult",
+    "ModelHint",
+    "ModelPreferences",
+    "SampleHandler",
+    "SampleOptions",
+    "SamplingMessage",
+    "SamplingMessageContentBlock",
+    "ToolChoice",
+    "ToolResultContent",
+    "ToolUseContent",
+    "UserRejected",
+    "capability",
+    "choose_model",
+    "reply",
+    "sample",
+    "sampling_create_message",
+]
+
+_log = logging.getLogger(__name__)
+
+
+# -- types ------------------------------------------------------------------------------------------------------
+
+
+class ToolUseContent(TypedDict):
+    """The model wants a tool called; `id` is matched by the `toolUseId` of the result."""
+
+    type: Literal["tool_use"]
+    id: str
+    name: str
+    input: JsonObject
+    _meta: NotRequired[JsonObject]
+
+
+class ToolResultContent(TypedDict):
+    """What a tool gave, for the model to read."""
+
+    type: Literal["tool_result"]
+    toolUseId: str
+    content: list[ContentBlock]
+    structuredContent: NotRequired[Annotated[JsonObject, FromRevision("2026-07-28", Any)]]
+    isError: NotRequired[bool]
+    _meta: NotRequired[JsonObject]
+
+
+SamplingMessageContentBlock = (
+    TextContent
+    | ImageContent
+    | Annotated[AudioContent, Since("2025-03-26")]
+    | Annotated[ToolUseContent, Since("2025-11-25")]
+    | Annotated[ToolResultContent, Since("2025-11-25")]
+)
+"""What a message to or from a model is made of."""
+
+SamplingContent = Annotated[
+    SamplingMessageContentBlock,
+    FromRevision("2025-11-25", SamplingMessageContentBlock | list[SamplingMessageContentBlock]),
+]
+
+
+class SamplingMessage(TypedDict):
+    """One message of the conversation; `content` is one block, or from 2025-11-25 a list of them as well."""
+
+    role: Role
+    content: SamplingContent
+    _meta: NotRequired[Annotated[JsonObject, Since("2025-11-25")]]
+
+
+class ModelHint(TypedDict):
+    """A part of a model's name."""
+
+    name: NotRequired[str]
+
+
+class ModelPreferences(TypedDict):
+    """Which model the server would like; each priority runs from 0 (not important) to 1."""
+
+    hints: NotRequired[list[ModelHint]]
+    costPriority: NotRequired[Annotated[float, Bounds(0, 1)]]
+    speedPriority: NotRequired[Annotated[float, Bounds(0, 1)]]
+    intelligencePriority: NotRequired[Annotated[float, Bounds(0, 1)]]
+
+
+class ToolChoice(TypedDict):
+    """Whether the model may ("auto", the default), must ("required") or must not ("none") use tools."""
+
+    mode: NotRequired[Literal["auto", "required", "none"]]
+
+
+class CreateMessageRequestParams(TypedDict):
+    """What the model is asked. It has no `_meta` of a request where it is an entry of `inputRequests`."""
+
+    messages: list[SamplingMessage]
+    modelPreferences: NotRequired[ModelPreferences]
+    systemPrompt: NotRequired[str]
+    includeContext: NotRequired[Literal["none", "thisServer", "allServers"]]
+    temperature: NotRequired[float]
+    maxTokens: int
+    stopSequences: NotRequired[list[str]]
+    metadata: NotRequired[JsonObject]
+    tools: NotRequired[Annotated[list[Tool], Since("2025-11-25")]]
+    toolChoice: NotRequired[Annotated[ToolChoice, Since("2025-11-25")]]
+    task: NotRequired[Annotated[JsonObject, Since("2025-11-25"), Until("2025-11-25")]]
+    _meta: NotRequired[Annotated[RequestMeta, Until("2025-11-25")]]
+
+
+class CreateMessageResult(TypedDict):
+    """The message of the model. `stopReason` is open: "endTurn", "stopSequence", "maxTokens", "toolUse" are known."""
+
+    role: Role
+    content: SamplingContent
+    model: str
+    stopReason: NotRequired[str]
+    _meta: NotRequired[JsonObject]
+
+
+class SampleOptions(Options, total=False):
+    """What `sample` accepts beside the messages, each named in snake case as its field is on the wire.
+
+    system_prompt: a system prompt; the client may change it or leave it out.
+    model_preferences: hints and priorities; the client chooses.
+    temperature, stop_sequences, metadata: passed on to the model's provider.
+    tools, tool_choice: what the model may call; the client must have declared `sampling.tools`.
+    include_context: "none", "thisServer" or "allServers"; the latter two only if it declared `sampling.context`.
+    """
+
+    system_prompt: str
+    model_preferences: ModelPreferences
+    temperature: float
+    stop_sequences: list[str]
+    tools: list[Tool]
+    tool_choice: ToolChoice
+    include_context: Literal["none", "thisServer", "allServers"]
+    metadata: JsonObject
+
+
+_FIELDS: Final = {
+    "system_prompt": "systemPrompt",
+    "model_preferences": "modelPreferences",
+    "temperature": "temperature",
+    "stop_sequences": "stopSequences",
+    "tools": "tools",
+    "tool_choice": "toolChoice",
+    "include_context": "includeContext",
+    "metadata": "metadata",
+}
+
+
+def capability(tools: bool = False, context: bool = False) -> JsonObject:
+    """The capability `sampling` that a client declares: `{}`, with `tools` and `context` as empty objects if wanted."""
+    return {name: {} for name, wanted in (("tools", tools), ("context", context)) if wanted}
+
+
+# -- the server asks --------------------------------------------------------------------------------------------
+
+
+def sample(
+    self: Caller,
+    messages: str | SamplingMessage | Sequence[SamplingMessage],
+    *,
+    max_tokens: int,
+    **options: Unpack[SampleOptions],
+) -> CreateMessageResult:
+    """Ask the client for a message of its model with `sampling/createMessage`.
+
+    Args:
+        messages: the conversation so far; one message, or a string for one user message of that text.
+        max_tokens: how many tokens to sample at most.
+        options: see `SampleOptions`, and `Options` for the waiting.
+    Returns: the message: `role`, `content`, `model` and perhaps `stopReason`. With tools, `content` may be a list.
+    Raises:
+        LocalProtocolError: the client did not declare `sampling` (for tools: `sampling.tools`), the revision has no
+            such content, or tool uses and results do not pair; nothing was sent.
+        ErrorResponse: the user refused (code -1), or the client could not.
+        RequestTimeout, TransportClosed, RemoteProtocolError: as for every request.
+    Blocks: until the client answers, which may take a person's time; bounded by `timeout`.
+    Threads: the handler's own.
+    Spec: client/sampling#creating-messages
+    """
+    given = cast(JsonObject, options)
+    params: JsonObject = {"messages": _conversation(messages), "maxTokens": max_tokens}
+    params |= {_FIELDS[key]: value for key, value in given.items() if key in _FIELDS and value is not None}
+    _check_capability(params, self.peer_capabilities, self.revision)
+    waiting = cast(Options, {key: value for key, value in given.items() if key not in _FIELDS})
+    return cast(CreateMessageResult, self.request("sampling/createMessage", params, waiting))
+
+
+def _conversation(messages: str | SamplingMessage | Sequence[SamplingMessage]) -> list[SamplingMessage]:
+    if isinstance(messages, str):
+        return [{"role": "user", "content": text(messages)}]
+    conversation = [messages] if isinstance(messages, dict) else list(messages)
+    if not all(isinstance(message, dict) for message in conversation):
+        raise LocalProtocolError("a message is a dict with `role` and `content`")
+    problem = message_problem(conversation)
+    if problem is not None:
+        raise LocalProtocolError(problem)
+    return conversation
+
+
+def _check_capability(params: JsonObject, capabilities: JsonObject, revision: Revision) -> None:
+    if not revision.sampling_tools:
+        if "tools" in params or "toolChoice" in params:
+            raise LocalProtocolError(f"there are no tools in sampling in {revision}")
+        return
+    declared = capabilities.get("sampling", {})
+    # MUST NOT: tools for a client without sampling.tools (client/sampling#tools-in-sampling)
+    if ("tools" in params or "toolChoice" in params) and "tools" not in declared:
+        raise LocalProtocolError("the client did not declare `sampling.tools`")
+    # SHOULD NOT, so it is sent: context for a client without sampling.context (client/sampling#capabilities)
+    if params.get("includeContext", "none") != "none" and "context" not in declared:
+        _log.warning("includeContext %r for a client without `sampling.context`", params["includeContext"])
+
+
+# -- the client answers -----------------------------------------------------------------------------------------
+
+SampleHandler = Callable[..., CreateMessageResult | JsonObject]
+"""What `Client(..., sample=...)` takes: `(params) -> reply(...)` or `(params, ctx) -> reply(...)`.
+
+It gets the whole request, changes or drops what the user wants, asks the model, and returns what the user approved.
+"""
+
+
+class UserRejected(Refusal):
+    """-1: raised by a sample handler when the user said no."""
+
+    code = -1
+
+    def __init__(self, message: str = "User rejected sampling request", data: Any = None) -> None:
+        super().__init__(message, data)
+
+
+def reply(
+    content: str | SamplingMessageContentBlock | list[SamplingMessageContentBlock],
+    *,
+    model: str,
+    stop_reason: str | None = None,
+) -> CreateMessageResult:
+    """What a sample handler returns: an assistant's message from the model named.
+
+    Args:
+        content: a text, a block, or a list of blocks.
+        model: the name of the model that wrote it; the page requires it, so it cannot be left out.
+        stop_reason: left out: "toolUse" where the content holds a tool use, else "endTurn".
+    """
+    body: Any = text(content) if isinstance(content, str) else content
+    if stop_reason is None:
+        stop_reason = "toolUse" if of_type({"content": body}, "tool_use") else "endTurn"
+    return {"role": "assistant", "content": body, "model": model, "stopReason": stop_reason}
+
+
+def choose_model(preferences: ModelPreferences | None, available: Sequence[str]) -> str | None:
+    """The first model that a hint fits, hints in their order; None where none does: then the priorities decide.
+
+    Args:
+        preferences: `params.get("modelPreferences")` of a request.
+        available: names of models, the client's favourite first.
+    Spec: client/sampling#model-hints
+    """
+    # MUST: hints in order, the first match is taken (schema ModelPreferences)
+    for hint in (preferences or {}).get("hints", []):
+        for name in available:
+            # SHOULD: a hint is a substring of a name (schema ModelHint)
+            if "name" in hint and hint["name"] in name:
+                return name
+    return None
+
+
+def sampling_create_message(
+    handler: SampleHandler, ctx: Answering, params: CreateMessageRequestParams
+) -> CreateMessageResult:
+    """Answer `sampling/createMessage` by the function that the user gave as `Client(..., sample=...)`.
+
+    Args:
+        handler: see `SampleHandler`. It returns `reply(...)`, or a dict of the same shape, in which `role` may be
+            missing and `content` may be a string. It raises `UserRejected` when the user says no.
+    Raises:
+        InvalidParams: tools for a client that did not declare `sampling.tools`, or tool uses and results that do not
+            pair.
+        LocalProtocolError: the handler returned no message, or one that uses tools where `toolChoice` is "none"; the
+            dispatcher answers -32603 for this and for whatever else the handler raises that is no `Refusal`.
+    Blocks: as long as the handler does.
+    Spec: client/sampling#creating-messages, client/sampling#error-handling
+    """
+    if ctx.revision.sampling_tools:
+        _refuse_undeclared(cast(JsonObject, params), ctx.capabilities)
+    problem = message_problem(params["messages"])
+    if problem is not None:
+        raise InvalidParams(problem)
+    message = _message(call(handler, ctx, params))
+    # MUST NOT: tools in the mode "none" (client/sampling#tool-choice-modes)
+    if params.get("toolChoice", {}).get("mode") == "none" and of_type(message, "tool_use"):
+        raise LocalProtocolError("the sample handler's message uses tools, which the request does not allow")
+    return message
+
+
+def _refuse_undeclared(params: JsonObject, capabilities: JsonObject) -> None:
+    # MUST: an error for tools or toolChoice without sampling.tools (schema CreateMessageRequestParams)
+    for field in ("tools", "toolChoice"):
+        if field in params and "tools" not in capabilities.get("sampling", {}):
+            raise InvalidParams(f"params.{field}: this client did not declare `sampling.tools`")
+
+
+def _message(returned: Any) -> CreateMessageResult:
+    """What a handler returned as a whole message."""
+    if not isinstance(returned, dict) or "content" not in returned or not isinstance(returned.get("model"), str):
+        raise LocalProtocolError("a sample handler returns reply(content, model=...), for the model must be named")
+    content = returned["content"]
+    body = text(content) if isinstance(content, str) else content
+    return cast(CreateMessageResult, {"role": "assistant", **returned, "content": body})
+
+
+METHODS = (
+    Method(
+        name="sampling/createMessage",
+        kind="request",
+        sender="server",
+        page="client/sampling",
+        about="ask for a message of the client's model",
+        params=CreateMessageRequestParams,
+        result=CreateMessageResult,
+        # In 2026-07-28 it is an entry of `inputRequests` and no request.
+        until="2025-11-25",
+        needs="client.sampling",
+    ),
+)

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from mcp_ref.client.elicitation_form import (
+    complete_form,
+    content_problem,
+    downgrade,
+    requested_schema,
+    schema_problem,
+)
+from mcp_ref.errors import LocalProtocolError
+from tests.client.fakes import FORMS_ONLY, LATEST
+
+JsonObject = dict[str, Any]
+
+COLOURS = [{"const": "#f00", "title": "Red"}, {"const": "#0f0", "title": "Green"}]
+FIELDS: dict[str, JsonObject] = {
+    "string": {"type": "string", "minLength": 2, "maxLength": 4, "title": "T", "description": "D"},
+    "email": {"type": "string", "format": "email"},
+    "day": {"type": "string", "format": "date"},
+    "number": {"type": "number", "minimum": 0, "maximum": 1.5},
+    "integer": {"type": "integer", "minimum": 1},
+    "boolean": {"type": "boolean", "default": False},
+    "choice": {"type": "string", "enum": ["a", "b"]},
+    "legacy": {"type": "string", "enum": ["a", "b"], "enumNames": ["A", "B"]},
+    "titled": {"type": "string", "oneOf": COLOURS},
+    "choices": {"type": "array", "items": {"type": "string", "enum": ["a", "b", "c"]}, "minItems": 1, "maxItems": 2},
+    "titled choices": {"type": "array", "items": {"anyOf": COLOURS}},
+}
+
+
+def form(**fields: Any) -> JsonObject:
+    return {"type": "object", "properties": fields}
+
+
+# -- schemas
+
+
+def test_every_kind_of_the_page_is_a_form_and_is_sent_unchanged() -> None:
+    whole = {**form(**FIELDS), "$schema": "https://json-schema.org/draft/2020-12/schema", "required": ["string"]}
+    assert schema_problem(whole, LATEST) is None
+    assert downgrade(whole, LATEST) == whole
+
+
+def test_properties_alone_require_what_has_no_default() -> None:
+    fields = {"name": {"type": "string"}, "loud": {"type": "boolean", "default": True}}
+    assert requested_schema(fields) == {"type": "object", "properties": fields, "required": ["name"]}
+    assert requested_schema({}) == {"type": "object", "properties": {}}
+    assert requested_schema(form(type={"type": "string"})) == form(type={"type": "string"})
+    assert requested_schema({"type": {"type": "string"}})["properties"] == {"type": {"type": "string"}}
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"type": "object", "properties": {}},
+        {"type": "array", "items": {"type": "object"}},
+        {"type": "array", "items": {"type": "number"}},
+        {"type": "array"},
+        {"type": "null"},
+        {"type": ["string", "number"]},
+        {"$ref": "#/x"},
+        "string",
+        {"type": "string", "minLength": "3"},
+        {"type": "string", "minLength": -1},
+        {"type": "string", "format": "ipv4"},
+        {"type": "string", "format": ["email"]},
+        {"type": "string", "enum": [1, 2]},
+        {"type": "string", "oneOf": [{"const": "a"}]},
+        {"type": "number", "maximum": True},
+        {"type": "number", "default": "3"},
+        {"type": "string", "enum": ["a"], "default": "b"},
+        {"type": "string", "maxLength": 1, "default": "long"},
+    ],
+)
+def test_only_flat_objects_of_the_pages_kinds_are_forms(field: Any) -> None:
+    problem = schema_problem(form(x=field), LATEST)
+    assert problem is not None and problem.startswith("requestedSchema.properties.x: ")
+    with pytest.raises(LocalProtocolError, match=r"properties\.x"):
+        downgrade(form(x=field), LATEST)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "properties": {}},
+        {"type": "object"},
+        {**form(), "required": ["x"]},
+        {**form(), "required": "x"},
+        {"type": "object", "properties": []},
+    ],
+)
+def test_the_root_is_an_object_with_its_own_required_names(schema: JsonObject) -> None:
+    assert schema_problem(schema, LATEST) is not None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        form(x={"type": "number", "multipleOf": 2}),
+        form(x={"type": "string", "minimum": 2}),
+        {**form(), "minProperties": 1},
+        {**form(), "oneOf": []},
+    ],
+)
+def test_keywords_that_the_page_does_not_name_are_not_sent_but_tolerated(schema: JsonObject) -> None:
+    assert schema_problem(schema, LATEST) is None
+    with pytest.raises(LocalProtocolError, match="no keyword of a form"):
+        downgrade(schema, LATEST)
+
+
+def test_a_pattern_is_not_sent_but_tolerated(caplog: pytest.LogCaptureFixture) -> None:
+    schema = form(x={"type": "string", "pattern": "^a"})
+    assert schema_problem(schema, LATEST) is None
+    assert downgrade(schema, LATEST) == form(x={"type": "string"})
+    assert "pattern" in caplog.text
+
+
+# -- the oldest forms
+
+
+def test_most_defaults_and_the_dialect_are_dropped_where_forms_have_none(caplog: pytest.LogCaptureFixture) -> None:
+    fields = {
+        kind: {"type": kind, "default": value} for kind, value in (("string", "a"), ("integer", 1), ("boolean", True))
+    }
+    schema = {**form(**fields), "$schema": "https://json-schema.org/draft/2020-12/schema"}
+    with caplog.at_level(logging.WARNING):
+        reduced = downgrade(schema, FORMS_ONLY)
+    assert reduced == form(string={"type": "string"}, integer={"type": "integer"}, boolean=fields["boolean"])
+    assert len(caplog.records) == 3
+
+
+def test_a_titled_choice_becomes_enum_names_where_that_is_all_there_is() -> None:
+    reduced = downgrade(form(x={"type": "string", "title": "Colour", "oneOf": COLOURS}), FORMS_ONLY)
+    wanted = {"type": "string", "title": "Colour", "enum": ["#f00", "#0f0"], "enumNames": ["Red", "Green"]}
+    assert reduced == form(x=wanted)
+
+
+def test_a_choice_of_several_is_refused_where_there_is_none() -> None:
+    with pytest.raises(LocalProtocolError, match="several"):
+        downgrade(form(x=FIELDS["choices"]), FORMS_ONLY)
+    assert schema_problem(form(x=FIELDS["choices"]), FORMS_ONLY) is not None
+
+
+# -- values
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("string", "ab"),
+        ("string", "äöüß"),
+        ("email", "ada@example.com"),
+        ("day", "2025-11-25"),
+        ("number", 0),
+        ("number", 1.5),
+        ("integer", 1),
+        ("integer", 2.0),
+        ("boolean", True),
+        ("choice", "a"),
+        ("titled", "#f00"),
+        ("choices", ["a", "b"]),
+        ("titled choices", []),
+    ],
+)
+def test_values_that_fit(field: str, value: Any) -> None:
+    assert content_problem(form(x=FIELDS[field]), {"x": value}) is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("string", "a"),
+        ("string", "abcde"),
+        ("string", 12),
+        ("email", "ada"),
+        ("day", "2025-02-30"),
+        ("number", -1),
+        ("number", 2),
+        ("number", True),
+        ("number", "1"),
+        ("integer", 1.5),
+        ("integer", float("inf")),
+        ("integer", 0),
+        ("boolean", 1),
+        ("choice", "c"),
+        ("choice", ["a"]),
+        ("titled", "Red"),
+        ("choices", []),
+        ("choices", ["a", "b", "c"]),
+        ("choices", ["d"]),
+        ("choices", "a"),
+        ("titled choices", ["Red"]),
+    ],
+)
+def test_values_that_do_not_fit_are_named_by_field_and_not_shown(field: str, value: Any) -> None:
+    problem = content_problem(form(x=FIELDS[field]), {"x": value})
+    assert problem is not None and problem.startswith("x: ")
+    assert repr(value) not in problem or field in ("number", "integer")
+
+
+def test_what_is_required_must_be_there_and_what_is_unknown_may() -> None:
+    schema = {**form(x={"type": "string"}), "required": ["x"]}
+    assert content_problem(schema, {"y": 1}) == "x: missing"
+    assert content_problem(schema, {"x": "", "y": 1}) is None
+
+
+def test_defaults_fill_what_is_missing_and_none_leaves_it_empty() -> None:
+    schema = form(a={"type": "string", "default": "x"}, b={"type": "boolean", "default": False}, c={"type": "string"})
+    assert complete_form(schema, {}) == {"a": "x", "b": False}
+    assert complete_form(schema, {"a": None, "b": True, "c": None}) == {"b": True}

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_ref.basic.formats import is_uuid
+from mcp_ref.basic.methods import Answering
+from mcp_ref.client import elicitation
+from mcp_ref.client.elicitation import Elicitors
+from mcp_ref.errors import ErrorResponse, InvalidParams, LocalProtocolError, RemoteProtocolError, UrlElicitationRequired
+from tests.client.fakes import FORMS_ONLY, FakeClient, FakeServer
+
+JsonObject = dict[str, Any]
+
+URL = "https://mcp.example.com/connect?id=1"
+DECLARED: JsonObject = {"elicitation": {"url": {}}}
+ASKED: Any = {"mode": "url", "message": "Log in", "url": URL, "elicitationId": "e-1"}
+
+
+def visit(handlers: Elicitors, **changes: Any) -> Any:
+    asked: Any = {**ASKED, **changes}
+    return elicitation.elicitation_create(handlers, FakeClient(DECLARED), asked)
+
+
+# -- the server asks
+
+
+def test_a_visit_is_asked_for_with_an_id_that_the_result_tells() -> None:
+    server = FakeServer({"action": "accept"}, DECLARED)
+    result = elicitation.elicit_url(server, "Log in", URL, timeout=9)
+    assert is_uuid(result["elicitationId"])
+    assert server.sent == [("elicitation/create", {**ASKED, "elicitationId": result["elicitationId"]})]
+    assert result["action"] == "accept"
+
+
+def test_an_id_may_be_given_and_content_is_not_handed_on() -> None:
+    server = FakeServer({"action": "accept", "content": {"a": 1}}, DECLARED)
+    result = elicitation.elicit_url(server, "Log in", URL, elicitation_id="e-1")
+    assert result == {"action": "accept", "elicitationId": "e-1"}
+
+
+@pytest.mark.parametrize(
+    "url", ["mcp.example.com", "file:///etc/passwd", "https://", "javascript:alert(1)", "https://a b/"]
+)
+def test_what_cannot_be_visited_is_not_sent(url: str) -> None:
+    with pytest.raises(LocalProtocolError, match="URL"):
+        elicitation.elicit_url(FakeServer(None, DECLARED), "Log in", url)
+
+
+def test_credentials_in_the_url_are_not_sent() -> None:
+    with pytest.raises(LocalProtocolError, match="password"):
+        elicitation.elicit_url(FakeServer(None, DECLARED), "Log in", "https://ada:secret@example.com/")
+
+
+def test_plain_http_is_sent_and_logged_unless_it_stays_here(caplog: pytest.LogCaptureFixture) -> None:
+    server = FakeServer({"action": "decline"}, DECLARED)
+    elicitation.elicit_url(server, "Log in", "http://localhost:8000/")
+    assert caplog.text == ""
+    elicitation.elicit_url(server, "Log in", "http://example.com/")
+    assert "plain http" in caplog.text
+
+
+def test_there_is_no_url_mode_before_there_are_modes() -> None:
+    with pytest.raises(LocalProtocolError, match="2025-06-18"):
+        elicitation.elicit_url(FakeServer(None, DECLARED, FORMS_ONLY), "Log in", URL)
+
+
+def test_completion_is_told_with_the_id() -> None:
+    server = FakeServer(None, DECLARED)
+    elicitation.complete_elicitation(server, "e-1")
+    assert server.sent == [("notifications/elicitation/complete", {"elicitationId": "e-1"})]
+
+
+# -- the client answers
+
+
+@pytest.mark.parametrize(
+    ("returned", "action"),
+    [(True, "accept"), (False, "decline"), (None, "cancel"), ({"action": "cancel"}, "cancel")],
+)
+def test_the_users_consent_is_the_action_and_there_is_no_content(returned: Any, action: str) -> None:
+    assert visit(Elicitors(url=lambda url, message, host: returned)) == {"action": action}
+
+
+def test_the_handler_sees_the_whole_url_its_host_and_the_server() -> None:
+    seen: list[Any] = []
+
+    def handler(url: str, message: str, host: str, ctx: Answering) -> bool:
+        seen.append((url, message, host, ctx.server_info["name"]))
+        return True
+
+    visit(Elicitors(url=handler))
+    assert seen == [(URL, "Log in", "mcp.example.com", "asker")]
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "javascript:alert(1)", "https://", "http://example.com/"])
+def test_a_url_that_is_neither_https_nor_here_is_refused_unasked(url: str) -> None:
+    asked: list[str] = []
+    with pytest.raises(InvalidParams, match=r"params\.url"):
+        visit(Elicitors(url=lambda url, message, host: asked.append(url)), url=url)
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    "url", ["http://localhost:8000/", "http://127.0.0.1/", "http://[::1]:80/", "HTTPS://example.com/"]
+)
+def test_a_url_on_this_machine_may_be_plain_http(url: str) -> None:
+    assert visit(Elicitors(url=lambda url, message, host: False), url=url) == {"action": "decline"}
+
+
+def test_an_answer_that_is_none_is_not_sent() -> None:
+    with pytest.raises(LocalProtocolError, match="open_url"):
+        visit(Elicitors(url=lambda url, message, host: "yes"))  # type: ignore[arg-type, return-value]
+
+
+# -- completion
+
+
+def complete(handlers: Elicitors, name: str) -> bool:
+    return elicitation.elicitation_complete(handlers, FakeClient(DECLARED), {"elicitationId": name})
+
+
+def test_completion_counts_once_and_only_for_a_visit_under_way() -> None:
+    handlers = Elicitors(url=lambda url, message, host: True)
+    assert not complete(handlers, "e-1")
+    visit(handlers)
+    assert complete(handlers, "e-1")
+    assert not complete(handlers, "e-1")
+
+
+def test_completion_may_arrive_before_the_handler_returns() -> None:
+    known: list[bool] = []
+
+    def handler(url: str, message: str, host: str) -> bool:
+        known.append(complete(handlers, "e-1"))
+        return True
+
+    handlers = Elicitors(url=handler)
+    visit(handlers)
+    assert known == [True]
+    assert not complete(handlers, "e-1")
+
+
+def test_a_visit_that_was_refused_or_failed_is_not_under_way() -> None:
+    def fail(url: str, message: str, host: str) -> bool:
+        raise RuntimeError("no browser")
+
+    refused, failed = Elicitors(url=lambda url, message, host: False), Elicitors(url=fail)
+    visit(refused)
+    with pytest.raises(RuntimeError):
+        visit(failed)
+    assert not complete(refused, "e-1") and not complete(failed, "e-1")
+
+
+# -- the error -32042
+
+
+def test_the_error_lists_visits_that_can_be_answered_like_requests() -> None:
+    entry = elicitation.url_elicitation("Log in", URL, "e-1")
+    refusal = UrlElicitationRequired([entry])
+    listed = elicitation.required_urls(ErrorResponse(refusal.code, refusal.message, refusal.data))
+    assert listed == [ASKED]
+    handlers = Elicitors(url=lambda url, message, host: True)
+    assert elicitation.elicitation_create(handlers, FakeClient(DECLARED), listed[0]) == {"action": "accept"}
+
+
+def test_another_error_requires_no_visit() -> None:
+    assert elicitation.required_urls(ErrorResponse(-32602, "x", {"elicitations": [ASKED]})) == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        {},
+        {"elicitations": ASKED},
+        {"elicitations": [{**ASKED, "mode": "form"}]},
+        {"elicitations": [{"mode": "url", "message": "x", "url": URL}]},
+        {"elicitations": ["x"]},
+    ],
+)
+def test_the_error_must_list_url_elicitations_with_ids(data: Any) -> None:
+    with pytest.raises(RemoteProtocolError, match="-32042"):
+        elicitation.required_urls(ErrorResponse(-32042, "x", data))
+
+
+@pytest.mark.parametrize("pages", [[], [{**ASKED, "mode": "form"}], [{"mode": "url", "message": "x", "url": URL}]])
+def test_the_error_cannot_be_made_of_anything_but_url_elicitations_with_ids(pages: Any) -> None:
+    with pytest.raises(ValueError, match="URL elicitations"):
+        UrlElicitationRequired(pages)
+
+
+def test_the_error_takes_what_url_elicitation_makes() -> None:
+    page = elicitation.url_elicitation("Log in", URL, "e-1")
+    assert UrlElicitationRequired([page]).data == {"elicitations": [ASKED]}
+
+
+# -- warnings
+
+
+def test_warnings_tell_what_is_odd_about_a_url() -> None:
+    assert elicitation.url_warnings(URL) == []
+    assert elicitation.url_warnings("http://localhost/") == []
+    assert "Punycode" in elicitation.url_warnings("https://xn--pple-43d.com/")[0]
+    assert "user name" in elicitation.url_warnings("https://bank.com@evil.example/")[0]
+    assert "number" in elicitation.url_warnings("https://192.0.2.7/")[0]
+    assert "encrypted" in elicitation.url_warnings("http://example.com/")[0]

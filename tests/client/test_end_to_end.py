@@ -1,0 +1,861 @@
+"""client/roots, client/sampling, client/elicitation: a real server asks, a real client answers, in each revision."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from mcp_ref import (
+    Client,
+    Context,
+    ErrorResponse,
+    LocalProtocolError,
+    RemoteProtocolError,
+    RequestTimeout,
+    Server,
+    UrlElicitationRequired,
+    audio,
+    image,
+    text,
+)
+from mcp_ref.basic.methods import Answering
+from mcp_ref.basic.rate_limit import Rate
+from mcp_ref.client.elicitation import accept, cancel, decline, required_urls, url_elicitation
+from mcp_ref.client.sampling import UserRejected, choose_model, reply
+from mcp_ref.revisions import SESSION_REVISIONS
+from tests.wire import PATIENCE, opened, to_client
+
+JsonObject = dict[str, Any]
+
+NAMES = [row.name for row in SESSION_REVISIONS]
+BEFORE_AUDIO, BEFORE_ELICITATION, FORMS_ONLY, LATEST = NAMES
+URL = "https://mcp.example.com/connect?id=1"
+TOOLS: JsonObject = {"sampling": {"tools": {}}}
+WEATHER: Any = {"name": "weather", "inputSchema": {"type": "object"}}
+USE: Any = {"type": "tool_use", "id": "u-1", "name": "weather", "input": {"city": "Lisbon"}}
+RESULT: Any = {"type": "tool_result", "toolUseId": "u-1", "content": [text("sun")]}
+
+
+def answer_to(question: Callable[[Context], Any], revision: str = LATEST, **options: Any) -> Any:
+    """What the question of a server's handler comes to: the value is returned, the exception raised again."""
+    outcome: list[Any] = []
+    server = Server("asker", "1")
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        try:
+            outcome.append(question(ctx))
+        except Exception as problem:
+            outcome.append(problem)
+        return "asked"
+
+    with Client(server, revision=revision, **options) as client:
+        client.call_tool("ask", timeout=PATIENCE)
+    [got] = outcome
+    if isinstance(got, Exception):
+        raise got
+    return got
+
+
+def traffic() -> tuple[list[Any], Callable[[Any], None]]:
+    """A list, and a trace that puts each message into it."""
+    messages: list[Any] = []
+    return messages, lambda event: messages.append(event.message)
+
+
+def params_of(messages: list[Any], method: str) -> list[Any]:
+    return [message.get("params") for message in messages if message.get("method") == method]
+
+
+# -- what is declared -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", NAMES)
+def test_a_client_declares_what_it_was_given_functions_for(revision: str) -> None:
+    everything: Any = {
+        "roots": [],
+        "sample": lambda params: {},
+        "elicit": lambda message, schema: {},
+        "open_url": lambda url, message, host: True,
+    }
+    assert declared(revision) == {}
+    modes: Any = {"elicitation": {"form": {}, "url": {}}} if revision == LATEST else {}
+    modes = {"elicitation": {}} if revision == FORMS_ONLY else modes
+    assert declared(revision, **everything) == {"roots": {"listChanged": True}, "sampling": {}, **modes}
+
+
+def declared(revision: str, **options: Any) -> Any:
+    """The capabilities of a client as its server gets them."""
+    return answer_to(lambda ctx: ctx.peer_capabilities, revision, **options)
+
+
+# -- roots ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", NAMES)
+def test_roots_are_listed_in_every_revision(revision: str, tmp_path: Path) -> None:
+    named = {"uri": "file:///", "name": "All of it"}
+    roots = answer_to(lambda ctx: ctx.roots(), revision, roots=[tmp_path, named])
+    assert roots == [{"uri": tmp_path.resolve().as_uri()}, named]
+
+
+@pytest.mark.parametrize("revision", NAMES)
+def test_a_change_of_roots_is_told_and_the_server_asks_again(revision: str, tmp_path: Path) -> None:
+    folders: list[Path] = [tmp_path]
+    heard: Queue[Any] = Queue()
+    server = Server("asker", "1")
+
+    @server.roots_changed
+    def again(ctx: Context) -> None:
+        heard.put(ctx.roots())
+
+    with Client(server, revision=revision, roots=lambda: folders) as client:
+        assert client.capabilities["roots"] == {"listChanged": True}
+        client.roots_changed()
+        assert heard.get(timeout=PATIENCE) == [{"uri": tmp_path.resolve().as_uri()}]
+        folders.clear()
+        client.roots_changed()
+        assert heard.get(timeout=PATIENCE) == []
+
+
+def test_a_handler_of_a_change_that_fails_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    called = threading.Event()
+    server = Server("asker", "1")
+
+    @server.roots_changed
+    def fail(ctx: Context) -> None:
+        called.set()
+        raise RuntimeError("no")
+
+    with Client(server, roots=[]) as client:
+        client.roots_changed()
+        assert called.wait(PATIENCE)
+        client.ping()
+
+
+def test_the_function_for_roots_may_ask_which_server_it_is(tmp_path: Path) -> None:
+    def roots(ctx: Answering) -> list[Path]:
+        return [tmp_path] if ctx.server_info["name"] == "asker" else []
+
+    assert len(answer_to(lambda ctx: ctx.roots(), roots=roots)) == 1
+
+
+def test_a_client_that_declared_a_list_that_stays_tells_no_changes() -> None:
+    server = Server("asker", "1")
+    with Client(server, roots=[], capabilities={"roots": {"listChanged": False}}) as client:
+        with pytest.raises(LocalProtocolError, match=r"client\.roots\.listChanged"):
+            client.roots_changed()
+
+
+def test_a_change_that_was_not_declared_is_not_heard() -> None:
+    heard: Queue[Any] = Queue()
+    server = Server("asker", "1")
+    server.roots_changed(lambda ctx: heard.put("changed"))
+    with opened(server, LATEST, {"roots": {}}) as wire:
+        wire.notify("notifications/roots/list_changed")
+        assert wire.request(1, "ping")["result"] == {}
+    assert heard.empty()
+
+
+@pytest.mark.parametrize("revision", NAMES)
+def test_a_client_without_roots_is_not_asked_and_refuses(revision: str) -> None:
+    with pytest.raises(LocalProtocolError, match=r"client\.roots"):
+        answer_to(lambda ctx: ctx.roots(), revision)
+    with to_client(revision) as (_, wire):
+        assert wire.request(1, "roots/list")["error"]["code"] == -32601
+
+
+def test_roots_that_cannot_be_told_are_an_internal_error_without_details(caplog: pytest.LogCaptureFixture) -> None:
+    def roots() -> list[str]:
+        raise OSError("/home/ada/secret is gone")
+
+    with to_client(roots=roots) as (_, wire):
+        error = wire.request(1, "roots/list")["error"]
+    assert error == {"code": -32603, "message": "Internal error"}
+
+
+# -- sampling: the request and its answer -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", NAMES)
+def test_the_sample_handler_sees_the_whole_request_in_every_revision(revision: str) -> None:
+    seen: list[Any] = []
+
+    def sample(params: JsonObject) -> Any:
+        seen.append(params)
+        return reply("Paris", model="m-1")
+
+    result = answer_to(
+        lambda ctx: ctx.sample(
+            [{"role": "user", "content": text("Capital?")}, {"role": "assistant", "content": text("Of what?")}],
+            max_tokens=10,
+            system_prompt="short",
+            model_preferences={"hints": [{"name": "m"}], "costPriority": 0.5},
+            temperature=0.5,
+            stop_sequences=["."],
+            include_context="none",
+            metadata={"seed": 1},
+        ),
+        revision,
+        sample=sample,
+    )
+    assert result == {"role": "assistant", "content": text("Paris"), "model": "m-1", "stopReason": "endTurn"}
+    assert seen == [
+        {
+            "messages": [
+                {"role": "user", "content": text("Capital?")},
+                {"role": "assistant", "content": text("Of what?")},
+            ],
+            "maxTokens": 10,
+            "systemPrompt": "short",
+            "modelPreferences": {"hints": [{"name": "m"}], "costPriority": 0.5},
+            "temperature": 0.5,
+            "stopSequences": ["."],
+            "includeContext": "none",
+            "metadata": {"seed": 1},
+        }
+    ]
+
+
+@pytest.mark.parametrize("revision", NAMES)
+@pytest.mark.parametrize("block", [text("hi"), image(b"png", "image/png"), audio(b"wav", "audio/wav")])
+def test_text_and_images_go_both_ways_and_audio_where_there_is_audio(revision: str, block: Any) -> None:
+    def question(ctx: Context) -> Any:
+        return ctx.sample({"role": "user", "content": block}, max_tokens=5)["content"]
+
+    def echo(params: JsonObject) -> Any:
+        return reply(params["messages"][0]["content"], model="m")
+
+    if block["type"] == "audio" and revision == BEFORE_AUDIO:
+        with pytest.raises(LocalProtocolError, match="audio"):
+            answer_to(question, revision, sample=echo)
+    else:
+        assert answer_to(question, revision, sample=echo) == block
+
+
+def test_audio_in_an_answer_becomes_text_where_there_is_no_audio(caplog: pytest.LogCaptureFixture) -> None:
+    def sample(params: JsonObject) -> Any:
+        return reply(audio(b"wav", "audio/wav"), model="m")
+
+    result = answer_to(lambda ctx: ctx.sample("hi", max_tokens=5), BEFORE_AUDIO, sample=sample)
+    assert result["content"]["type"] == "text"
+
+
+@pytest.mark.parametrize("revision", NAMES)
+def test_several_blocks_in_one_message_exist_since_2025_11_25(revision: str) -> None:
+    def question(ctx: Context) -> Any:
+        message: Any = {"role": "user", "content": [text("a"), text("b")]}
+        return ctx.sample(message, max_tokens=5)
+
+    def echo(params: JsonObject) -> Any:
+        return reply(params["messages"][0]["content"], model="m")
+
+    if revision == LATEST:
+        assert answer_to(question, revision, sample=echo)["content"] == [text("a"), text("b")]
+    else:
+        with pytest.raises(LocalProtocolError, match="one value"):
+            answer_to(question, revision, sample=echo)
+
+
+@pytest.mark.parametrize("revision", NAMES[:-1])
+def test_an_answer_of_several_texts_is_joined_where_there_is_one_block_alone(revision: str) -> None:
+    def sample(params: JsonObject) -> Any:
+        return reply([text("a"), text("b")], model="m")
+
+    result = answer_to(lambda ctx: ctx.sample("hi", max_tokens=5), revision, sample=sample)
+    assert result["content"] == text("a\n\nb")
+
+
+@pytest.mark.parametrize("revision", NAMES)
+def test_the_user_who_refuses_sampling_is_error_minus_one(revision: str) -> None:
+    def sample(params: JsonObject) -> Any:
+        raise UserRejected
+
+    with pytest.raises(ErrorResponse, match="rejected") as refused:
+        answer_to(lambda ctx: ctx.sample("hi", max_tokens=5), revision, sample=sample)
+    assert refused.value.code == -1
+
+
+def test_a_refusal_that_the_tool_does_not_catch_fails_the_call_and_is_no_protocol_error() -> None:
+    def sample(params: JsonObject) -> Any:
+        raise UserRejected
+
+    server = Server("asker", "1")
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        return str(ctx.sample("hi", max_tokens=5))
+
+    with Client(server, sample=sample) as client:
+        assert client.call_tool("ask")["isError"]
+
+
+def test_the_failure_of_a_sample_handler_is_an_internal_error_without_details(caplog: pytest.LogCaptureFixture) -> None:
+    def sample(params: JsonObject) -> Any:
+        raise RuntimeError("key sk-123 is wrong")
+
+    with pytest.raises(ErrorResponse) as refused:
+        answer_to(lambda ctx: ctx.sample("hi", max_tokens=5), sample=sample)
+    assert (refused.value.code, refused.value.message, refused.value.data) == (-32603, "Internal error", None)
+
+
+def test_hints_choose_the_model_in_their_order() -> None:
+    ours = ["small-1", "large-2", "large-1"]
+
+    def sample(params: JsonObject) -> Any:
+        return reply("x", model=choose_model(params.get("modelPreferences"), ours) or ours[0])
+
+    def model_for(*hints: str) -> str:
+        preferences: Any = {"hints": [{"name": hint} for hint in hints]}
+        answer = answer_to(lambda ctx: ctx.sample("hi", max_tokens=5, model_preferences=preferences), sample=sample)
+        return str(answer["model"])
+
+    assert model_for("huge", "large", "small") == "large-2"
+    assert model_for("small", "large") == "small-1"
+    assert model_for("huge") == "small-1"
+
+
+# -- sampling: capabilities, tools, limits ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", NAMES)
+def test_a_client_without_a_model_is_not_asked_and_refuses(revision: str) -> None:
+    with pytest.raises(LocalProtocolError, match=r"client\.sampling"):
+        answer_to(lambda ctx: ctx.sample("hi", max_tokens=5), revision)
+    with to_client(revision) as (client, wire):
+        assert "sampling" not in client.capabilities
+        params = {"messages": [{"role": "user", "content": text("hi")}], "maxTokens": 5}
+        assert wire.request(1, "sampling/createMessage", params)["error"]["code"] == -32601
+
+
+@pytest.mark.parametrize("revision", NAMES)
+def test_what_sampling_can_do_is_declared_where_the_revision_says_it(revision: str) -> None:
+    overlay: Any = {"sampling": {"tools": {}, "context": {}}}
+    with Client(Server("s"), revision=revision, sample=lambda params: {}, capabilities=overlay) as client:
+        assert "sampling" in client.capabilities
+        assert ("tools" in client.capabilities["sampling"]) == (revision == LATEST)
+
+
+@pytest.mark.parametrize("revision", NAMES)
+def test_tools_are_offered_only_to_a_client_that_declared_them(revision: str) -> None:
+    def question(ctx: Context) -> Any:
+        return ctx.sample("hi", max_tokens=5, tools=[WEATHER])
+
+    with pytest.raises(LocalProtocolError, match="tools"):
+        answer_to(question, revision, sample=lambda params: reply("x", model="m"))
+
+
+@pytest.mark.parametrize("field", [{"tools": [WEATHER]}, {"toolChoice": {"mode": "auto"}}])
+def test_tools_for_a_client_that_did_not_declare_them_are_an_error(field: JsonObject) -> None:
+    params = {"messages": [{"role": "user", "content": text("hi")}], "maxTokens": 5, **field}
+    with to_client(sample=lambda params: reply("x", model="m")) as (_, wire):
+        assert wire.request(1, "sampling/createMessage", params)["error"]["code"] == -32602
+
+
+def test_a_conversation_with_tools() -> None:
+    seen: list[Any] = []
+
+    def sample(params: JsonObject) -> Any:
+        seen.append(params)
+        return reply([USE], model="m") if len(params["messages"]) == 1 else reply("It is sunny.", model="m")
+
+    def loop(ctx: Context) -> Any:
+        messages: list[Any] = [{"role": "user", "content": text("Weather?")}]
+        first = ctx.sample(messages, max_tokens=9, tools=[WEATHER], tool_choice={"mode": "required"})
+        assert first["stopReason"] == "toolUse"
+        messages += [{"role": "assistant", "content": first["content"]}, {"role": "user", "content": [RESULT]}]
+        return ctx.sample(messages, max_tokens=9, tools=[WEATHER], tool_choice={"mode": "none"})
+
+    last = answer_to(loop, sample=sample, capabilities=TOOLS)
+    assert (last["content"], last["stopReason"]) == (text("It is sunny."), "endTurn")
+    assert [params["toolChoice"]["mode"] for params in seen] == ["required", "none"]
+    assert all(params["tools"] == [WEATHER] for params in seen)
+    assert seen[1]["messages"][1:] == [{"role": "assistant", "content": [USE]}, {"role": "user", "content": [RESULT]}]
+
+
+def test_a_model_that_uses_tools_which_it_must_not_use_is_not_passed_on(caplog: pytest.LogCaptureFixture) -> None:
+    def question(ctx: Context) -> Any:
+        return ctx.sample("hi", max_tokens=5, tools=[WEATHER], tool_choice={"mode": "none"})
+
+    with pytest.raises(ErrorResponse) as refused:
+        answer_to(question, sample=lambda params: reply([USE], model="m"), capabilities=TOOLS)
+    assert refused.value.code == -32603
+
+
+@pytest.mark.parametrize("content", [[text("and")], [RESULT, text("and")]])
+def test_tool_results_that_are_missing_or_mixed_are_invalid_params(content: Any) -> None:
+    messages = [
+        {"role": "user", "content": text("Weather?")},
+        {"role": "assistant", "content": [USE]},
+        {"role": "user", "content": content},
+    ]
+    with to_client(sample=lambda params: reply("x", model="m")) as (_, wire):
+        error = wire.request(1, "sampling/createMessage", {"messages": messages, "maxTokens": 5})["error"]
+    assert error["code"] == -32602
+    assert "tool result" in error["message"]
+
+
+@pytest.mark.parametrize("content", [{"type": "text"}, {"type": "image", "data": "AA=="}, 3])
+def test_both_sides_check_the_content_of_messages(content: JsonObject, caplog: pytest.LogCaptureFixture) -> None:
+    params = {"messages": [{"role": "user", "content": content}], "maxTokens": 5}
+    with to_client(sample=lambda params: reply("x", model="m")) as (_, wire):
+        assert wire.request(1, "sampling/createMessage", params)["error"]["code"] == -32602
+    got: Queue[str] = Queue()
+    server = Server("asker", "1")
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        with pytest.raises(RemoteProtocolError) as refused:
+            ctx.sample("hi", max_tokens=5)
+        got.put(str(refused.value))
+        return "asked"
+
+    with opened(server, LATEST, {"sampling": {}}) as wire:
+        asked = wire.request(1, "tools/call", {"name": "ask"})
+        answer = {"role": "assistant", "content": content, "model": "m"}
+        wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": answer})
+        assert "result.content" in got.get(timeout=PATIENCE)
+        assert wire.receive()["id"] == 1
+
+
+def test_a_server_that_samples_too_often_is_refused() -> None:
+    def twice(ctx: Context) -> Any:
+        ctx.sample("hi", max_tokens=5)
+        return ctx.sample("hi", max_tokens=5)
+
+    rates = {"sampling/createMessage": Rate(per_second=0.001, burst=1)}
+    with pytest.raises(ErrorResponse, match="Too many") as refused:
+        answer_to(twice, sample=lambda params: reply("x", model="m"), rates=rates)
+    assert refused.value.data["retryAfter"] > 1
+
+
+# -- while a handler of the client runs -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", NAMES)
+def test_a_sample_handler_may_call_the_client_back(revision: str) -> None:
+    server = Server("asker", "1")
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        block: Any = ctx.sample("hi", max_tokens=5)["content"]
+        return str(block["text"])
+
+    @server.tool()
+    def shout(word: str) -> str:
+        return word.upper()
+
+    def sample(params: JsonObject) -> Any:
+        block: Any = client.call_tool("shout", {"word": params["messages"][0]["content"]["text"]})["content"][0]
+        return reply(block["text"], model="m")
+
+    with Client(server, revision=revision, sample=sample) as client:
+        assert client.call_tool("ask", timeout=PATIENCE)["content"] == [text("HI")]
+
+
+def test_a_sample_handler_may_say_how_far_it_is() -> None:
+    heard: list[Any] = []
+
+    def sample(params: JsonObject, ctx: Any) -> Any:
+        ctx.progress(1, 2, "half")
+        return reply("x", model="m")
+
+    def question(ctx: Context) -> Any:
+        return ctx.sample("hi", max_tokens=5, on_progress=lambda *told: heard.append(told))
+
+    answer_to(question, sample=sample)
+    assert heard == [(1, 2, "half")]
+
+
+def test_a_ping_is_answered_and_a_cancellation_heard_while_a_sample_handler_blocks() -> None:
+    started, heard, go = threading.Event(), threading.Event(), threading.Event()
+
+    def sample(params: JsonObject, ctx: Any) -> Any:
+        started.set()
+        assert go.wait(PATIENCE)
+        if ctx.cancelled:
+            heard.set()
+        return reply("late", model="m")
+
+    params = {"messages": [{"role": "user", "content": text("hi")}], "maxTokens": 5}
+    with to_client(sample=sample) as (_, wire):
+        wire.send({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": params})
+        assert started.wait(PATIENCE)
+        assert wire.request(2, "ping") == {"jsonrpc": "2.0", "id": 2, "result": {}}
+        wire.notify("notifications/cancelled", {"requestId": 1})
+        assert wire.request(3, "ping") == {"jsonrpc": "2.0", "id": 3, "result": {}}
+        go.set()
+        assert heard.wait(PATIENCE)
+        assert wire.request(4, "ping")["id"] == 4
+        assert wire.silent()
+
+
+def test_the_time_of_a_call_stands_still_while_the_client_itself_keeps_the_server_waiting() -> None:
+    answered = threading.Event()
+    server = Server("asker", "1")
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        try:
+            ctx.elicit("Sure?", {}, timeout=0.8)
+        except RequestTimeout:
+            return "nobody answered"
+        return "answered"
+
+    def elicit(message: str, schema: JsonObject) -> None:
+        assert answered.wait(PATIENCE)
+
+    with Client(server, elicit=elicit) as client:
+        # The server's own patience, which is longer than that of this call, ends first.
+        assert client.call_tool("ask", timeout=0.4)["content"] == [text("nobody answered")]
+        answered.set()
+
+
+def test_a_call_that_a_handler_makes_has_its_own_time_and_that_goes_on() -> None:
+    given_up = threading.Event()
+    server = Server("asker", "1")
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        block: Any = ctx.sample("hi", max_tokens=5)["content"]
+        return str(block["text"])
+
+    @server.tool()
+    def slow() -> str:
+        assert given_up.wait(PATIENCE)
+        return "late"
+
+    def sample(params: JsonObject) -> Any:
+        with pytest.raises(RequestTimeout):
+            client.call_tool("slow", timeout=0.2)
+        given_up.set()
+        return reply("gave up", model="m")
+
+    with Client(server, sample=sample) as client:
+        assert client.call_tool("ask", timeout=PATIENCE)["content"] == [text("gave up")]
+
+
+# -- elicitation by form ----------------------------------------------------------------------------------------
+
+EVERY_KIND: JsonObject = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Name", "description": "In full", "minLength": 1, "maxLength": 9},
+        "mail": {"type": "string", "format": "email", "default": "ada@example.com"},
+        "age": {"type": "integer", "minimum": 18, "maximum": 120},
+        "height": {"type": "number", "default": 1.7},
+        "agrees": {"type": "boolean", "default": True},
+        "seat": {"type": "string", "enum": ["window", "aisle"], "default": "aisle"},
+        "meal": {"type": "string", "oneOf": [{"const": "v", "title": "Vegan"}, {"const": "x", "title": "Any"}]},
+        "days": {"type": "array", "items": {"type": "string", "enum": ["Mon", "Tue"]}, "minItems": 1, "maxItems": 2},
+        "bags": {"type": "array", "items": {"anyOf": [{"const": "s", "title": "Small"}]}, "default": ["s"]},
+        "class": {"type": "string", "enum": ["1", "2"], "enumNames": ["First", "Second"]},
+    },
+    "required": ["name", "seat"],
+}
+
+
+def test_a_form_with_every_kind_of_field_and_its_defaults() -> None:
+    seen: list[Any] = []
+    typed = {"name": "Ada", "age": 36, "meal": "v", "days": ["Mon", "Tue"], "class": "1"}
+
+    def elicit(message: str, schema: JsonObject) -> Any:
+        seen.append((message, schema))
+        return typed
+
+    result = answer_to(lambda ctx: ctx.elicit("Who?", EVERY_KIND), elicit=elicit)
+    assert seen == [("Who?", EVERY_KIND)]
+    defaults = {"mail": "ada@example.com", "height": 1.7, "agrees": True, "seat": "aisle", "bags": ["s"]}
+    assert result == {"action": "accept", "content": {**defaults, **typed}}
+
+
+@pytest.mark.parametrize("revision", [FORMS_ONLY, LATEST])
+@pytest.mark.parametrize(
+    ("returned", "result"),
+    [
+        ({"seat": "aisle"}, {"action": "accept", "content": {"seat": "aisle"}}),
+        (accept({"seat": "aisle"}), {"action": "accept", "content": {"seat": "aisle"}}),
+        (decline(), {"action": "decline"}),
+        (None, {"action": "decline"}),
+        (cancel(), {"action": "cancel"}),
+    ],
+)
+def test_a_user_accepts_declines_or_cancels(revision: str, returned: Any, result: JsonObject) -> None:
+    form = {"seat": {"type": "string", "enum": ["window", "aisle"]}}
+    assert answer_to(lambda ctx: ctx.elicit("Where?", form), revision, elicit=lambda m, s: returned) == result
+
+
+@pytest.mark.parametrize("returned", [{"seat": "roof"}, {}, {"seat": "aisle", "age": 3}, accept({}), "aisle"])
+def test_values_that_do_not_fit_the_form_are_not_sent(returned: Any, caplog: pytest.LogCaptureFixture) -> None:
+    messages, trace = traffic()
+    form = {"seat": {"type": "string", "enum": ["window", "aisle"]}}
+    with pytest.raises(ErrorResponse) as refused:
+        answer_to(lambda ctx: ctx.elicit("Where?", form), elicit=lambda m, s: returned, trace=trace)
+    assert refused.value.code == -32603
+    assert not any("action" in message.get("result", {}) for message in messages)
+
+
+@pytest.mark.parametrize("content", [{"seat": "roof"}, {"seat": ["aisle"]}, {}])
+def test_a_server_does_not_take_values_that_do_not_fit(content: JsonObject, caplog: pytest.LogCaptureFixture) -> None:
+    got: Queue[Any] = Queue()
+    server = Server("asker", "1")
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        with pytest.raises(RemoteProtocolError) as refused:
+            ctx.elicit("Where?", {"seat": {"type": "string", "enum": ["window", "aisle"]}})
+        got.put(str(refused.value))
+        return "asked"
+
+    with opened(server, LATEST, {"elicitation": {}}) as wire:
+        asked = wire.request(1, "tools/call", {"name": "ask"})
+        wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": content}})
+        assert "seat" in got.get(timeout=PATIENCE)
+        assert wire.receive()["id"] == 1
+
+
+def test_a_form_is_shaped_for_2025_06_18() -> None:
+    messages, trace = traffic()
+    form: JsonObject = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "default": "Ada"},
+            "agrees": {"type": "boolean", "default": True},
+            "meal": {"type": "string", "oneOf": [{"const": "v", "title": "Vegan"}], "default": "v"},
+        },
+    }
+    answer_to(lambda ctx: ctx.elicit("Who?", form), FORMS_ONLY, elicit=lambda m, s: None, trace=trace)
+    [params] = params_of(messages, "elicitation/create")
+    assert params == {
+        "message": "Who?",
+        "requestedSchema": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string"},
+                "agrees": {"type": "boolean", "default": True},
+                "meal": {"type": "string", "enum": ["v"], "enumNames": ["Vegan"]},
+            },
+        },
+    }
+
+
+def test_what_2025_06_18_cannot_ask_is_refused_here_and_not_sent() -> None:
+    messages, trace = traffic()
+    choices = {"days": {"type": "array", "items": {"type": "string", "enum": ["Mon", "Tue"]}}}
+    both: Any = {"elicit": lambda m, s: None, "open_url": lambda u, m, h: True, "trace": trace}
+    with pytest.raises(LocalProtocolError, match="several"):
+        answer_to(lambda ctx: ctx.elicit("When?", choices), FORMS_ONLY, **both)
+    with pytest.raises(LocalProtocolError, match="url"):
+        answer_to(lambda ctx: ctx.elicit_url("Go", URL), FORMS_ONLY, **both)
+    assert params_of(messages, "elicitation/create") == []
+
+
+@pytest.mark.parametrize("revision", [BEFORE_AUDIO, BEFORE_ELICITATION])
+def test_there_is_no_elicitation_before_2025_06_18(revision: str) -> None:
+    both: Any = {"elicit": lambda m, s: None, "open_url": lambda u, m, h: True}
+    with pytest.raises(LocalProtocolError, match="elicitation/create"):
+        answer_to(lambda ctx: ctx.elicit("Who?", {}), revision, **both)
+    with pytest.raises(LocalProtocolError, match="elicitation/create"):
+        answer_to(lambda ctx: ctx.elicit_url("Go", URL), revision, **both)
+    with to_client(revision, **both) as (client, wire):
+        assert "elicitation" not in client.capabilities
+        params = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
+        assert wire.request(1, "elicitation/create", params)["error"]["code"] == -32601
+
+
+# -- elicitation: modes -----------------------------------------------------------------------------------------
+
+FORM_PARAMS: JsonObject = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
+URL_PARAMS: JsonObject = {"mode": "url", "message": "Go", "url": URL, "elicitationId": "e-1"}
+
+
+@pytest.mark.parametrize(
+    ("options", "params"),
+    [
+        ({"elicit": lambda m, s: {}}, URL_PARAMS),
+        ({"open_url": lambda u, m, h: True}, {"mode": "form", **FORM_PARAMS}),
+        ({"open_url": lambda u, m, h: True}, FORM_PARAMS),
+        ({"elicit": lambda m, s: {}}, {**FORM_PARAMS, "mode": "dance"}),
+    ],
+)
+def test_a_mode_that_the_client_did_not_declare_is_invalid_params(options: Any, params: JsonObject) -> None:
+    with to_client(**options) as (_, wire):
+        assert wire.request(1, "elicitation/create", params)["error"]["code"] == -32602
+
+
+def test_a_mode_that_the_client_did_not_declare_is_not_asked_for() -> None:
+    messages, trace = traffic()
+    with pytest.raises(LocalProtocolError, match="'form'"):
+        answer_to(lambda ctx: ctx.elicit("Who?", {}), open_url=lambda u, m, h: True, trace=trace)
+    with pytest.raises(LocalProtocolError, match="'url'"):
+        answer_to(lambda ctx: ctx.elicit_url("Go", URL), elicit=lambda m, s: {}, trace=trace)
+    with pytest.raises(LocalProtocolError, match=r"client\.elicitation"):
+        answer_to(lambda ctx: ctx.elicit("Who?", {}), trace=trace)
+    assert params_of(messages, "elicitation/create") == []
+
+
+def test_an_empty_capability_declares_forms_and_nothing_else() -> None:
+    got: Queue[str] = Queue()
+    server = Server("asker", "1")
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        with pytest.raises(LocalProtocolError, match="url"):
+            ctx.elicit_url("Go", URL)
+        got.put(ctx.elicit("Who?", {})["action"])
+        return "asked"
+
+    with opened(server, LATEST, {"elicitation": {}}) as wire:
+        asked = wire.request(1, "tools/call", {"name": "ask"})
+        assert asked["params"]["mode"] == "form"
+        wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "cancel"}})
+        assert got.get(timeout=PATIENCE) == "cancel"
+        assert wire.receive()["id"] == 1
+
+
+def test_a_server_that_elicits_too_often_is_refused() -> None:
+    def twice(ctx: Context) -> Any:
+        ctx.elicit("Who?", {})
+        return ctx.elicit("Who?", {})
+
+    rates = {"elicitation/create": Rate(per_second=0.001, burst=1)}
+    with pytest.raises(ErrorResponse, match="Too many"):
+        answer_to(twice, elicit=lambda m, s: None, rates=rates)
+
+
+# -- elicitation by a visit -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("consent", "action"), [(True, "accept"), (False, "decline"), (None, "cancel")])
+def test_a_url_is_opened_only_with_the_users_consent(consent: Any, action: str) -> None:
+    seen: list[Any] = []
+
+    def open_url(url: str, message: str, host: str, ctx: Any) -> Any:
+        seen.append((url, message, host, ctx.server_info["name"]))
+        return consent
+
+    result = answer_to(lambda ctx: ctx.elicit_url("Log in", URL, elicitation_id="e-1"), open_url=open_url)
+    assert result == {"action": action, "elicitationId": "e-1"}
+    assert seen == [(URL, "Log in", "mcp.example.com", "asker")]
+
+
+def test_completion_is_heard_once_and_for_known_visits_alone() -> None:
+    heard: Queue[Any] = Queue()
+    server = Server("asker", "1")
+    visits: list[Context] = []
+
+    @server.tool()
+    def connect(ctx: Context) -> str:
+        ctx.complete_elicitation("stranger")
+        visits.append(ctx)
+        return ctx.elicit_url("Log in", URL, elicitation_id="e-1")["action"]
+
+    def on_change(method: str, params: JsonObject) -> None:
+        heard.put((method, params))
+
+    with Client(server, open_url=lambda u, m, h: True, on_change=on_change) as client:
+        assert client.call_tool("connect")["content"] == [text("accept")]
+        # The user takes longer than the call.
+        visits[0].complete_elicitation("e-1")
+        assert heard.get(timeout=PATIENCE) == ("notifications/elicitation/complete", {"elicitationId": "e-1"})
+        visits[0].complete_elicitation("e-1")
+        server.tool(name="last")(lambda: "")
+        assert heard.get(timeout=PATIENCE)[0] == "notifications/tools/list_changed"
+
+
+def test_completion_is_not_told_where_no_visit_could_be_asked_for() -> None:
+    messages, trace = traffic()
+    with pytest.raises(LocalProtocolError, match="does not exist"):
+        answer_to(lambda ctx: ctx.complete_elicitation("e-1"), FORMS_ONLY, elicit=lambda m, s: None, trace=trace)
+    with pytest.raises(LocalProtocolError, match=r"client\.elicitation\.url"):
+        answer_to(lambda ctx: ctx.complete_elicitation("e-1"), elicit=lambda m, s: None, trace=trace)
+    assert params_of(messages, "notifications/elicitation/complete") == []
+
+
+def test_completion_is_told_to_the_client_that_was_asked_alone() -> None:
+    heard: Queue[str] = Queue()
+    server = Server("asker", "1")
+
+    @server.tool()
+    def connect(ctx: Context) -> str:
+        answer = ctx.elicit_url("Log in", URL, elicitation_id="e-1")
+        ctx.complete_elicitation(answer["elicitationId"])
+        return answer["action"]
+
+    messages, trace = traffic()
+    with Client(server, open_url=lambda u, m, h: True, trace=trace) as other:
+        with Client(server, open_url=lambda u, m, h: True, on_change=lambda method, _: heard.put(method)) as client:
+            client.call_tool("connect")
+            assert heard.get(timeout=PATIENCE) == "notifications/elicitation/complete"
+        other.ping()
+    assert params_of(messages, "notifications/elicitation/complete") == []
+
+
+def test_a_visit_that_a_call_requires() -> None:
+    finished: list[str] = []
+    waiting: dict[str, Callable[[str], None]] = {}
+    heard: Queue[JsonObject] = Queue()
+    server = Server("asker", "1")
+
+    @server.tool()
+    def files(ctx: Context) -> str:
+        if finished:
+            return "a.txt"
+        page = url_elicitation("Allow it", URL, "e-1")
+        waiting["e-1"] = ctx.complete_elicitation
+        raise UrlElicitationRequired([page])
+
+    def finish(name: str) -> None:
+        finished.append(name)
+        waiting[name](name)
+
+    options: Any = {"open_url": lambda u, m, h: True, "on_change": lambda method, params: heard.put(params)}
+    with Client(server, **options) as client:
+        with pytest.raises(ErrorResponse) as required:
+            client.call_tool("files")
+        assert required.value.code == -32042
+        [page] = required_urls(required.value)
+        assert page == {"mode": "url", "message": "Allow it", "url": URL, "elicitationId": "e-1"}
+        assert client.visit_required(page) == {"action": "accept"}
+        finish("e-1")
+        assert heard.get(timeout=PATIENCE) == {"elicitationId": "e-1"}
+        assert client.call_tool("files")["content"] == [text("a.txt")]
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])
+@pytest.mark.parametrize("method", ["tools/call", "resources/read", "prompts/get"])
+def test_a_visit_that_a_call_requires_is_an_internal_error_where_that_error_does_not_exist(
+    revision: str, method: str
+) -> None:
+    server = Server("asker", "1")
+
+    def guarded() -> str:
+        raise UrlElicitationRequired([url_elicitation("Allow it", URL, "e-1")])
+
+    server.tool("guarded")(guarded)
+    server.resource("x://guarded")(guarded)
+    server.prompt("guarded")(guarded)
+    with Client(server, revision=revision) as client:
+        params = {"uri": "x://guarded"} if method == "resources/read" else {"name": "guarded"}
+        with pytest.raises(ErrorResponse, match=f"visited first, which {revision} cannot ask for") as refused:
+            client.request(method, params)
+    assert (refused.value.code, refused.value.data) == (-32603, None)
+
+
+def test_a_visit_that_is_required_needs_a_way_to_open_it_and_a_url_to_open() -> None:
+    page: Any = URL_PARAMS
+    with Client(Server("s")) as client:
+        with pytest.raises(LocalProtocolError, match="open_url"):
+            client.visit_required(page)
+    elsewhere: Any = {**URL_PARAMS, "url": "file:///etc/passwd"}
+    asked: list[str] = []
+    with Client(Server("s"), open_url=lambda u, m, h: asked.append(u)) as client:
+        with pytest.raises(RemoteProtocolError, match="url"):
+            client.visit_required(elsewhere)
+    assert asked == []

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_ref.basic.methods import Answering
+from mcp_ref.client import roots
+from mcp_ref.errors import LocalProtocolError
+from tests.client.fakes import FakeClient, FakeServer
+
+
+def listed(source: Any) -> list[str]:
+    return [root["uri"] for root in roots.roots_list(source, FakeClient(), None)["roots"]]
+
+
+# -- the server asks
+
+
+def test_asks_with_the_method_and_passes_the_options_on() -> None:
+    server = FakeServer({"roots": [{"uri": "file:///work", "name": "Work"}]})
+    assert roots.roots(server, timeout=3) == [{"uri": "file:///work", "name": "Work"}]
+    assert server.sent == [("roots/list", None)]
+    assert server.options == {"timeout": 3}
+
+
+def test_a_root_of_another_scheme_is_left_out_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    server = FakeServer({"roots": [{"uri": "https://example.com/"}, {"uri": "file:///work"}]})
+    assert roots.roots(server) == [{"uri": "file:///work"}]
+    assert "1 roots" in caplog.text
+
+
+def test_path_of_a_root_is_percent_decoded() -> None:
+    assert roots.root_path({"uri": "file:///home/a%20b"}) == Path("/home/a b")
+    assert roots.root_path({"uri": "file://localhost/srv"}) == Path("/srv")
+
+
+@pytest.mark.parametrize("uri", ["https://example.com/", "file://other/srv", "file:///a/../b", "file:///a/%2e%2e/b"])
+def test_path_of_what_is_no_root_is_an_error(uri: str) -> None:
+    with pytest.raises(ValueError, match="a root"):
+        roots.root_path({"uri": uri})
+
+
+def test_within_a_root_means_after_links_and_dots_are_resolved(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    (inside / "link").symlink_to(outside)
+    allowed: list[roots.Root] = [{"uri": inside.as_uri()}]
+    assert roots.is_within(inside, allowed)
+    assert roots.is_within(inside / "new" / "file.txt", allowed)
+    assert not roots.is_within(inside / ".." / "outside", allowed)
+    assert not roots.is_within(inside / "link" / "file.txt", allowed)
+    assert not roots.is_within(tmp_path / "inside-too", allowed)
+
+
+def test_a_root_that_is_itself_a_link_bounds_what_it_points_to(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert roots.is_within(tmp_path / "real" / "file", [{"uri": (tmp_path / "link").as_uri()}])
+
+
+def test_nothing_is_within_no_roots_or_unusable_ones() -> None:
+    assert not roots.is_within("/", [])
+    assert not roots.is_within("/", [{"uri": "https://example.com/"}])
+    assert not roots.is_within("/a\0b", [{"uri": "file:///"}])
+
+
+# -- the client answers
+
+
+def test_a_path_becomes_an_absolute_percent_encoded_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a b").mkdir()
+    monkeypatch.chdir(tmp_path)
+    expected = [tmp_path.resolve().as_uri() + "/a%20b"]
+    assert listed(["a b"]) == expected
+    assert listed([tmp_path / "x" / ".." / "a b"]) == expected
+    assert listed("a b") == expected
+
+
+def test_a_whole_root_is_sent_as_it_is(tmp_path: Path) -> None:
+    root: roots.Root = {"uri": tmp_path.as_uri(), "name": "Work", "_meta": {"a": 1}}
+    assert roots.roots_list([root], FakeClient(), None) == {"roots": [root]}
+
+
+def test_a_function_is_called_anew_and_may_take_the_context(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def source(ctx: Answering) -> list[Path]:
+        seen.append(ctx.server_info["name"])
+        return [tmp_path]
+
+    assert listed(source) == listed(lambda: [tmp_path]) == [tmp_path.resolve().as_uri()]
+    assert seen == ["asker"]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "https://example.com/",
+        "file:///a/../b",
+        "file://host/a",
+        "file:///a?b",
+        "file:///a b",
+        {"name": "x"},
+        {"uri": 3},
+    ],
+)
+def test_what_is_no_file_uri_is_never_sent(entry: Any) -> None:
+    with pytest.raises(LocalProtocolError, match="a root"):
+        listed([entry])
+
+
+def test_a_root_that_cannot_be_read_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert len(listed([tmp_path / "gone"])) == 1
+    assert "cannot be read" in caplog.text
+
+
+def test_what_the_function_raises_reaches_the_dispatcher() -> None:
+    def source() -> list[str]:
+        raise RuntimeError("picker closed")
+
+    with pytest.raises(RuntimeError):
+        listed(source)
+
+
+def test_a_change_is_told_by_a_notification() -> None:
+    client = FakeServer()
+    roots.roots_changed(client)
+    assert client.sent == [("notifications/roots/list_changed", None)]
+
+
+def test_capability_says_whether_changes_are_told() -> None:
+    assert roots.capability() == {"listChanged": True}
+    assert roots.capability(list_changed=False) == {}
+
+
+def test_rows_end_with_the_session_era() -> None:
+    rows = {row.name: row for row in roots.METHODS}
+    assert rows["roots/list"].needs == "client.roots"
+    assert rows["notifications/roots/list_changed"].needs == "client.roots.listChanged"
+    assert {row.until for row in roots.METHODS} == {"2025-11-25"}

@@ -1,0 +1,54 @@
+"""basic/transports#session-management, the client's side: a session that the server has ended; what is secret."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from mcp_ref import Client, Server
+from mcp_ref.basic.deadline import Deadline
+from mcp_ref.errors import SessionExpired
+from tests.basic.transports.streamable_http.scripted import ScriptedServer, content, status
+
+PATIENCE = 5.0
+
+
+def opening(session_id: str) -> bytes:
+    result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+    return content({"jsonrpc": "2.0", "id": 1, "result": result}, f"Mcp-Session-Id: {session_id}")
+
+
+def test_the_next_session_is_opened_without_an_id() -> None:
+    pong = {"jsonrpc": "2.0", "id": 2, "result": {}}
+    answers = [opening("a"), status(202), status(404), opening("b"), status(202), content(pong)]
+    with ScriptedServer(post=answers) as server:
+        with Client(server.url) as client:
+            client.ping()
+        posts = [asked for asked in (server.request() for _ in range(9)) if asked.method == "POST"]
+    assert [(asked.json()["method"], asked.headers.get("mcp-session-id")) for asked in posts] == [
+        ("initialize", None),
+        ("notifications/initialized", "a"),
+        ("ping", "a"),
+        ("initialize", None),
+        ("notifications/initialized", "b"),
+        ("ping", "b"),
+    ]
+    assert {asked.headers.get("mcp-protocol-version") for asked in posts if asked.json()["method"] == "initialize"} == {
+        None
+    }
+
+
+def test_the_session_id_stands_in_no_log_and_in_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    server = Server("s")
+    with server.serve_http() as service, Client(service.url) as client:
+        transport: Any = client.session.transport
+        session_id = transport.session_id
+        client.ping()
+        server.sessions[0].close(PATIENCE)
+        with pytest.raises(SessionExpired) as expired:
+            transport.send({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}, Deadline(PATIENCE))
+    assert session_id and caplog.text
+    assert session_id not in caplog.text + str(expired.value)
