@@ -1,0 +1,158 @@
+"""Server-sent events: the format of an event stream.
+
+Spec:      basic/transports (the pages on HTTP name it); the WHATWG HTML standard, "Server-sent events"
+Upholds:   spec_notes/basic/transports.md, the rows on event streams
+Reads:     nothing
+Not here:  which events are sent when (streamable_http/endpoint), reading them from a socket (streamable_http/client)
+
+    stream  = event*                          an event ends with an empty line
+    event   = ( comment | field )* EOL
+    comment = ":" text EOL                    keeps the connection alive, and says nothing
+    field   = name [":" [" "] value] EOL      data, event, id, retry; others are ignored
+    EOL     = CRLF | LF | CR
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+__all__ = ["COMMENT", "CONTENT_TYPE", "MAX_EVENT", "Event", "EventParser", "EventTooLong", "encode_event"]
+
+CONTENT_TYPE = "text/event-stream"
+
+COMMENT = b": keep-alive\n\n"
+"""What is sent now and then on a stream with nothing to say, so that nobody between the two ends closes it."""
+
+MAX_EVENT = 64 * 1024 * 1024
+"""Bytes that one event may have."""
+
+
+class Event(NamedTuple):
+    """One event.
+
+    Attributes:
+        data: its lines, joined with line feeds; may be empty.
+        id: the event id that is in force after it, or None when none was ever given.
+        event: its type; "message" where none is named.
+        retry: milliseconds to wait before connecting again, or None where this event does not say.
+    """
+
+    data: str
+    id: str | None = None
+    event: str = "message"
+    retry: int | None = None
+
+
+class EventTooLong(ValueError):
+    """An event has no end within the bound."""
+
+
+def encode_event(
+    data: str | None, *, id: str | None = None, event: str | None = None, retry: int | None = None
+) -> bytes:
+    """The text of one event.
+
+    Args:
+        data: what it carries; None or "" for an event that only sets an id or a time to wait. Line feeds are kept.
+        id: a visible-ASCII event id. event: a type other than "message". retry: milliseconds.
+
+    Raises: ValueError when id or event holds a line break or NUL.
+    """
+    lines = []
+    for name, value in (("event", event), ("id", id)):
+        if value is not None:
+            if any(character in value for character in "\r\n\0"):
+                raise ValueError(f"an event's {name} must be one line: {value!r}")
+            lines.append(f"{name}: {value}")
+    if retry is not None:
+        lines.append(f"retry: {retry}")
+    lines += [f"data: {line}" for line in (data or "").split("\n")]
+    return ("\n".join(lines) + "\n\n").encode("utf-8")
+
+
+class EventParser:
+    """Takes the bytes of a stream in any pieces and gives its events.
+
+    Args:
+        limit: bytes that an event may have.
+
+    Attributes:
+        last_id: the id to resume after; survives events without one, as the standard says.
+    """
+
+    def __init__(self, limit: int = MAX_EVENT) -> None:
+        self.last_id: str | None = None
+        self._limit = limit
+        self._rest = bytearray()
+        self._after_cr = False
+        self._first = True
+        self._id: str | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self._data: list[str] = []
+        self._event = ""
+        self._retry: int | None = None
+        self._seen = False
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> Iterator[Event]:
+        """The events that the chunk completes. An event that the stream ends in the middle of is never given.
+
+        An event without data is given too when it sets an id or a time to wait: those count for resuming.
+
+        Raises: EventTooLong.
+        """
+        for line in self._lines(chunk):
+            self._size += len(line)
+            if self._size > self._limit:
+                raise EventTooLong(f"an event of more than {self._limit} bytes")
+            if line:
+                self._field(line)
+            elif (event := self._finished()) is not None:
+                yield event
+
+    def _lines(self, chunk: bytes) -> Iterator[bytes]:
+        """Whole lines; a CR and the LF that follows it end one line, also when they come in two chunks."""
+        rest = chunk[1:] if self._after_cr and chunk.startswith(b"\n") else chunk
+        if chunk:
+            self._after_cr = chunk.endswith(b"\r")
+        *ends, rest = rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        for line in ends:
+            if self._rest:
+                self._rest += line
+                line = bytes(self._rest)
+                self._rest.clear()
+            yield line
+        self._rest += rest
+        if len(self._rest) + self._size > self._limit:
+            raise EventTooLong(f"an event of more than {self._limit} bytes")
+
+    def _field(self, line: bytes) -> None:
+        if self._first:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+            self._first = False
+        name, _, value = line.decode("utf-8", "replace").partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._data.append(value)
+            self._seen = True
+        elif name == "event":
+            self._event = value
+        elif name == "id" and "\0" not in value:
+            self._id = value
+            self._seen = True
+        elif name == "retry" and value.isascii() and value.isdigit():
+            # So many digits are as good as for ever, and `int` refuses thousands of them.
+            self._retry = int(value) if len(value) < 18 else 10**18
+            self._seen = True
+
+    def _finished(self) -> Event | None:
+        data, event, retry, seen = self._data, self._event, self._retry, self._seen
+        self._clear()
+        if not seen:
+            return None
+        # Only a whole event counts: after half of one, the client must come back for it.
+        self.last_id = self._id
+        return Event("\n".join(data), self.last_id, event or "message", retry)

@@ -1,0 +1,148 @@
+"""The heads of HTTP: a request's line and fields, read strictly, and those of an answer, written safely.
+
+Spec:      RFC 9110 and 9112; basic/transports#security-warning
+Upholds:   spec_notes/basic/transports.md
+Reads:     http.py
+Not here:  the socket (server.py)
+
+Whatever two readers could understand in two ways is refused: a proxy that sees one request where we see two would let
+the second one in unseen. That is why `http.server`'s own parser, made for mail, does not read them.
+
+    head    = line field* CRLF
+    line    = METHOD " " TARGET " HTTP/1." DIGIT CRLF
+    field   = NAME ":" [blanks] VALUE [blanks] CRLF        no blank before the colon, no folding, no control character
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+from typing import NamedTuple
+
+from mcp_ref.basic.transports.streamable_http.http import HttpRefusal
+
+__all__ = ["MAX_HEAD", "Head", "body_length", "read_head", "write_head"]
+
+MAX_HEAD = 64 * 1024
+"""Bytes that the head of a request may have."""
+
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_LINE = re.compile(rf"({_TOKEN}) ([!-~]+) HTTP/(\d)\.(\d)\r\n")
+_FIELD = re.compile(rf"({_TOKEN}):[ \t]*((?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?)[ \t]*\r\n")
+_NAME = re.compile(_TOKEN)
+_VALUE = re.compile(r"[\t -~\x80-\xff]*")
+
+
+class Head(NamedTuple):
+    """The head of a request.
+
+    Attributes:
+        method, target: as they came.
+        headers: names in lower case; what came twice is joined with ", ".
+        chunks: whether the client understands an answer in chunks.
+        keep: whether another request may follow on the connection.
+        asks: whether the client waits to be asked for the body.
+    """
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    chunks: bool
+    keep: bool
+    asks: bool
+
+
+def read_head(readline: Callable[[int], bytes]) -> Head | None:
+    """Read the head of the next request; None where the connection ends before it is whole.
+
+    Raises: HttpRefusal: 400, 414 (the line is too long), 431 (the fields are), 505 (not HTTP/1). The connection is of
+        no use then.
+    Blocks: as `readline` does, which is given the most that it may return.
+    """
+    line = readline(MAX_HEAD)
+    if line == b"\r\n":
+        # SHOULD: ignore an empty line before the request (RFC 9112 2.2)
+        line = readline(MAX_HEAD)
+    if not line.endswith(b"\n"):
+        if len(line) >= MAX_HEAD:
+            raise HttpRefusal(414, "The request line is too long")
+        return None
+    matched = _LINE.fullmatch(line.decode("latin-1"))
+    if matched is None:
+        raise HttpRefusal(400, "The request line is malformed")
+    method, target, major, minor = matched.groups()
+    if major != "1":
+        raise HttpRefusal(505, "HTTP/1 is spoken here")
+    headers = _fields(readline, MAX_HEAD - len(line))
+    return None if headers is None else _head(method, target, minor != "0", headers)
+
+
+def _fields(readline: Callable[[int], bytes], room: int) -> dict[str, str] | None:
+    headers: dict[str, str] = {}
+    while (line := readline(max(room, 0) + 1)) != b"\r\n":
+        room -= len(line)
+        if room < 0:
+            raise HttpRefusal(431, "The header fields are too long")
+        if not line.endswith(b"\n"):
+            return None
+        matched = _FIELD.fullmatch(line.decode("latin-1"))
+        if matched is None:
+            raise HttpRefusal(400, "A header field is malformed")
+        name, value = matched[1].lower(), matched[2]
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+def _head(method: str, target: str, modern: bool, headers: dict[str, str]) -> Head:
+    # MUST: 400 without a Host, or with two (RFC 9112 3.2)
+    if "," in headers.get("host", "" if modern else "-") or (modern and "host" not in headers):
+        raise HttpRefusal(400, "There must be one Host")
+    options = {option.strip() for option in headers.get("connection", "").lower().split(",")}
+    keep = "close" not in options and (modern or "keep-alive" in options)
+    asks = modern and headers.get("expect", "").lower() == "100-continue"
+    return Head(method, target, headers, modern, keep, asks)
+
+
+def body_length(headers: Mapping[str, str], most: int) -> int:
+    """How many bytes of body follow the head.
+
+    Raises: HttpRefusal: 411 for a body in chunks, 400 for a length that is not one number, 413 for one above `most`.
+    """
+    if "transfer-encoding" in headers:
+        raise HttpRefusal(411, "Length required")
+    length = headers.get("content-length", "0")
+    if not (length.isascii() and length.isdigit()) or len(length) > 18:
+        raise HttpRefusal(400, "Content-Length must be one number")
+    if int(length) > most:
+        raise HttpRefusal(413, "Content too large")
+    return int(length)
+
+
+def write_head(status: int, headers: Mapping[str, str]) -> bytes:
+    """The head of an answer.
+
+    Raises: ValueError: a field's name is no token, or its value has a line break or another control character, or one
+        that Latin-1 does not have: it could begin another field, or another answer.
+    """
+    fields = "".join(f"{name}: {_checked(name, value)}\r\n" for name, value in headers.items())
+    return f"{_status_line(status)}Date: {_date(int(time.time()))}\r\n{fields}\r\n".encode("latin-1")
+
+
+def _checked(name: str, value: str) -> str:
+    if _NAME.fullmatch(name) is None or _VALUE.fullmatch(value) is None:
+        raise ValueError(f"not a header field: {name!r}: {value!r}")
+    return value
+
+
+@lru_cache(maxsize=64)
+def _status_line(status: int) -> str:
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
+
+
+@lru_cache(maxsize=2)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)

@@ -1,0 +1,888 @@
+"""basic/transports#streamable-http: the client's side, against servers that are scripted byte by byte."""
+
+from __future__ import annotations
+
+import json
+import queue
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import pytest
+
+from mcp_ref.basic.deadline import Deadline
+from mcp_ref.basic.transports.streamable_http.client import HttpClientTransport
+from mcp_ref.basic.transports.streamable_http.sockets import Sockets
+from mcp_ref.errors import (
+    HttpStatusError,
+    McpError,
+    RemoteProtocolError,
+    RequestCancelled,
+    RequestTimeout,
+    SessionExpired,
+    TransportClosed,
+)
+from mcp_ref.revisions import find_revision
+from tests.basic.transports.collector import WAIT, Collector, Notes, no_descriptor_leaks, soon
+
+from .scripted import (
+    END,
+    STREAM_HEAD,
+    Asked,
+    ScriptedServer,
+    Wire,
+    chunk,
+    content,
+    event,
+    head,
+    result,
+    status,
+    stream,
+    then,
+)
+
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add"}}
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
+NOTE = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+PROGRESS = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}}
+ASSIGNED = content(result(), "Mcp-Session-Id: abc")
+NEWEST = find_revision("2025-11-25")
+
+
+@pytest.fixture(autouse=True)
+def descriptors() -> Iterator[None]:
+    import requests  # noqa: F401  (importing it opens descriptors of its own)
+
+    with no_descriptor_leaks():
+        yield
+
+
+class Inbox:
+    """What a peer would be for one request."""
+
+    def __init__(self) -> None:
+        self.queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.on_give_up: Callable[[], None] | None = None
+
+    def until(self, deadline: Deadline) -> Iterator[dict[str, Any]]:
+        raise AssertionError("over HTTP nothing waits in an inbox")
+
+    def waiting(self) -> Iterator[dict[str, Any]]:
+        while not self.queue.empty():
+            item = self.queue.get()
+            if isinstance(item, McpError):
+                raise item
+            yield item
+
+    def give_up(self, reason: McpError) -> None:
+        self.queue.put(reason)
+        if self.on_give_up is not None:
+            self.on_give_up()
+
+
+class Client(Collector):
+    """A transport, and as much of a peer as it needs."""
+
+    def __init__(self, server: ScriptedServer | str, **options: Any) -> None:
+        super().__init__()
+        self.transport = HttpClientTransport(server if isinstance(server, str) else server.url, **options)
+        self.inboxes: dict[Any, Inbox] = {}
+
+    def __enter__(self) -> Self:
+        self.transport.start(self.receive, self.lost)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.transport.close(soon())
+        assert self.ends == 1
+
+    def receive(self, text: bytes) -> None:
+        super().receive(text)
+        message = json.loads(text)
+        if isinstance(message, dict):
+            token = message.get("params", {}).get("progressToken")
+            inbox = self.inboxes.get(token if "method" in message else message.get("id"))
+            if inbox is not None:
+                inbox.queue.put(message)
+
+    def call(self, message: dict[str, Any] = CALL, timeout: float | None = WAIT, inbox: Inbox | None = None) -> Any:
+        """All that belongs to the request, the response last."""
+        self.inboxes[message["id"]] = inbox = inbox or Inbox()
+        found = []
+        for answer in self.transport.exchange(message, inbox, Deadline(timeout)):
+            found.append(answer)
+            if "method" not in answer:
+                break
+        assert inbox.on_give_up is None
+        return found
+
+    def open(self, revision: str = "2025-11-25") -> None:
+        """Initialize, as far as a transport sees it."""
+        self.call(INITIALIZE)
+        self.transport.agreed(find_revision(revision))
+
+
+def in_thread(function: Callable[[], Any]) -> Callable[[], Any]:
+    """Run it in a thread; gives what joins the thread and returns the outcome, an exception too."""
+    outcome: list[Any] = []
+
+    def run() -> None:
+        try:
+            outcome.append(function())
+        except BaseException as problem:
+            outcome.append(problem)
+
+    thread = threading.Thread(target=run, name="caller")
+    thread.start()
+
+    def join() -> Any:
+        thread.join(WAIT)
+        assert not thread.is_alive()
+        return outcome[0]
+
+    return join
+
+
+# -- sending -------------------------------------------------------------------------------------------------------
+
+
+def test_a_message_is_a_post_that_accepts_json_and_event_streams() -> None:
+    with ScriptedServer(post=content(result())) as server, Client(server, headers={"X-Key": "k"}) as client:
+        assert client.call() == [result()]
+        asked = server.request("POST")
+    assert asked.path == "/mcp"
+    assert asked.json() == CALL
+    assert asked.headers["accept"] == "application/json, text/event-stream"
+    assert asked.headers["content-type"] == "application/json"
+    assert asked.headers["x-key"] == "k"
+    assert "mcp-session-id" not in asked.headers
+    assert "mcp-protocol-version" not in asked.headers
+
+
+@pytest.mark.parametrize("answer", [status(202), status(200), head(204, length=None)])
+def test_a_notification_is_accepted_without_a_body(answer: bytes) -> None:
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        client.transport.send(NOTE, soon())
+        client.transport.send(NOTE, soon())
+        assert [server.request().connection, server.request().connection] == [1, 1]
+
+
+def test_a_notification_that_is_refused_raises() -> None:
+    body = b'{"jsonrpc": "2.0", "error": {"code": -32600, "message": "no"}}'
+    with (
+        ScriptedServer(post=status(400, "Content-Type: application/json", body=body)) as server,
+        Client(server) as client,
+    ):
+        with pytest.raises(HttpStatusError, match="status 400.*no") as caught:
+            client.transport.send(NOTE, soon())
+    assert caught.value.status == 400
+
+
+def test_a_connection_is_kept_for_the_next_request() -> None:
+    with ScriptedServer(post=[content(result()), stream(event(result()))]) as server, Client(server) as client:
+        for _ in range(4):
+            client.call()
+        assert {server.request().connection for _ in range(4)} == {1}
+
+
+def test_many_threads_have_connections_of_their_own() -> None:
+    together = threading.Barrier(8, timeout=WAIT)
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        together.wait()
+        wire.send(content(result(asked.json()["id"])))
+
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        joins = [in_thread(lambda n=n: client.call({**CALL, "id": n})) for n in range(8)]  # type: ignore[misc]
+        assert [join() for join in joins] == [[result(n)] for n in range(8)]
+
+
+def test_a_batch_delivers_the_responses_of_its_reply() -> None:
+    reply = content([result(1), result(2)])
+    with ScriptedServer(post=[reply, stream(event(result(2)), event(result(1)))]) as server, Client(server) as client:
+        for _ in range(2):
+            client.transport.send([CALL, {**CALL, "id": 2}, NOTE], soon())
+        assert client.message() == [result(1), result(2)]
+        assert [client.message(), client.message()] == [result(2), result(1)]
+
+
+def test_a_reply_that_lacks_a_response_of_the_batch_raises() -> None:
+    with ScriptedServer(post=content([result(1)])) as server, Client(server) as client:
+        with pytest.raises(RemoteProtocolError, match="lacks the response to 1 requests"):
+            client.transport.send([CALL, {**CALL, "id": 2}], soon())
+
+
+def test_each_message_is_shown_to_the_tap_before_what_it_causes() -> None:
+    tap = Notes()
+    with ScriptedServer(post=stream(event(PROGRESS), event(result()))) as server, Client(server, tap=tap) as client:
+        client.call()
+    assert [direction for direction, _ in tap.notes] == ["send", "receive", "receive"]
+    assert tap.notes[0][1] == CALL
+    assert tap.delivered >= 2
+
+
+@pytest.mark.parametrize(
+    "name, value", [("X-A", "a\r\nX-B: b"), ("X A", "a"), ("X-A", " a"), ("X-A", "\u20ac"), ("Accept", "*/*")]
+)
+def test_a_header_that_cannot_be_sent_is_refused(name: str, value: str) -> None:
+    with pytest.raises(ValueError):
+        HttpClientTransport("http://127.0.0.1/mcp", headers={name: value})
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:80", "ftp://host/", "http://", "/mcp"])
+def test_a_url_of_another_kind_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="http"):
+        HttpClientTransport(url)
+
+
+# -- replies -------------------------------------------------------------------------------------------------------
+
+
+def test_an_event_stream_is_read_as_it_comes() -> None:
+    seen = threading.Event()
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        wire.send(STREAM_HEAD, chunk(b": hello\n\n"), event(PROGRESS))
+        assert seen.wait(WAIT)
+        wire.send(event(result()), END)
+
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        client.inboxes[1] = inbox = Inbox()
+        answers = client.transport.exchange(CALL, inbox, soon())
+        assert next(answers) == PROGRESS
+        seen.set()
+        assert next(answers) == result()
+        answers.close()  # type: ignore[attr-defined]
+
+
+def test_chunks_may_end_anywhere() -> None:
+    text = (
+        f"event: message\r\nid: 1\r\ndata: {json.dumps(result(text='grüße 😀'), ensure_ascii=False)}\r\n\r\n".encode()
+    )
+    with ScriptedServer(post=stream(*(chunk(text[n : n + 1]) for n in range(len(text))))) as server:
+        with Client(server) as client:
+            assert client.call() == [result(text="grüße 😀")]
+
+
+def test_events_of_other_types_comments_and_empty_events_are_passed_over() -> None:
+    odd = [chunk(b": x\n\n"), event({"no": 1}, event="other"), event(None, id="1"), event(result(), event="message")]
+    with ScriptedServer(post=stream(*odd)) as server, Client(server) as client:
+        assert client.call() == [result()]
+        assert client.texts.qsize() == 1
+
+
+def test_a_stream_that_stays_open_after_the_response_holds_nobody_up() -> None:
+    with ScriptedServer(post=then(STREAM_HEAD, event(result()), wait=True)) as server, Client(server) as client:
+        assert client.call() == [result()]
+        assert client.call() == [result()]
+
+
+@pytest.mark.parametrize(
+    "answer, message",
+    [
+        (status(202), "status 202 and no content"),
+        (status(200, "Content-Type: text/html", body=b"<p>"), "text/html"),
+        (status(200, "Content-Type: application/json", body=b"hello"), "is no message: 'hello'"),
+        (content(result(77)), "lacks the response to tools/call"),
+        (content(PROGRESS | {"params": {}}), "lacks the response to tools/call"),
+    ],
+)
+def test_a_reply_without_the_response_is_the_servers_mistake(answer: bytes, message: str) -> None:
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        with pytest.raises(RemoteProtocolError, match=message):
+            client.call()
+
+
+@pytest.mark.parametrize("answer", [content(result(text="x" * 5000)), stream(event(result(text="x" * 5000)))])
+def test_a_reply_beyond_the_bound_is_refused(answer: bytes) -> None:
+    with ScriptedServer(post=answer) as server, Client(server, max_message=1000) as client:
+        with pytest.raises(RemoteProtocolError, match="more than 1000 bytes"):
+            client.call()
+
+
+def test_a_reply_without_end_is_refused_at_the_bound() -> None:
+    def answer(wire: Wire, asked: Asked) -> None:
+        wire.send(head(200, "Content-Type: application/json", length=None))
+        while True:
+            wire.send(b"x" * 10_000)
+
+    with ScriptedServer(post=answer) as server, Client(server, max_message=100_000) as client:
+        with pytest.raises(RemoteProtocolError, match="more than 100000 bytes"):
+            client.call()
+
+
+def test_a_large_event_is_read() -> None:
+    large = result(text="x" * 2_000_000)
+    with ScriptedServer(post=stream(event(large))) as server, Client(server) as client:
+        assert client.call() == [large]
+
+
+@pytest.mark.parametrize("request_id", [{}, {"id": None}, {"id": 1}])
+@pytest.mark.parametrize("code", [400, 403, 404, 500])
+def test_a_refusal_with_a_json_rpc_error_answers_the_request(code: int, request_id: dict[str, Any]) -> None:
+    error = {"jsonrpc": "2.0", **request_id, "error": {"code": -32600, "message": "no"}}
+    with ScriptedServer(post=content(error, code=code)) as server, Client(server) as client:
+        assert client.call() == [{**error, "id": 1}]
+        assert client.transport.refused is not None
+        assert client.transport.refused.status == code
+
+
+@pytest.mark.parametrize(
+    "body", [b"Not here", b'{"jsonrpc": "2.0", "id": 9, "error": {"code": 1, "message": ""}}', b"[]", b"{"]
+)
+def test_any_other_refusal_names_the_status(body: bytes) -> None:
+    with ScriptedServer(post=status(404, body=body)) as server, Client(server) as client:
+        with pytest.raises(HttpStatusError) as caught:
+            client.call()
+    assert caught.value.status == 404
+    assert caught.value.text == body.decode()
+
+
+@pytest.mark.parametrize("code", [401, 403])
+def test_a_server_that_asks_to_authorize_is_named_with_its_challenge(code: int) -> None:
+    error = {"jsonrpc": "2.0", "error": {"code": 1, "message": "no"}}
+    with ScriptedServer(post=content(error, "WWW-Authenticate: Bearer scope=x", code=code)) as server:
+        with Client(server) as client, pytest.raises(HttpStatusError, match="Bearer scope=x") as caught:
+            client.call()
+    assert caught.value.challenge == "Bearer scope=x"
+
+
+def test_a_redirect_within_the_origin_is_followed() -> None:
+    with ScriptedServer(
+        post=[status(307, "Location: /other"), status(308, "Location: next"), content(result())]
+    ) as server:
+        with Client(server) as client:
+            assert client.call() == [result()]
+        asked = [server.request("POST") for _ in range(3)]
+    assert [each.path for each in asked] == ["/mcp", "/other", "/next"]
+    assert asked[2].json() == CALL
+
+
+def test_redirects_without_end_are_not_followed() -> None:
+    with ScriptedServer(post=status(307, "Location: /again")) as server, Client(server) as client:
+        with pytest.raises(RemoteProtocolError, match="more than 3 times"):
+            client.call()
+        assert server.asked.qsize() == 4
+
+
+@pytest.mark.parametrize(
+    "code, to", [(307, "http://localhost:1/mcp"), (308, "https://127.0.0.1/"), (302, "/x"), (303, "/x")]
+)
+def test_a_redirect_elsewhere_is_not_followed(code: int, to: str) -> None:
+    with ScriptedServer(post=status(code, f"Location: {to}")) as server, Client(server) as client:
+        with pytest.raises(HttpStatusError, match="redirects to") as caught:
+            client.call()
+        assert server.asked.qsize() == 1
+    assert caught.value.status == code
+
+
+# -- the session ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "revision, version", [("2025-03-26", None), ("2025-06-18", "2025-06-18"), ("2025-11-25", "2025-11-25")]
+)
+def test_session_and_version_go_with_every_request_after_initialize(revision: str, version: str | None) -> None:
+    with ScriptedServer(post=[ASSIGNED, status(202), content(result())]) as server:
+        with Client(server) as client:
+            client.open(revision)
+            client.transport.send(NOTE, soon())
+            client.transport.opened(find_revision(revision), soon())
+            client.call()
+        first, *later = [server.request() for _ in range(5)]
+    assert not {"mcp-session-id", "mcp-protocol-version"} & first.headers.keys()
+    assert [each.method for each in later] == ["POST", "GET", "POST", "DELETE"]
+    assert {each.headers["mcp-session-id"] for each in later} == {"abc"}
+    assert {each.headers.get("mcp-protocol-version") for each in later} == {version}
+
+
+def test_a_server_without_sessions_gets_neither_id_nor_delete() -> None:
+    with ScriptedServer(post=content(result())) as server:
+        with Client(server) as client:
+            client.open()
+            client.call()
+        asked = [server.request() for _ in range(2)]
+        assert server.asked.empty()
+    assert not any("mcp-session-id" in each.headers for each in asked)
+
+
+@pytest.mark.parametrize("value", ["a b", "a\tb", "\xe9", "a\x7f"])
+def test_a_session_id_that_is_not_visible_ascii_is_refused(value: str) -> None:
+    with ScriptedServer(post=content(result(), f"Mcp-Session-Id: {value}")) as server, Client(server) as client:
+        with pytest.raises(RemoteProtocolError, match="visible ASCII"):
+            client.call(INITIALIZE)
+
+
+def test_404_in_a_session_tells_that_it_has_expired() -> None:
+    answers = [
+        ASSIGNED,
+        content({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": ""}}, code=404),
+        status(404),
+    ]
+    with ScriptedServer(post=answers) as server, Client(server) as client:
+        client.open()
+        for send in (client.call, lambda: client.transport.send(NOTE, soon())):
+            with pytest.raises(SessionExpired):
+                send()
+
+
+# -- resuming ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_stream_without_the_response_is_resumed_after_the_time_asked_for(broken: bool) -> None:
+    ended = time.monotonic()
+
+    def post(wire: Wire, asked: Asked) -> None:
+        nonlocal ended
+        wire.send(STREAM_HEAD, event(None, id="a-1", retry=300), event(PROGRESS, id="a-2"))
+        wire.send(b"" if broken else END)
+        ended = time.monotonic()
+
+    def get(wire: Wire, asked: Asked) -> None:
+        nonlocal ended
+        ended = time.monotonic() - ended
+        wire.send(stream(event(result(), id="a-3")))
+
+    with ScriptedServer(post=[ASSIGNED, post], get=get) as server, Client(server) as client:
+        client.open()
+        assert client.call() == [PROGRESS, result()]
+        asked = [server.request() for _ in range(3)][2]
+    assert asked.method == "GET"
+    assert asked.headers["last-event-id"] == "a-2"
+    assert asked.headers["accept"] == "text/event-stream"
+    assert asked.headers["mcp-session-id"] == "abc"
+    assert 0.29 <= ended <= 0.7
+
+
+def test_an_event_that_came_in_part_is_not_skipped_by_resuming() -> None:
+    part = chunk(b'id: 2\ndata: {"jsonrpc": "2.0",')
+    first = then(STREAM_HEAD, event(None, id="1", retry=1), part)
+    with (
+        ScriptedServer(post=[ASSIGNED, first], get=stream(event(result(), id="2"))) as server,
+        Client(server) as client,
+    ):
+        client.open()
+        assert client.call() == [result()]
+        assert [server.request() for _ in range(3)][2].headers["last-event-id"] == "1"
+
+
+def test_attempts_without_progress_are_counted() -> None:
+    first = stream(event(None, id="\u20ac", retry=1))
+    nothing: list[Any] = [status(503), then(), stream()]
+    with ScriptedServer(post=[ASSIGNED, first], get=nothing) as server, Client(server, reconnects=4) as client:
+        client.open()
+        with pytest.raises(TransportClosed, match="ended without a response, after 4 reconnects"):
+            client.call()
+        asked = [server.request() for _ in range(6)][2:]
+    assert [each.method for each in asked] == ["GET"] * 4
+    # UTF-8, as the standard says; read as latin-1 here.
+    assert {each.headers["last-event-id"] for each in asked} == {"\u20ac".encode().decode("latin-1")}
+
+
+@pytest.mark.parametrize("first", [stream(event(PROGRESS)), then(STREAM_HEAD, event(PROGRESS)), stream()])
+def test_a_stream_without_event_ids_cannot_be_resumed(first: Any) -> None:
+    with ScriptedServer(post=[ASSIGNED, first]) as server, Client(server) as client:
+        client.open()
+        with pytest.raises(TransportClosed, match="without a response, and cannot be resumed"):
+            client.call()
+        assert server.asked.qsize() == 2
+
+
+@pytest.mark.parametrize("code", [400, 404, 405])
+def test_a_refused_resumption_is_no_expired_session(code: int) -> None:
+    first = stream(event(None, id="1", retry=1))
+    with ScriptedServer(post=[ASSIGNED, first], get=status(code)) as server, Client(server) as client:
+        client.open()
+        with pytest.raises(TransportClosed, match=f"refused to resume it with HTTP status {code}") as caught:
+            client.call()
+    assert not isinstance(caught.value, SessionExpired)
+
+
+def test_the_wait_before_resuming_ends_with_the_deadline() -> None:
+    first = stream(event(None, id="1", retry=10**30))
+    with ScriptedServer(post=[ASSIGNED, first]) as server, Client(server) as client:
+        client.open()
+        with pytest.raises(RequestTimeout):
+            client.call(timeout=0.1)
+
+
+@pytest.mark.parametrize("end", ["cancel", "close"])
+def test_the_wait_before_resuming_can_be_given_up(end: str) -> None:
+    first = stream(event(PROGRESS, id="1", retry=10**6))
+    with ScriptedServer(post=[ASSIGNED, first]) as server, Client(server) as client:
+        client.open()
+        _end_a_call(client, end, lambda: client.texts.get(timeout=WAIT) and client.texts.get(timeout=WAIT))
+
+
+# -- giving up -----------------------------------------------------------------------------------------------------
+
+
+def _end_a_call(client: Client, end: str, ready: Callable[[], Any]) -> None:
+    """A call without a deadline, ended from this thread when it is ready for it."""
+    inbox = Inbox()
+    join = in_thread(lambda: client.call(timeout=None, inbox=inbox))
+    ready()
+    if end == "cancel":
+        inbox.give_up(RequestCancelled("enough"))
+        outcome = join()
+        assert isinstance(outcome, RequestCancelled)
+    else:
+        client.transport.close(soon())
+        outcome = join()
+        assert isinstance(outcome, TransportClosed)
+        assert "closed by this side" in str(outcome)
+
+
+SLOW = {
+    "before the headers": then(wait=True),
+    "in the headers": then(b"HTTP/1.1 200 OK\r\nContent-", wait=True),
+    "in a body of known length": then(head(200, "Content-Type: application/json", length=100), b"{", wait=True),
+    "in a body until the end": then(head(200, "Content-Type: application/json", length=None), b"{", wait=True),
+    "in a stream": then(STREAM_HEAD, event(PROGRESS), wait=True),
+    "in a chunk of a stream": then(STREAM_HEAD, b"ff\r\ndata: {", wait=True),
+}
+
+
+@pytest.mark.parametrize("where", SLOW)
+@pytest.mark.parametrize("end", ["cancel", "close"])
+def test_a_call_can_be_ended_by_another_thread(where: str, end: str) -> None:
+    with ScriptedServer(post=SLOW[where]) as server, Client(server) as client:
+        _end_a_call(client, end, server.request)
+
+
+@pytest.mark.parametrize("where", SLOW)
+def test_a_call_ends_with_its_deadline(where: str) -> None:
+    with ScriptedServer(post=SLOW[where]) as server, Client(server) as client:
+        began = time.monotonic()
+        with pytest.raises(RequestTimeout, match="timed out after 0.1 s"):
+            client.call(timeout=0.1)
+        assert time.monotonic() - began < 2
+
+
+@pytest.fixture
+def deaf_url() -> Iterator[str]:
+    """Where a connection is never accepted: the queue of those that wait is full."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as deaf:
+        waiting = [socket.socket() for _ in range(4)]
+        for sock in waiting:
+            sock.setblocking(False)
+            sock.connect_ex(deaf.getsockname())
+        yield f"http://127.0.0.1:{deaf.getsockname()[1]}/mcp"
+        for sock in waiting:
+            sock.close()
+
+
+def test_connecting_ends_with_the_deadline(deaf_url: str) -> None:
+    with Client(deaf_url) as client, pytest.raises(RequestTimeout, match="timed out connecting"):
+        client.call(timeout=0.1)
+
+
+@pytest.mark.parametrize("end", ["cancel", "close"])
+def test_connecting_can_be_ended_by_another_thread(deaf_url: str, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Event()
+    connecting = Sockets.connecting
+
+    def announced(self: Sockets, sock: socket.socket) -> Any:
+        line = connecting(self, sock)
+        begun.set()
+        return line
+
+    monkeypatch.setattr(Sockets, "connecting", announced)
+    with Client(deaf_url) as client:
+        _end_a_call(client, end, lambda: begun.wait(WAIT))
+
+
+def test_comments_do_not_move_the_deadline() -> None:
+    def answer(wire: Wire, asked: Asked) -> None:
+        wire.send(STREAM_HEAD)
+        wire.sock.settimeout(0.01)
+        while True:
+            wire.send(chunk(b": still here\n\n"))
+            try:
+                assert wire.sock.recv(1) == b""
+            except TimeoutError:
+                continue
+            return
+
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        with pytest.raises(RequestTimeout):
+            client.call(timeout=0.2)
+
+
+def test_a_deadline_that_moves_while_a_read_waits_is_kept() -> None:
+    late = threading.Event()
+    clock = {"lost": 0.0}
+    deadline = Deadline(0.2, clock=lambda: time.monotonic() - clock["lost"])
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        clock["lost"] = 100.0
+        assert not late.wait(0.4)
+        wire.send(content(result()))
+
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        client.inboxes[1] = inbox = Inbox()
+        answers = client.transport.exchange(CALL, inbox, deadline)
+        assert next(answers) == result()
+        answers.close()  # type: ignore[attr-defined]
+
+
+def test_a_call_that_was_given_up_before_it_starts_sends_nothing() -> None:
+    with ScriptedServer(post=content(result())) as server, Client(server) as client:
+        inbox = Inbox()
+        inbox.give_up(RequestCancelled("enough"))
+        with pytest.raises(RequestCancelled):
+            client.call(inbox=inbox)
+        assert server.asked.empty()
+
+
+def test_giving_one_call_up_leaves_the_others_alone() -> None:
+    go = threading.Event()
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        if asked.json()["id"] == 1:
+            wire.until_gone()
+            go.set()
+        else:
+            assert go.wait(WAIT)
+            wire.send(content(result(2)))
+
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        other = in_thread(lambda: client.call({**CALL, "id": 2}))
+        server.request()
+        _end_a_call(client, "cancel", server.request)
+        assert other() == [result(2)]
+
+
+def test_a_handle_used_after_the_call_does_nothing_to_the_next() -> None:
+    with ScriptedServer(post=content(result())) as server, Client(server) as client:
+        client.inboxes[1] = inbox = Inbox()
+        answers = client.transport.exchange(CALL, inbox, soon())
+        next(answers)
+        give_up = inbox.on_give_up
+        answers.close()  # type: ignore[attr-defined]
+        assert give_up is not None
+        give_up()
+        client.call()
+        assert [server.request().connection, server.request().connection] == [1, 1]
+
+
+# -- connections that break -------------------------------------------------------------------------------------
+
+
+def test_nobody_at_the_other_end_is_a_closed_transport() -> None:
+    with ScriptedServer() as server:
+        pass
+    with Client(server) as client, pytest.raises(TransportClosed, match=r"no answer from http://127.0.0.1:\d+/mcp: "):
+        client.call()
+
+
+@pytest.mark.parametrize(
+    "answer", [then(), then(b"HTTP/1.1 200"), then(b"nonsense\r\n\r\n"), then(head(200, length=9), b"{")]
+)
+def test_a_connection_that_breaks_is_not_tried_again(answer: Any) -> None:
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        with pytest.raises(McpError):
+            client.call()
+        assert server.asked.qsize() == 1
+
+
+def test_a_kept_connection_that_was_closed_is_replaced() -> None:
+    gone = threading.Event()
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        wire.send(content(result()))
+        wire.sock.shutdown(socket.SHUT_RDWR)
+        gone.set()
+
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        for number in (1, 2):
+            client.call()
+            assert gone.wait(WAIT)
+            gone.clear()
+            assert server.request().connection == number
+
+
+def test_a_request_that_meets_a_connection_just_closed_is_sent_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What is idle is looked at before it is used. Here the server closes after that look.
+    import urllib3.connectionpool
+
+    monkeypatch.setattr(urllib3.connectionpool, "is_connection_dropped", lambda connection: False)
+    gone = threading.Event()
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        wire.send(content(result()))
+        wire.sock.close()
+        gone.set()
+
+    with ScriptedServer(post=[answer, content(result())]) as server, Client(server) as client:
+        client.call()
+        assert gone.wait(WAIT)
+        assert client.call() == [result()]
+        assert [server.request().connection for _ in range(2)] == [1, 2]
+
+
+def test_a_request_that_a_kept_connection_refuses_with_a_reset_is_sent_once_more() -> None:
+    second: list[Any] = [content(result()), _reset, content(result())]
+    with ScriptedServer(post=second) as server, Client(server) as client:
+        assert client.call() == [result()]
+        assert client.call() == [result()]
+        assert [server.request().connection for _ in range(3)] == [1, 1, 2]
+
+
+def _reset(wire: Wire, asked: Asked) -> None:
+    """What the client sees when its request came after the connection was closed."""
+    wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def test_a_request_that_a_kept_connection_closes_in_order_is_not_sent_again() -> None:
+    # The server has read it, so it may have acted on it.
+    with ScriptedServer(post=[content(result()), then(), content(result())]) as server, Client(server) as client:
+        client.call()
+        with pytest.raises(TransportClosed):
+            client.call()
+        assert server.asked.qsize() == 2
+
+
+def test_a_reset_on_a_fresh_connection_is_not_tried_again() -> None:
+    with ScriptedServer(post=[_reset, content(result())]) as server, Client(server) as client:
+        with pytest.raises(TransportClosed):
+            client.call()
+        assert server.asked.qsize() == 1
+
+
+# -- listening -----------------------------------------------------------------------------------------------------
+
+
+def _listeners() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "mcp-sse-listen"]
+
+
+def test_the_standing_stream_is_open_before_opened_returns_and_delivers() -> None:
+    go = threading.Event()
+    asking = {"jsonrpc": "2.0", "id": 7, "method": "roots/list"}
+
+    def get(wire: Wire, asked: Asked) -> None:
+        wire.send(STREAM_HEAD)
+        assert go.wait(WAIT)
+        wire.send(event(asking))
+        wire.until_gone()
+
+    with ScriptedServer(post=ASSIGNED, get=get) as server, Client(server) as client:
+        client.open()
+        client.transport.opened(NEWEST)
+        assert [server.request().method for _ in range(2)] == ["POST", "GET"]
+        client.texts.get(timeout=WAIT)
+        go.set()
+        assert client.message() == asking
+
+
+@pytest.mark.parametrize("answer", [status(405), status(404), status(400), status(401), content({}), status(204)])
+def test_a_server_without_a_standing_stream_is_as_good(answer: bytes) -> None:
+    with ScriptedServer(post=ASSIGNED, get=answer) as server, Client(server) as client:
+        client.open()
+        client.transport.opened(NEWEST)
+        client.call()
+        assert [server.request().method for _ in range(3)] == ["POST", "GET", "POST"]
+
+
+def test_a_standing_stream_that_breaks_is_resumed_after_its_last_event() -> None:
+    first = then(STREAM_HEAD, event(PROGRESS, id="s-1", retry=1))
+    second = then(STREAM_HEAD, event(PROGRESS, id="s-2"), wait=True)
+    with ScriptedServer(post=ASSIGNED, get=[first, second]) as server, Client(server) as client:
+        client.open()
+        client.transport.opened(NEWEST)
+        asked = [server.request() for _ in range(3)][1:]
+        for _ in range(3):
+            client.texts.get(timeout=WAIT)
+    assert [each.headers.get("last-event-id") for each in asked] == [None, "s-1"]
+
+
+def test_a_standing_stream_that_fails_in_a_row_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
+    first = stream(event(None, retry=1))
+    with ScriptedServer(post=ASSIGNED, get=[first, status(500)]) as server, Client(server, reconnects=2) as client:
+        client.open()
+        client.transport.opened(NEWEST)
+        for thread in _listeners():
+            thread.join(WAIT)
+        assert not _listeners()
+        assert server.asked.qsize() == 1 + 1 + 3
+    assert "given up after 3 failures" in caplog.text
+
+
+def test_a_slow_standing_stream_does_not_hold_opening_up_beyond_the_deadline() -> None:
+    with ScriptedServer(post=ASSIGNED, get=then(wait=True)) as server, Client(server) as client:
+        client.open()
+        client.transport.opened(NEWEST, Deadline(0.05))
+        client.call()
+        assert len(_listeners()) == 1
+
+
+# -- ending --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answer", [status(200), status(405), status(404), status(500), then()])
+def test_closing_ends_the_session_whatever_the_server_says_to_it(answer: Any) -> None:
+    with ScriptedServer(post=ASSIGNED, get=then(STREAM_HEAD, wait=True), delete=answer) as server:
+        with Client(server) as client:
+            client.open()
+            client.transport.opened(NEWEST)
+        assert [server.request().method for _ in range(3)] == ["POST", "GET", "DELETE"]
+        assert not _listeners()
+
+
+def test_closing_returns_by_its_deadline_though_the_server_does_not_answer() -> None:
+    with ScriptedServer(post=ASSIGNED, get=then(wait=True), delete=then(wait=True)) as server, Client(server) as client:
+        client.open()
+        client.transport.opened(NEWEST, Deadline(0.05))
+        began = time.monotonic()
+        client.transport.close(Deadline(0.3))
+        assert time.monotonic() - began < 2
+
+
+def test_after_closing_nothing_is_sent() -> None:
+    with ScriptedServer(post=content(result())) as server, Client(server) as client:
+        client.transport.close(soon())
+        client.transport.close(soon())
+        assert client.reason() == "closed by this side"
+        for send in (client.call, lambda: client.transport.send(NOTE, soon())):
+            with pytest.raises(TransportClosed, match="closed by this side"):
+                send()
+        client.transport.opened(NEWEST)
+        assert server.asked.empty()
+
+
+def test_closing_from_many_threads_and_within_lost_loses_once() -> None:
+    with ScriptedServer(post=ASSIGNED, delete=then(wait=True)) as server:
+        client = Client(server)
+
+        def lost(reason: McpError) -> None:
+            client.lost(reason)
+            client.transport.close(soon())
+
+        client.transport.start(client.receive, lost)
+        client.open()
+        joins = [in_thread(lambda: client.transport.close(Deadline(0.5))) for _ in range(4)]
+        assert [join() for join in joins] == [None] * 4
+        assert client.ends == 1
+
+
+def test_a_transport_that_was_closed_cannot_be_started() -> None:
+    transport = HttpClientTransport("http://127.0.0.1:1/")
+    transport.close(soon())
+    with pytest.raises(TransportClosed):
+        transport.start(lambda text: None, lambda reason: None)
+
+
+def test_making_a_transport_imports_no_requests() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from mcp_ref.basic.transports.streamable_http.client import HttpClientTransport;"
+        "HttpClientTransport('http://127.0.0.1/'); sys.exit('requests' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=20).returncode == 0

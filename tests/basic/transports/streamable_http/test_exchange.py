@@ -1,0 +1,176 @@
+"""basic/transports#sending-messages-to-the-server: what a POST is answered with, and where everything else goes."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from mcp_ref.basic.deadline import Deadline
+from mcp_ref.basic.transports.streamable_http import exchange
+from mcp_ref.basic.transports.streamable_http.exchange import PostReply, ServerEnd
+from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
+from mcp_ref.errors import LocalProtocolError, TransportClosed
+from tests.basic.transports.streamable_http.replies import PATIENCE, ListReply
+
+ANSWER = {"jsonrpc": "2.0", "id": 1, "result": {}}
+NOTE = {"jsonrpc": "2.0", "method": "notifications/message"}
+SOON = Deadline(PATIENCE)
+
+
+def post(reply: ListReply, end: ServerEnd | None = None) -> PostReply:
+    return PostReply(reply, end or ServerEnd(), dict, False)
+
+
+def test_an_answer_alone_is_json() -> None:
+    reply = ListReply()
+    post(reply).send(ANSWER, SOON)
+    assert (reply.status, reply.json, reply.streaming) == (200, ANSWER, False)
+
+
+def test_an_answer_after_something_else_ends_a_stream() -> None:
+    reply = ListReply()
+    posted = post(reply)
+    posted.send(NOTE, SOON)
+    posted.send(ANSWER, SOON)
+    posted.finish()
+    assert reply.messages == [NOTE, ANSWER] and reply.ended
+
+
+def test_nothing_follows_the_answer() -> None:
+    reply = ListReply()
+    posted = post(reply)
+    for message in (ANSWER, NOTE, ANSWER):
+        posted.send(message, SOON)
+    posted.skip()
+    assert reply.json == ANSWER
+
+
+@pytest.mark.parametrize("before", [[], [NOTE]])
+def test_an_answer_that_is_no_json_can_be_replaced_by_an_error(before: list[Any]) -> None:
+    reply = ListReply()
+    posted = post(reply)
+    for message in before:
+        posted.send(message, SOON)
+    with pytest.raises(LocalProtocolError):
+        posted.send({**ANSWER, "result": {1, 2}}, SOON)
+    posted.send(ANSWER, SOON)
+    assert (reply.messages[-1] if before else reply.json) == ANSWER
+
+
+def test_a_request_without_an_answer_ends_the_post_and_its_connection() -> None:
+    reply = ListReply()
+    posted = post(reply)
+    posted.skip()
+    posted.send(ANSWER, SOON)
+    assert reply.ended and reply.hung_up and not reply.messages
+    assert reply.headers["Connection"] == "close"
+
+
+def test_an_answer_to_a_client_that_is_gone_is_an_error_where_it_cannot_be_fetched() -> None:
+    reply, end = ListReply(), ServerEnd()
+    reply.broken = True
+    with pytest.raises(TransportClosed):
+        post(reply, end).send(ANSWER, SOON)
+    with pytest.raises(TransportClosed):
+        post(reply, end).send(NOTE, SOON)
+    end.keep_events(MemoryEventStore())
+    post(reply, end).send(NOTE, SOON)
+
+
+# -- what belongs to no request -----------------------------------------------------------------------------------
+
+
+def listen(end: ServerEnd) -> ListReply:
+    reply = ListReply()
+    end.new_stream(standing=True).attach(reply)
+    end.flush()
+    return reply
+
+
+def test_messages_wait_for_a_stream_and_keep_their_order() -> None:
+    end = ServerEnd()
+    for number in range(3):
+        end.send({**NOTE, "params": {"n": number}}, SOON)
+    reply = listen(end)
+    end.send({**NOTE, "params": {"n": 3}}, SOON)
+    assert [message["params"]["n"] for message in reply.messages] == [0, 1, 2, 3]
+
+
+def test_a_message_goes_on_one_stream_and_on_another_when_that_is_gone() -> None:
+    end = ServerEnd()
+    first, second = listen(end), listen(end)
+    end.send(NOTE, SOON)
+    assert (len(first.messages), len(second.messages)) == (0, 1)
+    second.broken = True
+    end.send(NOTE, SOON)
+    assert len(first.messages) == 1
+
+
+def test_senders_at_once_lose_nothing_while_streams_come_and_go() -> None:
+    end, begin, replies = ServerEnd(), threading.Barrier(5), []
+
+    def send(first: int) -> None:
+        begin.wait(PATIENCE)
+        for number in range(100):
+            end.send({"n": first + number}, SOON)
+
+    senders = [threading.Thread(target=send, args=(first,)) for first in (0, 1000, 2000, 3000)]
+    for sender in senders:
+        sender.start()
+    begin.wait(PATIENCE)
+    for _ in range(10):
+        replies.append(listen(end))
+        end._standing[-1].end()
+    for sender in senders:
+        sender.join(PATIENCE)
+    replies.append(listen(end))
+    came = [message["n"] for reply in replies for message in reply.messages]
+    assert len(came) == len(set(came)) == 400
+    for first in (0, 1000, 2000, 3000):
+        assert [n for n in came if first <= n < first + 100] == list(range(first, first + 100))
+
+
+def test_so_much_can_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "MOST_PENDING", 3)
+    end = ServerEnd()
+    for _ in range(3):
+        end.send(NOTE, SOON)
+    with pytest.raises(TransportClosed, match="3 messages wait"):
+        end.send(NOTE, SOON)
+
+
+def test_what_is_no_json_is_the_senders_mistake_and_not_the_listeners() -> None:
+    end = ServerEnd()
+    with pytest.raises(LocalProtocolError):
+        end.send({"n": {1}}, SOON)
+    assert listen(end).messages == []
+
+
+def test_streams_that_nobody_reads_are_forgotten_the_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "MOST_STREAMS", 3)
+    end = ServerEnd()
+    held = ListReply()
+    end.new_stream().attach(held)
+    for _ in range(10):
+        end.new_stream(standing=True)
+    assert list(end._streams) == ["s1", "s10", "s11"]
+    assert end.stream("s2") is None and len(end._standing) == 2
+
+
+def test_the_end_of_the_session_ends_its_streams_and_is_told_once() -> None:
+    end, lost = ServerEnd(), []
+    end.start(lambda data: None, lost.append)
+    reply = listen(end)
+    end.close(SOON)
+    end.close(SOON)
+    assert reply.ended and len(lost) == 1
+    with pytest.raises(TransportClosed):
+        end.send(NOTE, SOON)
+
+
+def test_a_stream_that_is_opened_too_late_ends_at_once() -> None:
+    end = ServerEnd()
+    end.close(SOON)
+    assert listen(end).ended

@@ -1,0 +1,110 @@
+"""basic/transports#security-warning and the rules of entry: Host, Origin, Content-Type, Accept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mcp_ref.basic.transports.streamable_http.guards import (
+    LOOPBACK,
+    check_accept,
+    check_content_type,
+    check_host,
+    check_origin,
+)
+from mcp_ref.basic.transports.streamable_http.http import HttpRefusal, HttpRequest
+
+
+def status_of(check: Callable[..., None], headers: dict[str, str], *arguments: Any) -> int:
+    try:
+        check(HttpRequest("POST", "/mcp", headers), *arguments)
+    except HttpRefusal as refusal:
+        return refusal.status
+    return 200
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:80", "LOCALHOST:1", "127.0.0.1:8000", "[::1]", "[::1]:8000"])
+def test_a_host_of_this_machine(host: str) -> None:
+    assert status_of(check_host, {"host": host}, LOOPBACK) == 200
+    assert status_of(check_origin, {"origin": f"http://{host}"}, LOOPBACK) == 200
+
+
+FOREIGN = [
+    "evil.example",
+    "localhost.evil.example",
+    "evil.example:80",
+    "localhost:80@evil.example",
+    "localhost:x@evil.example",
+    "evil.example@localhost",
+    "[::1].evil.example",
+    "[::1]:80@evil.example",
+    "localhost:80, evil.example",
+    "localhost evil.example",
+    "127.0.0.1.evil.example",
+    "[::2]",
+    "[::1",
+    "",
+]
+
+
+@pytest.mark.parametrize("host", FOREIGN)
+def test_a_host_that_only_looks_like_this_machine(host: str) -> None:
+    assert status_of(check_host, {"host": host}, LOOPBACK) == 403
+    assert status_of(check_origin, {"origin": f"http://{host}"}, LOOPBACK) == 403
+
+
+def test_no_host_is_none_of_ours() -> None:
+    assert status_of(check_host, {}, LOOPBACK) == 403
+
+
+@pytest.mark.parametrize("origin", ["null", "file://", "http://localhost:80:80", "http://localhost\\.evil.example"])
+def test_an_origin_that_is_none(origin: str) -> None:
+    assert status_of(check_origin, {"origin": origin}, LOOPBACK) == 403
+
+
+def test_who_is_no_browser_sends_no_origin() -> None:
+    assert status_of(check_origin, {}, LOOPBACK) == 200
+
+
+def test_an_origin_may_be_named_whole_or_by_its_host() -> None:
+    allowed = ["https://app.example", "any.example"]
+    assert status_of(check_origin, {"origin": "https://app.example"}, allowed) == 200
+    assert status_of(check_origin, {"origin": "https://app.example:8443"}, allowed) == 403
+    assert status_of(check_origin, {"origin": "http://any.example:1"}, allowed) == 200
+
+
+def test_none_lets_everybody_in() -> None:
+    assert status_of(check_host, {"host": "x"}, None) == 200
+    assert status_of(check_origin, {"origin": "http://x"}, None) == 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("application/json", 200),
+        ("Application/JSON ; charset=utf-8", 200),
+        ("", 415),
+        ("application/json-rpc", 415),
+        ("text/plain, application/json", 415),
+    ],
+)
+def test_the_type_of_the_body(kind: str, status: int) -> None:
+    assert status_of(check_content_type, {"content-type": kind}) == status
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [
+        ("application/json, text/event-stream", 200),
+        ("TEXT/EVENT-STREAM;q=0.5 ,application/json", 200),
+        ("application/*, text/*", 200),
+        ("*/*", 200),
+        ("application/json", 406),
+        ("application/jsonx, text/event-stream", 406),
+        ("", 406),
+    ],
+)
+def test_what_the_client_accepts(accept: str, status: int) -> None:
+    assert status_of(check_accept, {"accept": accept}, "application/json", "text/event-stream") == status

@@ -1,0 +1,137 @@
+"""basic/transports#backwards-compatibility: which transport carries which revision, and how two times meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from mcp_ref import Client, HttpStatusError, RemoteProtocolError, Server, TransportClosed, text
+from mcp_ref.basic.transports.http_sse_client import SseClientTransport
+from mcp_ref.client import targets
+from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, Revision
+from tests.basic.transports.collector import Collector, soon
+from tests.basic.transports.streamable_http.replies import PATIENCE
+from tests.basic.transports.streamable_http.scripted import STREAM_HEAD, ScriptedServer, chunk, content, status, then
+
+OLDEST = REVISIONS["2024-11-05"]
+NEWEST = REVISIONS["2025-11-25"]
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+REFUSAL = {"jsonrpc": "2.0", "error": {"code": -32600, "message": "no"}}
+
+
+@contextmanager
+def hosted(*revisions: str) -> Iterator[Any]:
+    server = Server("s", revisions=revisions) if revisions else Server("s")
+    server.tool("hello")(lambda: "hello")
+    service = server.serve_http(sse_path="/sse")
+    try:
+        yield service
+    finally:
+        service.close(PATIENCE)
+
+
+# -- HTTP+SSE, the client's side ----------------------------------------------------------------------------------
+
+
+def endpoint_event(uri: str) -> bytes:
+    return chunk(f"event: endpoint\ndata: {uri}\n\n".encode())
+
+
+def test_every_message_of_the_client_is_a_post_to_the_uri_that_the_server_named() -> None:
+    answer = then(STREAM_HEAD, endpoint_event("/post?session=1"), wait=True)
+    with ScriptedServer(get=answer, post=status(202)) as server:
+        transport, collector = SseClientTransport(server.url, headers={"X-Key": "k"}), Collector()
+        transport.start(collector.receive, collector.lost)
+        transport.send(PING, soon())
+        transport.send({"jsonrpc": "2.0", "method": "notifications/initialized"}, soon())
+        transport.close(soon())
+        first, *later = [server.request() for _ in range(3)]
+    assert (first.method, first.path, first.headers["accept"]) == ("GET", "/mcp", "text/event-stream")
+    assert [(each.method, each.path, each.headers["x-key"]) for each in later] == [("POST", "/post?session=1", "k")] * 2
+    assert later[0].json() == PING
+
+
+def test_a_uri_of_another_origin_is_not_posted_to() -> None:
+    answer = then(STREAM_HEAD, endpoint_event("http://other.example/post"), wait=True)
+    with ScriptedServer(get=answer) as server:
+        collector = Collector()
+        with pytest.raises(RemoteProtocolError, match="another origin"):
+            SseClientTransport(server.url).start(collector.receive, collector.lost)
+
+
+# -- two times meet -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("newest", "statuses"),
+    [
+        ("2025-03-26", {400, 401, 404, 405, 410, 499}),
+        ("2025-06-18", {400, 401, 404, 405, 410, 499}),
+        ("2025-11-25", {400, 404, 405}),
+    ],
+)
+def test_which_statuses_lead_to_the_older_transport(newest: str, statuses: set[int]) -> None:
+    spoken = tuple(revision for revision in SESSION_REVISIONS if revision.order <= REVISIONS[newest].order)
+    first, second = targets.routes("http://localhost/mcp", spoken, lambda name: None)
+    assert {code for code in (200, 302, 400, 401, 404, 405, 410, 499, 500, 503) if first.falls_back(code)} == statuses
+    assert second.revisions == (OLDEST,)
+
+
+@pytest.mark.parametrize("code", [400, 404, 405])
+@pytest.mark.parametrize("body", [REFUSAL, {**REFUSAL, "id": 1}, "nothing here"])
+def test_a_client_that_is_refused_tries_the_older_transport_at_the_same_url(code: int, body: Any) -> None:
+    with ScriptedServer(post=content(body, code=code), get=status(404)) as server:
+        with pytest.raises(HttpStatusError, match="event stream.*404"):
+            Client(server.url).connect()
+        post, get = server.request(), server.request()
+    assert (post.method, post.json()["method"], post.json()["params"]["protocolVersion"]) == (
+        "POST",
+        "initialize",
+        "2025-11-25",
+    )
+    assert (get.method, get.path, get.headers["accept"]) == ("GET", "/mcp", "text/event-stream")
+
+
+@pytest.mark.parametrize("code", [401, 403, 500])
+def test_any_other_refusal_is_the_answer(code: int) -> None:
+    with ScriptedServer(post=status(code)) as server:
+        with pytest.raises(HttpStatusError, match=str(code)):
+            Client(server.url).connect()
+        server.request("POST")
+        assert server.asked.empty()
+
+
+def test_a_new_client_speaks_to_an_old_server() -> None:
+    with hosted("2024-11-05") as service, Client(service.sse_url) as client:
+        assert client.revision is OLDEST
+        assert client.call_tool("hello")["content"] == [text("hello")]
+
+
+def test_a_server_serves_clients_of_both_times_at_once() -> None:
+    with hosted() as service, Client(service.url) as new, Client(service.sse_url, revision="2024-11-05") as old:
+        assert (new.revision, old.revision) == (NEWEST, OLDEST)
+        assert [tool["name"] for tool in (*new.list_tools(), *old.list_tools())] == ["hello", "hello"]
+
+
+@pytest.mark.parametrize("revision", SESSION_REVISIONS, ids=str)
+def test_a_client_over_http_speaks_a_revision_by_the_transport_that_describes_it(revision: Revision) -> None:
+    [route] = targets.routes("http://localhost/mcp", (revision,), lambda name: None)
+    assert route.make().name == ("http+sse" if revision is OLDEST else "http")
+    with hosted() as service:
+        url = service.sse_url if revision is OLDEST else service.url
+        with Client(url, revision=revision) as client:
+            assert client.revision is revision
+
+
+def test_a_client_of_the_oldest_revision_finds_no_event_stream_at_the_new_endpoint() -> None:
+    with hosted() as service:
+        with pytest.raises((HttpStatusError, TransportClosed)):
+            Client(service.url, revision="2024-11-05").connect()
+
+
+def test_a_server_listens_on_this_machine_unless_it_is_told_otherwise() -> None:
+    with hosted() as service:
+        assert service.url.startswith("http://127.0.0.1:")
