@@ -1,0 +1,10 @@
+"""`python -m mcp_ref`: the command line (cli)."""
+
+from __future__ import annotations
+
+import sys
+
+from mcp_ref.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,260 @@
+"""What is notable in a message, in sentences: for each method, what its parameters and its result say.
+
+Spec:      the page of each method; basic/index#error-codes and the "Error Handling" section of each page
+Upholds:   nothing by itself: it explains, and checks nothing
+Reads:     revisions.py
+Not here:  what a message refers to, and the layout (trace/narrate)
+
+Each function takes one JSON object as it came, which may be anything, and gives short sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from mcp_ref.revisions import REVISIONS
+
+__all__ = ["error_meaning", "explain_params", "explain_result", "quoted"]
+
+JsonObject = dict[str, Any]
+Sentences = Iterator[str]
+
+_SHOWN: Final = 60
+
+CODES: Final[dict[int, str]] = {
+    -32700: "parse error: what arrived is not JSON",
+    -32600: "invalid request: not a message that is allowed here",
+    -32601: "method not found: unknown in this revision, or its capability was not declared",
+    -32602: "invalid params: the parameters do not fit",
+    -32603: "internal error: the receiver failed",
+    -32002: "resource not found (the code of the session era)",
+    -32042: "a URL elicitation has to be done first (2025-11-25 only)",
+    -32020: "headers and body disagree (from 2026-07-28)",
+    -32021: "a capability of the client is missing (from 2026-07-28)",
+    -32022: "the protocol version is not supported (from 2026-07-28)",
+    -1: "the user said no",
+}
+
+
+def error_meaning(code: Any) -> str:
+    """What an error code means, whatever the message beside it says."""
+    if type(code) is not int:
+        return "an error needs an integer code"
+    if code in CODES:
+        return CODES[code]
+    if -32768 <= code <= -32000:
+        return "a code from the range that JSON-RPC reserves; the specification gives it no meaning"
+    return "a code of the peer's own"
+
+
+def quoted(value: Any) -> str:
+    """A value in a sentence: strings in quotes, cut where they are long; nothing but a word for containers."""
+    if isinstance(value, str):
+        return f'"{value}"' if len(value) <= _SHOWN else f'"{value[:_SHOWN]}..."'
+    if isinstance(value, dict):
+        return "an object"
+    return "an array" if isinstance(value, list) else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def explain_params(method: str, params: Any) -> Sentences:
+    """What the parameters of a request or a notification say."""
+    if not isinstance(params, dict):
+        return
+    yield from _PARAMS.get(method, _subject)(params)
+    if "cursor" in params:
+        yield f"goes on with the page that cursor {quoted(params['cursor'])} stands for"
+    meta = _object(params.get("_meta"))
+    if "progressToken" in meta:
+        yield f"asks for progress, to be reported under token {quoted(meta['progressToken'])}"
+    if "inputResponses" in params:
+        yield f"asks again, with answers to: {_names(params['inputResponses'])}"
+
+
+def explain_result(method: str | None, result: Any, params: Any) -> Sentences:
+    """What a result says; `method` and `params` of the request that it answers, None where they are not known."""
+    result = _object(result)
+    yield from _RESULTS.get(method or "", _contents)(result, _object(params))
+    if result.get("nextCursor") is not None:
+        yield f"there is more: nextCursor {quoted(result['nextCursor'])} goes back as cursor"
+    if result.get("resultType") == "input_required":
+        yield f"not finished: the client has to answer first: {_names(result.get('inputRequests'))}"
+
+
+# -- lifecycle ----------------------------------------------------------------------------------------------------
+
+
+def _initialize(params: JsonObject) -> Sentences:
+    yield f"asks for revision {_revision(params.get('protocolVersion'))}"
+    yield f"the client is {_implementation(params.get('clientInfo'))} and declares {_declared(params)}"
+
+
+def _initialized(result: JsonObject, params: JsonObject) -> Sentences:
+    asked, got = params.get("protocolVersion"), result.get("protocolVersion")
+    if asked == got:
+        yield f"agrees: revision {_revision(got)}"
+    else:
+        yield f"asked for {_revision(asked)}, got {_revision(got)}: the client goes on with that one or disconnects"
+    yield f"the server is {_implementation(result.get('serverInfo'))} and declares {_declared(result)}"
+    if "instructions" in result:
+        yield f"gives instructions for the model: {quoted(result['instructions'])}"
+
+
+def _revision(name: Any) -> str:
+    return str(name) if isinstance(name, str) and name in REVISIONS else f"{quoted(name)} (none that is known)"
+
+
+def _implementation(value: Any) -> str:
+    about = _object(value)
+    return f"{quoted(about.get('name', 'nobody'))} {quoted(about.get('version', '?'))}"
+
+
+def _declared(holder: JsonObject) -> str:
+    paths = list(_capabilities(_object(holder.get("capabilities")), ""))
+    return f"the capabilities {', '.join(paths)}" if paths else "no capabilities"
+
+
+def _capabilities(value: JsonObject, prefix: str) -> Iterator[str]:
+    """`{"tools": {"listChanged": true}, "logging": {}}` as "tools.listChanged", "logging"; two levels, as they have."""
+    for name, inner in value.items():
+        members = [f"{prefix}{name}.{key}" for key, on in _object(inner).items() if on is not False]
+        yield from members or [f"{prefix}{name}"]
+
+
+# -- features: parameters -----------------------------------------------------------------------------------------
+
+
+def _subject(params: JsonObject) -> Sentences:
+    """Whatever has one member that names what it is about."""
+    for member in ("name", "uri", "level"):
+        if member in params:
+            yield f"{member}: {quoted(params[member])}"
+
+
+def _call(params: JsonObject) -> Sentences:
+    given = _object(params.get("arguments"))
+    yield f"tool {quoted(params.get('name'))}, " + (f"arguments: {_names(given)}" if given else "no arguments")
+
+
+def _complete(params: JsonObject) -> Sentences:
+    ref, argument = _object(params.get("ref")), _object(params.get("argument"))
+    what = quoted(ref.get("name", ref.get("uri")))
+    yield f"how may {quoted(argument.get('value'))} go on, as {quoted(argument.get('name'))} of {what}?"
+
+
+def _log(params: JsonObject) -> Sentences:
+    logger = f" from {quoted(params['logger'])}" if "logger" in params else ""
+    yield f"{quoted(params.get('level'))}{logger}: {quoted(params.get('data'))}"
+
+
+def _sample(params: JsonObject) -> Sentences:
+    count = _length(params.get("messages"))
+    yield f"{_number(count, 'message')} for the client's model, at most {quoted(params.get('maxTokens'))} tokens back"
+    if params.get("tools"):
+        yield f"the model may use the tools {_named(params['tools'])}"
+
+
+def _elicit(params: JsonObject) -> Sentences:
+    yield f"asks the user: {quoted(params.get('message'))}"
+    if "url" in params:
+        yield f"URL mode: to be opened only with the user's consent: {quoted(params['url'])}"
+    else:
+        yield f"a form with: {_names(_object(params.get('requestedSchema')).get('properties'))}"
+
+
+# -- features: results --------------------------------------------------------------------------------------------
+
+
+def _contents(result: JsonObject, params: JsonObject) -> Sentences:
+    """Whatever holds content: results of tools, contents of resources, messages of prompts."""
+    if not result:
+        yield "an empty result: done"
+    if result.get("isError") is True:
+        yield "isError: the tool failed; that is a result for the model to read, not a protocol error"
+    for member in ("content", "contents", "messages"):
+        if isinstance(result.get(member), list):
+            yield f"{member}: {_kinds(result[member])}"
+    if "structuredContent" in result:
+        yield "structuredContent: the same as JSON, fit for the tool's outputSchema"
+
+
+def _list_of(member: str) -> Callable[[JsonObject, JsonObject], Sentences]:
+    def explain(result: JsonObject, params: JsonObject) -> Sentences:
+        entries = result.get(member)
+        yield f"{member} ({_length(entries)}): {_named(entries)}"
+
+    return explain
+
+
+def _completed(result: JsonObject, params: JsonObject) -> Sentences:
+    completion = _object(result.get("completion"))
+    total = f" of {quoted(completion['total'])}" if "total" in completion else ""
+    more = ", and there are more" if completion.get("hasMore") is True else ""
+    yield f"{_number(_length(completion.get('values')), 'value')}{total}{more}"
+
+
+def _sampled(result: JsonObject, params: JsonObject) -> Sentences:
+    yield f"written by {quoted(result.get('model'))}, which stopped for {quoted(result.get('stopReason', 'no reason'))}"
+
+
+def _elicited(result: JsonObject, params: JsonObject) -> Sentences:
+    given = _object(result.get("content"))
+    yield f"the user's action: {quoted(result.get('action'))}" + (f", with {_names(given)}" if given else "")
+
+
+_PARAMS: Final[dict[str, Callable[[JsonObject], Sentences]]] = {
+    "initialize": _initialize,
+    "tools/call": _call,
+    "completion/complete": _complete,
+    "notifications/message": _log,
+    "sampling/createMessage": _sample,
+    "elicitation/create": _elicit,
+}
+
+_RESULTS: Final[dict[str, Callable[[JsonObject, JsonObject], Sentences]]] = {
+    "initialize": _initialized,
+    "tools/list": _list_of("tools"),
+    "resources/list": _list_of("resources"),
+    "resources/templates/list": _list_of("resourceTemplates"),
+    "prompts/list": _list_of("prompts"),
+    "roots/list": _list_of("roots"),
+    "completion/complete": _completed,
+    "sampling/createMessage": _sampled,
+    "elicitation/create": _elicited,
+}
+
+
+# -- words --------------------------------------------------------------------------------------------------------
+
+
+def _object(value: Any) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, list) else 0
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _few(words: list[str]) -> str:
+    return ", ".join(words[:8]) + (", ..." if len(words) > 8 else "")
+
+
+def _names(value: Any) -> str:
+    return _few([str(name)[:_SHOWN] for name in _object(value)]) or "nothing"
+
+
+def _named(entries: Any) -> str:
+    """The names of the entries of a list; their URIs where they have no names."""
+    rows = [_object(entry) for entry in entries] if isinstance(entries, list) else []
+    return _few([str(row.get("name", row.get("uri", "?")))[:_SHOWN] for row in rows]) or "nothing"
+
+
+def _kinds(blocks: list[Any]) -> str:
+    """ "text, text, image"; the contents of resources have no type, and say text or blob by their members."""
+    rows = [_object(block) for block in blocks]
+    rows = [{**row, **_object(row.get("content"))} if "role" in row else row for row in rows]
+    return _few([str(row.get("type", "blob" if "blob" in row else "text"))[:_SHOWN] for row in rows]) or "nothing"

@@ -1,0 +1,130 @@
+"""Taking secrets out of what is shown: a trace is made to be read by others.
+
+Spec:      basic/authorization#security-considerations; basic/security_best_practices
+Upholds:   nothing by itself: no page speaks of traces
+Reads:     nothing
+Not here:  when it is applied (trace/record)
+
+What counts is the name: of a member of an object, of a parameter in the query of a URL, of a field in text that is
+not JSON. A secret under another name stays visible. Nothing is changed in place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+__all__ = ["REDACTED", "is_secret", "redact", "redact_headers", "redact_text"]
+
+REDACTED: Final = "[redacted]"
+
+# fmt: off
+_SECRETS: Final = (
+    "authorization", "proxy-authorization", "cookie", "set-cookie",
+    "token", "access-token", "refresh-token", "id-token", "auth-token", "bearer-token",
+    "secret", "client-secret", "secret-key", "private-key", "api-key", "x-api-key",
+    "password", "passwd", "passphrase",
+)
+# fmt: on
+_NAMES: Final = frozenset(name.replace("-", "") for name in _SECRETS)
+_LONGEST: Final = 40
+
+_NAME = "(?:" + "|".join(name.replace("-", "[-_]?") for name in _SECRETS) + ")"
+_USERINFO = re.compile(r"://[^/\s?#]*@")
+_QUERY = re.compile(rf"([?&#;]{_NAME}=)[^&#;\s\"'<>]*", re.IGNORECASE)
+_FIELD = re.compile(rf"((?<![\w-]){_NAME}\s*[:=]\s*(?:(?:Bearer|Basic)\s+)?)[^\s,;&\"']+", re.IGNORECASE)
+# A member in JSON that is quoted as text, perhaps twice, perhaps cut off: "name": "...", \"name\": \"...\", "name": 12
+_STRING = r'"(?:[^"\\]|\\.)*"?|\\+"(?:[^"\\]|\\[^"])*(?:\\*")?'
+_MEMBER = re.compile(rf'((?<!\\)(\\*"){_NAME}\\*"\s*:\s*)(?:{_STRING}|[^\s,{{}}\[\]"\\]+)', re.IGNORECASE)
+
+
+@lru_cache(maxsize=1024)
+def _is_secret(name: str) -> bool:
+    return name.lower().replace("-", "").replace("_", "") in _NAMES
+
+
+def is_secret(name: Any) -> bool:
+    """Whether a name is that of a secret: "Set-Cookie", "apiKey", "client_secret", not "progressToken", "maxTokens"."""
+    return isinstance(name, str) and len(name) <= _LONGEST and _is_secret(name)
+
+
+def redact(value: Any) -> Any:
+    """A copy of a JSON value without its secrets.
+
+    The value of a member with a secret's name becomes "[redacted]", whatever it is; so does `value` beside such a
+    `name`. A property of a JSON Schema keeps its schema, without the values that it suggests. In strings, the user
+    information and the secret parameters of URLs go, and members of JSON that is quoted as text.
+
+    Raises:
+        RecursionError: the value is nested too deeply.
+    """
+    if isinstance(value, str):
+        return _string(value)
+    if isinstance(value, dict):
+        named = is_secret(value.get("name"))
+        return {key: _member(key, item, named) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [redact(item) for item in value]
+    return value
+
+
+def redact_text(text: str) -> str:
+    """A copy of text that is not JSON, such as a line of stderr: also `password=...`, `Authorization: Bearer ...`."""
+    return _FIELD.sub(rf"\1{REDACTED}", _string(text))
+
+
+def redact_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers that say something of the protocol, by their names in lower case, without secrets.
+
+    Whatever header is not in the list may hold anything, and is left out. Who knows a session id can speak in the
+    session: four digits of its hash stand for it, which tell sessions apart and lead nowhere.
+    """
+    found = {name.lower(): value for name, value in headers.items()}
+    return {name: _header(name, found[name]) for name in _HEADERS if name in found}
+
+
+# fmt: off
+_HEADERS: Final = (
+    "host", "origin", "accept", "content-type", "authorization", "cookie",
+    "mcp-protocol-version", "mcp-session-id", "last-event-id",
+    "allow", "retry-after", "set-cookie", "www-authenticate",
+)
+# fmt: on
+
+
+def _header(name: str, value: str) -> str:
+    if name == "mcp-session-id":
+        return f"{REDACTED[:-1]} {hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:4]}]"
+    return REDACTED if is_secret(name) else redact_text(value)
+
+
+def _member(key: Any, item: Any, named: bool) -> Any:
+    """One member of an object; `named`: a sibling says that `value` is a secret."""
+    if is_secret(key) or (named and key == "value"):
+        return REDACTED
+    if key == "properties" and isinstance(item, dict):
+        return {name: _property(name, schema) for name, schema in item.items()}
+    return redact(item)
+
+
+def _property(name: Any, schema: Any) -> Any:
+    """A property of a JSON Schema: that there is a password is no secret, what it is by default is one."""
+    if not is_secret(name):
+        return redact(schema)
+    if not (isinstance(schema, dict) and ("type" in schema or "$ref" in schema)):
+        return REDACTED
+    hidden = {"default", "const", "enum", "examples", "value"}
+    return {key: REDACTED if key in hidden else redact(item) for key, item in schema.items()}
+
+
+def _string(text: str) -> str:
+    if "://" in text:
+        text = _USERINFO.sub(f"://{REDACTED}@", text)
+    if "=" in text:
+        text = _QUERY.sub(rf"\1{REDACTED}", text)
+    if '"' in text:
+        text = _MEMBER.sub(rf"\1\2{REDACTED}\2", text)
+    return text

@@ -1,0 +1,416 @@
+"""The command line: what each command prints, and what its exit code says."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcp_ref.basic.transports.streamable_http.http import HttpRequest
+from mcp_ref.cli import main
+from mcp_ref.demo import build_server
+from mcp_ref.methods import METHODS
+from mcp_ref.revisions import SESSION_REVISIONS
+from mcp_ref.trace.record import TraceEvent, read_trace
+
+DEMO = ["--", sys.executable, "-m", "mcp_ref.demo"]
+Capture = pytest.CaptureFixture[str]
+
+SERVER = '''
+import os, threading
+from mcp_ref import Server, ToolError
+
+server = other = Server("little")
+
+@server.tool()
+def double(number: int, label: str = "") -> dict[str, str]:
+    """Twice as much."""
+    return {"twice": f"{label}{number * 2}"}
+
+@server.tool()
+def slow() -> str:
+    threading.Event().wait(timeout=1.5)
+    return "late"
+
+@server.tool()
+def die() -> str:
+    os._exit(7)
+
+@server.resource("blob://bytes")
+def data() -> bytes:
+    return b"\\x00\\xff"
+
+if __name__ == "__main__":
+    server.run()
+'''
+
+
+@pytest.fixture
+def little(tmp_path: Path) -> list[str]:
+    path = tmp_path / "little.py"
+    path.write_text(SERVER, encoding="utf-8")
+    return ["--", sys.executable, "-m", "mcp_ref", "serve", str(path)]
+
+
+def run(*arguments: str) -> int:
+    return main(list(arguments))
+
+
+# -- asking a server
+
+
+def test_tools_are_listed_with_their_parameters(capsys: Capture) -> None:
+    assert run("tools", *DEMO) == 0
+    out = capsys.readouterr().out
+    assert "forecast(city, days)" in out
+    assert "The weather in a city, day by day." in out
+
+
+def test_json_is_the_whole_result(capsys: Capture) -> None:
+    assert run("tools", "--json", *DEMO) == 0
+    tools = json.loads(capsys.readouterr().out)["tools"]
+    assert {tool["name"] for tool in tools} >= {"forecast", "book", "watch"}
+
+
+def test_a_call_prints_the_text_and_logs_to_stderr(capsys: Capture) -> None:
+    assert run("call", "forecast", "city=Oslo", "days=3", *DEMO) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "Oslo: sun for 3 days\n"
+    assert "[info] weather: looking at the sky over Oslo" in captured.err
+
+
+def test_arguments_follow_the_types_of_the_schema(capsys: Capture, little: list[str]) -> None:
+    assert run("call", "--json", "double", "--json-args", '{"number": 1}', "number=21", "label=007", *little) == 0
+    assert json.loads(capsys.readouterr().out)["structuredContent"] == {"twice": "00742"}
+
+
+def test_a_tool_that_fails_is_1(capsys: Capture) -> None:
+    assert run("call", "cancel_booking", "number=42", *DEMO) == 1
+    assert "There is no booking 42." in capsys.readouterr().out
+
+
+def test_an_error_response_is_3_and_explained(capsys: Capture) -> None:
+    assert run("call", "teleport", *DEMO) == 3
+    err = capsys.readouterr().err
+    assert "-32602" in err
+    assert "the parameters do not fit" in err
+
+
+def test_a_feature_that_the_server_lacks_is_3(capsys: Capture, little: list[str]) -> None:
+    assert run("prompts", *little) == 3
+    assert "prompts" in capsys.readouterr().err
+
+
+def test_a_server_that_cannot_be_started_is_4(capsys: Capture) -> None:
+    assert run("tools", "--", "/no/such/program") == 4
+    assert "/no/such/program" in capsys.readouterr().err
+
+
+def test_a_server_that_dies_is_4(capsys: Capture, little: list[str]) -> None:
+    assert run("call", "die", *little) == 4
+    assert "exited with code 7" in capsys.readouterr().err
+
+
+def test_a_timeout_is_4(capsys: Capture, little: list[str]) -> None:
+    assert run("call", "slow", "--timeout", "0.8", *little) == 4
+    assert "timed out" in capsys.readouterr().err
+
+
+def test_resources_are_listed_and_read(capsys: Capture) -> None:
+    assert run("resources", *DEMO) == 0
+    out = capsys.readouterr().out
+    assert "trip://bookings" in out
+    assert "trip://guide/{city}" in out
+    assert run("read", "trip://guide/Oslo", *DEMO) == 0
+    assert capsys.readouterr().out == "Oslo is best seen on foot.\n"
+
+
+def test_a_blob_goes_out_as_its_bytes(capfdbinary: pytest.CaptureFixture[bytes], little: list[str]) -> None:
+    assert run("read", "blob://bytes", *little) == 0
+    assert capfdbinary.readouterr().out == b"\x00\xff"
+
+
+def test_prompts_are_listed_got_and_completed(capsys: Capture) -> None:
+    assert run("prompts", *DEMO) == 0
+    assert "plan_trip(city)" in capsys.readouterr().out
+    assert run("prompt", "plan_trip", "city=Oslo", *DEMO) == 0
+    assert capsys.readouterr().out.startswith("user: Plan three days in Oslo")
+    assert run("complete", "prompt:plan_trip", "city", "L", *DEMO) == 0
+    assert capsys.readouterr().out.split() == ["Lisbon", "Ljubljana", "Lyon"]
+
+
+@pytest.mark.parametrize("revision", [row.name for row in SESSION_REVISIONS])
+def test_the_traffic_is_recorded_and_told_in_each_revision(capsys: Capture, tmp_path: Path, revision: str) -> None:
+    trace = tmp_path / "trace.jsonl"
+    assert run("tools", "--revision", revision, "--trace", str(trace), "--narrate", *DEMO) == 0
+    told = capsys.readouterr().err
+    assert f"asks for revision {revision}" in told
+    assert f"[{revision}/server/tools]" in told
+    assert [event.direction for event in read_trace(trace)] == ["send", "receive", "send", "send", "receive"]
+    assert run("narrate", str(trace)) == 0
+    assert f"[{revision}/server/tools]" in capsys.readouterr().out
+
+
+# -- over HTTP
+
+
+@pytest.mark.parametrize("which", ["url", "sse_url"])
+def test_a_server_at_a_url_is_asked_like_one_that_is_started(capsys: Capture, which: str) -> None:
+    with build_server().serve_http(sse_path="/sse") as http:
+        at = ["--", str(getattr(http, which))]
+        assert run("call", "forecast", "city=Oslo", *at) == 0
+        assert capsys.readouterr().out == "Oslo: sun for 2 days\n"
+        assert run("call", "cancel_booking", "number=42", *at) == 1
+        assert run("call", "teleport", *at) == 3
+
+
+def test_headers_go_with_every_request_and_not_into_the_trace(capsys: Capture, tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def authenticate(request: HttpRequest) -> None:
+        seen.append(request.headers.get("authorization", ""))
+
+    trace = tmp_path / "trace.jsonl"
+    with build_server().serve_http(authenticate=authenticate) as http:
+        header = ["--header", "Authorization: Bearer swordfish", "--trace", str(trace)]
+        assert run("tools", *header, "--", http.url) == 0
+    assert set(seen) == {"Bearer swordfish"}
+    text = trace.read_text("utf-8")
+    assert "swordfish" not in text
+    assert '"authorization":"[redacted]"' in text
+
+
+def test_a_server_that_does_not_listen_is_4(capsys: Capture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    assert run("tools", "--", f"http://127.0.0.1:{port}/mcp") == 4
+    assert "refused" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
+def test_serve_over_http_says_where_and_ends_on_one_interrupt(
+    capsys: Capture, little: list[str], tmp_path: Path
+) -> None:
+    trace = tmp_path / "trace.jsonl"
+    command = [*little[1:], "--http", "--port", "0", "--sse-path", "/sse", "--trace", str(trace)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        urls = [process.stderr.readline().strip().removeprefix("listening on ") for _ in range(2)]
+        assert [url.rpartition("/")[2] for url in urls] == ["mcp", "sse"]
+        for url in urls:
+            assert run("call", "double", "number=21", "--", url) == 0
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == 0
+        assert process.stderr.read() == ""
+    assert {event.transport for event in read_trace(trace)} == {"http", "http+sse"}
+
+
+def test_serve_over_http_says_why_it_cannot_listen(capsys: Capture, little: list[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert run("serve", little[-1], "--http", "--port", str(taken.getsockname()[1])) == 4
+    assert "cannot listen on 127.0.0.1" in capsys.readouterr().err
+    assert run("serve", little[-1], "--http", "--path", "mcp") == 2
+    assert "a path begins with /" in capsys.readouterr().err
+
+
+# -- the command line itself
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["tools"], "which server?"),
+        (["tools", "--", "http://"], "begins with http:// or https:// and a host"),
+        (["tools", "--", "http://127.0.0.1:1/mcp", "more"], "nothing follows the URL"),
+        (["tools", "--header", "Authorization", "--", "http://127.0.0.1:1/mcp"], "NAME:VALUE"),
+        (["tools", "--header", "Accept: text/html", "--", "http://127.0.0.1:1/mcp"], "set by the transport"),
+        (["tools", "--header", "X-Key: 1", *DEMO], "--header is for servers at a URL"),
+        (["call", "forecast", "city", *DEMO], "key=value"),
+        (["call", "forecast", "--json-args", "[]", *DEMO], "JSON object"),
+        (["call", "forecast", "--json-args", "{", *DEMO], "--json-args"),
+        (["tools", "--trace", "/no/such/folder/trace", *DEMO], "cannot write the trace"),
+        (["narrate", "/no/such/trace"], "/no/such/trace"),
+        (["serve", "/no/such/server.py"], "no Python file"),
+        (["spec", "tools/explode"], "no method"),
+        (["spec", "list"], "did you mean"),
+        (["spec", "elicitation/create", "--revision", "2024-11-05"], "does not exist in 2024-11-05"),
+    ],
+)
+def test_a_wrong_command_line_is_2_and_says_why(capsys: Capture, arguments: list[str], problem: str) -> None:
+    assert run(*arguments) == 2
+    assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["explode"],
+        ["tools", "--revision", "1999-01-01"],
+        ["tools", "--timeout", "0"],
+        ["tools", "--timeout", "x"],
+        ["tools", "--odd"],
+        ["serve", "server.py", "--http", "--port", "70000"],
+    ],
+)
+def test_what_argparse_refuses_is_2_as_well(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        run(*arguments)
+    assert left.value.code == 2
+
+
+def test_a_trace_that_is_none_names_its_line(capsys: Capture, tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    path.write_text("{}\n", encoding="utf-8")
+    assert run("narrate", str(path)) == 2
+    assert "trace.jsonl:1:" in capsys.readouterr().err
+
+
+def test_serve_needs_an_object_that_is_a_server(capsys: Capture, tmp_path: Path) -> None:
+    path = tmp_path / "empty.py"
+    path.write_text("server = 1\n", encoding="utf-8")
+    assert run("serve", str(path)) == 2
+    assert "no Server called 'server'" in capsys.readouterr().err
+    assert run("serve", f"{path}:other") == 2
+
+
+def test_serve_records_the_traffic_as_the_server_sees_it(capsys: Capture, little: list[str], tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    assert run("tools", *little, "--trace", str(trace)) == 0
+    assert [event.direction for event in read_trace(trace)] == ["receive", "send", "receive", "receive", "send"]
+    assert run("serve", little[-1], "--trace", "/no/such/folder/trace") == 2
+    assert "cannot write the trace" in capsys.readouterr().err
+
+
+def test_serve_of_a_file_that_fails_shows_where(capsys: Capture, tmp_path: Path) -> None:
+    path = tmp_path / "failing.py"
+    path.write_text("\nraise ValueError('boom')\n", encoding="utf-8")
+    assert run("serve", str(path)) == 2
+    err = capsys.readouterr().err
+    assert 'failing.py", line 2' in err
+    assert err.endswith("could not be loaded: ValueError('boom')\n")
+
+
+def test_serve_finds_an_object_by_its_name(capsys: Capture, little: list[str]) -> None:
+    assert run("tools", *little[:-1], f"{little[-1]}:other") == 0
+    assert "double(number, label)" in capsys.readouterr().out
+
+
+# -- the rows
+
+
+def test_spec_alone_lists_every_method_with_its_revisions(capsys: Capture) -> None:
+    assert run("spec") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == list(METHODS)
+    elicit = next(line for line in lines if line.startswith("elicitation/create "))
+    assert elicit.split()[1:] == ["S", ">", "C", "-", "-", "yes", "yes", "-"]
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_spec_describes_every_method(capsys: Capture, method: str) -> None:
+    assert run("spec", method) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"{method}: {METHODS[method].about}")
+    assert f"page       {METHODS[method].page}" in out
+
+
+def test_spec_says_since_when_a_member_exists(capsys: Capture) -> None:
+    assert run("spec", "tools/call") == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.startswith("    ")}
+    assert "(since 2025-06-18)" in lines["structuredContent"]
+    assert "(only in 2025-11-25)" in lines["task"]
+    assert "required" in lines["name"]
+    assert run("spec", "tools/call", "--revision", "2024-11-05") == 0
+    assert "structuredContent" not in capsys.readouterr().out
+
+
+# -- the demonstration
+
+
+@pytest.mark.parametrize("revision", [row.name for row in SESSION_REVISIONS])
+def test_the_demonstration_tells_a_whole_conversation(capsys: Capture, tmp_path: Path, revision: str) -> None:
+    trace = tmp_path / "trace.jsonl"
+    assert run("demo", "--revision", revision, "--trace", str(trace)) == 0
+    out = capsys.readouterr().out
+    for heading in ("Opening a session", "Tools, with progress", "The server asks", "Giving a call up", "Closing"):
+        assert f"== {heading}" in out
+    assert "the server exited with code 0" in out
+    methods = {event.message.get("method") for event in read_trace(trace) if isinstance(event.message, dict)}
+    shown = {"initialize", "ping", "logging/setLevel", "tools/list", "tools/call", "notifications/progress"}
+    shown |= {"notifications/message", "roots/list", "sampling/createMessage", "resources/read", "resources/subscribe"}
+    shown |= {"notifications/resources/updated", "prompts/get", "completion/complete", "notifications/cancelled"}
+    assert shown <= methods
+    has_elicitation = METHODS["elicitation/create"].exists_in(next(r for r in SESSION_REVISIONS if r.name == revision))
+    assert ("elicitation/create" in methods) is has_elicitation
+
+
+@pytest.mark.parametrize("revision", [row.name for row in SESSION_REVISIONS])
+def test_the_demonstration_goes_the_same_way_over_http(capsys: Capture, tmp_path: Path, revision: str) -> None:
+    traces = {"stdio": tmp_path / "stdio.jsonl", "http": tmp_path / "http.jsonl"}
+    assert run("demo", "--revision", revision, "--trace", str(traces["stdio"])) == 0
+    assert run("demo", "--revision", revision, "--http", "--trace", str(traces["http"])) == 0
+    assert "the server exited with code 0" in capsys.readouterr().out
+    asked = {name: [method_of(event) for event in read_trace(path)] for name, path in traces.items()}
+    assert sorted(filter(None, asked["stdio"])) == sorted(filter(None, asked["http"]))
+    transport = "http+sse" if revision == "2024-11-05" else "http"
+    assert {event.transport for event in read_trace(traces["http"])} == {transport}
+
+
+def method_of(event: TraceEvent) -> str:
+    return str(event.message.get("method", "")) if isinstance(event.message, dict) else ""
+
+
+def test_each_answer_in_the_demonstration_stands_under_the_heading_of_its_request(capsys: Capture) -> None:
+    assert run("demo") == 0
+    out = capsys.readouterr().out
+    for part in out.split("\n== ")[1:]:
+        asked, answered = part.count("C → S  request"), part.count("C ← S  response") + part.count("C ← S  error")
+        given_up = part.count("notification: notifications/cancelled")
+        assert asked - given_up == answered, part
+
+
+# -- as a process of its own
+
+
+def test_the_module_runs_as_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mcp_ref", "call", "forecast", "city=Oslo", *DEMO],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "Oslo: sun for 2 days\n")
+
+
+@pytest.mark.parametrize("command", ["spec", "demo"])
+def test_a_reader_that_goes_away_is_no_failure(command: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "mcp_ref", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=20) == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
+def test_an_interrupt_is_130_and_takes_the_server_along(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    command = [sys.executable, "-m", "mcp_ref", "call", "watch", "city=Oslo", "--narrate", "--trace", str(trace), *DEMO]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "tools/call" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 130
+        assert "Traceback" not in process.stderr.read()

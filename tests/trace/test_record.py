@@ -1,0 +1,478 @@
+"""Recording: every message, in the order of the wire, whatever the sink does."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_ref import Client, Server
+from mcp_ref.trace import record
+from mcp_ref.trace.record import Recorder, TraceEvent, from_row, read_trace, recorder, to_row
+
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+
+def carry(recording: Recorder, message: Any, direction: Any = "send") -> None:
+    tap = recording.tap("server", "stdio")
+    tap.note(direction, message)
+    tap.deliver()
+
+
+def shown(message: Any, direction: Any = "send") -> Any:
+    """What an event has of the message."""
+    events: list[TraceEvent] = []
+    with Recorder(events.append) as recording:
+        carry(recording, message, direction)
+    return events[0].message
+
+
+def test_an_event_says_what_was_carried_by_whom_and_when() -> None:
+    events: list[TraceEvent] = []
+    with Recorder(events.append) as recording:
+        carry(recording, PING)
+        carry(recording, b'{"jsonrpc":"2.0","id":1,"result":{}}\n', "receive")
+        carry(recording, "starting", "stderr")
+    assert [(event.seq, event.direction, event.message) for event in events] == [
+        (1, "send", PING),
+        (2, "receive", {"jsonrpc": "2.0", "id": 1, "result": {}}),
+        (3, "stderr", "starting"),
+    ]
+    first = events[0]
+    assert (first.peer, first.transport, first.thread) == ("server", "stdio", threading.current_thread().name)
+    assert first.time > 1e9
+
+
+@pytest.mark.parametrize("data", [b"not json\n", b"\xff\xfe", b"42", b'"text"', b'{"a": NaN}', b"[" * 100_000])
+def test_what_is_no_object_or_array_is_kept_as_text(data: bytes) -> None:
+    assert isinstance(shown(data, "receive"), str)
+
+
+def test_what_is_nested_too_deeply_to_copy_does_not_break_the_conversation() -> None:
+    deep: Any = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    assert shown(deep) == "[nested too deeply to be shown]"
+
+
+def test_noting_does_nothing_to_the_message_and_calls_nobody() -> None:
+    file = io.StringIO()
+    tap = Recorder(file).tap("server", "stdio")
+    tap.note("send", PING)
+    assert file.getvalue() == ""
+    tap.deliver()
+    assert json.loads(file.getvalue())["message"] == PING
+    shown(PING)["method"] = "changed"
+    assert PING["method"] == "ping"
+
+
+def test_a_sink_that_raises_is_logged_and_not_heard_of_by_the_connection(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[int] = []
+
+    def sink(event: TraceEvent) -> None:
+        seen.append(event.seq)
+        raise RuntimeError("broken sink")
+
+    with caplog.at_level(logging.ERROR), Recorder(sink) as recording:
+        carry(recording, PING)
+        carry(recording, PING)
+    assert seen == [1, 2]
+    assert "broken sink" in caplog.text
+
+
+def test_a_sink_that_raises_does_not_keep_the_others_from_their_events(tmp_path: Path) -> None:
+    events: list[TraceEvent] = []
+    path = tmp_path / "trace.jsonl"
+
+    def broken(event: TraceEvent) -> None:
+        raise RuntimeError("broken sink")
+
+    with Recorder(broken, path, events.append) as recording:
+        carry(recording, PING)
+        assert recording.seq == 1
+    assert len(events) == len(list(read_trace(path))) == 1
+
+
+def test_what_trace_accepts_becomes_a_recorder(tmp_path: Path) -> None:
+    own = Recorder(io.StringIO())
+    assert recorder(own) is own
+    with recorder(tmp_path / "trace.jsonl") as made:
+        carry(made, PING)
+    assert len(list(read_trace(tmp_path / "trace.jsonl"))) == 1
+
+
+class OpenFile(io.StringIO):
+    """A text file whose writing does what it is told first."""
+
+    def __init__(self, before: Callable[[str], None]) -> None:
+        super().__init__()
+        self.before = before
+
+    def write(self, text: str) -> int:
+        self.before(text)
+        return super().write(text)
+
+    def numbers(self) -> list[int]:
+        return [json.loads(line)["seq"] for line in self.getvalue().splitlines()]
+
+
+def test_an_interrupt_in_the_writing_of_a_file_ends_that_delivery_only() -> None:
+    def interrupt(text: str) -> None:
+        if '"seq":1,' in text:
+            raise KeyboardInterrupt
+
+    file = OpenFile(interrupt)
+    recording = Recorder(file)
+    with pytest.raises(KeyboardInterrupt):
+        carry(recording, PING)
+    carry(recording, PING)
+    assert file.numbers() == [2]
+
+
+def test_a_delivery_returns_at_once_while_another_thread_writes() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def wait(text: str) -> None:
+        entered.set()
+        assert leave.wait(timeout=5)
+
+    file = OpenFile(wait)
+    recording = Recorder(file)
+    slow = threading.Thread(target=carry, args=(recording, PING), name="slow")
+    slow.start()
+    assert entered.wait(timeout=5)
+    carry(recording, PING)
+    assert file.numbers() == []
+    leave.set()
+    slow.join(timeout=5)
+    assert file.numbers() == [1, 2]
+
+
+def test_close_waits_for_the_thread_that_writes() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def wait(text: str) -> None:
+        entered.set()
+        assert leave.wait(timeout=5)
+
+    file = OpenFile(wait)
+    recording = Recorder(file)
+    slow = threading.Thread(target=carry, args=(recording, PING), name="slow")
+    slow.start()
+    assert entered.wait(timeout=5)
+    release = threading.Timer(0.02, leave.set)
+    release.start()
+    recording.close()
+    assert file.numbers() == [1]
+    slow.join(timeout=5)
+    release.join(timeout=5)
+
+
+def test_many_threads_lose_no_event_and_keep_the_order() -> None:
+    seen: list[int] = []
+    recording = Recorder(lambda event: seen.append(event.seq))
+    start = threading.Barrier(8, timeout=5)
+
+    def run() -> None:
+        tap = recording.tap("server", "stdio")
+        start.wait()
+        for _ in range(500):
+            tap.note("send", PING)
+            tap.deliver()
+
+    threads = [threading.Thread(target=run, name=f"carrier-{n}") for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=5)
+    recording.close()
+    assert seen == list(range(1, 4001))
+
+
+def test_notes_after_close_are_ignored() -> None:
+    seen: list[int] = []
+    recording = Recorder(lambda event: seen.append(event.seq))
+    carry(recording, PING)
+    recording.close()
+    recording.close()
+    carry(recording, PING)
+    assert seen == [1]
+
+
+# -- callables, which a thread of their own calls
+
+
+def test_files_alone_need_no_thread() -> None:
+    with Recorder(io.StringIO()) as recording:
+        carry(recording, PING)
+        assert "mcp-trace" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_callables_are_called_by_a_thread_that_ends_with_the_recorder() -> None:
+    seen: list[str] = []
+    with Recorder(lambda event: seen.append(threading.current_thread().name)) as recording:
+        assert "mcp-trace" not in {thread.name for thread in threading.enumerate()}
+        carry(recording, PING)
+    assert seen == ["mcp-trace"]
+    assert "mcp-trace" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_slow_callable_keeps_nobody_who_delivers_and_close_waits_for_it() -> None:
+    leave = threading.Event()
+    seen: list[int] = []
+
+    def sink(event: TraceEvent) -> None:
+        assert leave.wait(timeout=5)
+        seen.append(event.seq)
+
+    recording = Recorder(sink)
+    carry(recording, PING)
+    carry(recording, PING)
+    assert seen == []
+    leave.set()
+    recording.close()
+    assert seen == [1, 2]
+
+
+def test_close_leaves_a_callable_behind_that_does_not_return() -> None:
+    leave = threading.Event()
+    seen: list[int] = []
+
+    def sink(event: TraceEvent) -> None:
+        assert leave.wait(timeout=5)
+        seen.append(event.seq)
+
+    recording = Recorder(sink)
+    carry(recording, PING)
+    recording.close(timeout=0.05)
+    assert seen == []
+    leave.set()
+    recording.close()
+    assert seen == [1]
+
+
+def test_what_callables_are_too_slow_for_is_lost_with_a_warning(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "_MOST_WAITING", 2)
+    entered, leave = threading.Event(), threading.Event()
+    seen: list[int] = []
+
+    def sink(event: TraceEvent) -> None:
+        entered.set()
+        assert leave.wait(timeout=5)
+        seen.append(event.seq)
+
+    with caplog.at_level(logging.WARNING), Recorder(sink) as recording:
+        carry(recording, PING)
+        assert entered.wait(timeout=5)
+        for _ in range(4):
+            carry(recording, PING)
+        leave.set()
+    assert seen == [1, 2, 3]
+    assert caplog.text.count("events are lost from number 4 on") == 1
+
+
+def test_a_callable_may_cause_traffic_on_the_connection_that_it_watches() -> None:
+    seen: list[int] = []
+    done = threading.Event()
+
+    def sink(event: TraceEvent) -> None:
+        if event.seq < 4:
+            carry(recording, PING)
+        else:
+            done.set()
+        seen.append(event.seq)
+
+    recording = Recorder(sink)
+    carry(recording, PING)
+    assert done.wait(timeout=5)
+    recording.close()
+    assert seen == [1, 2, 3, 4]
+
+
+def test_a_callable_may_close_the_recorder() -> None:
+    seen: list[int] = []
+    done = threading.Event()
+
+    def sink(event: TraceEvent) -> None:
+        seen.append(event.seq)
+        recording.close()
+        done.set()
+
+    recording = Recorder(sink)
+    carry(recording, PING)
+    assert done.wait(timeout=5)
+    carry(recording, PING)
+    recording.close()
+    assert seen == [1]
+
+
+@pytest.mark.parametrize("over_stdio", [False, True])
+def test_a_callable_may_ask_the_server_through_the_client_that_it_watches(over_stdio: bool) -> None:
+    asked = threading.Event()
+
+    def sink(event: TraceEvent) -> None:
+        answered = event.direction == "receive" and isinstance(event.message, dict) and event.message.get("id") == 2
+        if answered and not asked.is_set():
+            client.ping(timeout=5)
+            asked.set()
+
+    target: Any = [sys.executable, "-m", "mcp_ref.demo"] if over_stdio else Server("silent")
+    with Client(target, trace=sink) as client:
+        client.ping()
+        assert asked.wait(timeout=5)
+
+
+def test_a_callable_that_exits_ends_neither_the_thread_nor_the_program(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[int] = []
+
+    def sink(event: TraceEvent) -> None:
+        seen.append(event.seq)
+        sys.exit(1)
+
+    with Recorder(sink) as recording:
+        carry(recording, PING)
+        carry(recording, PING)
+    assert seen == [1, 2]
+    assert "failed on event 2" in caplog.text
+
+
+# -- who closes it
+
+
+def test_a_server_that_ends_its_run_closes_the_recorder_that_it_made(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    code = f"""
+from mcp_ref import Server
+seen = []
+Server("little", trace=lambda event: seen.append(event.direction)).run()
+print(seen)
+Server("little", trace={str(path)!r}).run()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(PING) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "['receive', 'send']"
+    assert list(read_trace(path)) == []
+
+
+# -- files
+
+
+def test_a_file_holds_one_event_in_a_line_and_is_read_back(tmp_path: Path) -> None:
+    events: list[TraceEvent] = []
+    path = tmp_path / "trace.jsonl"
+    with Recorder(path) as recording:
+        with Recorder(events.append) as recorder_of_events:
+            for message in (PING, {"text": "h\u00e9 \U0001f600 \u2028"}, {"half": "\ud800"}, [PING, PING]):
+                carry(recording, message)
+                carry(recorder_of_events, message)
+    assert len(path.read_bytes().split(b"\n")) == 5
+    read = list(read_trace(path))
+    assert [event.message for event in read] == [event.message for event in events]
+    assert [event.seq for event in read] == [1, 2, 3, 4]
+
+
+def test_a_row_spells_the_time_in_utc_with_microseconds(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    with Recorder(path) as recording:
+        carry(recording, PING)
+    row = json.loads(path.read_text(encoding="utf-8"))
+    assert set(row) == {"seq", "time", "thread", "direction", "peer", "transport", "message"}
+    assert row["time"].endswith("Z")
+    assert len(row["time"]) == len("2025-11-25T09:00:00.000000Z")
+
+
+def test_each_line_is_there_before_the_recorder_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    with Recorder(path) as recording:
+        carry(recording, PING)
+        assert [event.message for event in read_trace(path)] == [PING]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
+def test_a_file_is_created_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    Recorder(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_file_is_emptied_unless_it_is_appended_to(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    for append, lines in ((False, 1), (True, 2), (False, 1)):
+        with Recorder(str(path), append=append) as recording:
+            carry(recording, PING)
+        assert len(list(read_trace(path))) == lines
+
+
+def test_a_file_that_the_user_opened_stays_open(tmp_path: Path) -> None:
+    file = io.StringIO()
+    with Recorder(file) as recording:
+        carry(recording, PING)
+    assert json.loads(file.getvalue())["message"] == PING
+
+
+def test_a_file_in_a_narrow_encoding_gets_escapes(tmp_path: Path) -> None:
+    path = tmp_path / "ascii.jsonl"
+    with path.open("w", encoding="ascii") as file, Recorder(file) as recording:
+        carry(recording, {"text": "\u00e9"})
+    assert [event.message for event in read_trace(path)] == [{"text": "\u00e9"}]
+
+
+def test_secrets_do_not_reach_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    with Recorder(path) as recording:
+        carry(recording, {"params": {"password": "hunter2"}})
+        carry(recording, b'{"result": {"accessToken": "hunter2"}}', "receive")
+        carry(recording, b'"password": "hunter2', "receive")
+        carry(recording, "login with token=hunter2", "stderr")
+    assert "hunter2" not in path.read_text(encoding="utf-8")
+
+
+GOOD = {"seq": 1, "time": "2025-11-25T09:00:00.000000Z", "thread": "t", "direction": "send", "peer": "server"}
+GOOD |= {"transport": "stdio", "message": PING}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("nonsense", "Parse error"),
+        ("[]", "not a JSON object"),
+        (json.dumps({**GOOD, "seq": "1"}), "seq"),
+        (json.dumps({**GOOD, "seq": True}), "seq"),
+        (json.dumps({**GOOD, "time": "yesterday"}), "yesterday"),
+        (json.dumps({**GOOD, "time": "2025-11-25T09:00:00"}), "time zone"),
+        (json.dumps({**GOOD, "direction": "up"}), "direction"),
+        (json.dumps({**GOOD, "message": None}), "message"),
+        (json.dumps({key: value for key, value in GOOD.items() if key != "peer"}), "peer"),
+        (json.dumps(GOOD)[:40], "Parse error"),
+    ],
+)
+def test_reading_names_the_line_that_is_no_event(tmp_path: Path, line: str, problem: str) -> None:
+    path = tmp_path / "trace.jsonl"
+    path.write_text(json.dumps(GOOD) + "\n\n" + line + "\n", encoding="utf-8")
+    events = read_trace(path)
+    assert next(events).message == PING
+    with pytest.raises(ValueError, match=rf"trace\.jsonl:3: .*{problem}"):
+        next(events)
+
+
+def test_the_time_survives_the_file_to_the_microsecond(tmp_path: Path) -> None:
+    event = TraceEvent(1, 1764061200.123456, "t", "send", "server", PING, "stdio")
+    assert from_row(to_row(event)) == event
