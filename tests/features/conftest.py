@@ -1,0 +1,134 @@
+"""Every way from a client to a server: each transport, in each revision that it carries.
+
+A test that asks for `connect` runs once for each way, over the same handlers:
+
+    def test_a_tool_is_called(connect: Connect) -> None:
+        server = Server("s")
+        server.tool("hello")(lambda: "hello")
+        client = connect(server)
+        assert client.call_tool("hello")["content"] == [text("hello")]
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+import pytest
+
+from mcp_ref import Client, Server
+from mcp_ref.basic.transports.stdio import StdioServerTransport
+from mcp_ref.client.targets import Url
+from mcp_ref.revisions import SESSION_REVISIONS, Revision
+from mcp_ref.server.hosting import HttpService
+from mcp_ref.trace.record import recorder
+from tests.wire import PATIENCE
+
+
+class Way(NamedTuple):
+    """A transport, and a revision that it carries."""
+
+    transport: str
+    revision: Revision
+
+    def __str__(self) -> str:
+        return f"{self.transport}-{self.revision}"
+
+
+HTTP = {"streamable": "http", "sse": "http+sse"}
+WAYS = [
+    *(Way("memory", revision) for revision in SESSION_REVISIONS),
+    *(Way("stdio", revision) for revision in SESSION_REVISIONS),
+    *(Way(HTTP[revision.http], revision) for revision in SESSION_REVISIONS),
+]
+
+
+class Connect:
+    """Connects clients to servers, by one way. Whatever it opened is closed after the test.
+
+    Attributes:
+        transport: "memory", "stdio", "http" or "http+sse".
+        revision: the one that is spoken.
+    """
+
+    def __init__(self, way: Way, stack: ExitStack) -> None:
+        self.transport, self.revision = way
+        self._stack = stack
+        self._services: dict[int, HttpService] = {}
+
+    def __call__(self, server: Server, **options: Any) -> Client:
+        """A client of that server, whose session is open; calls wait 5 seconds where a test does not say."""
+        target = getattr(self, "_" + self.transport.replace("+", "_"))(server, options)
+        client = Client(target, **{"revision": self.revision, "timeout": PATIENCE, **options})
+        self._stack.callback(client.close)
+        return client.connect()
+
+    def end(self, server: Server, timeout: float = 1) -> None:
+        """End the server's side, whatever it is doing."""
+        service = self._services.get(id(server))
+        if service is not None:
+            service.close(timeout)
+        server.close(timeout)
+
+    def close(self) -> None:
+        """Close everything now."""
+        self._stack.close()
+
+    def _memory(self, server: Server, options: dict[str, Any]) -> Any:
+        return server
+
+    def _stdio(self, server: Server, options: dict[str, Any]) -> Any:
+        """Two real pipes within this process. Given descriptors, one class serves at both of their ends."""
+        tap = None
+        if "trace" in options:
+            kept = recorder(options.pop("trace"))
+            self._stack.callback(kept.close)
+            tap = kept.tap("server", "stdio")
+        there, back = os.pipe(), os.pipe()
+        server.connect(StdioServerTransport(read_fd=there[0], write_fd=back[1]))
+        self._stack.callback(server.close)
+        return StdioServerTransport(read_fd=back[0], write_fd=there[1], tap=tap)
+
+    def _http(self, server: Server, options: dict[str, Any]) -> Url:
+        """A server that is gone is given up after one attempt to reach it again, about a second later."""
+        return Url(self._service(server).url, options={"reconnects": 1})
+
+    def _http_sse(self, server: Server, options: dict[str, Any]) -> str:
+        return str(self._service(server).sse_url)
+
+    def _service(self, server: Server) -> HttpService:
+        """Serve it by HTTP, once. An event stream whose client has hung up is noticed with the next comment on it."""
+        service = self._services.get(id(server))
+        if service is None:
+            service = self._services[id(server)] = server.serve_http(sse_path="/sse", keep_alive=0.2)
+            self._stack.callback(service.close)
+        return service
+
+
+@pytest.fixture(params=WAYS, ids=str)
+def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
+    with ExitStack() as stack:
+        yield Connect(request.param, stack)
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for what no event tells: a flag that a message of the peer sets."""
+    end, pause = time.monotonic() + PATIENCE, threading.Event()
+    while not condition():
+        assert time.monotonic() < end, f"it did not come to pass within {PATIENCE} s"
+        pause.wait(0.005)
+
+
+counts_descriptors = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors as Linux does")
+
+
+def left() -> tuple[list[str], int]:
+    """The threads of ours, and how many descriptors are open."""
+    gc.collect()
+    threads = sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("mcp-"))
+    return threads, len(os.listdir("/proc/self/fd"))

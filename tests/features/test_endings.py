@@ -1,0 +1,150 @@
+"""Ends that come in the middle, by every way: each waits for a bounded time, and says clearly what happened."""
+
+from __future__ import annotations
+
+import threading
+import time
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from mcp_ref import Context, McpError, RequestCancelled, Server, TransportClosed
+from mcp_ref.client.sampling import reply
+from tests.features.conftest import Connect, counts_descriptors, left, until
+from tests.wire import PATIENCE, Background
+
+
+def busy() -> tuple[Server, SimpleQueue[Any], SimpleQueue[Any]]:
+    """A server whose tool `work` goes on until it is cancelled; queues of what began, and of what ended."""
+    server, began, ended = Server("s"), SimpleQueue[Any](), SimpleQueue[Any]()
+
+    @server.tool()
+    def work(ctx: Context) -> str:
+        began.put(True)
+        until(lambda: ctx.cancelled)
+        ended.put(True)
+        return "too late"
+
+    return server, began, ended
+
+
+def test_a_server_that_ends_in_mid_call_fails_it_with_a_reason(connect: Connect) -> None:
+    server, began, ended = busy()
+    client = connect(server)
+    calls = [Background(client.call_tool, "work") for _ in range(3)]
+    for _ in calls:
+        began.get(timeout=PATIENCE)
+    connect.end(server)
+    for call in calls:
+        problem = call.outcome()
+        assert isinstance(problem, TransportClosed) and str(problem)
+        ended.get(timeout=PATIENCE)
+    with pytest.raises(TransportClosed):
+        client.ping()
+
+
+def test_closing_a_client_ends_its_calls_and_their_handlers(connect: Connect) -> None:
+    server, began, ended = busy()
+    client = connect(server)
+    calls = [Background(client.call_tool, "work") for _ in range(3)]
+    for _ in calls:
+        began.get(timeout=PATIENCE)
+    before = time.monotonic()
+    client.close()
+    assert time.monotonic() - before < PATIENCE
+    for call in calls:
+        assert isinstance(call.outcome(), TransportClosed)
+    with pytest.raises(TransportClosed):
+        client.ping()
+    if connect.transport == "stdio":
+        # The end of the input is no cancellation: what was asked may still be answered until the server is closed.
+        connect.end(server)
+    for _ in calls:
+        ended.get(timeout=PATIENCE)
+
+
+def test_a_client_that_closes_while_the_server_asks_ends_the_question(connect: Connect) -> None:
+    server, asked, ended = Server("s"), threading.Event(), SimpleQueue[Any]()
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        try:
+            ctx.sample("hello", max_tokens=1)
+        except McpError as problem:
+            ended.put(problem)
+            raise
+        return "answered"
+
+    def sample(params: Any, ctx: Any) -> Any:
+        asked.set()
+        until(lambda: ctx.cancelled)
+        return reply("too late", model="m")
+
+    client = connect(server, sample=sample)
+    call = Background(client.call_tool, "ask")
+    assert asked.wait(PATIENCE)
+    client.close()
+    assert isinstance(call.outcome(), TransportClosed)
+    assert isinstance(ended.get(timeout=PATIENCE), TransportClosed | RequestCancelled)
+
+
+def test_a_server_that_ends_while_it_asks_ends_the_answering_too(connect: Connect) -> None:
+    server, asked, answered = Server("s"), threading.Event(), threading.Event()
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        return str(ctx.sample("hello", max_tokens=1)["model"])
+
+    def sample(params: Any, ctx: Any) -> Any:
+        asked.set()
+        answered.wait(PATIENCE)
+        return reply("too late", model="m")
+
+    client = connect(server, sample=sample)
+    call = Background(client.call_tool, "ask")
+    assert asked.wait(PATIENCE)
+    connect.end(server)
+    assert isinstance(call.outcome(), TransportClosed)
+    answered.set()
+
+
+def test_both_sides_close_at_once_and_twice(connect: Connect) -> None:
+    server, began, ended = busy()
+    client = connect(server)
+    call = Background(client.call_tool, "work")
+    began.get(timeout=PATIENCE)
+    closing = [Background(client.close), Background(server.close), Background(client.close), Background(server.close)]
+    assert [each.outcome() for each in closing] == [None, [], None, []]
+    assert isinstance(call.outcome(), TransportClosed)
+    client.close()
+    server.close()
+    assert server.sessions == ()
+
+
+def test_a_client_connects_again_after_another_one_was_closed(connect: Connect) -> None:
+    server = Server("s")
+    server.tool("hello")(lambda: "hello")
+    for _ in range(3):
+        client = connect(server)
+        assert client.call_tool("hello")["content"][0]["text"] == "hello"  # type: ignore[typeddict-item]
+        client.close()
+
+
+@counts_descriptors
+def test_nothing_is_left_of_connections_that_were_closed(connect: Connect) -> None:
+    before = left()
+    server = Server("s")
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        ctx.log("info", "asking")
+        return str(ctx.sample("hello", max_tokens=1)["model"])
+
+    for _ in range(10):
+        client = connect(server, sample=lambda params: reply("", model="m"), on_log=lambda params: None)
+        client.call_tool("ask")
+        client.close()
+    connect.close()
+    assert server.sessions == ()
+    until(lambda: left() == before)

@@ -1,0 +1,471 @@
+"""Faults, one by one: each thing that a transport does is made to fail, or to hang, in the middle of a conversation.
+
+Whatever happens, `close()` returns in time, no thread is left, and a caller sees nothing but an McpError.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from mcp_ref import Client, Context, McpError, RequestTimeout, Server, TransportClosed
+from mcp_ref.basic.deadline import Deadline
+from mcp_ref.basic.transports.memory import pair
+from mcp_ref.basic.transports.transport import Inbox, Receive, Transport
+from mcp_ref.client.targets import Command
+from tests.wire import PATIENCE, to_client
+
+JsonObject = dict[str, Any]
+
+ROOT = Path(__file__).parent.parent
+SHORT = 0.1
+"""Seconds that a call of these conversations waits."""
+BOUND = 1.5
+"""Seconds in which closing must be over."""
+
+
+class Faulty:
+    """A transport that counts what it does, and fails or hangs at one of these steps.
+
+    Between the other transport and its receiver it has a reader of its own, as a pipe or a socket would have, so that
+    what goes wrong with one message is not felt by its sender.
+    """
+
+    name = "faulty"
+
+    def __init__(self, inner: Transport, at: int = 0, how: type[Exception] | None = None) -> None:
+        self.steps: list[str] = []
+        self._inner, self._at, self._how = inner, at, how
+        self._counting = threading.Lock()
+        self._released = threading.Event()
+        self._inbox: SimpleQueue[bytes | McpError] = SimpleQueue()
+        self._reader = threading.Thread(target=self._read, name="mcp-faulty-reader", daemon=True)
+
+    def _step(self, what: str, deadline: Deadline | None = None) -> None:
+        with self._counting:
+            self.steps.append(what)
+            now = len(self.steps) == self._at
+        if not now:
+            return
+        if self._how is not None:
+            raise self._how(f"made to fail at {what}")
+        if not self._released.wait(None if deadline is None else deadline.left()):
+            raise RequestTimeout(f"made to hang at {what}")
+        raise TransportClosed(f"closed while it hung at {what}")
+
+    def start(self, receive: Receive, lost: Callable[[McpError], None]) -> None:
+        self._step("start")
+        self._receive, self._lost = receive, lost
+        self._inner.start(self._inbox.put, self._inbox.put)
+        self._reader.start()
+
+    def _read(self) -> None:
+        try:
+            while isinstance(item := self._inbox.get(), bytes):
+                self._step("receive")
+                self._receive(item)
+            reason = item
+        except OSError as problem:
+            reason = TransportClosed(str(problem))
+        try:
+            self._step("lost")
+        except OSError:
+            return  # What nobody is told must be found out by closing.
+        self._lost(reason)
+
+    def send(self, message: Any, deadline: Deadline) -> None:
+        self._step("send", deadline)
+        self._inner.send(message, deadline)
+
+    def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
+        self._step("exchange", deadline)
+        self._inner.send(message, deadline)
+        return inbox.until(deadline)
+
+    def close(self, deadline: Deadline) -> None:
+        try:
+            self._step("close", deadline)
+        finally:
+            self._released.set()
+            self._inner.close(Deadline(1))
+            if self._reader.ident is not None and self._reader is not threading.current_thread():
+                self._reader.join(1)
+
+
+class Conversation:
+    """A client and a server that say a little of everything; either may have a faulty transport.
+
+    Attributes:
+        problems: what reached a caller, on either side.
+    """
+
+    def __init__(self, at: int = 0, how: type[Exception] | None = None, *, faulty: str = "client") -> None:
+        ours, theirs = pair()
+        self.problems: list[BaseException] = []
+        self.answers: list[Any] = []
+        transport = Faulty(ours if faulty == "client" else theirs, at, how)
+        self.transport = transport
+        self.server = Server("s", question_timeout=SHORT)
+        self.server.tool("talk")(self.talk)
+        self._theirs = theirs if faulty == "client" else transport
+        self.client = Client(
+            ours if faulty == "server" else transport,
+            timeout=SHORT,
+            connect_timeout=2 * SHORT,
+            roots=[],
+            on_log=self.answers.append,
+            on_change=lambda method, params: self.answers.append(method),
+        )
+
+    def talk(self, ctx: Context) -> str:
+        """Everything that a handler does with a peer."""
+        self.attempt(lambda: ctx.progress(1, 2, "half"))
+        self.attempt(lambda: ctx.log("info", "a word"))
+        self.attempt(lambda: ctx.roots())
+        return "said"
+
+    def attempt(self, call: Callable[[], Any]) -> None:
+        try:
+            self.answers.append(call())
+        except BaseException as problem:
+            self.problems.append(problem)
+
+    def hold(self) -> None:
+        """From connecting to closing; a call that fails does not keep the next from being tried."""
+        self.attempt(lambda: self.server.connect(self._theirs))
+        self.attempt(self.client.connect)
+        self.attempt(self.client.ping)
+        self.attempt(self.client.list_tools)
+        self.attempt(lambda: self.client.call_tool("talk", on_progress=lambda *told: self.answers.append(told)))
+        self.attempt(self.client.roots_changed)
+        self.attempt(lambda: self.server.tool("late")(lambda: "x"))
+        self.attempt(self.client.ping)
+
+    def run(self) -> None:
+        """Hold it in a thread of its own, then close both sides here: each in time."""
+        thread = threading.Thread(target=self.hold, name="test-conversation", daemon=True)
+        thread.start()
+        thread.join(1)
+        for close in (lambda: self.client.close(BOUND), lambda: self.server.close(BOUND)):
+            began = time.monotonic()
+            self.attempt(close)
+            assert time.monotonic() - began < BOUND + 0.5, "close() took too long"
+        thread.join(BOUND)
+        assert not thread.is_alive(), "a caller still waits after close()"
+
+
+def ours() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("mcp-")}
+
+
+def left_over(before: set[threading.Thread]) -> list[str]:
+    """The threads of ours that are new, and do not end within a second."""
+    new = ours() - before
+    for thread in new:
+        thread.join(1)
+    return [thread.name for thread in new if thread.is_alive()]
+
+
+STEPS = {
+    "client": sorted(
+        ["start", "send initialized", "send the answer to the question", "send roots changed", "close", "lost"]
+        + ["exchange initialize", "exchange ping", "exchange list", "exchange call", "exchange ping"]
+        + ["receive its answer"] * 5
+        + ["receive progress", "receive the log message", "receive the question", "receive list changed"]
+    ),
+    "server": sorted(
+        ["start", "close", "lost", "send the question", "receive its answer"]
+        + ["receive a request"] * 5
+        + ["send its answer"] * 5
+        + ["receive initialized", "receive roots changed"]
+        + ["send progress", "send the log message", "send list changed"]
+    ),
+}
+"""What the faulty side does when nothing fails."""
+
+CASES = [
+    pytest.param(side, at, how, id=f"{side}-{at}-{how.__name__ if how else 'hang'}")
+    for side, steps in STEPS.items()
+    for at in range(1, len(steps) + 1)
+    for how in (TransportClosed, RequestTimeout, OSError, None)
+]
+
+
+@pytest.mark.parametrize("side", STEPS)
+def test_without_a_fault_the_conversation_has_these_steps(side: str) -> None:
+    conversation = Conversation(faulty=side)
+    conversation.run()
+    assert conversation.problems == []
+    assert "notifications/tools/list_changed" in conversation.answers
+    assert (1, 2, "half") in conversation.answers
+    assert sorted(conversation.transport.steps) == sorted(step.split()[0] for step in STEPS[side])
+
+
+@pytest.mark.parametrize(("side", "at", "how"), CASES)
+def test_whatever_fails_closing_is_in_time_and_leaves_no_thread(
+    side: str, at: int, how: type[Exception] | None
+) -> None:
+    before = ours()
+    conversation = Conversation(at, how, faulty=side)
+    conversation.run()
+    # A transport that breaks its contract is not hidden: what it raises itself, its caller sees.
+    allowed = (McpError, OSError) if how is OSError else McpError
+    assert [problem for problem in conversation.problems if not isinstance(problem, allowed)] == []
+    assert left_over(before) == []
+    assert conversation.server.sessions == ()
+
+
+def test_the_opening_is_bounded_to_its_last_message() -> None:
+    """`notifications/initialized` belongs to connecting, not to the calls that wait longer."""
+    near, far = pair()
+    server = Server("s")
+    server.connect(far)
+    transport = Faulty(near, 4)  # start, exchange initialize, receive its answer, send initialized
+    began = time.monotonic()
+    with pytest.raises(RequestTimeout, match="hang at send"):
+        Client(transport, timeout=60, connect_timeout=0.5).connect()
+    assert time.monotonic() - began < PATIENCE
+    server.close()
+
+
+def test_a_server_that_answers_no_ping_is_lost_and_closing_is_in_time() -> None:
+    with to_client(ping_interval=SHORT) as (client, wire):
+        assert wire.receive()["method"] == "ping"
+        assert wire.receive()["method"] == "notifications/cancelled"
+        with pytest.raises(TransportClosed, match="ping"):
+            client.request("x/y", None, {"timeout": PATIENCE})
+        began = time.monotonic()
+        client.close(BOUND)
+        assert time.monotonic() - began < BOUND + 0.5
+
+
+# -- handlers that do not end ---------------------------------------------------------------------------------------
+
+
+def test_a_server_ends_the_handlers_of_a_client_that_is_gone() -> None:
+    """The client has vanished without a word; whoever closes the server still ends what runs for it."""
+    ended = threading.Event()
+    server = Server("s")
+
+    @server.tool()
+    def watch(ctx: Context) -> str:
+        while not ctx.cancelled:
+            ended.wait(0.005)
+        ended.set()
+        return "seen"
+
+    near, far = pair()
+    server.connect(far)
+    client = Client(near)
+    client.connect()
+    thread = threading.Thread(
+        target=lambda: pytest.raises(TransportClosed, client.call_tool, "watch"), name="test-call"
+    )
+    thread.start()
+    near.close(Deadline(1))
+    thread.join(PATIENCE)
+    assert server.close(BOUND) == []
+    assert ended.is_set()
+    client.close(BOUND)
+
+
+def test_a_handler_that_ignores_cancellation_is_left_behind_and_named(caplog: pytest.LogCaptureFixture) -> None:
+    begun, let_go = threading.Event(), threading.Event()
+    server = Server("s")
+
+    @server.tool()
+    def deaf() -> str:
+        begun.set()
+        let_go.wait(PATIENCE)
+        return "at last"
+
+    near, far = pair()
+    session = server.connect(far)
+    with Client(near) as client:
+        with pytest.raises(RequestTimeout):
+            client.call_tool("deaf", timeout=SHORT)
+        assert begun.wait(PATIENCE)
+        began = time.monotonic()
+        (stuck,) = session.close(timeout=0.4)
+        assert time.monotonic() - began < 1
+    let_go.set()
+    assert "tools/call" in stuck
+    assert f"left behind at close: {stuck} still runs" in caplog.text
+
+
+def script(code: str) -> list[str]:
+    return [sys.executable, "-c", textwrap.dedent(code)]
+
+
+def run(code: str, stdin: str = "", timeout: float = 10) -> subprocess.CompletedProcess[str]:
+    """Run a program with the package in reach; TimeoutExpired is the failure of the test."""
+    return subprocess.run(script(code), input=stdin, capture_output=True, text=True, cwd=ROOT, timeout=timeout)
+
+
+DEAF = """
+    import logging, threading, time
+    from mcp_ref import Client, RequestTimeout, Server
+    logging.basicConfig(level=logging.WARNING)
+    server = Server("s")
+
+    @server.tool()
+    def deaf() -> str:
+        while True:
+            time.sleep(60)
+"""
+
+
+def test_a_handler_that_ignores_cancellation_does_not_keep_a_program_alive() -> None:
+    done = run(
+        DEAF
+        + """
+    client = Client(server).connect()
+    try:
+        client.call_tool("deaf", timeout=0.1)
+    except RequestTimeout:
+        print("timed out")
+    client.close(timeout=0.5)
+    print("closed")
+    """
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:2] == ["timed out", "closed"]
+    assert "left behind at close: tools/call" in done.stderr
+
+
+def test_a_handler_that_ignores_cancellation_does_not_keep_a_server_alive() -> None:
+    """Over stdio: the input ends while the handler runs, and the process leaves without it."""
+    opening = (
+        '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
+        '"clientInfo":{"name":"c","version":"1"}}}\n{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+        '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"deaf"}}\n'
+    )
+    done = run(DEAF + "\n    server.run()\n", opening)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1, "only initialize was answered"
+    assert "left behind at close: tools/call (id 2) still runs" in done.stderr
+
+
+# -- a child process ------------------------------------------------------------------------------------------------
+
+CHILD = """
+    import json, os, sys, time
+    def say(message):
+        sys.stdout.write(json.dumps(message) + "\\n")
+        sys.stdout.flush()
+    def answer(request, result):
+        say({"jsonrpc": "2.0", "id": request["id"], "result": result})
+    def read():
+        return json.loads(sys.stdin.readline())
+    info = {"name": str(os.getpid()), "version": "1"}
+    answer(read(), {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info})
+    read()
+"""
+
+
+class Ended:
+    """What came of a call to a child, and of closing."""
+
+    def __init__(self, code: str, call: Callable[[Client], Any], grace: float = 0.3) -> None:
+        before = ours()
+        self.problem: BaseException | None = None
+        client = Client(Command(script(CHILD + textwrap.indent(textwrap.dedent(code), "    ")), grace=grace))
+        client.connect()
+        try:
+            call(client)
+        except Exception as problem:
+            self.problem = problem
+        began = time.monotonic()
+        client.close(BOUND)
+        assert time.monotonic() - began < BOUND + 0.5, "close() took too long"
+        assert left_over(before) == []
+        with pytest.raises(ProcessLookupError):  # A zombie would still be found.
+            os.kill(int(client.server_info["name"]), 0)
+
+
+def call(client: Client) -> Any:
+    return client.call_tool("t", {}, timeout=PATIENCE)
+
+
+def test_a_child_that_is_killed_in_the_middle_of_a_call() -> None:
+    ended = Ended("read(); os.kill(os.getpid(), 9)", call)
+    assert isinstance(ended.problem, TransportClosed)
+    assert f"was ended by signal {signal.SIGKILL.value}" in str(ended.problem)
+
+
+def test_a_child_that_dies_in_the_middle_of_a_message() -> None:
+    ended = Ended('read(); os.write(1, b\'{"jsonrpc": "2.0", "id"\'); os._exit(3)', call)
+    assert isinstance(ended.problem, TransportClosed)
+    assert "exited with code 3" in str(ended.problem)
+
+
+def test_a_child_that_closes_its_output_early_and_lives_on() -> None:
+    ended = Ended("read(); os.close(1); time.sleep(60)", call)
+    assert isinstance(ended.problem, TransportClosed)
+    assert "closed its output" in str(ended.problem)
+
+
+def test_a_child_that_never_answers() -> None:
+    ended = Ended("while read(): pass", lambda client: client.call_tool("t", timeout=SHORT))
+    assert isinstance(ended.problem, RequestTimeout)
+
+
+def test_a_child_that_never_answers_and_ignores_every_word() -> None:
+    deaf = "import signal; signal.signal(15, signal.SIG_IGN); time.sleep(60)"
+    ended = Ended(deaf, lambda client: client.call_tool("t", timeout=SHORT))
+    assert isinstance(ended.problem, RequestTimeout)
+
+
+def test_a_child_that_stops_reading() -> None:
+    big = {"a": "x" * 300_000}
+    ended = Ended("time.sleep(60)", lambda client: client.call_tool("t", big, timeout=SHORT))
+    assert isinstance(ended.problem, RequestTimeout)
+
+
+def test_a_child_that_stops_reading_and_a_caller_that_waits_when_it_is_closed() -> None:
+    """Closing frees a caller who is in the middle of writing."""
+    found: SimpleQueue[BaseException] = SimpleQueue()
+
+    def write(client: Client) -> None:
+        try:
+            client.call_tool("t", {"a": "x" * 300_000}, timeout=PATIENCE)
+        except BaseException as problem:
+            found.put(problem)
+
+    def call(client: Client) -> None:
+        thread = threading.Thread(target=write, args=(client,), name="test-call", daemon=True)
+        thread.start()
+        with pytest.raises(RequestTimeout):
+            client.call_tool("t", timeout=SHORT)  # Behind the one that is being written.
+
+    Ended("time.sleep(60)", call)
+    assert isinstance(found.get(timeout=PATIENCE), TransportClosed)
+
+
+def test_a_child_that_floods_its_output_while_nobody_asks() -> None:
+    flood = """
+    try:
+        while True:
+            say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+    except BrokenPipeError:
+        os._exit(0)
+    """
+    ended = Ended(textwrap.dedent(flood), lambda client: client.call_tool("t", timeout=SHORT))
+    assert isinstance(ended.problem, RequestTimeout)
+
+
+def test_a_client_that_vanishes_in_the_middle_of_a_message_ends_the_server() -> None:
+    done = run("from mcp_ref import Server\nServer('s').run()", '{"jsonrpc":"2.0","id":1,"met')
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr

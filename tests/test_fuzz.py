@@ -1,0 +1,622 @@
+"""Input that nobody thinks of: whatever arrives, nothing crashes, nothing hangs, and each request has one answer.
+
+The examples are the same in every run (`derandomize`), so that a failure is a failure everywhere. A test of a
+connection runs eight times: in either role, in each of the four revisions.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from queue import Empty
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_ref import Client, Context, Server
+from mcp_ref.basic import messages
+from mcp_ref.basic.transports.lines import LineSplitter, LineTooLong
+from mcp_ref.client.sampling import reply
+from mcp_ref.errors import InvalidParams, McpError, ParseError
+from mcp_ref.revisions import SESSION_REVISIONS, find_revision
+from mcp_ref.server.uri_template import UriMatcher, UriTemplate
+from mcp_ref.server.utilities.pagination import page
+from tests.wire import PATIENCE, Wire, opened, to_client, to_server
+
+JsonObject = dict[str, Any]
+
+fuzzed = settings(
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=80,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
+)
+
+NAMES = [row.name for row in SESSION_REVISIONS]
+LAST = "the last word"
+"""The id of the ping that follows each example; no example has it."""
+
+# -- what is sent ---------------------------------------------------------------------------------------------------
+
+texts = st.text(st.characters(codec=None), max_size=20)  # half surrogate pairs too
+numbers = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
+scalars = st.none() | st.booleans() | numbers | texts
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4), max_leaves=12
+)
+ids = st.sampled_from([0, 1, -1, "", "a", "1", 1.0, 1.5, True, False, None, [], {}, [1], {"a": 1}, 2**64, "\ud800"])
+methods = st.sampled_from(
+    ["tools/list", "tools/call", "resources/list", "resources/read", "resources/templates/list", "resources/subscribe"]
+    + ["resources/unsubscribe", "prompts/list", "prompts/get", "completion/complete", "logging/setLevel", "ping"]
+    + ["roots/list", "sampling/createMessage", "elicitation/create", "tasks/get", "server/discover", "x/y", "rpc.z", ""]
+)
+notifications = st.sampled_from(
+    ["notifications/initialized", "notifications/cancelled", "notifications/progress", "notifications/message"]
+    + ["notifications/roots/list_changed", "notifications/tools/list_changed", "notifications/resources/updated"]
+    + ["notifications/elicitation/complete", "notifications/tasks/status", "notifications/x"]
+)
+
+VALID: list[JsonObject] = [
+    {"method": "ping"},
+    {"method": "tools/list", "params": {"cursor": "YQ=="}},
+    {"method": "tools/call", "params": {"name": "echo", "arguments": {"value": [1]}, "_meta": {"progressToken": 1}}},
+    {"method": "tools/call", "params": {"name": "sum", "arguments": {"numbers": [1, 2], "city": {"name": "x"}}}},
+    {"method": "resources/read", "params": {"uri": "file:///a/b"}},
+    {"method": "resources/subscribe", "params": {"uri": "file:///a/b"}},
+    {"method": "prompts/get", "params": {"name": "greet", "arguments": {"who": "me"}}},
+    {
+        "method": "completion/complete",
+        "params": {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "who", "value": "m"}},
+    },
+    {"method": "logging/setLevel", "params": {"level": "debug"}},
+    {
+        "method": "initialize",
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c"}},
+    },
+    {"method": "roots/list"},
+    {
+        "method": "sampling/createMessage",
+        "params": {"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 10},
+    },
+    {
+        "method": "elicitation/create",
+        "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {"a": {"type": "string"}}}},
+    },
+]
+
+TOLD: list[JsonObject] = [
+    {"method": "notifications/cancelled", "params": {"requestId": 1, "reason": "r"}},
+    {"method": "notifications/progress", "params": {"progressToken": 1, "progress": 1, "total": 2, "message": "m"}},
+    {"method": "notifications/message", "params": {"level": "info", "data": {"a": 1}}},
+    {"method": "notifications/resources/updated", "params": {"uri": "file:///a"}},
+    {"method": "notifications/tools/list_changed", "params": {"_meta": {}}},
+    {"method": "notifications/elicitation/complete", "params": {"elicitationId": "1"}},
+]
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place inside a value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield (*path, key)
+        yield from paths(inner, (*path, key))
+
+
+@st.composite
+def mutated(draw: Any, originals: list[JsonObject]) -> JsonObject:
+    """A valid message of which one to three places were changed, taken away or added to."""
+    message = copy.deepcopy(draw(st.sampled_from(originals)))
+    for _ in range(draw(st.integers(1, 3))):
+        places = sorted(paths(message), key=repr)
+        if not places:
+            break
+        *way, key = draw(st.sampled_from(places))
+        holder: Any = message
+        for step in way:
+            holder = holder[step]
+        what = draw(st.sampled_from(["change", "change", "remove", "add"]))
+        if what == "change":
+            holder[key] = draw(values)
+        elif what == "remove":
+            del holder[key]
+        elif isinstance(holder, dict):
+            holder[draw(texts)] = draw(values)
+    return message
+
+
+requests = st.one_of(
+    mutated(VALID), st.fixed_dictionaries({"method": methods}, optional={"params": values}), st.sampled_from(VALID)
+)
+told = st.one_of(mutated(TOLD), st.fixed_dictionaries({"method": notifications}, optional={"params": values}))
+responses = st.one_of(
+    st.fixed_dictionaries({}, optional={"result": values, "error": values}),
+    st.fixed_dictionaries(
+        {"error": st.fixed_dictionaries({"code": scalars, "message": scalars}, optional={"data": values})}
+    ),
+)
+
+
+# -- who it is sent to ----------------------------------------------------------------------------------------------
+
+
+def a_server() -> Server:
+    """A server with something behind every method."""
+    server = Server("s")
+
+    @server.tool()
+    def echo(value: Any = None, ctx: Context | None = None) -> Any:
+        return value
+
+    @server.tool()
+    def take(value: Any) -> str:
+        return "taken"
+
+    @server.tool("sum")
+    def total(numbers: list[int], city: dict[str, str | None]) -> int:
+        return sum(numbers)
+
+    @server.resource("file:///{+path}")
+    def read(path: str) -> str:
+        return path
+
+    @server.prompt()
+    def greet(who: str) -> str:
+        return f"Hello {who}"
+
+    server.completion(prompt="greet", argument="who")(lambda value: [value])
+    return server
+
+
+def answers_until_the_last_word(wire: Wire) -> list[Any]:
+    """Ping, and collect what comes before the ping's answer, and anything that still follows it."""
+    wire.send({"jsonrpc": "2.0", "id": LAST, "method": "ping"})
+    found: list[Any] = []
+    while True:
+        try:
+            message = wire.inbox.get(timeout=PATIENCE)
+        except Empty:
+            raise AssertionError(f"a ping is not answered any more; before it came {found}") from None
+        if isinstance(message, dict) and message.get("id") == LAST:
+            assert message == {"jsonrpc": "2.0", "id": LAST, "result": {}}
+            return found
+        found.append(message)
+
+
+def collected(wire: Wire, expected: int) -> list[Any]:
+    """What answers came: as many as expected, however late, and no more."""
+    found = answers_until_the_last_word(wire)
+    while len(found) < expected:
+        found.append(wire.receive())
+    # What comes too much may come late: workers are not in order. A second ping is behind whatever was begun.
+    found += answers_until_the_last_word(wire)
+    return [each for each in found if is_frame(each)]
+
+
+def is_frame(message: Any) -> bool:
+    """Whether it is an answer; AssertionError where it is no valid JSON-RPC at all."""
+    for each in message if isinstance(message, list) else [message]:
+        assert isinstance(each, dict), f"not a message: {each!r}"
+        assert each["jsonrpc"] == "2.0"
+        if "method" in each:
+            assert "id" not in each, f"nothing here asks the peer anything: {each}"
+            return False
+        assert ("result" in each) != ("error" in each)
+        if "result" in each:
+            assert isinstance(each["result"], dict)
+            assert messages.is_id(each["id"])
+        else:
+            assert type(each["error"]["code"]) is int
+            assert isinstance(each["error"]["message"], str)
+            assert each["error"]["code"] != -32603, f"an accident of ours: {each}"
+            assert each.get("id") is None or messages.is_id(each["id"])
+    return True
+
+
+@contextmanager
+def target(role: str, name: str) -> Iterator[Wire]:
+    """A wire to a server or to a client that is open in that revision."""
+    if role == "server":
+        with opened(a_server(), name, {"roots": {"listChanged": True}}) as wire:
+            yield wire
+    else:
+        declared = {
+            "tools": {"listChanged": True},
+            "resources": {"subscribe": True, "listChanged": True},
+            "logging": {},
+        }
+        with to_client(
+            name,
+            declared,
+            roots=["/tmp"],
+            sample=lambda params: reply("sampled", model="m"),
+            elicit=lambda message, schema: {},
+            open_url=lambda url, message: True,
+            on_log=lambda params: None,
+            on_change=lambda method, params: None,
+        ) as (_, wire):
+            yield wire
+
+
+@pytest.fixture(params=[(role, name) for role in ("server", "client") for name in NAMES], ids="-".join)
+def wire(request: pytest.FixtureRequest) -> Iterator[Wire]:
+    role, name = request.param
+    with target(role, name) as wire:
+        wire.revision = find_revision(name)  # type: ignore[attr-defined]
+        yield wire
+
+
+def wants_answer(message: Any) -> bool:
+    """Whether it is a request, or something that is no message at all; not so notifications and responses."""
+    if not isinstance(message, dict):
+        return True
+    return "id" in message if "method" in message else not message.keys() & {"result", "error"}
+
+
+# -- one message ----------------------------------------------------------------------------------------------------
+
+
+@fuzzed
+@given(st.binary(max_size=60) | st.text('{}[]",:0123456789.eE+-truefalsnd \\u\t\r\x00', max_size=40).map(str.encode))
+def test_any_bytes_get_at_most_one_answer(wire: Wire, data: bytes) -> None:
+    wire.send_text(data)
+    try:
+        value = messages.decode(data)
+    except ParseError:
+        (answer,) = collected(wire, 1)
+        assert answer["error"]["code"] == -32700
+        return
+    expected = 1 if wants_answer(value) else 0
+    assert len(collected(wire, expected)) == expected
+
+
+@fuzzed
+@given(values)
+def test_any_json_that_is_no_message_gets_one_refusal(wire: Wire, value: Any) -> None:
+    if isinstance(value, dict):
+        value.pop("method", None), value.pop("result", None), value.pop("error", None)
+    if isinstance(value, list):
+        value = [each for each in value if not isinstance(each, dict)]
+    wire.send_text(json.dumps(value))
+    (answer,) = collected(wire, 1)
+    for each in answer if isinstance(answer, list) else [answer]:
+        assert each["error"]["code"] == -32600
+
+
+@fuzzed
+@given(requests, st.integers(0, 10**9), st.sampled_from(["2.0", "2.0", "2.0", "2.0", "1.0", None, 2.0]))
+def test_any_request_gets_exactly_one_answer_with_its_id(wire: Wire, message: Any, number: int, version: Any) -> None:
+    sent = {**message, "jsonrpc": version, "id": f"fuzz {number}"}
+    if "method" not in sent:
+        sent["method"] = "x"
+    wire.send_text(json.dumps(sent))
+    (answer,) = collected(wire, 1)
+    assert answer["id"] == sent["id"]
+
+
+@fuzzed
+@given(ids, methods)
+def test_an_id_of_any_type_gets_exactly_one_answer(wire: Wire, request_id: Any, method: str) -> None:
+    wire.send_text(json.dumps({"jsonrpc": "2.0", "id": request_id, "method": method}))
+    (answer,) = collected(wire, 1)
+    if messages.is_id(request_id):
+        assert answer["id"] == request_id
+        assert type(answer["id"]) is type(request_id)
+    else:
+        assert answer["error"]["code"] == -32600
+        assert answer.get("id") is None
+
+
+@fuzzed
+@given(told, st.sampled_from(["2.0", "2.0", "1.0", None]))
+def test_no_notification_gets_an_answer(wire: Wire, message: Any, version: Any) -> None:
+    sent = {**message, "jsonrpc": version}
+    sent.setdefault("method", "notifications/x")
+    sent.pop("id", None)
+    wire.send_text(json.dumps(sent))
+    assert collected(wire, 0) == []
+
+
+@fuzzed
+@given(responses, ids)
+def test_no_response_gets_an_answer(wire: Wire, message: Any, request_id: Any) -> None:
+    sent = {"jsonrpc": "2.0", "result": {}, **message, "id": request_id}
+    wire.send_text(json.dumps(sent))
+    assert collected(wire, 0) == []
+
+
+@fuzzed
+@given(st.lists(requests.map(lambda m: {"jsonrpc": "2.0", "id": 0, "method": "x", **m}) | told | values, max_size=6))
+def test_a_batch_gets_one_answer_for_each_request_in_it(wire: Wire, batch: list[Any]) -> None:
+    for number, entry in enumerate(batch):
+        # Another batch in it is an entry that is no message; what the entries are called is for us to say.
+        if isinstance(entry, dict) and "id" in entry:
+            entry["id"] = f"entry {number}"
+    wire.send_text(json.dumps(batch))
+    if not batch or not wire.revision.batching:  # type: ignore[attr-defined]
+        (answer,) = collected(wire, 1)
+        assert answer["error"]["code"] == -32600
+        return
+    expected = [entry for entry in batch if wants_answer(entry)]
+    answers = collected(wire, 1 if expected else 0)
+    assert len(answers) == (1 if expected else 0)
+    assert all(len(answer) == len(expected) for answer in answers)
+
+
+@settings(fuzzed, max_examples=120)
+@given(requests, st.sampled_from([10, 500, 900, 980, 990]))
+def test_before_the_opening_too_every_request_gets_one_answer(message: Any, depth: int) -> None:
+    deep = "[" * depth + "]" * depth
+    opening = (
+        '{"jsonrpc":"2.0","id":"open","method":"initialize","params":{"protocolVersion":"2025-11-25",'
+        f'"capabilities":{{"experimental":{{"a":{{"b":{deep}}}}}}},"clientInfo":{{"name":"c","version":"1"}}}}}}'
+    )
+    with to_server(a_server()) as wire:
+        wire.send_text(json.dumps({"method": "x", **message, "jsonrpc": "2.0", "id": "early"}))
+        assert [answer["id"] for answer in collected(wire, 1)] == ["early"]
+        wire.notify("notifications/initialized")
+        wire.send_text(opening)
+        assert len(ping_around(wire, 1)) == 1
+
+
+# -- depth and size -------------------------------------------------------------------------------------------------
+
+DEPTHS = [10, 100, 300, 500, 900, 950, 980, 990, 1_000, 5_000, 100_000]
+SHAPES: list[Callable[[str], str]] = [
+    lambda deep: deep,
+    lambda deep: f'{{"jsonrpc":"2.0","id":"d","method":"ping","params":{{"a":{deep}}}}}',
+    lambda deep: (
+        f'{{"jsonrpc":"2.0","id":"d","method":"tools/call","params":{{"name":"take","arguments":{{"value":{deep}}}}}}}'
+    ),
+    lambda deep: f'{{"jsonrpc":"2.0","id":"d","method":"tools/call","params":{{"name":"sum","arguments":{deep}}}}}',
+    lambda deep: f'{{"jsonrpc":"2.0","id":"d","method":"initialize","params":{deep}}}',
+    lambda deep: (
+        f'{{"jsonrpc":"2.0","id":"d","method":"sampling/createMessage","params":{{"messages":{deep},"maxTokens":1}}}}'
+    ),
+    lambda deep: (
+        '{"jsonrpc":"2.0","id":"d","method":"elicitation/create","params":{"message":"?","requestedSchema":'
+        f'{{"type":"object","properties":{deep}}}}}}}'
+    ),
+    lambda deep: f'{{"jsonrpc":"2.0","id":{deep},"method":"ping"}}',
+    lambda deep: f'{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"info","data":{deep}}}}}',
+    lambda deep: f'{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{deep}}}',
+    lambda deep: f'{{"jsonrpc":"2.0","id":1,"result":{deep}}}',
+]
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_any_depth_is_refused_or_answered(wire: Wire, depth: int, opening: str) -> None:
+    deep = opening * depth + "1" + ("]" if opening == "[" else "}") * depth
+    for number, shape in enumerate(SHAPES):
+        text = shape(deep)
+        wire.send_text(text)
+        try:
+            value = messages.decode(text)
+        except ParseError:
+            value = None
+        expected = 1 if wants_answer(value) else 0
+        assert len(ping_around(wire, expected)) == expected, (number, depth)
+
+
+def ping_around(wire: Wire, expected: int) -> list[Any]:
+    """As `collected`, where an internal error is an answer as well: what is nested too deeply may end a handler."""
+    found = answers_until_the_last_word(wire)
+    while len(found) < expected:
+        found.append(wire.receive())
+    return [
+        each for each in found + answers_until_the_last_word(wire) if not (isinstance(each, dict) and "method" in each)
+    ]
+
+
+@pytest.mark.parametrize("size", [1_000, 1_000_000, 3_000_000])
+def test_any_size_is_answered(wire: Wire, size: int) -> None:
+    big = "x" * size
+    for sent in (
+        {"jsonrpc": "2.0", "id": "big", "method": "tools/call", "params": {"name": big}},
+        {"jsonrpc": "2.0", "id": "big", "method": big},
+        {"jsonrpc": "2.0", "id": "big", "method": "ping", "params": {big: big}},
+    ):
+        wire.send_text(json.dumps(sent))
+        (answer,) = collected(wire, 1)
+        assert answer["id"] == "big"
+    wire.send_text(json.dumps({"jsonrpc": "2.0", "method": "notifications/x", "params": {"a": [0] * (size // 20)}}))
+    assert collected(wire, 0) == []
+
+
+@pytest.mark.parametrize("digits", [10, 4_000, 5_000, 100_000])
+def test_numbers_of_any_length_are_refused_or_answered(wire: Wire, digits: int) -> None:
+    for number in ("9" * digits, "1e" + "9" * digits, "-0." + "0" * digits + "1"):
+        wire.send_text(f'{{"jsonrpc":"2.0","id":{number},"method":"ping"}}')
+        assert len(collected(wire, 1)) == 1
+
+
+# -- answers to what a client asked ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=NAMES)
+def asking(request: pytest.FixtureRequest) -> Iterator[tuple[Client, Wire]]:
+    declared: JsonObject = {"tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": {}}
+    with to_client(request.param, declared) as pair:
+        yield pair
+
+
+CALLS: list[Callable[[Client], Any]] = [
+    lambda client: client.list_tools_page(),
+    lambda client: client.call_tool("t", {}),
+    lambda client: client.read_resource("file:///a"),
+    lambda client: client.get_prompt("p"),
+    lambda client: client.complete({"type": "ref/prompt", "name": "p"}, "a", "v"),
+    lambda client: client.set_log_level("info"),
+    lambda client: client.request("x/y"),
+]
+
+results = mutated(
+    [
+        {
+            "tools": [{"name": "t", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"}}],
+            "nextCursor": "c",
+        },
+        {"content": [{"type": "text", "text": "a"}], "structuredContent": {"a": 1}, "isError": False},
+        {"contents": [{"uri": "file:///a", "text": "a"}]},
+        {"messages": [{"role": "user", "content": {"type": "text", "text": "a"}}]},
+        {"completion": {"values": ["a"], "total": 1, "hasMore": False}},
+    ]
+)
+DONE = object()
+
+
+@settings(fuzzed, max_examples=60)
+@given(responses | results.map(lambda result: {"result": result}), st.sampled_from(CALLS), st.booleans())
+def test_whatever_a_server_answers_the_caller_gets_a_result_or_an_mcp_error(
+    asking: tuple[Client, Wire], body: Any, call: Callable[[Client], Any], twice: bool
+) -> None:
+    client, wire = asking
+
+    def ask() -> None:
+        try:
+            call(client)
+        except McpError:
+            pass
+        except BaseException as problem:
+            wire.inbox.put(problem)
+        wire.inbox.put(DONE)
+
+    thread = threading.Thread(target=ask, name="test-call", daemon=True)
+    thread.start()
+    while (asked := wire.receive()) is not DONE:
+        assert isinstance(asked, dict), repr(asked)
+        for _ in range(2 if twice else 1):
+            wire.send_text(
+                json.dumps(
+                    {"jsonrpc": "2.0", **({} if "error" in body else {"result": {}}), **body, "id": asked.get("id")}
+                )
+            )
+        # What is no response at all is ignored; this one ends the wait.
+        wire.send({"jsonrpc": "2.0", "id": asked.get("id"), "error": {"code": 1, "message": "enough"}})
+    thread.join(PATIENCE)
+    assert collected(wire, 0) == []
+
+
+# -- there and back -------------------------------------------------------------------------------------------------
+
+proper = st.recursive(
+    st.none() | st.booleans() | numbers | st.text(max_size=20) | st.just("\ud800"),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=20), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@settings(fuzzed, max_examples=200)
+@given(st.dictionaries(st.text(max_size=20), proper, max_size=3))
+def test_what_is_encoded_is_one_line_and_decodes_to_itself(message: JsonObject) -> None:
+    data = messages.encode(message)
+    assert b"\n" not in data and b"\r" not in data
+    back = messages.decode(data)
+    assert back == message
+    assert messages.encode(back) == data
+
+
+@settings(fuzzed, max_examples=200)
+@given(st.binary(max_size=80) | st.text(max_size=40).map(lambda text: text.encode("utf-8", "surrogatepass")))
+def test_decoding_gives_a_value_that_can_be_encoded_or_a_parse_error(data: bytes) -> None:
+    try:
+        value = messages.decode(data)
+    except ParseError:
+        return
+    assert messages.decode(messages.encode(value)) == value
+
+
+lines = st.lists(st.binary(max_size=20).map(lambda line: line.replace(b"\n", b"")), max_size=8)
+
+
+@settings(fuzzed, max_examples=200)
+@given(
+    lines, st.binary(max_size=10).map(lambda rest: rest.replace(b"\n", b"")), st.lists(st.integers(0, 200), max_size=10)
+)
+def test_lines_are_the_same_however_they_are_cut(whole: list[bytes], rest: bytes, cuts: list[int]) -> None:
+    data = b"".join(line + b"\n" for line in whole) + rest
+    places = sorted({min(cut, len(data)) for cut in cuts} | {0, len(data)})
+    at_random = [data[start:end] for start, end in zip(places, places[1:], strict=False)]
+    for chunks in ([data], [bytes([byte]) for byte in data], at_random):
+        splitter = LineSplitter(100)
+        assert [line for chunk in chunks for line in splitter.feed(chunk)] == whole
+        assert len(splitter) == len(rest)
+        assert splitter.take() == rest
+        assert len(splitter) == 0
+
+
+@fuzzed
+@given(lines, st.integers(0, 19))
+def test_a_long_line_is_refused_however_it_is_cut(whole: list[bytes], limit: int) -> None:
+    data = b"".join(line + b"\n" for line in whole)
+    good = []
+    for line in whole:
+        if len(line) > limit:
+            break
+        good.append(line)
+    for chunks in ([data], [bytes([byte]) for byte in data]):
+        found: list[bytes] = []
+        try:
+            splitter = LineSplitter(limit)
+            for chunk in chunks:
+                for line in splitter.feed(chunk):
+                    found.append(line)
+        except LineTooLong:
+            assert len(good) < len(whole)
+        else:
+            assert len(good) == len(whole)
+        assert found == good
+
+
+@settings(fuzzed, max_examples=200)
+@given(st.lists(texts, unique=True, max_size=12), st.integers(1, 5))
+def test_pages_hold_every_entry_once_and_in_order(names: list[str], size: int) -> None:
+    entries = [{"name": name} for name in names]
+    found, cursor = page(entries, {}, size)
+    while cursor is not None:
+        assert messages.decode(messages.encode({"cursor": cursor})) == {"cursor": cursor}
+        more, cursor = page(entries, {"cursor": cursor}, size)
+        assert 1 <= len(more) <= size
+        found += more
+    assert found == entries
+
+
+@settings(fuzzed, max_examples=200)
+@given(texts, st.lists(texts, max_size=3))
+def test_any_cursor_is_a_place_or_refused(cursor: str, names: list[str]) -> None:
+    try:
+        page([{"name": name} for name in names], {"cursor": cursor}, 2)
+    except InvalidParams as refusal:
+        assert refusal.code == -32602
+
+
+words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
+TEMPLATES = ["x://{a}/{b}", "x://{a}/in/{b}", "x://h/{a}{?b}", "x://h/{a}.{b}", "file:///{+a}{?b}"]
+
+
+@settings(fuzzed, max_examples=200)
+@given(st.sampled_from(TEMPLATES), words, words)
+def test_what_a_template_expands_to_is_matched_back(template: str, a: str, b: str) -> None:
+    uri = UriTemplate(template).expand({"a": a, "b": b})
+    assert uri.isascii()
+    found = UriMatcher(template).match(uri)
+    # A value may hold what the matcher takes for a border; then it finds no place, or others, but never an error.
+    plain = a.isalnum() and b.isalnum()
+    assert found == {"a": a, "b": b} or not plain, (uri, found)
+
+
+@settings(fuzzed, max_examples=200)
+@given(st.text("{}+?&/#.;*:,ab%=x\ud800", max_size=16), texts)
+def test_any_text_is_a_template_or_refused_and_any_uri_matches_or_not(template: str, uri: str) -> None:
+    try:
+        UriTemplate(template)
+        matcher = UriMatcher(template)
+    except ValueError:
+        return
+    assert matcher.match(uri) is None or isinstance(matcher.match(uri), dict)

@@ -1,0 +1,340 @@
+"""The notes under spec_notes/, held against the specification, the code and the tests, in both directions.
+
+A note is a Markdown file: two lines of head (`Pages:`, `Code:`), prose, and tables whose rows say what is asked, under
+which ids, which code answers it and which test shows it. spec_notes/README.md explains the form.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+NOTES = ROOT / "spec_notes"
+SPEC = ROOT.parent / "shared" / "spec"
+SESSION = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+ALL = (*SESSION, "2026-07-28")
+BINDING = {"MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "REQUIRED", "RECOMMENDED", "SHALL", "SHALL NOT"}
+LEVELS = BINDING | {"MAY", "OPTIONAL"}
+
+OUT_OF_SCOPE = {
+    "basic/authorization": "authorization is not there yet: servers have a hook for it, and clients a header",
+    "basic/utilities/tasks": "tasks are experimental and not there yet",
+}
+"""Pages (with everything below them), and sections of pages, that nothing is written for yet, with the reason."""
+
+
+class Row(NamedTuple):
+    """One row of a note."""
+
+    note: str
+    line: int
+    asked: str
+    level: str
+    ids: tuple[str, ...]
+    code: str
+    tests: str
+
+    def __str__(self) -> str:
+        return f"{self.note}:{self.line}"
+
+
+class Note(NamedTuple):
+    """One file under spec_notes/."""
+
+    path: str
+    pages: tuple[str, ...]
+    code: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+# -- reading ------------------------------------------------------------------------------------------------------
+
+
+def read_note(path: Path) -> Note:
+    """The head and the rows of a note; ValueError where it has not the form."""
+    name = path.relative_to(ROOT).as_posix()
+    lines = path.read_text("utf-8").splitlines()
+    pages, code = _head(name, lines, "Pages:"), _head(name, lines, "Code:")
+    rows = tuple(_row(name, number, line, pages) for number, line in enumerate(lines, 1) if _is_row(line))
+    return Note(name, pages, code, rows)
+
+
+def _head(name: str, lines: list[str], word: str) -> tuple[str, ...]:
+    for line in lines:
+        if line.startswith(word):
+            return tuple(part.strip().strip("`") for part in line.removeprefix(word).split(",") if part.strip())
+    raise ValueError(f"{name} has no line {word}")
+
+
+def _is_row(line: str) -> bool:
+    if not line.startswith("|"):
+        return False
+    cells = _cells(line)
+    return len(cells) == 5 and cells[0] != "asked" and not set(cells[0]) <= set("-: ")
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+
+
+def _row(name: str, number: int, line: str, pages: tuple[str, ...]) -> Row:
+    asked, level, ids, code, tests = _cells(line)
+    try:
+        return Row(name, number, asked, level, tuple(expand(ids, pages[0])), code, tests)
+    except ValueError as problem:
+        raise ValueError(f"{name}:{number}: {problem}") from None
+
+
+def expand(groups: str, page: str) -> Iterator[str]:
+    """The ids of a cell: groups of revisions, an optional page, and `#SECTION.N` items, separated by `;`."""
+    for group in groups.split(";"):
+        words = group.split()
+        revisions = [word for word in words if word in ALL]
+        items = [word for word in words if re.fullmatch(r"#[^#]*\.\d+", word)]
+        named = [word for word in words if word not in revisions and word not in items]
+        joined = [word for word in named if re.fullmatch(r"[a-z_/-]+#[^#]*\.\d+", word)]
+        pages = [word for word in named if word not in joined]
+        if not revisions or not (items or joined) or len(pages) > 1:
+            raise ValueError(f"not a group of ids: {group.strip()!r}")
+        where = pages[0] if pages else page
+        for revision in revisions:
+            yield from (f"{revision}/{where}{item}" for item in items)
+            yield from (f"{revision}/{item}" for item in joined)
+
+
+FILES = sorted(path for part in ("basic", "server", "client") for path in (NOTES / part).rglob("*.md"))
+
+
+@cache
+def notes() -> tuple[Note, ...]:
+    """Every note that has the form; what has not is a failure of its own."""
+    found = []
+    for path in FILES:
+        with suppress(ValueError):
+            found.append(read_note(path))
+    return tuple(found)
+
+
+@cache
+def requirements() -> dict[str, dict[str, Any]]:
+    """Every requirement of every revision by its id; empty where the specification's data is not there."""
+    found: dict[str, dict[str, Any]] = {}
+    for revision in ALL:
+        file = SPEC / revision / "requirements.jsonl"
+        if file.exists():
+            entries = (json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip())
+            found.update((entry["id"], entry) for entry in entries)
+    return found
+
+
+needs_the_specification = pytest.mark.skipif(
+    not SPEC.exists(), reason="the specification's requirements are not beside this checkout (../shared/spec)"
+)
+
+
+def out_of_scope(requirement_id: str) -> bool:
+    """Whether nothing is written for this requirement yet."""
+    place = requirement_id.split("/", 1)[1]
+    page, _, item = place.partition("#")
+    section = f"{page}#{item.rpartition('.')[0]}"
+    return any(page == each or page.startswith(f"{each}/") or section == each for each in OUT_OF_SCOPE)
+
+
+# -- counting -----------------------------------------------------------------------------------------------------
+
+
+def counts() -> dict[str, Counter[str]]:
+    """Per page of the session revisions: requirements in scope, how many a row answers, how many are not ours."""
+    rows = {each: row for note in notes() for row in note.rows for each in row.ids}
+    pages: dict[str, Counter[str]] = {}
+    for each, entry in requirements().items():
+        if entry["level"] in BINDING and each.split("/")[0] in SESSION and not out_of_scope(each):
+            page = pages.setdefault(entry["page"], Counter())
+            page["in scope"] += 1
+            page["answered"] += each in rows
+            page["not ours"] += each in rows and rows[each].code.startswith("not ours:")
+            page["later"] += each in rows and rows[each].code.startswith("later:")
+    return pages
+
+
+def summary() -> str:
+    """One line for the end of a test run."""
+    if not SPEC.exists() or not NOTES.exists():
+        return "spec notes: nothing to count them against"
+    total: Counter[str] = Counter()
+    for page in counts().values():
+        total.update(page)
+    return (
+        f"spec notes: {total['answered']} of {total['in scope']} requirements in scope, "
+        f"{total['not ours']} not ours, {total['later']} later"
+    )
+
+
+# -- the specification --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(NOTES).as_posix())
+def test_every_note_has_the_form(path: Path) -> None:
+    assert read_note(path).rows
+
+
+@needs_the_specification
+@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
+def test_every_id_exists_and_has_the_level_of_its_row(note: Note) -> None:
+    known = requirements()
+    wrong = [f"{row}: {each}" for row in note.rows for each in row.ids if each not in known]
+    assert not wrong, "\n".join(["no such requirement:", *wrong])
+    odd = [str(row) for row in note.rows if row.level not in {known[each]["level"] for each in row.ids}]
+    assert not odd, f"the level is that of none of the ids: {odd}"
+
+
+@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
+def test_no_id_has_two_rows(note: Note) -> None:
+    seen = Counter(each for other in notes() for row in other.rows for each in row.ids)
+    mine = {each for row in note.rows for each in row.ids}
+    assert not {each for each in mine if seen[each] > 1}
+
+
+@needs_the_specification
+@pytest.mark.parametrize("page", sorted(counts()))
+def test_every_binding_requirement_in_scope_has_a_row(page: str) -> None:
+    answered = {each for note in notes() for row in note.rows for each in row.ids}
+    missing = [
+        f"{each}: {entry['text']}"
+        for each, entry in requirements().items()
+        if entry["page"] == page
+        and entry["level"] in BINDING
+        and each.split("/")[0] in SESSION
+        and not out_of_scope(each)
+        and each not in answered
+    ]
+    assert not missing, "\n".join([f"{len(missing)} without a row:", *missing])
+
+
+@needs_the_specification
+def test_what_is_out_of_scope_exists() -> None:
+    places = {each.split("/", 1)[1].rpartition(".")[0] for each in requirements()}
+    pages = {entry["page"] for entry in requirements().values()}
+    known = places | pages
+    unknown = [each for each in OUT_OF_SCOPE if each not in known and not any(p.startswith(f"{each}/") for p in known)]
+    assert not unknown
+
+
+# -- the code -----------------------------------------------------------------------------------------------------
+
+
+@cache
+def names_in(path: str) -> frozenset[str]:
+    """What a Python file defines, as qualified names."""
+
+    def walk(body: list[ast.stmt], prefix: str) -> Iterator[str]:
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                yield prefix + node.name
+                if isinstance(node, ast.ClassDef):
+                    yield from walk(node.body, f"{prefix}{node.name}.")
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                yield from (prefix + target.id for target in targets if isinstance(target, ast.Name))
+            elif isinstance(node, ast.If | ast.Try):
+                yield from walk([*node.body, *node.orelse], prefix)
+
+    file = ROOT / path
+    return frozenset(walk(ast.parse(file.read_text("utf-8")).body, "")) if file.is_file() else frozenset()
+
+
+def is_ours(row: Row) -> bool:
+    return not row.code.startswith(("not ours:", "later:"))
+
+
+@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
+def test_every_row_names_code_and_a_test_or_says_why_not(note: Note) -> None:
+    wrong = []
+    for row in note.rows:
+        code, tests = re.findall(r"`([^`]+)`", row.code), re.findall(r"`([^`]+)`", row.tests)
+        if is_ours(row) and not (code and tests):
+            wrong.append(f"{row}: code and a test are missing")
+        if not is_ours(row) and not row.code.partition(":")[2].strip():
+            wrong.append(f"{row}: a reason is missing")
+        if row.level not in LEVELS or not row.asked:
+            wrong.append(f"{row}: what is asked, or its level, is missing")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
+def test_the_code_of_every_row_exists(note: Note) -> None:
+    wrong = []
+    for row in note.rows:
+        for reference in re.findall(r"`([^`]+)`", row.code) if is_ours(row) else ():
+            path, _, name = reference.partition(":")
+            if name not in names_in(path):
+                wrong.append(f"{row}: {reference}")
+    assert not wrong, "\n".join(["no such code:", *wrong])
+
+
+@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
+def test_the_tests_of_every_row_exist(note: Note) -> None:
+    wrong = []
+    for row in note.rows:
+        for reference in re.findall(r"`([^`]+)`", row.tests):
+            path, _, name = reference.partition("::")
+            if name.replace("::", ".") not in names_in(path) or not name.rpartition("::")[2].startswith("test_"):
+                wrong.append(f"{row}: {reference}")
+    assert not wrong, "\n".join(["no such test:", *wrong])
+
+
+# -- modules and notes name each other ----------------------------------------------------------------------------
+
+
+def upheld_by(path: Path) -> set[str]:
+    """The notes that a module's docstring names."""
+    doc = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+    return set(re.findall(r"spec_notes/[\w/-]+\.md", doc))
+
+
+MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "mcp_ref").rglob("*.py"))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_notes_that_a_module_names_exist(module: str) -> None:
+    assert not [note for note in upheld_by(ROOT / module) if not (ROOT / note).is_file()]
+
+
+@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
+def test_the_modules_of_a_note_exist_and_name_it(note: Note) -> None:
+    assert note.code
+    for module in note.code:
+        assert (ROOT / module).is_file(), f"{note.path} names {module}, which does not exist"
+        assert note.path in upheld_by(ROOT / module), f'{module} does not name {note.path} after "Upholds:"'
+
+
+# -- the reading itself -------------------------------------------------------------------------------------------
+
+
+def test_ids_are_expanded() -> None:
+    assert list(expand("2024-11-05 2025-03-26 #a.1 #b-c.2; 2025-06-18 basic/x #.3", "basic/y")) == [
+        "2024-11-05/basic/y#a.1",
+        "2024-11-05/basic/y#b-c.2",
+        "2025-03-26/basic/y#a.1",
+        "2025-03-26/basic/y#b-c.2",
+        "2025-06-18/basic/x#.3",
+    ]
+    assert list(expand("2026-07-28 basic/patterns/progress#a.1", "x")) == ["2026-07-28/basic/patterns/progress#a.1"]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", "#a.1", "2024-11-05", "2024-11-05 #a", "2024-11-05 one two #a.1", "1999-01-01 #a.1"]
+)
+def test_what_is_no_group_of_ids_is_refused(wrong: str) -> None:
+    with pytest.raises(ValueError, match="not a group"):
+        list(expand(wrong, "x"))
