@@ -1,0 +1,239 @@
+"""The server that the official conformance suite is run against: `python tests/conformance/server.py --port 8000`.
+
+It offers what the suite's scenarios ask for, by the public API alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import threading
+from typing import Annotated, Any
+
+from mcp_ref import Context, Server, ToolError, audio, image, text
+from mcp_ref.basic.types import ContentBlock
+from mcp_ref.server.prompts import user
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+WAV = base64.b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=")
+
+server = Server("mcp-ref-conformance", version="1.0.0")
+pause = threading.Event()
+"""Never set: waiting for it is how a tool takes its time."""
+
+
+@server.tool("test_simple_text")
+def simple_text() -> str:
+    """Gives one text."""
+    return "This is a simple text response for testing."
+
+
+@server.tool("test_image_content")
+def image_content() -> ContentBlock:
+    """Gives one picture."""
+    return image(PNG, "image/png")
+
+
+@server.tool("test_audio_content")
+def audio_content() -> ContentBlock:
+    """Gives one sound."""
+    return audio(WAV, "audio/wav")
+
+
+@server.tool("test_embedded_resource")
+def embedded_resource() -> ContentBlock:
+    """Gives one embedded resource."""
+    return _embedded("test://embedded-resource", "text/plain", "This is an embedded resource content.")
+
+
+def _embedded(uri: str, mime_type: str, content: str) -> ContentBlock:
+    return {"type": "resource", "resource": {"uri": uri, "mimeType": mime_type, "text": content}}
+
+
+@server.tool("test_multiple_content_types")
+def multiple_content_types() -> list[ContentBlock]:
+    """Gives a text, a picture and a resource."""
+    data = json.dumps({"test": "data", "value": 123})
+    return [
+        text("Multiple content types test:"),
+        image(PNG, "image/png"),
+        _embedded("test://mixed-content-resource", "application/json", data),
+    ]
+
+
+@server.tool("test_error_handling")
+def error_handling() -> str:
+    """Fails."""
+    raise ToolError("This tool intentionally returns an error for testing")
+
+
+@server.tool("test_tool_with_progress")
+def with_progress(ctx: Context) -> str:
+    """Reports progress three times."""
+    for done in (0, 50, 100):
+        ctx.progress(done, 100)
+        pause.wait(0.05)
+    return "done"
+
+
+@server.tool("test_tool_with_logging")
+def with_logging(ctx: Context) -> str:
+    """Logs three times."""
+    for line in ("Tool execution started", "Tool processing data", "Tool execution completed"):
+        ctx.log("info", line)
+        pause.wait(0.05)
+    return "done"
+
+
+@server.tool("test_sampling")
+def sampling(prompt: str, ctx: Context) -> str:
+    """Asks the client's model."""
+    answer = ctx.sample(prompt, max_tokens=100)
+    return f"LLM response: {json.dumps(answer['content'])}"
+
+
+@server.tool("test_elicitation")
+def elicitation(message: str, ctx: Context) -> str:
+    """Asks the user for a name and an address."""
+    form = {
+        "username": {"type": "string", "description": "User's response"},
+        "email": {"type": "string", "description": "User's email address"},
+    }
+    return f"User response: {json.dumps(ctx.elicit(message, form))}"
+
+
+@server.tool("test_elicitation_sep1034_defaults")
+def elicitation_defaults(ctx: Context) -> str:
+    """Asks with a default for every kind of field."""
+    form = {
+        "name": {"type": "string", "default": "John Doe"},
+        "age": {"type": "integer", "default": 30},
+        "score": {"type": "number", "default": 95.5},
+        "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+        "verified": {"type": "boolean", "default": True},
+    }
+    return f"Elicitation completed: {json.dumps(ctx.elicit('Please check', form))}"
+
+
+@server.tool("test_elicitation_sep1330_enums")
+def elicitation_enums(ctx: Context) -> str:
+    """Asks with every kind of choice."""
+    single = ["option1", "option2", "option3"]
+    titled = [{"const": f"value{n}", "title": f"{n}. Option"} for n in (1, 2, 3)]
+    form = {
+        "untitledSingle": {"type": "string", "enum": single},
+        "titledSingle": {"type": "string", "oneOf": titled},
+        "legacyEnum": {"type": "string", "enum": ["opt1", "opt2", "opt3"], "enumNames": ["One", "Two", "Three"]},
+        "untitledMulti": {"type": "array", "items": {"type": "string", "enum": single}},
+        "titledMulti": {"type": "array", "items": {"anyOf": titled}},
+    }
+    return f"Elicitation completed: {json.dumps(ctx.elicit('Please choose', form))}"
+
+
+@server.tool("test_reconnection")
+def reconnection(ctx: Context) -> str:
+    """Closes its stream before the result, which the client then fetches."""
+    ctx.close_stream(retry=500)
+    pause.wait(0.1)
+    return "Reconnected"
+
+
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "$defs": {
+        "address": {
+            "$anchor": "addressDef",
+            "type": "object",
+            "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+        }
+    },
+    "properties": {
+        "name": {"type": "string"},
+        "address": {"$ref": "#/$defs/address"},
+        "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+        "phone": {"type": "string"},
+        "email": {"type": "string"},
+    },
+    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+    "then": {"required": ["phone"]},
+    "else": {"required": ["email"]},
+    "additionalProperties": False,
+}
+
+
+@server.tool("json_schema_2020_12_tool", input_schema=SCHEMA)
+def json_schema(arguments: dict[str, Any]) -> str:
+    """Has a schema that uses much of 2020-12."""
+    return json.dumps(arguments)
+
+
+@server.resource("test://static-text", name="Static text", mime_type="text/plain")
+def static_text() -> str:
+    """A text."""
+    return "This is the content of the static text resource."
+
+
+@server.resource("test://static-binary", name="Static picture", mime_type="image/png")
+def static_binary() -> bytes:
+    """A picture."""
+    return PNG
+
+
+@server.resource("test://watched-resource", name="Watched", mime_type="text/plain")
+def watched() -> str:
+    """A resource to subscribe to."""
+    return "Watched resource content"
+
+
+@server.resource("test://template/{id}/data", name="Template", mime_type="application/json")
+def template(id: str) -> str:
+    """A resource for every id."""
+    return json.dumps({"id": id, "templateTest": True, "data": f"Data for ID: {id}"})
+
+
+@server.prompt("test_simple_prompt")
+def simple_prompt() -> str:
+    """One message."""
+    return "This is a simple prompt for testing."
+
+
+@server.prompt("test_prompt_with_arguments")
+def prompt_with_arguments(arg1: Annotated[str, "the first"], arg2: Annotated[str, "the second"]) -> str:
+    """A message with two arguments in it."""
+    return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
+
+
+@server.completion(prompt="test_prompt_with_arguments", argument="arg1")
+def complete_arg1(value: str) -> list[str]:
+    return [word for word in ("test1", "test2", "other") if word.startswith(value)]
+
+
+@server.prompt("test_prompt_with_embedded_resource")
+def prompt_with_resource(resourceUri: str) -> list[Any]:
+    """A resource and a request."""
+    return [
+        user(_embedded(resourceUri, "text/plain", "Embedded resource content for testing.")),
+        user("Please process the embedded resource above."),
+    ]
+
+
+@server.prompt("test_prompt_with_image")
+def prompt_with_image() -> list[Any]:
+    """A picture and a request."""
+    return [user(image(PNG, "image/png")), user("Please analyze the image above.")]
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser()
+    options.add_argument("--port", type=int, required=True)
+    with server.serve_http(port=options.parse_args().port) as service:
+        print(service.url, flush=True)
+        try:
+            service.wait()
+        except KeyboardInterrupt:
+            pass

@@ -1,0 +1,66 @@
+"""What the tests with programs of others share: a conversation for each module, and tests for some revisions only.
+
+A test is marked with the revisions that have what it tests, and is not collected for the others:
+
+    @pytest.mark.since("2025-06-18")        that revision and later ones
+    @pytest.mark.until("2025-06-18")        that revision and earlier ones
+    @pytest.mark.not_old                    not with the old SDK, which cannot do it
+    @pytest.mark.not_typescript             not with the SDK for TypeScript, which cannot do it
+    @pytest.mark.stateful                   not with a server without sessions: it forgets, and cannot ask
+    @pytest.mark.streams                    nor with one that answers in JSON: it cannot ask or tell while it answers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mcp_ref.revisions import find_revision
+from tests.conftest import threads_are_gone
+from tests.interop.programs import OLD_SDK, TYPESCRIPT, Pairing
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    # A conversation is shared by the tests of a module, so its threads may outlive a test, and not the module.
+    yield from threads_are_gone()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "since(revision): what is tested exists from that revision on")
+    config.addinivalue_line("markers", "until(revision): what is tested exists up to that revision")
+    config.addinivalue_line("markers", "not_old: the old SDK cannot do what is tested")
+    config.addinivalue_line("markers", "not_typescript: the SDK for TypeScript cannot do what is tested")
+    config.addinivalue_line("markers", "stateful: what is tested needs a session")
+    config.addinivalue_line("markers", "streams: what is tested needs an event stream for each answer")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    without = [item for item in items if not _applies(item)]
+    if without:
+        config.hook.pytest_deselected(items=without)
+        items[:] = [item for item in items if item not in without]
+
+
+def _applies(item: pytest.Item) -> bool:
+    marks = {mark.name: mark.args for mark in item.iter_markers()}
+    if not marks.keys() & {"since", "until", "not_old", "not_typescript", "stateful", "streams"}:
+        return True
+    pairing = _pairing(item)
+    order = find_revision(pairing.agreed).order
+    return not (
+        ("since" in marks and order < find_revision(*marks["since"]).order)
+        or ("until" in marks and order > find_revision(*marks["until"]).order)
+        or ("not_old" in marks and pairing.peer == OLD_SDK)
+        or ("not_typescript" in marks and pairing.peer == TYPESCRIPT)
+        or ("stateful" in marks and pairing.way == "stateless")
+        or ("streams" in marks and pairing.way in ("json", "stateless"))
+    )
+
+
+def _pairing(item: Any) -> Pairing:
+    found = item.callspec.params["session"]
+    assert isinstance(found, Pairing)
+    return found
