@@ -1,0 +1,41 @@
+"""Lesson 2: the same over stdio, with a server that is a process of its own.
+
+The client starts the server (`weather.py`, beside this file), writes one message a line to its standard input, and
+reads one a line from its standard output. That is the whole transport.
+
+    python examples/02_over_stdio.py
+"""
+
+import sys
+from pathlib import Path
+
+from mcp_ref import Client, TransportClosed
+
+weather = [sys.executable, str(Path(__file__).with_name("weather.py"))]
+
+# A list of strings is a command. Leaving the `with` block closes the server's input, and the server ends.
+with Client(weather, timeout=10) as client:
+    print("tools:", [tool["name"] for tool in client.list_tools()])
+    result = client.call_tool("forecast", {"city": "Lisbon", "days": 2})
+    print("result:", result["content"])
+
+# A call after the end fails at once; it does not wait for its timeout.
+try:
+    client.ping()
+except TransportClosed as problem:
+    print("afterwards:", problem)
+
+# A server that dies takes no call with it into silence: the error has its exit code and its last words.
+broken = [sys.executable, "-c", "import sys; sys.exit('no configuration found')"]
+try:
+    with Client(broken):
+        pass
+except TransportClosed as problem:
+    print("broken:", str(problem).splitlines()[-1].strip())
+
+# Output:
+#
+# tools: ['forecast']
+# result: [{'type': 'text', 'text': 'Lisbon: sun for 2 days'}]
+# afterwards: the client was closed
+# broken: no configuration found

@@ -1,0 +1,73 @@
+"""Lesson 7: errors, and who is at fault.
+
+A tool that fails is a *result*: the model is meant to read it, and to try something else. Everything else is an
+exception, and its class says who broke what.
+
+    python examples/07_errors.py
+"""
+
+import logging
+import sys
+
+from mcp_ref import Client, ErrorResponse, LocalProtocolError, McpError, Refusal, Server, ToolError
+
+# A handler that raises what it was not meant to raise is logged with its traceback, for whoever runs the server.
+logging.disable(logging.ERROR)
+
+server = Server("bank")
+
+
+@server.tool()
+def withdraw(amount: int) -> str:
+    """Take money out."""
+    if amount > 100:
+        raise ToolError("There are only 100 in the account. Ask for less.")
+    if amount < 0:
+        raise Refusal("Amounts are positive", {"amount": amount}, code=-1)
+    return f"Here are {100 // amount} coins"
+
+
+with Client(server) as client:
+    # Three failures that are results, with `isError`: the tool says no (500); the tool has a bug, whose traceback stays
+    # in the server's log (0); the arguments do not fit, which is a result since 2025-11-25 ("all").
+    for amount in (500, 0, "all"):
+        result = client.call_tool("withdraw", {"amount": amount})
+        for block in result["content"]:
+            if block["type"] == "text":
+                print("isError", result["isError"], "-", block["text"])
+
+    # The server answers with an error of the protocol: an ErrorResponse. A handler does so by raising a Refusal.
+    for name, arguments in (("withdraw", {"amount": -1}), ("rob", {})):
+        try:
+            client.call_tool(name, arguments)
+        except ErrorResponse as problem:
+            print("ErrorResponse:", problem.code, problem.message, problem.data)
+
+    # You ask for what is not there: nothing is sent.
+    try:
+        client.list_prompts()
+    except LocalProtocolError as problem:
+        print("LocalProtocolError:", problem)
+
+# The server says what the specification forbids, here in its answer to `initialize`. All are McpErrors.
+nonsense = """
+import json, sys
+request = json.loads(sys.stdin.readline())
+print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": {"protocolVersion": "2025-11-25"}}), flush=True)
+sys.stdin.read()
+"""
+try:
+    with Client([sys.executable, "-c", nonsense]):
+        pass
+except McpError as problem:
+    print(f"{type(problem).__name__}:", problem)
+
+# Output:
+#
+# isError True - There are only 100 in the account. Ask for less.
+# isError True - Error executing tool withdraw: integer division or modulo by zero
+# isError True - Invalid arguments for tool withdraw: amount: expected an integer, got a string
+# ErrorResponse: -1 Amounts are positive {'amount': -1}
+# ErrorResponse: -32602 Unknown tool: rob None
+# LocalProtocolError: prompts/list needs the capability server.prompts, which was not declared
+# RemoteProtocolError: the result of initialize does not fit revision 2025-11-25: result.capabilities is required

@@ -1,0 +1,72 @@
+"""Lesson 9: recording what was said, and having it told.
+
+A trace holds every message in the order of the wire. It goes to a file, one JSON object a line, or to a function, or
+both. The narrator says of each message what it is, what it answers, and which page of the specification describes it.
+
+    python examples/09_traces.py
+
+The same for any server, without a program:
+
+    python -m mcp_ref call forecast city=Lisbon --narrate -- python examples/weather.py
+"""
+
+import tempfile
+from pathlib import Path
+
+from mcp_ref import Client, Server
+from mcp_ref.trace.narrate import Narrator, narrate
+from mcp_ref.trace.record import Recorder, TraceEvent, read_trace
+
+server = Server("vault")
+
+
+@server.tool()
+def unlock(name: str, password: str) -> str:
+    """Open a drawer."""
+    return f"{name} is open"
+
+
+directions: list[str] = []
+
+
+# A function is called in a thread of the recorder, `mcp-trace`: it may use the client that it watches.
+def count(event: TraceEvent) -> None:
+    directions.append(event.direction)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder, "trace.jsonl")
+    with Recorder(path, count) as recorder, Client(server, trace=recorder) as client:
+        client.call_tool("unlock", {"name": "the drawer", "password": "swordfish"})
+
+    # Passwords, tokens and keys are not written down.
+    print("sent", directions.count("send"), "received", directions.count("receive"))
+    print("the password is in the file:", "swordfish" in path.read_text(encoding="utf-8"))
+    print()
+    for told in narrate(read_trace(path), Narrator(width=100)):
+        print(told)
+
+# Output:
+#
+# sent 3 received 2
+# the password is in the file: False
+#
+#    1  C → S  request 1: initialize                                                 [basic/lifecycle]
+#              open a session: propose a revision, and say who we are and what we can do
+#              asks for revision 2025-11-25
+#              the client is "mcp_ref" "0.1.0" and declares no capabilities
+#              {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"…
+#    2  C ← S  response to 1: initialize, after N ms  [2025-11-25/basic/lifecycle]
+#              agrees: revision 2025-11-25
+#              the server is "vault" "0" and declares the capabilities logging, tools.listChanged
+#              {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"logg…
+#    3  C → S  notification: notifications/initialized                    [2025-11-25/basic/lifecycle]
+#              the client has read the answer; the session is open
+#              {"jsonrpc":"2.0","method":"notifications/initialized"}
+#    4  C → S  request 2: tools/call                                         [2025-11-25/server/tools]
+#              call a tool
+#              tool "unlock", arguments: name, password
+#              {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"unlock","arguments":{"…
+#    5  C ← S  response to 2: tools/call, after N ms  [2025-11-25/server/tools]
+#              content: text
+#              {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"the drawer is open…

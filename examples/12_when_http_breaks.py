@@ -1,0 +1,92 @@
+"""Lesson 12: HTTP that breaks: a stream is gone on with, a session is opened anew.
+
+A stream's events have ids. A client whose connection breaks asks for those after the last one it has seen, and a
+server may send it away on purpose, to come back later. A session that the server has ended, or has forgotten, answers
+404: then the client opens another, and sends again what was refused, and nothing else.
+
+    python examples/12_when_http_breaks.py
+"""
+
+import logging
+import sys
+from typing import Any
+
+from mcp_ref import Client, Context, Server
+from mcp_ref.trace.record import Recorder, TraceEvent
+
+
+def build() -> Server:
+    server = Server("slow")
+
+    @server.tool()
+    def report(ctx: Context) -> str:
+        """A report that takes long: the client does not hold a connection meanwhile."""
+        ctx.close_stream(retry=10)
+        return "all is well"
+
+    return server
+
+
+def steps(events: list[TraceEvent], after: int) -> str:
+    """What HTTP did for calls, from an event on, and what it carried."""
+    return "\n".join(filter(None, (step(event) for event in events if event.seq > after)))
+
+
+def step(event: TraceEvent) -> str:
+    http: Any = event.http
+    message: Any = event.message or {}
+    last = http.get("headers", {}).get("last-event-id", "")
+    # The standing stream is s1, and what it does may come at any time; s2 is what answers the call.
+    if http["method"] != "POST" and not (last or http.get("eventId", "")).startswith("s2-"):
+        return ""
+    went_on = f" after {last}" if last else ""
+    retry = f", come back in {http['retry']} ms" if "retry" in http else ""
+    carried = message.get("method") or ("a result" if "result" in message else "")
+    what = str(http.get("status", http["method"]))
+    return f"{'->' if event.direction == 'send' else '<-'} {what}{went_on}{retry} {carried}".rstrip()
+
+
+# What the library has to say goes to the log of the program.
+logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="log: %(message)s")
+
+events: list[TraceEvent] = []
+with Recorder(events.append) as recorder:
+    with build().serve_http() as http, Client(http.url, trace=recorder) as client:
+        opened = recorder.seq
+        print(client.call_tool("report")["content"])
+print(steps(events, opened), end="\n\n")
+
+# The server starts anew, at the same port, and knows nothing of the sessions before.
+events = []
+with Recorder(events.append) as recorder:
+    first = build().serve_http()
+    port = int(first.url.rpartition(":")[2].partition("/")[0])
+    with Client(first.url, trace=recorder) as client:
+        first.close()
+        opened = recorder.seq
+        with build().serve_http(port=port):
+            print("after a restart:", client.call_tool("report")["content"])
+print(steps(events, opened))
+
+# Output:
+#
+# [{'type': 'text', 'text': 'all is well'}]
+# -> POST tools/call
+# <- 200
+# <- 200, come back in 10 ms
+# -> GET after s2-1
+# <- 200 a result
+#
+# log: the server has ended the session; subscriptions and the log level are lost with it
+# after a restart: [{'type': 'text', 'text': 'all is well'}]
+# -> POST tools/call
+# <- 404
+# -> POST initialize
+# <- 200 a result
+# -> POST notifications/initialized
+# <- 202
+# -> POST tools/call
+# <- 200
+# <- 200, come back in 10 ms
+# -> GET after s2-1
+# <- 200 a result

@@ -1,0 +1,197 @@
+"""README.md: what it names is there, what it counts is so, and its code runs and prints what it shows.
+
+The counted and printed parts are written anew by `python -m tests.test_readme`; read the difference before keeping it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mcp_ref import cli
+from mcp_ref.methods import METHODS
+from mcp_ref.revisions import REVISIONS
+from tests.test_house import LAYERS
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+TEXT = README.read_text("utf-8")
+
+READING = re.compile(r"^\| \d+ \| \[(?P<file>\S+)\]\((?P<link>\S+)\) \| (?P<lines>\d+) \|", re.MULTILINE)
+ALL_LINES = re.compile(r"Some ([0-9,]+) lines in all")
+BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+PART = re.compile(r"(<!-- (\w+): begin -->\n).*?(<!-- \2: end -->)", re.DOTALL)
+SENDERS = {"client": "C", "server": "S", "both": "C, S"}
+RULES = ("batching", "error_id_optional", "tool_input_errors_are_results", "structured_content",
+         "completions_capability", "elicitation_modes", "url_elicitation_error", "sampling_tools")  # fmt: skip
+THREAD = re.compile(r'name=f?"(mcp-[a-z-]+(?:\{number\})?)"')
+
+
+def count(file: str) -> int:
+    return len((ROOT / file).read_text("utf-8").splitlines())
+
+
+def read_lines() -> int:
+    """The lines of all files in the reading list, to the hundred."""
+    return round(sum(count(row["file"]) for row in READING.finditer(TEXT)), -2)
+
+
+# -- the tables that are made
+
+
+def table(heads: list[str], rows: Iterator[list[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def methods_table() -> str:
+    """Each method and its revisions; a revision that nobody speaks yet is marked so."""
+    spoken = {"session": "yes", "stateless": "later"}
+    rows = (
+        [f"`{row.name}`", SENDERS[row.sender]]
+        + [spoken[each.era] if row.exists_in(each) else "" for each in REVISIONS.values()]
+        for row in METHODS.values()
+    )
+    return table(["method", "from", *REVISIONS], rows)
+
+
+def rules_table() -> str:
+    """Each rule that differs between the revisions of the session era."""
+    said = {True: "yes", False: "", "none": ""}
+    rows = (
+        [f"`{rule}`"] + [said.get(getattr(each, rule), str(getattr(each, rule))) for each in REVISIONS.values()]
+        for rule in RULES
+    )
+    return table(["column of `revisions.py`", *REVISIONS], rows)
+
+
+PARTS = {"methods": methods_table, "rules": rules_table}
+
+
+# -- the code that is run
+
+
+def blocks(kind: str) -> list[str]:
+    return [block["body"] for block in BLOCK.finditer(TEXT) if block["kind"] == kind]
+
+
+def played(block: str, folder: Path) -> str:
+    """A console block with what its commands print now."""
+    commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+    return "\n".join(f"$ {command}\n{output(command, folder)}" for command in commands)
+
+
+def output(command: str, folder: Path) -> str:
+    """What a command prints; it must succeed, or be a tool that fails, and say nothing on stderr."""
+    words: list[str] = []
+    for word in shlex.split(command):
+        words += (
+            [sys.executable, "-m", "mcp_ref"] if word == "mcp-ref" else [sys.executable if word == "python" else word]
+        )
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=30, check=False)
+    assert done.stderr == ""
+    assert done.returncode in (cli.OK, cli.TOOL_FAILED)
+    return done.stdout
+
+
+def steady(text: str) -> str:
+    """Text without what differs from run to run: how long an answer took, and which session it was."""
+    text = re.sub(r"session \[redacted [0-9a-f]{4}\]", "session [redacted NNNN]", text)
+    return re.sub(r", after [0-9.]+ m?s +\[", ", after N ms  [", text)
+
+
+def write_programs(folder: Path) -> None:
+    """Each Python block begins with the name of its file."""
+    for block in blocks("python"):
+        name, _, code = block.partition("\n")
+        Path(folder, name.removeprefix("# ")).write_text(code, "utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_programs(tmp_path)
+    return tmp_path
+
+
+def test_the_programs_run_and_the_commands_print_what_is_shown(folder: Path) -> None:
+    for block in blocks("console"):
+        assert steady(played(block, folder)) == steady(block)
+
+
+def test_the_server_is_the_one_among_the_examples(folder: Path) -> None:
+    _, _, code = (ROOT / "examples" / "weather.py").read_text("utf-8").partition("\n\n")
+    assert (folder / "weather.py").read_text("utf-8") == code
+
+
+# -- what is said of files
+
+
+@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#]+)\)", TEXT))))
+def test_links_lead_somewhere(link: str) -> None:
+    assert link.startswith("https://") or (ROOT / link).exists()
+
+
+@pytest.mark.parametrize("row", list(READING.finditer(TEXT)), ids=lambda row: row["file"])
+def test_the_reading_list_counts_lines_within_a_tenth(row: re.Match[str]) -> None:
+    assert row["file"] == row["link"]
+    assert abs(count(row["file"]) - int(row["lines"])) <= 0.1 * int(row["lines"])
+
+
+def test_the_reading_list_says_how_long_it_is() -> None:
+    said = ALL_LINES.search(TEXT)
+    assert said is not None
+    assert abs(int(said[1].replace(",", "")) - read_lines()) <= 0.1 * read_lines()
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_the_tables_are_those_of_the_code(name: str) -> None:
+    found = {part[2]: part[0] for part in PART.finditer(TEXT)}
+    assert found[name] == f"<!-- {name}: begin -->\n{PARTS[name]()}<!-- {name}: end -->"
+
+
+def test_the_threads_are_those_that_the_code_starts() -> None:
+    files = (ROOT / "mcp_ref").rglob("*.py")
+    started = {name.replace("{number}", "n") for path in files for name in THREAD.findall(path.read_text("utf-8"))}
+    assert set(re.findall(r"^\| `(mcp-[a-z-]+)` \|", TEXT, re.MULTILINE)) == started
+
+
+def test_the_layers_are_those_of_the_house() -> None:
+    (the_map,) = blocks("text")
+    assert set(re.findall(r"^(\w+) ", the_map, re.MULTILINE)) == set(LAYERS)
+
+
+def test_the_exit_codes_are_those_of_the_command_line() -> None:
+    codes = {cli.OK, cli.TOOL_FAILED, cli.USAGE, cli.PROTOCOL, cli.CONNECTION, cli.INTERRUPTED}
+    assert {int(code) for code in re.findall(r"^\| (\d+) \| [^\[|]*\|$", TEXT, re.MULTILINE)} == codes
+
+
+def test_the_frames_are_those_that_were_traced() -> None:
+    walk = (ROOT / "spec_notes" / "walkthrough.md").read_text("utf-8")
+    assert "6 frames in 4 files" in TEXT
+    assert "the bytes are written: 6 frames in 4 files" in walk
+    assert "below the tool's function: 4 frames" in walk
+
+
+def main() -> None:
+    """Write the counted and printed parts anew."""
+    text = PART.sub(lambda part: part[1] + PARTS[part[2]]() + part[3], TEXT)
+    text = READING.sub(lambda row: re.sub(r"\d+ \|$", f"{count(row['file'])} |", row[0]), text)
+    text = ALL_LINES.sub(f"Some {read_lines():,} lines in all", text)
+    with tempfile.TemporaryDirectory() as folder:
+        write_programs(Path(folder))
+        for block in blocks("console"):
+            text = text.replace(block, played(block, Path(folder)))
+    README.write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
