@@ -21,6 +21,7 @@ from tests.basic.transports.streamable_http.raw import Wire, call, opened, post
 from tests.test_walkthrough import PAGE, WAIT, Step, Trace, Way, _is_ours, _told, files
 
 SAID = {
+    "_Compiler._object.<locals>.project": "The result as the revision knows it: what is of another one is left out.",
     "EndpointOptions.<lambda>": "Who asks? Anybody, unless an option says otherwise.",
     "HttpService.__init__.<locals>.<lambda>": "What the traffic is shown to.",
     "Peer._finish": "Take the request out of the table, and send its answer.",

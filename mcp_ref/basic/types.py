@@ -16,7 +16,7 @@ import re
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from mcp_ref.basic.methods import JsonObject
-from mcp_ref.schema import Bounds, Format, Since
+from mcp_ref.schema import Bounds, Format, RequiredIn, Since
 
 __all__ = [
     "Annotations",
@@ -72,9 +72,10 @@ class NotificationParams(TypedDict):
 
 
 class Result(TypedDict):
-    """What any result may hold."""
+    """What any result may hold. `resultType` is of the stateless era, and goes to nobody in an earlier revision."""
 
     _meta: NotRequired[JsonObject]
+    resultType: NotRequired[Annotated[str, Since("2026-07-28"), RequiredIn("2026-07-28")]]
 
 
 class EmptyResult(Result):

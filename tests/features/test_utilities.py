@@ -84,8 +84,8 @@ def test_a_ping_is_answered_while_every_handler_is_busy(connect: Connect) -> Non
 
 def test_pings_at_intervals_keep_a_connection_that_is_alive(connect: Connect) -> None:
     server, pinged = Server("s", ping_interval=0.5), SimpleQueue[str]()
-    client = connect(server, ping_interval=0.05, trace=lambda event: note(pinged, event))
-    assert {pinged.get(timeout=PATIENCE) for _ in range(6)} >= {"send"}
+    client = connect(server, ping_interval=0.3, trace=lambda event: note(pinged, event))
+    assert {pinged.get(timeout=PATIENCE) for _ in range(3)} >= {"send"}
     until(lambda: pinged.get(timeout=PATIENCE) == "receive")
     client.ping()
 

@@ -545,3 +545,16 @@ def test_a_reference_inside_the_schema_is_followed(name: str) -> None:
 
 def test_every_revision_of_the_session_era_has_its_row_here() -> None:
     assert set(SHOWN) == set(NAMES)
+
+
+@pytest.mark.parametrize("revision", NAMES)
+def test_the_result_type_of_a_later_revision_is_sent_to_nobody(revision: str) -> None:
+    server = Server("s")
+
+    @server.tool()
+    def whole() -> Any:
+        return {"content": [], "resultType": "complete"}
+
+    with opened(server, revision) as wire:
+        wire.call(1, "whole")
+        assert wire.receive()["result"] == {"content": []}
