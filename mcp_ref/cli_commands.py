@@ -235,13 +235,15 @@ def _serve(args: argparse.Namespace) -> int:
 
 def _serve_http(server: Server, args: argparse.Namespace) -> None:
     """Listen until Ctrl-C. Handlers that do not end then are left behind with the process."""
-    with _listening(server, args) as service:
+    service = _listening(server, args)
+    try:
         for url in filter(None, (service.url, service.sse_url)):
             shown.note(f"listening on {url}")
-        try:
-            service.wait()
-        except KeyboardInterrupt:
-            service.close(1)
+        service.wait()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        service.close(1)
 
 
 def _listening(server: Server, args: argparse.Namespace) -> HttpService:
