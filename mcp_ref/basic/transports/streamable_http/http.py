@@ -59,8 +59,11 @@ class HttpReply(Protocol):
         """Send a piece of it at once. Raises OSError when the client is gone, or does not read."""
         ...
 
-    def end(self) -> None:
-        """End it; the connection may then carry another request. Does nothing when the client is gone."""
+    def end(self, patience: float | None = None) -> None:
+        """End it; the connection may then carry another request. Does nothing when the client is gone.
+
+        Blocks: until the client takes what is left, for `patience` seconds where given; then the connection is closed.
+        """
         ...
 
     def hang_up(self) -> None:

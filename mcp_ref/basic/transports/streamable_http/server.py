@@ -345,10 +345,12 @@ class _Reply:
     def write(self, data: bytes) -> None:
         self._handler.put(b"%x\r\n%b\r\n" % (len(data), data) if self._handler.chunks else data)
 
-    def end(self) -> None:
+    def end(self, patience: float | None = None) -> None:
         self._ended = True
         try:
             if self._handler.chunks:
+                if patience is not None:
+                    self._handler.connection.settimeout(patience)
                 self._handler.put(b"0\r\n\r\n")
         except OSError as problem:
             log.debug("a stream's connection is gone: %s", problem)

@@ -126,7 +126,7 @@ class Stream:
                 return False
             former, self._reply = self._reply, reply
             if former is not None:
-                former.end()
+                former.end(PATIENCE)
             try:
                 self._begin_locked(reply, missed, prime, first)
             except OSError as problem:
@@ -207,10 +207,10 @@ class Stream:
         self._reply = None
         self._changed.notify_all()
 
-    def _end_locked(self) -> None:
+    def _end_locked(self, patience: float | None = None) -> None:
         self._ended = True
         if self._reply is not None:
-            self._reply.end()
+            self._reply.end(patience)
         self._detach_locked()
 
     def end(self, patience: float = PATIENCE, *, hang_up: bool = False) -> None:
@@ -227,7 +227,7 @@ class Stream:
                 # Not ended first: the client would take the connection for free, and lose what it sends over it next.
                 self._reply.abort()
                 self._reply = None
-            self._end_locked()
+            self._end_locked(patience)
 
     def release(self, retry: int | None) -> None:
         """Close the connection, not the stream: the client comes back after `retry` milliseconds.

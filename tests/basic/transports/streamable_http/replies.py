@@ -48,7 +48,7 @@ class ListReply:
             self.events += self._parser.feed(data)
             self._changed.notify_all()
 
-    def end(self) -> None:
+    def end(self, patience: float | None = None) -> None:
         with self._changed:
             self.ended = True
             self._changed.notify_all()

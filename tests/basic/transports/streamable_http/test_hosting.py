@@ -12,6 +12,7 @@ import pytest
 
 from mcp_ref import Context, Server
 from mcp_ref.basic.transports.streamable_http.server import HttpLimits
+from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.server.hosting import HttpService
 from tests.basic.transports.streamable_http.raw import (
     Answer,
@@ -65,7 +66,7 @@ def server(gate: Gate) -> Server:
     @server.tool()
     def flood(ctx: Context) -> str:
         gate.entered.release()
-        for _ in range(10_000):
+        for _ in range(300):
             ctx.log("info", "x" * 100_000)
         return "done"
 
@@ -201,9 +202,13 @@ def test_an_answer_that_the_client_did_not_wait_for_is_fetched(server: Server, g
         assert answer.messages[-1]["result"]["content"][0]["text"] == "done"
 
 
+def roomy() -> MemoryEventStore:
+    return MemoryEventStore(size=100_000_000)
+
+
 def test_a_client_comes_back_although_its_former_connection_does_not_read(server: Server, gate: Gate) -> None:
     limits = HttpLimits(write=60)
-    with hosted(server, limits=limits) as service, Wire(address(service)) as other:
+    with hosted(server, limits=limits, event_store=roomy) as service, Wire(address(service)) as other:
         session = opened(other)
         with Wire(address(service), buffer=4096) as wire:
             wire.send(post(call("flood"), mcp_session_id=session))

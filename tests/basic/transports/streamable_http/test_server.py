@@ -7,8 +7,9 @@ import logging
 import resource
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -497,6 +498,27 @@ def test_hanging_up_ends_the_connection_while_the_endpoint_goes_on() -> None:
         assert wire.ended()
         leave.set()
         assert after.wait(PATIENCE)
+
+
+def test_the_end_of_a_stream_does_not_wait_for_a_client_that_has_no_room_for_it() -> None:
+    took: list[float] = []
+
+    def full(request: HttpRequest, reply: Any) -> None:
+        reply.open({})
+        connection = reply._handler.connection
+        connection.setblocking(False)
+        with suppress(BlockingIOError):
+            while True:
+                connection.send(b"x" * 100_000)
+        connection.settimeout(60)
+        began = time.monotonic()
+        reply.end(0.05)
+        took.append(time.monotonic() - began)
+
+    with serving(full) as server, Wire(server.address, buffer=4096) as wire:
+        wire.send(request())
+        assert until(lambda: took)
+    assert took[0] < PATIENCE
 
 
 def test_the_end_reaches_idle_half_sent_streaming_and_unread_connections() -> None:
