@@ -14,8 +14,10 @@ Two families, and they never mix. What *we* raise to the caller says who broke t
       ErrorResponse          the peer answered with an error
       TransportClosed        nothing more will arrive
         SessionExpired       the server has ended the session; another one may be opened
+        AnswerLost           the stream of one request broke off before its answer
       RequestTimeout         the deadline passed
       RequestCancelled       somebody on this side gave the request up
+      InputRefused           the server asked for input, and our own handler refused it
 
 What a *handler* raises to answer with is a `Refusal`: it becomes an error response with the code of its class.
 An `ErrorResponse` that a handler got from another server is not one, and so can never leak onto this wire.
@@ -24,17 +26,22 @@ An `ErrorResponse` that a handler got from another server is not one, and so can
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 __all__ = [
+    "MODERN_ERRORS",
+    "AnswerLost",
     "ErrorResponse",
+    "HeaderMismatch",
     "HttpStatusError",
+    "InputRefused",
     "InternalError",
     "InvalidParams",
     "InvalidRequest",
     "LocalProtocolError",
     "McpError",
     "MethodNotFound",
+    "MissingClientCapability",
     "ParseError",
     "Refusal",
     "RemoteProtocolError",
@@ -43,8 +50,12 @@ __all__ = [
     "SessionExpired",
     "ToolError",
     "TransportClosed",
+    "UnsupportedVersion",
     "UrlElicitationRequired",
 ]
+
+MODERN_ERRORS: Final = frozenset({-32020, -32021, -32022})
+"""The codes by which a client knows a server of the stateless era (2026-07-28/basic/index#error-codes)."""
 
 
 class McpError(Exception):
@@ -92,7 +103,20 @@ class ErrorResponse(McpError):
 
 
 class TransportClosed(McpError, ConnectionError):
-    """Nothing more will arrive; the text says why (exit code, last lines of stderr)."""
+    """Nothing more will arrive; the text says why (exit code, last lines of stderr).
+
+    Attributes:
+        sent: False where it is certain that the request never went out.
+    """
+
+    sent = True
+
+    @classmethod
+    def before(cls, reason: object) -> TransportClosed:
+        """The end that had come before there was anything to send."""
+        closed = cls(str(reason))
+        closed.sent = False
+        return closed
 
 
 class SessionExpired(TransportClosed):
@@ -105,12 +129,26 @@ class SessionExpired(TransportClosed):
         super().__init__("the server has ended the session")
 
 
+class AnswerLost(TransportClosed):
+    """The event stream of one request ended before its answer, and cannot be resumed; the request is lost.
+
+    Others go on. Whether it may be sent again depends on what it does: see `Options.resend`.
+    """
+
+
 class RequestTimeout(McpError, TimeoutError):
     """The deadline of a request passed; the peer was told to stop where the revision has a way to say so."""
 
 
 class RequestCancelled(McpError):
     """The request was given up on this side; raised to its caller, and by `Context.check_cancelled()`."""
+
+
+class InputRefused(McpError):
+    """The server asked for input before it could answer, and this client's own handler refused; `__cause__` is why.
+
+    Nothing was sent: the server simply never gets its answer (2026-07-28/basic/patterns/mrtr).
+    """
 
 
 class ToolError(Exception):
@@ -189,3 +227,52 @@ class UrlElicitationRequired(Refusal):
         if not elicitations or not all(each.get("mode") == "url" and "elicitationId" in each for each in elicitations):
             raise ValueError("what a request requires are URL elicitations, each with an elicitationId")
         super().__init__(message, {"elicitations": [dict(each) for each in elicitations]})
+
+
+# -- of the stateless era (2026-07-28/basic/index#error-codes)
+
+
+class HeaderMismatch(Refusal):
+    """-32020: an HTTP header is missing, malformed, or does not say what the body says."""
+
+    code = -32020
+
+
+class MissingClientCapability(Refusal):
+    """-32021: the client did not declare, in this request, what answering it needs.
+
+    Args:
+        needed: a capability such as "sampling.tools", or a whole `ClientCapabilities` object.
+    """
+
+    code = -32021
+
+    def __init__(self, needed: str | Mapping[str, Any]) -> None:
+        required = _nested(needed) if isinstance(needed, str) else dict(needed)
+        named = needed if isinstance(needed, str) else ", ".join(required)
+        # MUST: data.requiredCapabilities (2026-07-28/basic/index#_meta)
+        super().__init__(f"Missing required client capability: {named}", {"requiredCapabilities": required})
+
+
+class UnsupportedVersion(Refusal):
+    """-32022: the request declares a protocol version that is not served here.
+
+    Args:
+        requested: the version that the request declares.
+        supported: the names of those that are served.
+    """
+
+    code = -32022
+
+    def __init__(self, requested: str, supported: Sequence[str]) -> None:
+        # MUST: list the versions that are supported (2026-07-28/basic/versioning#protocol-version-negotiation)
+        data = {"supported": list(supported), "requested": requested}
+        super().__init__(f"Unsupported protocol version; this server speaks {', '.join(supported)}", data)
+
+
+def _nested(path: str) -> dict[str, Any]:
+    """`{"sampling": {"tools": {}}}` for "sampling.tools"."""
+    required: dict[str, Any] = {}
+    for member in reversed(path.split(".")):
+        required = {member: required}
+    return required

@@ -13,9 +13,18 @@ Revisions are compared as dates nowhere else; `Revision.order` exists for the fi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-__all__ = ["LATEST_SESSION", "REVISIONS", "SESSION_REVISIONS", "Revision", "find_revision"]
+__all__ = [
+    "LATEST_SESSION",
+    "REVISIONS",
+    "SESSION_REVISIONS",
+    "STATELESS_REVISIONS",
+    "Revision",
+    "find_revision",
+    "in_order",
+]
 
 
 class Revision(NamedTuple):
@@ -203,6 +212,9 @@ SESSION_REVISIONS: Final = tuple(row for row in REVISIONS.values() if row.era ==
 
 LATEST_SESSION: Final = SESSION_REVISIONS[-1]
 
+STATELESS_REVISIONS: Final = tuple(row for row in REVISIONS.values() if row.era == "stateless")
+"""The revisions in which every request stands alone, oldest first."""
+
 
 def find_revision(revision: str | Revision) -> Revision:
     """The row of a revision given by name or as itself; `ValueError` naming the five that exist otherwise."""
@@ -212,3 +224,11 @@ def find_revision(revision: str | Revision) -> Revision:
         return REVISIONS[revision]
     except KeyError:
         raise ValueError(f"unknown revision {revision!r}; known: {', '.join(REVISIONS)}") from None
+
+
+def in_order(names: Sequence[str | Revision]) -> tuple[Revision, ...]:
+    """The revisions of those names, each once, oldest first; ValueError where there is none, or an unknown one."""
+    rows = sorted({find_revision(name) for name in names}, key=lambda row: row.order)
+    if not rows:
+        raise ValueError(f"choose one or more of {', '.join(REVISIONS)}; none was given")
+    return tuple(rows)

@@ -8,7 +8,15 @@ from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict
 
 import pytest
 
-from mcp_ref.basic.types import ContentBlock, ImageContent, Implementation, PaginatedRequestParams, RequestParams
+from mcp_ref.basic.types import (
+    ContentBlock,
+    ImageContent,
+    Implementation,
+    NotificationParams,
+    PaginatedRequestParams,
+    RequestParams,
+    Result,
+)
 from mcp_ref.errors import LocalProtocolError
 from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.schema import (
@@ -24,6 +32,7 @@ from mcp_ref.schema import (
     Until,
     checker,
     json_schema,
+    losing,
     projector,
     published_name,
     renamed,
@@ -115,6 +124,13 @@ class Url(TypedDict):
 Question = Form | Annotated[Url, Since("2025-11-25")]
 
 
+class Hinted(TypedDict):
+    """Fields that are published more strictly than they are checked."""
+
+    size: NotRequired[Annotated[int, Bounds(0, 9, checked=False), RequiredIn("2025-11-25", checked=False)]]
+    mode: NotRequired[Annotated[Literal["a"], RequiredIn("2025-11-25", checked=False)]]
+
+
 class Limits(TypedDict, total=False):
     values: Annotated[list[str], AtMost(2, "2026-07-28")]
     token: str | int
@@ -177,6 +193,25 @@ def test_required_is_what_the_hint_says_even_under_string_annotations() -> None:
 def test_a_field_may_be_required_in_some_revisions_only() -> None:
     fits(Changing, {}, SECOND)
     assert mismatch(Changing, {}, FIRST) == ("params.sometimes", "is required")
+
+
+def test_what_is_required_as_published_may_be_missing_in_what_arrives() -> None:
+    assert json_schema(Hinted, FOURTH)["required"] == ["mode", "size"]
+    assert "required" not in json_schema(Hinted, THIRD)
+    fits(Hinted, {}, FOURTH)
+    assert mismatch(Hinted, {"size": "1"}, FOURTH) == ("params.size", "must be an integer, not a string")
+    assert mismatch(Hinted, {"mode": "b"}, FOURTH) == ("params.mode", 'must be "a"')
+
+
+def test_bounds_may_be_published_and_not_checked() -> None:
+    assert json_schema(Hinted, FOURTH)["properties"]["size"] == {"type": "integer", "minimum": 0, "maximum": 9}
+    for size in (-1, 0, 10):
+        fits(Hinted, {"size": size}, FOURTH)
+
+
+def test_an_arm_without_the_tag_that_is_not_demanded_is_the_one_meant() -> None:
+    fits(Hinted | Url, {}, FOURTH)
+    assert mismatch(Hinted | Url, {"mode": "url"}, FOURTH) == ("params.url", "is required")
 
 
 def test_a_field_may_have_another_type_from_a_revision_on() -> None:
@@ -280,6 +315,66 @@ def test_a_missing_mode_means_the_arm_where_it_is_optional() -> None:
     fits(Question, {"mode": "of no meaning yet", "fields": {}}, THIRD)
 
 
+# -- the check of what every message says of itself in the stateless era ----------------------------------------------
+
+VERSION = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+INFO = "io.modelcontextprotocol/clientInfo"
+LEVEL = "io.modelcontextprotocol/logLevel"
+
+
+def test_a_stateless_request_says_its_version_and_its_capabilities() -> None:
+    meta: JsonObject = {VERSION: "2026-07-28", CAPABILITIES: {}}
+    fits(CallParams, {"name": "add", "_meta": meta}, FIFTH)
+    fits(CallParams, {"name": "add", "_meta": {**meta, "progressToken": 1, "com.example/own": None}}, FIFTH)
+    assert mismatch(CallParams, {"name": "add"}, FIFTH) == ("params._meta", "is required")
+    for key in meta:
+        rest = {other: value for other, value in meta.items() if other != key}
+        assert mismatch(CallParams, {"name": "add", "_meta": rest}, FIFTH) == (f'params._meta["{key}"]', "is required")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "path"),
+    [
+        (VERSION, 20260728, ""),
+        (CAPABILITIES, [], ""),
+        (CAPABILITIES, {"sampling": {"tools": True}}, ".sampling.tools"),
+        (CAPABILITIES, {"extensions": {"com.example/x": 1}}, '.extensions["com.example/x"]'),
+        (INFO, {"name": "c"}, ".version"),
+        (LEVEL, "warn", ""),
+    ],
+)
+def test_what_a_stateless_request_says_of_itself_has_its_type(key: str, value: Any, path: str) -> None:
+    meta = {VERSION: "2026-07-28", CAPABILITIES: {}, key: value}
+    assert mismatch(RequestParams, {"_meta": meta}, FIFTH)[0] == f'params._meta["{key}"]{path}'
+    fits(RequestParams, {"_meta": meta}, FOURTH)
+
+
+def test_nothing_of_that_leaves_in_the_session_era() -> None:
+    meta: JsonObject = {VERSION: "2026-07-28", CAPABILITIES: {}, INFO: {"name": "c"}, LEVEL: "info", "progressToken": 1}
+    for revision in EVERY[:4]:
+        assert project(RequestParams, {"_meta": meta}, revision) == {"_meta": {"progressToken": 1}}
+    value = {"_meta": meta}
+    assert project(RequestParams, value, FIFTH) is value
+
+
+def test_a_stateless_result_without_its_type_is_accepted() -> None:
+    fits(Result, {}, FIFTH)
+    fits(Result, {"resultType": "of a later revision", "_meta": {"com.example/own": 1}}, FIFTH)
+    assert json_schema(Result, FIFTH)["required"] == ["resultType"]
+    assert mismatch(Result, {"resultType": None}, FIFTH)[0] == "params.resultType"
+
+
+def test_results_and_notifications_of_the_stateless_era_name_their_server_and_subscription() -> None:
+    server, subscription = "io.modelcontextprotocol/serverInfo", "io.modelcontextprotocol/subscriptionId"
+    fits(Result, {"_meta": {server: {"name": "s", "version": "1"}}}, FIFTH)
+    assert mismatch(Result, {"_meta": {server: "s"}}, FIFTH)[0] == f'params._meta["{server}"]'
+    for identifier in (1, "1"):
+        fits(NotificationParams, {"_meta": {subscription: identifier}}, FIFTH)
+    assert mismatch(NotificationParams, {"_meta": {subscription: None}}, FIFTH)[0] == f'params._meta["{subscription}"]'
+    fits(NotificationParams, {"_meta": {subscription: None}}, FOURTH)
+
+
 def test_a_check_is_compiled_once() -> None:
     assert checker(CallParams, FIRST) is checker(CallParams, FIRST)
     assert checker(CallParams, FIRST) is not checker(CallParams, SECOND)
@@ -338,10 +433,19 @@ def test_nothing_lost_gives_back_the_same_object() -> None:
 
 def test_there_is_no_projection_where_nothing_can_be_lost() -> None:
     for revision in EVERY:
-        assert projector(CallParams, revision) is None
-        assert projector(PaginatedRequestParams, revision) is None
+        assert projector(Loose, revision) is None
+        assert projector(NotificationParams, revision) is None
+    assert projector(PaginatedRequestParams, FIRST) is not None
     assert projector(Implementation, FIRST) is not None
     assert projector(Implementation, FOURTH) is None
+
+
+def test_the_keys_at_which_something_may_be_lost_are_known_beforehand() -> None:
+    assert losing(Loose, FIRST) == frozenset()
+    assert losing(Changing, FIRST) == {"new", "middle"}
+    assert losing(Nested, FIRST) == {"first", "rest", "named"}
+    assert losing(CallParams, FOURTH) == {"_meta"}
+    assert losing(Question, FIRST) is None
 
 
 def test_a_projection_is_compiled_once() -> None:

@@ -1,9 +1,11 @@
-"""Data that several pages share: content blocks, Implementation, Icon, Annotations.
+"""Data that several pages share: `_meta`, content blocks, Implementation, Icon, Annotations.
 
-Spec:      server/tools#tool-result, server/prompts#data-types, server/resources#annotations, basic/index#icons
+Spec:      basic/index#_meta, basic/index#icons, server/tools#tool-result, server/prompts#data-types,
+           server/resources#annotations
 Upholds:   spec_notes/basic/index.md, the rows on icons; the content rows of each page that uses them
-Reads:     schema.py (the notation)
-Not here:  what a tool or prompt makes of them (server/tools, server/prompts)
+Reads:     basic/capabilities, schema.py (the notation)
+Not here:  what a tool or prompt makes of them (server/tools, server/prompts); reading and writing `_meta`
+           (basic/versioning)
 
 Types are spelled as on the wire, so that the code, the page and a trace show the same words. A field that did not
 always exist says since when; `schema.py` reads that.
@@ -15,8 +17,9 @@ import base64
 import re
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
+from mcp_ref.basic.capabilities import ClientCapabilities
 from mcp_ref.basic.methods import JsonObject
-from mcp_ref.schema import Bounds, Format, RequiredIn, Since
+from mcp_ref.schema import Bounds, Format, FromRevision, RequiredIn, Since
 
 __all__ = [
     "Annotations",
@@ -28,12 +31,19 @@ __all__ = [
     "Icon",
     "ImageContent",
     "Implementation",
-    "PaginatedRequestParams",
+    "InputResponseRequestParams",
+    "LoggingLevel",
+    "NotificationMetaObject",
     "NotificationParams",
+    "PaginatedRequestParams",
+    "RequestId",
+    "RequestMetaObject",
     "RequestParams",
     "ResourceContents",
     "ResourceLink",
     "Result",
+    "ResultMetaObject",
+    "ResultType",
     "Role",
     "TextContent",
     "TextResourceContents",
@@ -43,43 +53,15 @@ __all__ = [
 ]
 
 Role = Literal["user", "assistant"]
+LoggingLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 ProgressToken = str | int
+RequestId = str | int
 Meta = Annotated[JsonObject, Since("2025-06-18")]
+# MUST: take its absence for "complete" (2026-07-28/basic/index#resulttype)
+ResultType = Annotated[str, Since("2026-07-28"), RequiredIn("2026-07-28", checked=False)]
 
 
-class RequestMeta(TypedDict):
-    """`_meta` of a request: open, with one name of its own."""
-
-    progressToken: NotRequired[ProgressToken]
-
-
-class RequestParams(TypedDict):
-    """What the parameters of any request may hold."""
-
-    _meta: NotRequired[RequestMeta]
-
-
-class PaginatedRequestParams(RequestParams):
-    """The parameters of a request for one page of a list (server/utilities/pagination)."""
-
-    cursor: NotRequired[str]
-
-
-class NotificationParams(TypedDict):
-    """What the parameters of any notification may hold."""
-
-    _meta: NotRequired[JsonObject]
-
-
-class Result(TypedDict):
-    """What any result may hold. `resultType` is of the stateless era, and goes to nobody in an earlier revision."""
-
-    _meta: NotRequired[JsonObject]
-    resultType: NotRequired[Annotated[str, Since("2026-07-28"), RequiredIn("2026-07-28")]]
-
-
-class EmptyResult(Result):
-    """The result of a request that only needs to be confirmed."""
+# -- who one is -----------------------------------------------------------------------------------------------------
 
 
 class Icon(TypedDict):
@@ -103,6 +85,75 @@ class Implementation(TypedDict):
     description: NotRequired[Annotated[str, Since("2025-11-25")]]
     websiteUrl: NotRequired[Annotated[str, Format("uri"), Since("2025-11-25")]]
     icons: NotRequired[Icons]
+
+
+# -- `_meta`, and what every message may hold -------------------------------------------------------------------------
+
+RequestMetaObject = TypedDict(
+    "RequestMetaObject",
+    {
+        "progressToken": NotRequired[ProgressToken],
+        "io.modelcontextprotocol/protocolVersion": NotRequired[
+            Annotated[str, Since("2026-07-28"), RequiredIn("2026-07-28")]
+        ],
+        "io.modelcontextprotocol/clientCapabilities": NotRequired[
+            Annotated[ClientCapabilities, Since("2026-07-28"), RequiredIn("2026-07-28")]
+        ],
+        "io.modelcontextprotocol/clientInfo": NotRequired[Annotated[Implementation, Since("2026-07-28")]],
+        "io.modelcontextprotocol/logLevel": NotRequired[Annotated[LoggingLevel, Since("2026-07-28")]],
+    },
+)
+"""`_meta` of a request: open. In the stateless era it says in which revision the request is written, and for whom."""
+
+NotificationMetaObject = TypedDict(
+    "NotificationMetaObject", {"io.modelcontextprotocol/subscriptionId": NotRequired[RequestId]}
+)
+"""`_meta` of a notification in the stateless era: open, with the subscription that it belongs to, if to any."""
+
+ResultMetaObject = TypedDict("ResultMetaObject", {"io.modelcontextprotocol/serverInfo": NotRequired[Implementation]})
+"""`_meta` of a result in the stateless era: open, with the server that answers."""
+
+
+class RequestParams(TypedDict):
+    """What the parameters of any request may hold."""
+
+    _meta: NotRequired[Annotated[RequestMetaObject, RequiredIn("2026-07-28")]]
+
+
+class PaginatedRequestParams(RequestParams):
+    """The parameters of a request for one page of a list (server/utilities/pagination)."""
+
+    cursor: NotRequired[str]
+
+
+class InputResponseRequestParams(RequestParams):
+    """The parameters of a request that may be answered by questions, and is then sent again with the answers.
+
+    What an answer must hold follows from its question: basic/patterns/mrtr checks it.
+    """
+
+    inputResponses: NotRequired[Annotated[dict[str, JsonObject], Since("2026-07-28")]]
+    requestState: NotRequired[Annotated[str, Since("2026-07-28")]]
+
+
+class NotificationParams(TypedDict):
+    """What the parameters of any notification may hold."""
+
+    _meta: NotRequired[Annotated[JsonObject, FromRevision("2026-07-28", NotificationMetaObject)]]
+
+
+class Result(TypedDict):
+    """What any result may hold. `resultType` is of the stateless era, and goes to nobody in an earlier revision."""
+
+    _meta: NotRequired[Annotated[JsonObject, FromRevision("2026-07-28", ResultMetaObject)]]
+    resultType: NotRequired[ResultType]
+
+
+class EmptyResult(Result):
+    """The result of a request that only needs to be confirmed."""
+
+
+# -- content ----------------------------------------------------------------------------------------------------------
 
 
 class Annotations(TypedDict):

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from mcp_ref.basic.methods import Caller, JsonObject
-from mcp_ref.basic.types import RequestMeta
-from mcp_ref.errors import LocalProtocolError
+from mcp_ref.basic.terms import undeclared
+from mcp_ref.basic.types import RequestMetaObject
 from mcp_ref.revisions import Revision
 from mcp_ref.schema import Format, Former, FromRevision, RequiredIn, Since, Until, renamed
 
@@ -190,7 +190,7 @@ class ElicitRequestFormParams(TypedDict):
     message: str
     requestedSchema: RequestedSchema
     task: NotRequired[Task]
-    _meta: NotRequired[Annotated[RequestMeta, Until("2025-11-25")]]
+    _meta: NotRequired[Annotated[RequestMetaObject, Until("2025-11-25")]]
 
 
 class ElicitRequestURLParams(TypedDict):
@@ -201,7 +201,7 @@ class ElicitRequestURLParams(TypedDict):
     elicitationId: NotRequired[Annotated[str, RequiredIn("2025-11-25"), Until("2025-11-25")]]
     url: Annotated[str, Format("uri")]
     task: NotRequired[Task]
-    _meta: NotRequired[Annotated[RequestMeta, Until("2025-11-25")]]
+    _meta: NotRequired[Annotated[RequestMetaObject, Until("2025-11-25")]]
 
 
 ElicitRequestParams = ElicitRequestFormParams | Annotated[ElicitRequestURLParams, Since("2025-11-25")]
@@ -267,4 +267,5 @@ def check_mode(self: Caller, mode: str) -> None:
         return
     # MUST NOT: a mode that the client does not support (client/elicitation#capabilities)
     if mode not in modes_of(self.peer_capabilities, self.revision):
-        raise LocalProtocolError(f"the client has no elicitation mode {mode!r} in {self.revision}")
+        problem = f"the client has no elicitation mode {mode!r} in {self.revision}"
+        raise undeclared(self.revision, f"elicitation.{mode}", problem)

@@ -8,7 +8,7 @@ Not here:  the types (each page's module, basic/types); schemas that users write
     notation      what a type says about the revisions: Since, Until, RequiredIn, FromRevision, ...
     shapes        what a type comes to in one revision
     checking      checker(type, revision): what arrives
-    projection    projector(type, revision): what goes out
+    projection    projector(type, revision): what goes out; losing(type, revision): the keys that may be left behind
     publishing    json_schema(type, revision): what the specification publishes
 """
 
@@ -28,7 +28,7 @@ from mcp_ref.schema.notation import (
     published_name,
     renamed,
 )
-from mcp_ref.schema.projection import projector
+from mcp_ref.schema.projection import losing, projector
 from mcp_ref.schema.publishing import json_schema
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "Until",
     "checker",
     "json_schema",
+    "losing",
     "projector",
     "published_name",
     "renamed",

@@ -6,7 +6,8 @@ Reads:     schema/shapes, revisions.py
 Not here:  the answer to a mismatch: -32602 or RemoteProtocolError (basic/patterns/request_response)
 
 What is open: keys that the revision does not name are not looked at, and an object whose `type` is a string that no
-arm of its union names in the revision is kept as it is. A kind that is named must have its fields.
+arm of its union names in the revision is kept as it is. A kind that is named must have its fields, but for those whose
+absence has a meaning (RequiredIn and Bounds with `checked=False`).
 """
 
 from __future__ import annotations
@@ -175,7 +176,7 @@ def _scalar(shape: Scalar) -> Test:
         if not fits(value):
             raise _mismatch(noun, value)
 
-    return test if bounds == UNBOUNDED else _bounded(test, bounds)
+    return _bounded(test, bounds) if bounds.checked and bounds != UNBOUNDED else test
 
 
 def _bounded(test: Test, bounds: Bounds) -> Test:
@@ -237,7 +238,7 @@ def _each(test: Test, items: Iterable[tuple[str | int, Any]]) -> None:
 
 
 def _object(shape: Object) -> Test:
-    required = frozenset(key for key, field in shape.fields.items() if field.required)
+    required = frozenset(key for key, field in shape.fields.items() if field.demanded)
     in_order = [key for key in shape.fields if key in required]
     find = {key: found for key, field in shape.fields.items() if (found := tester(field.shape))}.get
 
@@ -329,7 +330,7 @@ def _of_objects(arms: Sequence[Object | Map], union: Choice) -> Test:
     for arm in tagged:
         for kind in arm.tags[tag]:
             table.setdefault(kind, []).append(arm)
-    untagged = [arm for arm in tagged if not arm.fields[tag].required]
+    untagged = [arm for arm in tagged if not arm.fields[tag].demanded]
     return _tagged(
         tag,
         {kind: _first_that_fits(group) for kind, group in table.items()},

@@ -66,10 +66,14 @@ class Until(_Note):
 
 
 class RequiredIn(_Note):
-    """A field declared NotRequired that is nevertheless required in these revisions."""
+    """A field declared NotRequired that is nevertheless required in these revisions.
 
-    def __init__(self, *revisions: str) -> None:
-        self.revisions = revisions
+    `checked` False: so it is published, but what arrives without it is accepted, because the page says what its absence
+    means.
+    """
+
+    def __init__(self, *revisions: str, checked: bool = True) -> None:
+        self.revisions, self.checked = revisions, checked
 
 
 class FromRevision(_Note):
@@ -80,10 +84,10 @@ class FromRevision(_Note):
 
 
 class Bounds(_Note):
-    """Inclusive bounds of a number."""
+    """Inclusive bounds of a number; `checked` False: published, but a number outside of them is accepted."""
 
-    def __init__(self, minimum: float | None = None, maximum: float | None = None) -> None:
-        self.minimum, self.maximum = minimum, maximum
+    def __init__(self, minimum: float | None = None, maximum: float | None = None, *, checked: bool = True) -> None:
+        self.minimum, self.maximum, self.checked = minimum, maximum, checked
 
 
 UNBOUNDED = Bounds()

@@ -29,7 +29,7 @@ from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.schema.checking import Wrong, tester
 from mcp_ref.schema.shapes import TAGS, Array, Choice, Map, Object, Shape, shape_of
 
-__all__ = ["projector"]
+__all__ = ["losing", "projector"]
 
 JsonObject = dict[str, Any]
 Projection = Callable[[Any], Any]
@@ -64,6 +64,24 @@ def projector(
 def _projector(wire_type: Any, revision_name: str, replies: bool) -> Projection | None:
     revision = REVISIONS[revision_name]
     return _Compiler(revision, replies).projection(shape_of(wire_type, revision))
+
+
+@functools.cache
+def losing(wire_type: Any, revision: Revision, *, replies: bool = False) -> frozenset[str] | None:
+    """The keys at which an object may lose something; one that has none of them goes out as it is.
+
+    With it a caller saves the projection of what is mostly sent: few calls of a tool have a key that a revision lacks.
+
+    Returns: the empty set where `projector` returns None; None for a union, of which only the projection can tell.
+    Raises: TypeError: as for `projector`.
+    Threads: any.
+    """
+    shape, compiler = shape_of(wire_type, revision), _Compiler(revision, replies)
+    if compiler.projection(shape) is None:
+        return frozenset()
+    if not isinstance(shape, Object):
+        return None
+    return frozenset(shape.absent) | {key for key, field in shape.fields.items() if compiler.projection(field.shape)}
 
 
 class _Compiler(NamedTuple):

@@ -76,10 +76,11 @@ class Map(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A key of an object, in a revision that has it."""
+    """A key of an object, in a revision that has it; `demanded`: what arrives without it is refused."""
 
     shape: Shape
     required: bool
+    demanded: bool
 
 
 class Object:
@@ -243,17 +244,19 @@ def _object(wire_type: Any, revision_name: str) -> Object:
     for key, hint in hints.items():
         peeled = _peel(hint)
         if _nearest(peeled.notes, revision) is revision:
-            fields[key] = Field(shape_of(hint, revision), _is_required(wire_type, key, peeled, revision))
+            fields[key] = Field(shape_of(hint, revision), *_requirement(wire_type, key, peeled, revision))
         else:
             absent[key] = _span(peeled)
     return Object(published_name(wire_type, revision), fields, absent, _tags(hints))
 
 
-def _is_required(wire_type: Any, key: str, peeled: _Peeled, revision: Revision) -> bool:
+def _requirement(wire_type: Any, key: str, peeled: _Peeled, revision: Revision) -> tuple[bool, bool]:
+    """Whether the revision requires a key, and whether it is demanded of what arrives."""
     # Where annotations are strings, CPython counts NotRequired fields as required: the hint has the last word.
     declared = key in wire_type.__required_keys__ if peeled.required is None else peeled.required
     also = peeled.note(RequiredIn)
-    return declared or (also is not None and revision.name in also.revisions)
+    here = also is not None and revision.name in also.revisions
+    return declared or here, declared or (here and also.checked)
 
 
 def _span(peeled: _Peeled) -> str:

@@ -17,6 +17,7 @@ from mcp_ref.basic.types import (
     Annotations,
     BlobResourceContents,
     Icons,
+    InputResponseRequestParams,
     Meta,
     NotificationParams,
     RequestParams,
@@ -91,7 +92,7 @@ class ResourceRequestParams(RequestParams):
     uri: Annotated[str, Format("uri")]
 
 
-class ReadResourceRequestParams(ResourceRequestParams):
+class ReadResourceRequestParams(ResourceRequestParams, InputResponseRequestParams):
     """What to read."""
 
 

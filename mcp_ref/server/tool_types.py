@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from mcp_ref.basic.methods import JsonObject
-from mcp_ref.basic.types import ContentBlock, Icons, Meta, RequestParams, Result
+from mcp_ref.basic.types import ContentBlock, Icons, InputResponseRequestParams, Meta, Result
 from mcp_ref.schema import FromRevision, Since, Until
 from mcp_ref.server.utilities.caching import CacheableResult
 from mcp_ref.server.utilities.pagination import PaginatedResult
@@ -66,7 +66,7 @@ class ListToolsResult(PaginatedResult, CacheableResult):
     tools: list[Tool]
 
 
-class CallToolRequestParams(RequestParams):
+class CallToolRequestParams(InputResponseRequestParams):
     """Which tool is called, with which arguments. `task` is ignored here: no task capability is declared."""
 
     name: str
