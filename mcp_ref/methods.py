@@ -12,9 +12,10 @@ from typing import Final
 
 from mcp_ref.basic import lifecycle
 from mcp_ref.basic.methods import Method
+from mcp_ref.basic.patterns import subscription_types
 from mcp_ref.basic.utilities import cancellation, ping, progress
 from mcp_ref.client import elicitation, roots, sampling
-from mcp_ref.server import prompts, resources, tools
+from mcp_ref.server import discover, prompts, resources, tools
 from mcp_ref.server.utilities import completion, logging
 
 __all__ = ["METHODS", "method_row"]
@@ -24,6 +25,8 @@ _PAGES = (
     ping,
     cancellation,
     progress,
+    subscription_types,
+    discover,
     prompts,
     resources,
     tools,

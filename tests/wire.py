@@ -16,6 +16,7 @@ from mcp_ref import Client, Server
 from mcp_ref.basic.deadline import Deadline
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.errors import McpError
+from mcp_ref.revisions import SESSION_REVISIONS
 
 PATIENCE = 5.0
 """Seconds that a test waits for something that must happen."""
@@ -105,6 +106,7 @@ def to_client(revision: str = "2025-11-25", capabilities: Any = None, **options:
     """A connected client, and a wire to it; the test is its server."""
     ours, theirs = pair()
     wire = Wire(ours)
+    options.setdefault("revision", SESSION_REVISIONS)
     client = Client(theirs, **options)
     problem: list[McpError] = []
 

@@ -6,7 +6,8 @@ Reads:     errors.py
 Not here:  what is sent when it passes (basic/patterns/request_response)
 
 Every public call turns its `timeout=` once into a Deadline. Two things can move it: progress, up to a stated
-maximum, and a `Clock` that stands still while this side keeps the peer waiting.
+maximum, and a `Clock` that stands still while this side keeps the peer waiting. A stream that is meant to stay open
+has it lifted once it is.
 """
 
 from __future__ import annotations
@@ -67,10 +68,11 @@ class Deadline:
         self._timeout = timeout
         self._at = None if timeout is None else clock() + timeout
         self._latest = None if maximum is None else clock() + maximum
+        self._lifted = False
 
     def left(self) -> float | None:
         """Seconds left, at least 0.0; None for no limit."""
-        if self._at is None:
+        if self._at is None or self._lifted:
             return None
         return max(0.0, self._at - self._clock())
 
@@ -78,13 +80,20 @@ class Deadline:
         """Seconds left; raises `RequestTimeout` naming what was being done when there are none."""
         left = self.left()
         if left == 0.0:
-            raise RequestTimeout(f"timed out after {self._timeout:g} s {doing}")
+            raise RequestTimeout(f"timed out after {round(self._timeout or 0, 3):g} s {doing}")
         return left
 
     def extend(self) -> None:
         """Start the timeout anew, but never past the maximum given (basic/lifecycle#timeouts: progress may do this)."""
         if self._at is not None and self._latest is not None and self._timeout is not None:
             self._at = max(self._at, min(self._clock() + self._timeout, self._latest))
+
+    def lift(self) -> None:
+        """Have no limit from now on; whoever waits until the deadline goes on waiting. Threads: any.
+
+        Spec: 2026-07-28/basic/patterns/subscriptions#acknowledgment: what follows it comes when it comes
+        """
+        self._lifted = True
 
     def __repr__(self) -> str:
         left = self.left()

@@ -2,7 +2,7 @@
 
 Spec:      basic/lifecycle (2024-11-05 ... 2025-11-25); 2026-07-28 has no such phase
 Upholds:   spec_notes/basic/lifecycle.md
-Reads:     basic/types, basic/terms, schema.py
+Reads:     basic/types, basic/capabilities, basic/terms, schema.py
 Not here:  closing (each transport's `close`), timeouts (basic/deadline)
 
 The whole of the lifecycle is the table TRANSITIONS: in this state, on this event, go there. What has no row is not
@@ -16,14 +16,20 @@ allowed. The first word of an event says whether this side sends or receives it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict
+from typing import Any, Final, Literal, NamedTuple, NotRequired
 
+from mcp_ref.basic.capabilities import (
+    ClientCapabilities,
+    ServerCapabilities,
+    client_capabilities,
+    server_capabilities,
+)
 from mcp_ref.basic.methods import JsonObject, Method
 from mcp_ref.basic.terms import Role
 from mcp_ref.basic.types import Implementation, NotificationParams, RequestParams, Result
 from mcp_ref.errors import InvalidRequest, LocalProtocolError, RemoteProtocolError
 from mcp_ref.revisions import REVISIONS, Revision
-from mcp_ref.schema import Since, Until, projector
+from mcp_ref.schema import projector
 
 __all__ = [
     "METHODS",
@@ -45,63 +51,6 @@ __all__ = [
 
 
 # -- types --------------------------------------------------------------------------------------------------------
-
-
-class ListChanged(TypedDict):
-    """Whether this side says when the list changes."""
-
-    listChanged: NotRequired[bool]
-
-
-class RootsCapability(TypedDict):
-    """The client has roots; `listChanged` while changes are notified."""
-
-    listChanged: NotRequired[Annotated[bool, Until("2025-11-25")]]
-
-
-class SamplingCapability(TypedDict):
-    """The client samples; `tools`: also with tools; `context`: `includeContext` may ask for more than "none"."""
-
-    context: NotRequired[Annotated[JsonObject, Since("2025-11-25")]]
-    tools: NotRequired[Annotated[JsonObject, Since("2025-11-25")]]
-
-
-class ElicitationCapability(TypedDict):
-    """The client asks its user; the modes it has. Neither named: form alone."""
-
-    form: NotRequired[Annotated[JsonObject, Since("2025-11-25")]]
-    url: NotRequired[Annotated[JsonObject, Since("2025-11-25")]]
-
-
-class ResourcesCapability(TypedDict):
-    """The server has resources; whether they can be subscribed to, and whether changes of the list are said."""
-
-    subscribe: NotRequired[bool]
-    listChanged: NotRequired[bool]
-
-
-class ClientCapabilities(TypedDict):
-    """What a client can do for a server."""
-
-    experimental: NotRequired[dict[str, JsonObject]]
-    roots: NotRequired[RootsCapability]
-    sampling: NotRequired[SamplingCapability]
-    elicitation: NotRequired[Annotated[ElicitationCapability, Since("2025-06-18")]]
-    tasks: NotRequired[Annotated[JsonObject, Since("2025-11-25"), Until("2025-11-25")]]
-    extensions: NotRequired[Annotated[dict[str, JsonObject], Since("2026-07-28")]]
-
-
-class ServerCapabilities(TypedDict):
-    """What a server can do for a client."""
-
-    experimental: NotRequired[dict[str, JsonObject]]
-    logging: NotRequired[JsonObject]
-    completions: NotRequired[Annotated[JsonObject, Since("2025-03-26")]]
-    prompts: NotRequired[ListChanged]
-    resources: NotRequired[ResourcesCapability]
-    tools: NotRequired[ListChanged]
-    tasks: NotRequired[Annotated[JsonObject, Since("2025-11-25"), Until("2025-11-25")]]
-    extensions: NotRequired[Annotated[dict[str, JsonObject], Since("2026-07-28")]]
 
 
 class InitializeRequestParams(RequestParams):
@@ -263,18 +212,6 @@ def negotiate(requested: str, supported: Sequence[Revision]) -> Revision:
             return revision
     # MUST: otherwise with another one, which SHOULD be the latest
     return supported[-1]
-
-
-def client_capabilities(capabilities: JsonObject, revision: Revision) -> JsonObject:
-    """A client's capabilities as that revision knows them; used for what goes out and for what came in."""
-    project = projector(ClientCapabilities, revision, replies=True)
-    return project(capabilities) if project else capabilities
-
-
-def server_capabilities(capabilities: JsonObject, revision: Revision) -> JsonObject:
-    """A server's capabilities as that revision knows them; used for what goes out and for what came in."""
-    project = projector(ServerCapabilities, revision, replies=True)
-    return project(capabilities) if project else capabilities
 
 
 def initialize_params(introduction: Introduction, asked: Revision) -> JsonObject:

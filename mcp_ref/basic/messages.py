@@ -217,6 +217,11 @@ _META_KEY = re.compile(rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?:[A-Za-z0-9
 _RESERVED = {"modelcontextprotocol", "mcp"}
 
 
+def is_meta_key(key: str) -> bool:
+    """Whether a text has the form of a key of `_meta`: an optional prefix of dotted labels, and a name."""
+    return _META_KEY.fullmatch(key) is not None
+
+
 def check_meta_key(key: str, reserved_label: Literal["none", "first", "second"]) -> None:
     """Check the name of an entry that a user puts into `_meta`.
 

@@ -67,6 +67,7 @@ class Method(NamedTuple):
         until: the last revision that has it; None: it still exists.
         needs: the capability that must be declared, such as "server.tools" or "client.roots.listChanged".
         needs_since: the first revision in which that capability exists, when later than `since`.
+        servers_alone: the first revision in which only a server may still send it, where both could.
     """
 
     name: str
@@ -80,6 +81,12 @@ class Method(NamedTuple):
     until: str | None = None
     needs: str | None = None
     needs_since: str | None = None
+    servers_alone: str | None = None
+
+    def sent_by(self, revision: Revision) -> Literal["client", "server", "both"]:
+        """Who may send it in that revision."""
+        alone = self.servers_alone is not None and revision.order >= REVISIONS[self.servers_alone].order
+        return "server" if alone else self.sender
 
     def exists_in(self, revision: Revision) -> bool:
         """Whether the revision has this method."""
@@ -101,6 +108,13 @@ class Options(TypedDict, total=False):
     on_progress: called as `(progress, total, message)` in the calling thread; giving it asks for progress.
     meta: entries of `_meta` for this request; the keys that the protocol sets itself are refused.
     cancel: a handle that another thread can call to give the request up.
+
+    In the stateless era also (2026-07-28):
+    log_level: the least level of the log messages to send while this request is answered; left out: the client's.
+    by_hand: give back a result that asks for input as it is, instead of asking this client's handlers.
+    input_responses, request_state: the answers to such a result, and its `requestState`, for the next round.
+    resend: whether to send it again when its answer was lost on the way; left out: where that changes nothing.
+    cached: False: ask the server, also where a fresh answer is kept.
     """
 
     timeout: Timeout
@@ -108,6 +122,12 @@ class Options(TypedDict, total=False):
     on_progress: ProgressCallback | None
     meta: JsonObject | None
     cancel: Cancel | None
+    log_level: str | None
+    by_hand: bool
+    input_responses: JsonObject
+    request_state: str
+    resend: bool
+    cached: bool
 
 
 class Notifying(Protocol):

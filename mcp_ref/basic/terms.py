@@ -14,15 +14,21 @@ decision the first time a method is used, and afterwards it is one look-up:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal, NamedTuple
 
 from mcp_ref.basic.methods import JsonObject, Method
-from mcp_ref.errors import InvalidParams, LocalProtocolError, MethodNotFound, RemoteProtocolError
+from mcp_ref.errors import (
+    InvalidParams,
+    LocalProtocolError,
+    MethodNotFound,
+    MissingClientCapability,
+    RemoteProtocolError,
+)
 from mcp_ref.revisions import Revision
-from mcp_ref.schema import SchemaMismatch, checker, projector
+from mcp_ref.schema import SchemaMismatch, checker, losing, projector
 
-__all__ = ["Role", "Rule", "Terms", "declares"]
+__all__ = ["MAY_ASK", "Role", "Rule", "Terms", "declares", "undeclared"]
 
 Role = Literal["client", "server"]
 Check = Callable[[Any], None]
@@ -32,11 +38,21 @@ _OTHER: dict[Role, Role] = {"client": "server", "server": "client"}
 
 
 class Rule(NamedTuple):
-    """How one method passes: the check of what comes in, the projection of what goes out; None: nothing to do."""
+    """How one method passes.
+
+    Attributes:
+        check: of what comes in; None: nothing to check.
+        project: of what goes out; None: it goes out as it is.
+        losing: the only members at which the projection can change anything; None: anything, anywhere.
+    """
 
     check: Check | None
     project: Project | None
+    losing: frozenset[str] | None = frozenset()
 
+
+MAY_ASK = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""The requests that may be answered with `input_required` (2026-07-28/basic/patterns/mrtr#supported-requests)."""
 
 _FREE = Rule(None, None)
 """For names that no revision has: extensions and experiments pass as they are."""
@@ -52,6 +68,19 @@ def declares(capabilities: JsonObject, path: str) -> bool:
     return value is True or isinstance(value, dict)
 
 
+def undeclared(revision: Revision, capability: str, problem: str) -> Exception:
+    """What to raise where a handler asks for what its client cannot do.
+
+    Args:
+        capability: such as "elicitation.url".
+        problem: the text, for where the handler alone is told.
+
+    Returns: LocalProtocolError; in the stateless era the refusal that says what to declare, for there the client
+        decides anew with each request.
+    """
+    return LocalProtocolError(problem) if revision.servers_send_requests else MissingClientCapability(capability)
+
+
 class Terms:
     """What may pass between two peers, and in which shape.
 
@@ -60,21 +89,33 @@ class Terms:
         revision: the revision agreed (or, while `initialize` is under way, the one asked for).
         rows: the method rows of every page, by wire name.
         local, remote: the capabilities that each side declared, already read through the revision.
+        envelope: what every request that we send says in its `_meta` (basic/versioning); None: nothing.
+        kinds: values of `resultType` that an extension has, beside those of the protocol.
 
     Attributes:
         open: whether the lifecycle has come to the point from which everything agreed may be sent; before it is asked.
+        answers: whether this side answers requests: in the stateless era a client does not.
         sent, notified: the rules of the requests, and of the notifications, that were sent already.
 
     Threads: any; the caches hold values that are equal whoever computed them.
     """
 
     def __init__(
-        self, role: Role, revision: Revision, rows: Mapping[str, Method], local: JsonObject, remote: JsonObject
+        self,
+        role: Role,
+        revision: Revision,
+        rows: Mapping[str, Method],
+        local: JsonObject,
+        remote: JsonObject,
+        envelope: JsonObject | None = None,
+        kinds: Collection[str] = (),
     ) -> None:
         self.role, self.revision = role, revision
         self.local, self.remote = local, remote
-        self._rows = rows
+        self.envelope = dict(envelope or ())
+        self._rows, self._kinds = rows, kinds
         self.open = False
+        self.answers = role == "server" or revision.servers_send_requests
         self.sent: dict[str, Rule] = {}
         self.notified: dict[str, Rule] = {}
         self._receiving: dict[str, Rule] = {}
@@ -112,19 +153,21 @@ class Terms:
             raise LocalProtocolError(f"{name} is a {row.kind}, not a {kind}")
         if not row.exists_in(self.revision):
             raise LocalProtocolError(f"{name} does not exist in revision {self.revision}")
-        if row.sender == _OTHER[self.role]:
-            raise LocalProtocolError(f"{name} is for the {row.sender} to send")
+        sender = row.sent_by(self.revision)
+        if sender == _OTHER[self.role]:
+            raise LocalProtocolError(f"{name} is for the {sender} to send")
         # MUST: only what was negotiated (basic/lifecycle#operation)
         if missing := self._undeclared(row):
             raise LocalProtocolError(f"{name} needs the capability {missing}, which was not declared")
         return Rule(
-            _result_check(name, row, self.revision) if row.kind == "request" else None,
+            _result_check(name, row, self.revision, self._kinds) if row.kind == "request" else None,
             projector(row.params, self.revision, replies=False) if row.params else None,
+            losing(row.params, self.revision, replies=False) if row.params else frozenset(),
         )
 
     def _rule_to_receive(self, name: str) -> Rule:
         row = self._rows.get(name)
-        if row is None or not row.exists_in(self.revision) or row.sender == self.role:
+        if row is None or not row.exists_in(self.revision) or row.sent_by(self.revision) == self.role:
             raise MethodNotFound(f"Method not found: {name}", {"method": name})
         if missing := self._undeclared(row):
             raise MethodNotFound(f"Method not found: {name} (capability {missing} not declared)", {"method": name})
@@ -155,12 +198,19 @@ def _params_check(row: Method, revision: Revision) -> Check:
     return check_params
 
 
-def _result_check(name: str, row: Method, revision: Revision) -> Check | None:
+def _result_check(name: str, row: Method, revision: Revision, kinds: Collection[str]) -> Check | None:
     if row.result is None:
         return None
     check = checker(row.result, revision)
 
     def check_result(result: Any) -> None:
+        if not revision.servers_send_requests:
+            # MUST: absent means complete; what is not known is invalid (2026-07-28/basic/index#resulttype)
+            kind = result.get("resultType", "complete")
+            if isinstance(kind, str) and (kind in kinds or (kind == "input_required" and name in MAY_ASK)):
+                return
+            if kind != "complete":
+                raise RemoteProtocolError(f"the result of {name} is of a kind that is not expected: {kind!r}")
         try:
             check(result, "result")
         except SchemaMismatch as mismatch:

@@ -15,6 +15,9 @@ from mcp_ref.basic import deadline as deadline_module
 from mcp_ref.basic.deadline import Cancel, Clock, Deadline
 from mcp_ref.basic.patterns import requester
 from mcp_ref.basic.transports.memory import pair
+from mcp_ref.client import stateless
+from mcp_ref.revisions import SESSION_REVISIONS
+from tests.eras import MODERN, open_client
 from tests.wire import PATIENCE, Background, Wire, opened, to_client
 
 
@@ -31,9 +34,12 @@ class Time:
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     fake = Time()
-    for module in (deadline_module, requester):
+    for module in (deadline_module, requester, stateless):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=fake))
     return fake
+
+
+FORM: Any = {"type": "object", "properties": {}}
 
 
 # -- Deadline -----------------------------------------------------------------------------------------------------
@@ -49,6 +55,24 @@ def test_a_deadline_passes() -> None:
     assert deadline.left() == 0
     with pytest.raises(RequestTimeout, match="timed out after 5 s waiting"):
         deadline.check("waiting")
+
+
+def test_what_has_passed_is_told_in_milliseconds_at_most() -> None:
+    time = Time()
+    deadline = Deadline(2.99986, clock=time)
+    time.now += 3
+    with pytest.raises(RequestTimeout, match="timed out after 3 s waiting"):
+        deadline.check("waiting")
+
+
+def test_a_deadline_that_is_lifted_never_passes_and_is_not_set_again() -> None:
+    time = Time()
+    deadline = Deadline(5, maximum=60, clock=time)
+    deadline.lift()
+    deadline.extend()
+    time.now += 1e9
+    assert deadline.check("waiting") is None
+    assert repr(deadline) == "<Deadline: never>"
 
 
 def test_a_deadline_may_be_never() -> None:
@@ -168,7 +192,7 @@ def test_a_call_whose_time_is_over_is_cancelled_and_raises(revision: str) -> Non
 
 def test_every_call_has_a_timeout_unless_it_says_none() -> None:
     ours, theirs = pair()
-    client = Client(theirs, timeout=0.05)
+    client = Client(theirs, revision=SESSION_REVISIONS, timeout=0.05)
     opening = Background(client.connect)
     wire = Wire(ours)
     result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
@@ -244,7 +268,7 @@ def test_time_stands_still_while_the_client_answers_a_question(time: Time) -> No
     with to_client(elicit=elicit) as (client, wire):
         call = Background(client.ping, timeout=3, on_progress=lambda *report: reported.set())
         request_id = wire.receive()["id"]
-        params = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
+        params = {"message": "?", "requestedSchema": FORM}
         wire.send({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
         assert asked.wait(PATIENCE)
         time.now += 100
@@ -255,6 +279,37 @@ def test_time_stands_still_while_the_client_answers_a_question(time: Time) -> No
         assert wire.receive()["id"] == "q"
         wire.answer(request_id, {})
         assert call.outcome() is None
+
+
+def test_time_stands_still_while_the_user_gives_what_the_server_needs_first(time: Time) -> None:
+    """The stateless era: the question is a result, and its answer goes with another request of the same call."""
+
+    def elicit(message: str, schema: Any) -> Any:
+        time.now += 100
+        return {}
+
+    question = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": FORM}}
+    with open_client(MODERN, {"tools": {}}, elicit=elicit) as (client, wire):
+        call = Background(client.call_tool, "t", timeout=3)
+        wire.answer(wire.receive()["id"], {"resultType": "input_required", "inputRequests": {"a": question}})
+        again = wire.receive()
+        assert again["params"]["inputResponses"] == {"a": {"action": "accept", "content": {}}}
+        wire.answer(again["id"], {"content": []})
+        assert call.outcome()["content"] == []
+
+
+def test_the_rounds_of_a_call_share_its_time(time: Time) -> None:
+    question = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": FORM}}
+    with open_client(MODERN, {"tools": {}}, elicit=lambda message, schema: {}) as (client, wire):
+        call = Background(client.call_tool, "t", timeout=3)
+        asked = wire.receive()["id"]
+        time.now += 2
+        wire.answer(asked, {"resultType": "input_required", "inputRequests": {"a": question}})
+        again = wire.receive()["id"]
+        time.now += 2
+        # Makes the caller look at the clock.
+        wire.answer(again, {"resultType": "input_required", "inputRequests": {"a": question}})
+        assert isinstance(call.outcome(), RequestTimeout)
 
 
 def test_the_time_of_a_call_that_a_handler_makes_goes_on() -> None:
@@ -268,7 +323,7 @@ def test_the_time_of_a_call_that_a_handler_makes_goes_on() -> None:
         return {}
 
     with to_client(elicit=elicit) as (client, wire):
-        params = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
+        params = {"message": "?", "requestedSchema": FORM}
         wire.send({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
         assert [wire.receive().get("method") for _ in range(3)] == ["ping", "notifications/cancelled", None]
     assert len(problems) == 1

@@ -13,7 +13,7 @@ from mcp_ref.basic.deadline import Deadline
 from mcp_ref.basic.lifecycle import EVENTS, STATES, TRANSITIONS, Lifecycle, negotiate, offered_instead
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.errors import InvalidRequest
-from mcp_ref.revisions import SESSION_REVISIONS, find_revision
+from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
 from tests.wire import CLIENT_INFO, SERVER_INFO, Wire, opened, play, to_client, to_server
 
 NAMES = [row.name for row in SESSION_REVISIONS]
@@ -89,7 +89,7 @@ def test_a_session_opens_in_every_revision(name: str) -> None:
         client.ping()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REVISIONS)
 def test_a_pinned_server_decides(name: str) -> None:
     with Client(Server("s", revisions=[name])) as client:
         assert client.revision.name == name
@@ -150,7 +150,7 @@ def test_initialize_is_never_cancelled_but_the_transport_is_closed() -> None:
     ours, theirs = pair()
     wire = Wire(ours)
     with pytest.raises(RequestTimeout):
-        Client(theirs, connect_timeout=0.05).connect()
+        Client(theirs, revision=SESSION_REVISIONS, connect_timeout=0.05).connect()
     assert wire.receive()["method"] == "initialize"
     assert isinstance(wire.receive(), ConnectionError)
     assert wire.silent()
@@ -208,7 +208,7 @@ def test_the_client_reads_an_offer_in_an_error_and_opens_with_it() -> None:
 
     ours, theirs = pair()
     wire = Wire(ours)
-    client = Client(theirs)
+    client = Client(theirs, revision=SESSION_REVISIONS)
     thread = threading.Thread(target=client.connect, name="test-connect")
     thread.start()
     first = wire.receive()
@@ -230,7 +230,7 @@ def test_an_error_without_an_offer_is_raised_and_the_transport_closed() -> None:
 
     ours, theirs = pair()
     wire = Wire(ours)
-    client = Client(theirs)
+    client = Client(theirs, revision=SESSION_REVISIONS)
     found: list[Exception] = []
 
     def connect() -> None:
@@ -251,7 +251,7 @@ def test_the_server_may_log_before_the_session_is_open() -> None:
     ours, theirs = pair()
     wire = Wire(ours)
     logged: list[Any] = []
-    client = Client(theirs, on_log=logged.append)
+    client = Client(theirs, revision=SESSION_REVISIONS, on_log=logged.append)
     import threading
 
     thread = threading.Thread(target=client.connect, name="test-connect")
@@ -271,7 +271,7 @@ def test_a_question_of_the_server_before_initialized_is_refused_except_ping() ->
     wire = Wire(ours)
     import threading
 
-    client = Client(theirs, roots=[])
+    client = Client(theirs, revision=SESSION_REVISIONS, roots=[])
     thread = threading.Thread(target=client.connect, name="test-connect")
     thread.start()
     asked = wire.receive()
@@ -327,12 +327,29 @@ def test_calls_need_a_connection() -> None:
         Client(Server("s")).ping()
 
 
-@pytest.mark.parametrize("wrong", ["2026-07-28", "1999-01-01"])
-def test_only_a_revision_of_the_session_era_can_be_pinned(wrong: str) -> None:
-    with pytest.raises(ValueError, match="2025-11-25"):
+@pytest.mark.parametrize("name", REVISIONS)
+def test_any_revision_can_be_pinned(name: str) -> None:
+    server = Server("s", revisions=[name])
+    for wanted in (None, name, REVISIONS[name], [name], [*reversed(REVISIONS)]):
+        with Client(server, revision=wanted) as client:
+            assert client.revision.name == name
+
+
+@pytest.mark.parametrize("wrong", ["1999-01-01", "", [], ["2025-11-25", "1999-01-01"]])
+def test_no_other_revision_can_be_pinned(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="2024-11-05, .*, 2026-07-28"):
         Client(["x"], revision=wrong)
-    with pytest.raises(ValueError, match="2025-11-25"):
-        Server("s", revisions=[wrong])
+    with pytest.raises(ValueError, match="2024-11-05, .*, 2026-07-28"):
+        Server("s", revisions=[wrong] if isinstance(wrong, str) else wrong)
+
+
+def test_initialize_agrees_on_no_revision_of_the_stateless_era() -> None:
+    params = {"protocolVersion": "2026-07-28", "capabilities": {}, "clientInfo": CLIENT_INFO}
+    with to_server(Server("s")) as wire:
+        assert wire.request(1, "initialize", params)["result"]["protocolVersion"] == "2025-11-25"
+    with to_server(Server("s", revisions=["2026-07-28"])) as wire:
+        refused = wire.request(1, "initialize", params)["error"]
+        assert (refused["code"], refused["data"]["supported"]) == (-32022, ["2026-07-28"])
 
 
 def test_a_notification_called_initialize_opens_nothing() -> None:

@@ -54,24 +54,49 @@ class ReleasingReply(Reply, Protocol):
 class Incoming:
     """One request of the peer while it is served.
 
+    Args:
+        gone: whether the client has hung up, where that gives up the request; None where it does not.
+
     Attributes:
         id, method, params: as they came; `params` is an empty dict where there were none.
         cancelled: whether the peer, or the end of the conversation, has given it up. Its handler should stop.
         reason: why.
+        answers, state: what an earlier round of the request brought, for a handler that asks by its result: the
+            answers by key, and its own state. Set by whoever serves it, and never read off the wire unchecked.
 
     Threads: any.
     """
 
-    __slots__ = ("_asked", "_ended", "_reply", "_writing", "cancelled", "id", "key", "method", "params", "reason")
+    __slots__ = (
+        *("_asked", "_cancelled", "_ended", "_gone", "_reply", "_writing"),
+        *("answers", "id", "key", "method", "params", "reason", "state"),
+    )
 
-    def __init__(self, request_id: messages.RequestId, method: str, params: JsonObject, reply: Reply) -> None:
+    def __init__(
+        self,
+        request_id: messages.RequestId,
+        method: str,
+        params: JsonObject,
+        reply: Reply,
+        gone: Callable[[], bool] | None = None,
+    ) -> None:
         self.id, self.method, self.params, self._reply = request_id, method, params, reply
         self.key = (type(request_id), request_id)
-        self.cancelled = False
+        self._cancelled, self._gone = False, gone
         self.reason: str | None = None
+        self.answers: JsonObject = {}
+        self.state: Any = None
         self._asked: list[Callable[[McpError], None]] = []
         self._writing = threading.Lock()  # guards _ended, and is held for the write that belongs to it
         self._ended = False
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was given up; where its client can only hang up, the connection is asked."""
+        # MUST: a client that disconnects cancels its request (2026-07-28/basic/transports/streamable-http#cancellation)
+        if not self._cancelled and self._gone is not None and not self._ended and self._gone():
+            self.cancel("the client has hung up")
+        return self._cancelled
 
     def error(self, refusal: Refusal) -> JsonObject:
         """The error response to this request."""
@@ -137,7 +162,7 @@ class Incoming:
 
     def cancel(self, reason: str) -> None:
         """Raise the flag, and end the handler's waits for the peer. Never blocks: the reader calls it."""
-        self.reason, self.cancelled = reason, True
+        self.reason, self._cancelled = reason, True
         for give_up in list(self._asked):
             give_up(RequestCancelled(reason))
 

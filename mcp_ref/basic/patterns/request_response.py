@@ -35,6 +35,7 @@ from mcp_ref.basic.patterns.workers import Workers
 from mcp_ref.basic.terms import Terms
 from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.basic.utilities.cancellation import UNCANCELLABLE
+from mcp_ref.basic.versioning import SUBSCRIPTION_ID, is_modern
 from mcp_ref.errors import InternalError, InvalidRequest, LocalProtocolError, McpError, Refusal, TransportClosed
 
 __all__ = ["Peer"]
@@ -103,6 +104,10 @@ class Peer(Requester):
         else:
             log.warning("the handlers are too slow: a notification of the peer is dropped")
 
+    def run_soon(self, job: Callable[[], None]) -> None:
+        """Have a worker run a job of this library that writes, before any handler's turn."""
+        self._run(job, urgent=True)
+
     def event(self, method: str, params: JsonObject) -> Incoming:
         """A notification of the peer as what a handler's context is made of; it gets no answer."""
         return Incoming(method, method, params, self._transport)
@@ -138,6 +143,10 @@ class Peer(Requester):
             if kind == "response":
                 self.take_response(message)
                 return
+            if kind == "request" and not self.terms.answers:
+                # MUST NOT: servers send no requests here, and clients no responses (2026-07-28/basic/patterns/index)
+                log.warning("ignored a request of the server: %s has none", self.terms.revision)
+                return
             messages.check_request(message)
             if kind == "request":
                 self._receive_request(message, reply, run)
@@ -148,13 +157,13 @@ class Peer(Requester):
                 # MUST NOT: answer a notification (basic/index#notifications)
                 log.warning("ignored a malformed notification: %s", refusal)
             else:
-                self._refuse(messages.readable_id(message), refusal, reply, run)
+                self._refuse(messages.readable_id(message), refusal, reply, run, message)
 
     def _receive_request(self, message: JsonObject, reply: Reply, run: Run) -> None:
         method, params = message["method"], message.get("params") or {}
         incoming = Incoming(message["id"], method, params, reply)
-        # MUST NOT: initialize in a batch (2025-03-26/basic/lifecycle#initialization)
-        if method in UNCANCELLABLE and isinstance(reply, BatchReply):
+        # MUST NOT: initialize in a batch (2025-03-26/basic/lifecycle#initialization); the stateless era has no batches
+        if isinstance(reply, BatchReply) and (method in UNCANCELLABLE or is_modern(method, params)):
             raise InvalidRequest(f"Invalid request: {method} must not be part of a batch")
         with self._lock:
             if incoming.key in self._incoming:
@@ -202,13 +211,20 @@ class Peer(Requester):
     def _receive_notification(self, message: JsonObject) -> None:
         method, params = message["method"], message.get("params") or {}
         if method not in ("notifications/cancelled", "notifications/progress"):
-            self._side.take(method, params)
+            meta = params.get("_meta")
+            if not self.terms.answers and isinstance(meta, dict) and SUBSCRIPTION_ID in meta:
+                # MUST: correlate by the subscription's id (2026-07-28/basic/patterns/subscriptions)
+                self.take_streamed(message, meta[SUBSCRIPTION_ID], partial(self._side.take, method, params))
+            else:
+                self._side.take(method, params)
             return
         # SHOULD: ignore what is malformed (basic/utilities/cancellation#error-handling)
         check = self.terms.receiving(method).check
         if check is not None:
             check(params)
-        if method == "notifications/cancelled":
+        if method == "notifications/cancelled" and not self.terms.answers:
+            self.take_streamed(message, params["requestId"])
+        elif method == "notifications/cancelled":
             self._receive_cancelled(params)
         else:
             self.take_progress(message, params)
@@ -244,9 +260,17 @@ class Peer(Requester):
 
     # -- answering ------------------------------------------------------------------------------------------------
 
-    def _refuse(self, request_id: messages.RequestId | None, refusal: Refusal, reply: Reply, run: Run) -> None:
+    def _refuse(
+        self, request_id: messages.RequestId | None, refusal: Refusal, reply: Reply, run: Run, refused: Any = None
+    ) -> None:
         """Answer what never became a request. Where the reader calls this, a worker writes."""
-        message = messages.error(request_id, refusal, id_optional=self.terms.revision.error_id_optional)
+        if not self.terms.answers:
+            log.warning("ignored what the server sent: %s", refusal)
+            return
+        # The stateless era shares the channel, whatever revision its session has.
+        modern = isinstance(refused, dict) and is_modern(refused.get("method"), refused.get("params"))
+        id_optional = modern or self.terms.revision.error_id_optional
+        message = messages.error(request_id, refusal, id_optional=id_optional)
         with self._lock:
             self._refusing += 1
             flooded = self._refusing > MAX_IN_FLIGHT
@@ -266,12 +290,13 @@ class Peer(Requester):
     def _serve(self, incoming: Incoming) -> None:
         """Run the handler of a request, and send what became of it. The one place that turns exceptions into errors."""
         # SHOULD: stop processing what was cancelled (basic/utilities/cancellation#behavior-requirements)
-        if incoming.cancelled:
+        if incoming.reason is not None:
             return
         threading.current_thread().doing = f"{incoming.method} (id {incoming.id!r})"  # type: ignore[attr-defined]
         self._pause()
         try:
-            answer = messages.response(incoming.id, self._side.answer(incoming))
+            result = self._side.answer(incoming)
+            answer = None if result is None else messages.response(incoming.id, result)
         except Refusal as refusal:
             answer = incoming.error(refusal)
         except BaseException as problem:
@@ -282,7 +307,12 @@ class Peer(Requester):
             answer = incoming.error(InternalError("Internal error"))
         finally:
             self._resume()
-        self._finish(incoming, answer)
+        if answer is not None:
+            self._finish(incoming, answer)
+
+    def finish(self, incoming: Incoming, result: JsonObject) -> None:
+        """Send the result of a request whose side has answered None: later. Nothing once it was cancelled."""
+        self._finish(incoming, messages.response(incoming.id, result))
 
     def _finish(self, incoming: Incoming, answer: JsonObject) -> None:
         with self._lock:

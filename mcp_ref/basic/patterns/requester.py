@@ -16,18 +16,20 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from queue import Empty, SimpleQueue
+from functools import partial
 from typing import Any
 
 from mcp_ref.basic import messages
 from mcp_ref.basic.deadline import Cancel, Clock, Deadline
 from mcp_ref.basic.methods import DEFAULT, JsonObject, Options
 from mcp_ref.basic.patterns.reply import WRITE_TIMEOUT, Incoming
+from mcp_ref.basic.patterns.row import Row, Stream
 from mcp_ref.basic.patterns.side import Side
 from mcp_ref.basic.patterns.workers import before_block
 from mcp_ref.basic.terms import Rule, Terms
 from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.basic.utilities.cancellation import UNCANCELLABLE, cancelled_params
+from mcp_ref.basic.versioning import LOG_LEVEL
 from mcp_ref.errors import (
     ErrorResponse,
     HttpStatusError,
@@ -38,53 +40,12 @@ from mcp_ref.errors import (
     TransportClosed,
 )
 
-__all__ = ["Requester", "Row"]
+__all__ = ["Requester"]
 
 log = logging.getLogger(__name__)
 
 MOST_PROGRESS = 10_000
 """Reports of progress that may wait for a caller whose callback is slow; what comes on top is dropped."""
-
-
-class Row(SimpleQueue):  # type: ignore[type-arg]
-    """A request that we sent: the queue in which what belongs to it arrives. It is the `Inbox` of a transport."""
-
-    id = 0
-    method = ""
-    sent = False
-    on_give_up: Callable[[], None] | None = None
-
-    def until(self, deadline: Deadline) -> Iterator[JsonObject]:
-        """See `transports.transport.Inbox`."""
-        while True:
-            try:
-                item = self.get(timeout=deadline.left())
-            except Empty:
-                # The clock may have stood still meanwhile; then there is time left, and the wait goes on.
-                deadline.check(f"waiting for the answer to {self.method}")
-                continue
-            if isinstance(item, McpError):
-                raise item
-            yield item
-
-    def waiting(self) -> Iterator[JsonObject]:
-        """See `transports.transport.Inbox`."""
-        while not self.empty():
-            item = self.get_nowait()
-            if isinstance(item, McpError):
-                raise item
-            yield item
-
-    def give_up(self, reason: McpError) -> None:
-        """End the wait of whoever reads the inbox, or the socket from which it is filled."""
-        self.put(reason)
-        interrupt = self.on_give_up
-        if interrupt is not None:
-            interrupt()
-
-    def cancelled(self, reason: str | None) -> None:
-        """End it because the caller's `Cancel` was used."""
-        self.give_up(RequestCancelled(reason or "cancelled by the caller"))
 
 
 class Requester:
@@ -102,6 +63,15 @@ class Requester:
         self._rows: dict[tuple[type, Any], Row] = {}
         self._next_id = 1
         self._closed: McpError | None = None
+
+    def number_from(self, first_id: int) -> None:
+        """Begin with another id, before the first request: an answer to one that had it might still come."""
+        self._next_id = first_id
+
+    @property
+    def next_id(self) -> int:
+        """The id of the next request."""
+        return self._next_id
 
     @property
     def closed(self) -> McpError | None:
@@ -134,8 +104,9 @@ class Requester:
             time.monotonic if in_handler else self._clock,
         )
         row = self._register(method, asker)
-        if options or rule.project is not None:
-            params = self._dress(params, rule.project, options, row.id)
+        loses = rule.losing is None or not rule.losing.isdisjoint(params or ())
+        if loses or options or terms.envelope:
+            params = self._dress(params, rule.project if loses else None, options, row.id)
         message = messages.request(row.id, method, params)
         cancel = options.get("cancel")
         try:
@@ -190,6 +161,27 @@ class Requester:
                 for row in rows:
                     cancel.detach(row.cancelled)
 
+    def stream(self, method: str, params: JsonObject | None, options: Options, deadline: Deadline) -> Stream:
+        """Send a request whose answer ends a stream of notifications that belong to it.
+
+        Blocks: until it is sent, which over HTTP is when the first message is read. Reading the stream blocks until the
+            deadline, or for as long as that is lifted.
+        Raises: as `request`.
+        Spec: 2026-07-28/basic/patterns/subscriptions
+        """
+        self._check_open()
+        rule = self.terms.sending(method)
+        row = self._register(method, None)
+        row.streams = True
+        message = messages.request(row.id, method, self._dress(params, rule.project, options, row.id))
+        try:
+            arriving = self._transport.exchange(message, row, deadline)
+        except BaseException as reason:
+            self._abandon(row, reason)
+            raise
+        row.sent = True
+        return Stream(row, arriving, deadline, partial(self._abandon, row))
+
     def _check_batch(self, methods: list[str]) -> list[Rule]:
         """The rules of the requests of a batch; LocalProtocolError where they may not stand in one."""
         if not self.terms.revision.batching:
@@ -230,7 +222,7 @@ class Requester:
 
     def _check_open(self) -> None:
         if self._closed is not None:
-            raise TransportClosed(str(self._closed))
+            raise TransportClosed.before(self._closed)
 
     def _register(self, method: str, asker: Incoming | None) -> Row:
         """A row in the table of what we wait for; the check for the end and the entry are one step."""
@@ -238,7 +230,7 @@ class Requester:
             raise RequestCancelled(asker.reason or "cancelled")
         with self._lock:
             if self._closed is not None:
-                raise TransportClosed(str(self._closed))
+                raise TransportClosed.before(self._closed)
             row = Row()
             row.id, row.method = self._next_id, method
             self._next_id += 1
@@ -254,11 +246,15 @@ class Requester:
         try:
             if params is not None and project is not None:
                 params = project(params)
-            meta = dict(options.get("meta") or ())
-            for key in meta:
+            asked = options.get("meta") or {}
+            for key in asked:
                 if key == "progressToken":
                     raise LocalProtocolError("progressToken is set by on_progress, not by meta")
                 messages.check_meta_key(key, self.terms.revision.reserved_meta_label)
+            # MUST: what a request says of itself goes with each one (2026-07-28/basic/index#_meta)
+            meta = {**self.terms.envelope, **asked}
+            if meta and self.terms.envelope and (level := options.get("log_level")) is not None:
+                meta[LOG_LEVEL] = level
             if options.get("on_progress") is not None or options.get("max_timeout") is not None:
                 # MUST: unique among the active requests (basic/utilities/progress#progress-flow); our ids are
                 meta["progressToken"] = row_id
@@ -281,6 +277,10 @@ class Requester:
             or row.method in UNCANCELLABLE
             or isinstance(reason, TransportClosed | HttpStatusError)
         ):
+            return
+        if self.terms.revision.disconnect_is_cancellation and getattr(self._transport, "hangs_up", False):
+            # The end of its connection is the signal (2026-07-28/basic/patterns/cancellation).
+            log.info("hung up on %s (id %d)", row.method, row.id)
             return
         # The text of an exception that is not ours may hold secrets.
         why = str(reason) if isinstance(reason, McpError) else "given up by its caller"
@@ -306,6 +306,26 @@ class Requester:
             log.debug("ignored progress for the token %r", token)
         else:
             row.put(message)
+
+    def take_streamed(self, message: JsonObject, request_id: Any, note: Callable[[], None] = lambda: None) -> None:
+        """Put a notification into the inbox of the stream that it belongs to; of one that is over it is ignored.
+
+        Args:
+            note: called before whoever reads the stream can know of it.
+        """
+        with self._lock:
+            row = self._rows.get(messages.id_key(request_id)) if messages.is_id(request_id) else None
+        if row is None or not row.streams:
+            log.debug("ignored %s for the stream %r, which is not open", message["method"], request_id)
+            return
+        note()
+        if message["method"] == "notifications/cancelled":
+            # The server has ended it: it needs not be told.
+            row.sent = False
+        if row.qsize() < MOST_PROGRESS:
+            row.put(message)
+        else:
+            log.warning("dropped %s: nobody reads the stream %r", message["method"], request_id)
 
     def take_response(self, message: JsonObject) -> None:
         """Put a response into the inbox of the request that it answers, which is answered thereby."""

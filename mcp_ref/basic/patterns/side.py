@@ -27,8 +27,11 @@ class Side(Protocol):
         """
         ...
 
-    def answer(self, incoming: Incoming) -> JsonObject:
-        """The result of a request. Runs in a worker. Raises Refusal for an error response."""
+    def answer(self, incoming: Incoming) -> JsonObject | None:
+        """The result of a request; None where it comes later, by `Peer.finish`. Runs in a worker.
+
+        Raises: Refusal for an error response.
+        """
         ...
 
     def take(self, method: str, params: JsonObject) -> None:

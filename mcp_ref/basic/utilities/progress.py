@@ -88,5 +88,6 @@ METHODS = (
         page="basic/utilities/progress",
         about="how far a request has come",
         params=ProgressNotificationParams,
+        servers_alone="2026-07-28",
     ),
 )

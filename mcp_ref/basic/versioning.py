@@ -1,0 +1,184 @@
+"""Versioning: what every request says of itself in `_meta`, and what every result says of the server.
+
+Spec:      basic/versioning, basic/index#_meta, basic/index#resulttype (2026-07-28)
+Upholds:   spec_notes/basic/versioning.md
+Reads:     errors.py, revisions.py
+Not here:  the session era's opening (basic/lifecycle); answering such a request (server/stateless); finding out which
+           era a server is of (client/eras); the headers that repeat this over HTTP (streamable_http/mirroring)
+
+There is no handshake and no session. A request declares its protocol version and what its client can do, and is
+answered from that alone:
+
+    client   envelope(...)       ->   params._meta   ->   read_envelope(params)     server
+    client   result["_meta"]     <-                  <-   complete(result, ...)     server
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, Protocol
+
+from mcp_ref.basic.messages import is_meta_key
+from mcp_ref.basic.methods import JsonObject
+from mcp_ref.errors import MODERN_ERRORS, InvalidParams
+from mcp_ref.revisions import Revision
+
+__all__ = [
+    "CLIENT_CAPABILITIES",
+    "CLIENT_INFO",
+    "LOG_LEVEL",
+    "PROTOCOL_VERSION",
+    "SERVER_INFO",
+    "SUBSCRIPTION_ID",
+    "Envelope",
+    "Mirrored",
+    "checked_extensions",
+    "complete",
+    "envelope",
+    "http_status",
+    "is_input_required",
+    "is_modern",
+    "read_envelope",
+]
+
+_PREFIX: Final = "io.modelcontextprotocol/"
+PROTOCOL_VERSION: Final = _PREFIX + "protocolVersion"
+CLIENT_CAPABILITIES: Final = _PREFIX + "clientCapabilities"
+CLIENT_INFO: Final = _PREFIX + "clientInfo"
+LOG_LEVEL: Final = _PREFIX + "logLevel"
+SERVER_INFO: Final = _PREFIX + "serverInfo"
+SUBSCRIPTION_ID: Final = _PREFIX + "subscriptionId"
+
+_TELLING: Final = frozenset({PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO})
+_ONLY_HERE: Final = frozenset({"server/discover", "subscriptions/listen"})
+
+
+class Envelope(NamedTuple):
+    """What a request says of itself, for itself alone: nothing of it holds for another one.
+
+    Attributes:
+        version: the protocol version it is written in, as declared; it may be one that nobody knows.
+        client_capabilities: what its client can do, as declared.
+        client_info: the client's `Implementation`; empty where it did not say.
+        log_level: the least level of log messages that it wants to hear; None for no log messages.
+    """
+
+    version: str
+    client_capabilities: JsonObject
+    client_info: JsonObject
+    log_level: str | None
+
+
+class Mirrored(Protocol):
+    """What HTTP repeats of a request in its headers: checked by whoever answers it, in the order that the page asks.
+
+    Both raise HeaderMismatch.
+    """
+
+    def check(self, method: str, params: JsonObject, version: str) -> None:
+        """The headers that every request has: version, method, name."""
+        ...
+
+    def check_arguments(self, input_schema: JsonObject, arguments: JsonObject) -> None:
+        """Those that a tool's `inputSchema` asks for by `x-mcp-header`."""
+        ...
+
+
+# -- the server reads ---------------------------------------------------------------------------------------------
+
+
+def is_modern(method: Any, params: Any) -> bool:
+    """Whether a message is of the stateless era: it says so in `_meta`, or its method exists in that era alone.
+
+    Spec: basic/versioning#compatibility-matrix ("a dual-era server selects its behavior from how the client opens")
+    """
+    if isinstance(method, str) and method in _ONLY_HERE:
+        return True
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return isinstance(meta, dict) and not _TELLING.isdisjoint(meta)
+
+
+def read_envelope(params: JsonObject) -> Envelope:
+    """What a request says of itself.
+
+    Raises: InvalidParams: a required key is missing, or one has a value of the wrong type; the message names it.
+    Spec: basic/index#_meta
+    """
+    meta = params.get("_meta")
+    if not isinstance(meta, dict):
+        raise _bad("_meta", "is missing" if meta is None else "is no object")
+    # MUST: -32602 for a request without the required keys (basic/index#_meta)
+    version = meta.get(PROTOCOL_VERSION)
+    if not isinstance(version, str):
+        raise _bad(f"_meta['{PROTOCOL_VERSION}']", "is missing" if version is None else "is no string")
+    capabilities = meta.get(CLIENT_CAPABILITIES)
+    if not isinstance(capabilities, dict):
+        raise _bad(f"_meta['{CLIENT_CAPABILITIES}']", "is missing" if capabilities is None else "is no object")
+    info, level = meta.get(CLIENT_INFO, {}), meta.get(LOG_LEVEL)
+    if not isinstance(info, dict):
+        raise _bad(f"_meta['{CLIENT_INFO}']", "is no object")
+    if level is not None and not isinstance(level, str):
+        raise _bad(f"_meta['{LOG_LEVEL}']", "is no string")
+    return Envelope(version, capabilities, info, level)
+
+
+def _bad(path: str, problem: str) -> InvalidParams:
+    return InvalidParams(f"Invalid params: params.{path} {problem}", {"path": f"params.{path}"})
+
+
+def complete(result: JsonObject, server_info: JsonObject) -> JsonObject:
+    """A result as it goes out: with `resultType` ("complete" where it says nothing) and the server's identity.
+
+    Spec: basic/index#resulttype, basic/index#_meta
+    """
+    # MUST: every result has a resultType; SHOULD: and the server's identity
+    meta = {SERVER_INFO: server_info, **(result.get("_meta") or {})}
+    return {"resultType": "complete", **result, "_meta": meta}
+
+
+def is_input_required(result: Any) -> bool:
+    """Whether a result is no end, but asks the client for input first (basic/patterns/mrtr)."""
+    return isinstance(result, dict) and result.get("resultType") == "input_required"
+
+
+def http_status(error_code: int, *, in_envelope: bool = False) -> int:
+    """The HTTP status of a reply that is a JSON-RPC error.
+
+    Args:
+        in_envelope: it speaks of a key of `_meta` that every request must have.
+
+    Spec: basic/transports/streamable-http#protocol-version-header, #server-validation; basic/index#_meta
+    """
+    # MUST: 400 for the errors of this era, and for a missing key; 404 for an unknown method
+    if error_code in MODERN_ERRORS or in_envelope:
+        return 400
+    return 404 if error_code == -32601 else 200
+
+
+# -- the client writes --------------------------------------------------------------------------------------------
+
+
+def envelope(revision: Revision, info: JsonObject, capabilities: JsonObject) -> JsonObject:
+    """What a client puts into the `_meta` of each of its requests.
+
+    Spec: basic/index#_meta
+    """
+    return {PROTOCOL_VERSION: revision.name, CLIENT_INFO: info, CLIENT_CAPABILITIES: capabilities}
+
+
+# -- both ----------------------------------------------------------------------------------------------------------
+
+
+def checked_extensions(extensions: Mapping[str, JsonObject] | None) -> dict[str, JsonObject]:
+    """Extensions, their settings by name, as either side declares them.
+
+    Raises: ValueError: a name without a prefix such as in "com.example/audit"; settings that are no object.
+    Spec: basic/versioning#extension-negotiation
+    """
+    for name, settings in (extensions or {}).items():
+        # MUST: the naming rules of `_meta` keys, with a prefix
+        if not is_meta_key(name) or "/" not in name or name.endswith("/"):
+            raise ValueError(f"the name of an extension is one such as com.example/audit, unlike {name!r}")
+        if not isinstance(settings, dict):
+            raise ValueError(f"the settings of the extension {name} are an object, not {settings!r}")
+    return dict(extensions or {})

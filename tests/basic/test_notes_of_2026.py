@@ -1,0 +1,264 @@
+"""What the notes on 2026-07-28 say and no other test shows: small statements of several pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mcp_ref import Client, ErrorResponse, Server
+from mcp_ref.basic.rate_limit import RateLimited
+from mcp_ref.basic.transports.memory import pair
+from mcp_ref.basic.versioning import CLIENT_INFO, SERVER_INFO
+from mcp_ref.client.result_cache import ResultCache
+from mcp_ref.client.sampling import UserRejected
+from mcp_ref.errors import MODERN_ERRORS, Refusal
+from mcp_ref.server.utilities.caching import CacheHint
+from mcp_ref.server.utilities.pagination import walk
+from tests.eras import discovered, open_client
+from tests.server.alone import MODERN, Reply, ask, meta
+from tests.server.fakes import FakeCaller
+from tests.wire import PATIENCE, Background, Wire
+
+# -- server/utilities/caching: the server -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("own", "sent"),
+    [
+        ({}, (60_000, "public")),
+        ({"ttlMs": 5, "cacheScope": "private"}, (5, "private")),
+        ({"ttlMs": 0}, (0, "public")),
+        ({"ttlMs": -5, "cacheScope": "odd"}, (60_000, "public")),
+        ({"ttlMs": 1.5, "cacheScope": ["public"]}, (60_000, "public")),
+        ({"ttlMs": True, "cacheScope": None}, (60_000, "public")),
+        ({"ttlMs": "7"}, (60_000, "public")),
+    ],
+)
+def test_hints_of_a_handler_that_are_none_are_replaced_by_those_of_the_method(own: Any, sent: Any) -> None:
+    server = Server("s", cache={"resources/read": CacheHint(60, "public")})
+    server.resource("x://a")(lambda: {"contents": [{"uri": "x://a", "text": "t"}], **own})
+    result = ask(server, "resources/read", {"uri": "x://a"})
+    assert (result["ttlMs"], result["cacheScope"]) == sent
+
+
+@pytest.mark.parametrize("hint", [CacheHint(-1), CacheHint(float("inf")), CacheHint(float("nan"))])
+def test_a_hint_is_a_number_of_seconds_and_one_of_two_scopes(hint: CacheHint) -> None:
+    with pytest.raises(ValueError, match="fresh for a number of seconds"):
+        Server("s", cache={"tools/list": hint})
+    odd: Any = CacheHint(1, "Public")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="scope"):
+        Server("s", cache={"tools/list": odd})
+
+
+# -- server/utilities/caching: the client -------------------------------------------------------------------------
+
+
+class Clock:
+    """A clock moved by hand."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def counted(server: Server) -> tuple[list[str], Any]:
+    """The methods that a client of the server sends, and a trace that writes them down."""
+    sent: list[str] = []
+
+    def note(event: Any) -> None:
+        if event.direction == "send":
+            sent.append(event.message["method"])
+
+    return sent, note
+
+
+def test_the_end_of_its_time_is_no_reason_to_ask_for_a_result() -> None:
+    server, clock = Server("s", cache={"tools/list": CacheHint(10)}), Clock()
+    server.tool("t")(lambda: "done")
+    sent, trace = counted(server)
+    with Client(server, revision=MODERN, cache=ResultCache(clock=clock), trace=trace) as client:
+        client.list_tools()
+        client.list_tools()
+        clock.now = 11
+        client.call_tool("t")
+        client.list_tools()
+    # The trace is whole once the client is closed.
+    assert sent == ["server/discover", "tools/list", "tools/call", "tools/list"]
+
+
+def test_a_list_can_be_asked_for_anew_from_the_beginning() -> None:
+    server = Server("s", page_size=1, cache={"tools/list": CacheHint(60)})
+    server.tool("a")(lambda: "")
+    server.tool("b")(lambda: "")
+    sent, trace = counted(server)
+    with Client(server, revision=MODERN, trace=trace) as client:
+        for cached in (True, True, False):
+            assert [tool["name"] for tool in client.list_tools(cached=cached)] == ["a", "b"]
+    assert sent.count("tools/list") == 4
+
+
+def test_a_list_whose_cursor_is_refused_is_begun_anew_once() -> None:
+    refused = ErrorResponse(-32602, "Invalid cursor")
+
+    def walked(*answers: Any) -> tuple[Any, list[Any]]:
+        class Caller(FakeCaller):
+            def request(self, method: str, params: Any = None, options: Any = None) -> Any:
+                self.asked.append((method, params, options))
+                answer = answers[len(self.asked) - 1]
+                if isinstance(answer, Exception):
+                    raise answer
+                return {"tools": [answer[0]], **({"nextCursor": answer[1]} if answer[1] else {})}
+
+        caller = Caller()
+        try:
+            found: Any = walk(caller, "tools/list", "tools", {})
+        except ErrorResponse as problem:
+            found = problem.code
+        return found, [(params or {}).get("cursor") for _, params, _ in caller.asked]
+
+    assert walked((1, "x"), refused, (2, "y"), (3, None)) == ([2, 3], [None, "x", None, "y"])
+    assert walked((1, "x"), refused, (1, "x"), refused) == (-32602, [None, "x", None, "x"])
+    assert walked(refused) == (-32602, [None])
+    assert walked((1, "x"), ErrorResponse(-32603, "Internal error")) == (-32603, [None, "x"])
+
+
+def test_a_cursor_that_the_server_forgot_ends_the_pages_that_were_kept() -> None:
+    server = Server("s", page_size=1, cache={"tools/list": CacheHint(60)})
+    for name in "abc":
+        server.tool(name)(lambda: "")
+    with Client(server, revision=MODERN) as client:
+        first = client.list_tools_page()
+        server.remove_tool("a")
+        # The first page is fresh yet, and its cursor of no more use.
+        assert client.list_tools_page()["tools"][0]["name"] == "a"
+        assert [tool["name"] for tool in client.list_tools()] == ["b", "c"]
+        with pytest.raises(ErrorResponse, match="cursor"):
+            client.list_tools_page(first["nextCursor"])
+
+
+# -- server/tools#x-mcp-header ------------------------------------------------------------------------------------
+
+
+def marked(**properties: Any) -> Any:
+    return {"type": "object", "properties": properties}
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        marked(a={"type": "string", "x-mcp-header": ""}),
+        marked(a={"type": "string", "x-mcp-header": "two words"}),
+        marked(a={"type": "string", "x-mcp-header": "a\r\nb"}),
+        marked(a={"type": "string", "x-mcp-header": "A"}, b={"type": "string", "x-mcp-header": "a"}),
+        marked(a={"type": "number", "x-mcp-header": "A"}),
+        marked(a={"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}),
+    ],
+)
+def test_a_tool_whose_marks_break_the_rules_is_not_registered(broken: Any) -> None:
+    server = Server("s")
+    with pytest.raises(ValueError, match="the inputSchema of tool 't': x-mcp-header"):
+        server.tool("t", input_schema=broken)(lambda **arguments: "")
+    assert "tools" not in ask(server, "server/discover")["capabilities"]
+    server.tool("t", input_schema=marked(a={"type": "string", "x-mcp-header": "A"}))(lambda **arguments: "")
+
+
+# -- who the two sides are ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("info", [None, {"name": "", "version": ""}, {"name": "evil", "version": "9", "odd": [1]}])
+def test_nothing_is_decided_by_who_the_other_side_says_it_is(info: Any) -> None:
+    server = Server("s")
+    server.tool("t")(lambda: "done")
+    envelope = {key: value for key, value in meta().items() if key != CLIENT_INFO}
+    envelope |= {} if info is None else {CLIENT_INFO: info}
+    usual = ask(server, "tools/call", {"name": "t"})
+    assert ask(server, "tools/call", {"name": "t"}, envelope=envelope) == usual
+    ours, theirs = pair()
+    wire, client = Wire(ours), Client(theirs, revision=MODERN)
+    connecting = Background(client.connect)
+    said = {**discovered({"tools": {}}), "_meta": {} if info is None else {SERVER_INFO: info}}
+    wire.answer(wire.receive()["id"], said)
+    assert connecting.outcome() is client
+    assert (client.server_info, client.server_capabilities) == (info or {}, {"tools": {}})
+    client.close()
+
+
+# -- basic/transports/stdio ---------------------------------------------------------------------------------------
+
+
+def test_a_client_answers_no_request_of_the_server_and_goes_on() -> None:
+    with open_client(MODERN, {"tools": {}}, roots=[]) as (client, wire):
+        for method in ("ping", "roots/list", "sampling/createMessage", "no/such"):
+            wire.send_text(f'{{"jsonrpc": "2.0", "id": 1, "method": "{method}"}}')
+        wire.send_text("[]")
+        wire.send_text('{"jsonrpc": "2.0", "id": 7}')
+        call = Background(client.call_tool, "t", timeout=PATIENCE)
+        request = wire.receive()
+        assert request["method"] == "tools/call"
+        wire.answer(request["id"], {"resultType": "complete", "content": []})
+        assert call.outcome()["content"] == []
+        assert wire.silent()
+
+
+# -- the codes of errors (basic/index#error-codes) ----------------------------------------------------------------
+
+
+def refusals(kind: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
+    yield kind
+    for each in kind.__subclasses__():
+        yield from refusals(each)
+
+
+def test_our_codes_are_those_of_json_rpc_those_of_the_page_and_outside_of_its_range() -> None:
+    codes = {each.code for each in refusals() if each.__module__.startswith("mcp_ref.")}
+    outside = {code for code in codes if not -32768 <= code <= -32000}
+    # -32002 and -32042 are of the session era, and replaced in this one.
+    assert codes - outside - {-32002, -32042} == {-32700, -32600, -32601, -32602, -32603} | MODERN_ERRORS
+    assert outside == {RateLimited.code, UserRejected.code} == {429, -1}
+
+
+# -- lists and their changes, of each kind ------------------------------------------------------------------------
+
+
+def full_server() -> Server:
+    server = Server("s", page_size=1)
+    for number in range(2):
+        server.tool(f"t{number}")(lambda: "")
+        server.prompt(f"p{number}")(lambda: "")
+        server.resource(f"x://{number}")(lambda: "")
+        server.resource(f"x://{number}/{{a}}")(lambda a: a)
+    return server
+
+
+@pytest.mark.parametrize("method", ["tools/list", "prompts/list", "resources/list", "resources/templates/list"])
+def test_lists_are_the_same_whoever_asks_and_whatever_was_asked_before(method: str) -> None:
+    server = full_server()
+    first = ask(server, method)
+    ask(server, "tools/call", {"name": "t0"}, envelope=meta({"roots": {}}), principal="ana")
+    ask(server, method, {"cursor": first["nextCursor"]}, principal="ana")
+    for principal, capabilities, request_id in (("ana", {"roots": {}}, 1), ("bo", {}, "1"), (None, {}, 1)):
+        options: Any = {"envelope": meta(capabilities), "principal": principal, "request_id": request_id}
+        assert ask(server, method, **options) == first
+
+
+@pytest.mark.parametrize(
+    ("flag", "method"),
+    [
+        ("toolsListChanged", "notifications/tools/list_changed"),
+        ("promptsListChanged", "notifications/prompts/list_changed"),
+        ("resourcesListChanged", "notifications/resources/list_changed"),
+    ],
+)
+def test_changes_of_a_list_are_told_to_those_who_listen_for_it(flag: str, method: str) -> None:
+    server, mine, other = full_server(), Reply(), Reply()
+    listens = ask(server, "subscriptions/listen", {"notifications": {flag: True}}, reply=mine)
+    quiet = ask(server, "subscriptions/listen", {"notifications": {"resourceSubscriptions": ["x://0"]}}, reply=other)
+    server.tool("t9")(lambda: "")
+    server.prompt("p9")(lambda: "")
+    server.resource("x://9")(lambda: "")
+    listens.flush(), quiet.flush()
+    assert mine.methods() == ["notifications/subscriptions/acknowledged", method]
+    assert other.methods() == ["notifications/subscriptions/acknowledged"]
