@@ -4,26 +4,66 @@ Spec:      server/index; the pages of what it binds: basic/utilities/progress, s
            client/elicitation, client/sampling, client/roots
 Upholds:   the rows of those pages that speak of the server
 Reads:     the pages' modules, basic/patterns/reply
-Not here:  dispatch (server/session); how a question reaches the client (basic/patterns/request_response)
+Not here:  dispatch (server/session, server/stateless); how a question reaches the client
+           (basic/patterns/request_response, basic/patterns/mrtr)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.methods import JsonObject, Options
 from mcp_ref.basic.patterns.reply import Incoming
+from mcp_ref.basic.terms import declares, undeclared
 from mcp_ref.basic.utilities import progress
 from mcp_ref.client import elicitation, roots, sampling
-from mcp_ref.errors import RequestCancelled
+from mcp_ref.errors import LocalProtocolError, MissingClientCapability, RequestCancelled
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities import logging
 
 if TYPE_CHECKING:
-    from mcp_ref.server.session import Session
+    from mcp_ref.server.server import Server
 
-__all__ = ["Context"]
+__all__ = ["Context", "Conversation"]
+
+T = TypeVar("T")
+
+
+class Conversation(Protocol):
+    """Whom a handler speaks with: a session (server/session); in the stateless era one request (server/stateless).
+
+    The two eras differ in how a question reaches the client, and here is where a handler is kept from noticing.
+    """
+
+    server: Server
+    log_level: str | None
+
+    @property
+    def revision(self) -> Revision: ...
+
+    @property
+    def client_info(self) -> JsonObject: ...
+
+    @property
+    def client_capabilities(self) -> JsonObject: ...
+
+    def ask(
+        self, method: str, params: JsonObject | None, options: Options | None, incoming: Incoming
+    ) -> JsonObject: ...
+
+    def ask_all(self, asks: Sequence[Callable[[], Any]]) -> list[Any]: ...
+
+    def input_response(self, key: str, method: str, incoming: Incoming) -> JsonObject | None: ...
+
+    def notify(self, method: str, params: JsonObject | None = None, incoming: Incoming | None = None) -> None: ...
+
+    def set_log_level(self, level: str) -> None: ...
+
+    def subscribe(self, uri: str) -> None: ...
+
+    def unsubscribe(self, uri: str) -> None: ...
 
 
 class Context:
@@ -35,10 +75,10 @@ class Context:
     Threads: any, while the handler runs; the questions (`elicit`, `sample`, `roots`, `request`) block the caller.
     """
 
-    __slots__ = ("_incoming", "_session", "last_progress", "progress_token")
+    __slots__ = ("_conversation", "_incoming", "last_progress", "progress_token")
 
-    def __init__(self, session: Session, incoming: Incoming) -> None:
-        self._session, self._incoming = session, incoming
+    def __init__(self, conversation: Conversation, incoming: Incoming) -> None:
+        self._conversation, self._incoming = conversation, incoming
         self.progress_token = progress.token_of(incoming.params)
         self.last_progress: float | None = None
 
@@ -57,7 +97,7 @@ class Context:
     def complete_elicitation(self, elicitation_id: str) -> None:
         """See `client.elicitation_url.complete_elicitation`. The one word that may follow the answer."""
         # A visit mostly outlasts the request that asked for it, so this goes the session's way and not the reply's.
-        elicitation.complete_elicitation(self._session, elicitation_id)
+        elicitation.complete_elicitation(self._conversation, elicitation_id)
 
     # -- basic/utilities/cancellation
 
@@ -94,17 +134,49 @@ class Context:
     @property
     def revision(self) -> Revision:
         """The revision agreed with this client."""
-        return self._session.revision
+        return self._conversation.revision
 
     @property
     def client_info(self) -> JsonObject:
         """What the client said of itself: an `Implementation`."""
-        return self._session.client_info
+        return self._conversation.client_info
 
     @property
     def peer_capabilities(self) -> JsonObject:
-        """What the client declared, as the agreed revision knows it."""
-        return self._session.peer.terms.remote
+        """What the client declared, as the revision knows it; in the stateless era, in this request."""
+        return self._conversation.client_capabilities
+
+    def require(self, capability: str) -> None:
+        """Refuse to go on unless the client declared a capability, such as "sampling" or "elicitation.url".
+
+        Called first, it lets the refusal go out before anything else does. In the stateless era it is the error -32021,
+        which says what to declare; in the session era LocalProtocolError, for nothing can be declared any more.
+
+        Spec: basic/index#_meta (2026-07-28)
+        """
+        if not declares(self.peer_capabilities, capability):
+            # MUST: -32021 where a request needs what its client did not declare (2026-07-28/basic/index#_meta)
+            raise undeclared(self.revision, capability, f"the client did not declare {capability}")
+
+    # -- basic/versioning#extension-negotiation
+
+    def extension(self, name: str) -> JsonObject | None:
+        """The client's settings for an extension that both sides declared, such as "com.example/audit"; else None.
+
+        Where it is None, do without it: that is what the page asks. The session era has no extensions.
+        """
+        if name not in (self.introduction.capabilities.get("extensions") or {}):
+            raise LocalProtocolError(f"this server did not declare the extension {name}")
+        settings: JsonObject | None = (self.peer_capabilities.get("extensions") or {}).get(name)
+        return settings
+
+    def require_extension(self, name: str) -> JsonObject:
+        """The same, or the error -32021 where the client does not have it; -32603 in the session era, as none has."""
+        settings = self.extension(name)
+        if settings is None:
+            # MUST: fall back to the core protocol, or refuse (basic/versioning#extension-negotiation)
+            raise MissingClientCapability({"extensions": {name: {}}})
+        return settings
 
     @property
     def meta(self) -> JsonObject:
@@ -117,33 +189,73 @@ class Context:
         """The id of this request, as the client chose it."""
         return self._incoming.id
 
+    # -- basic/patterns/mrtr
+
+    def ask_all(self, *asks: Callable[[], Any]) -> list[Any]:
+        """Ask several things at once: `ctx.ask_all(lambda: ctx.elicit(...), lambda: ctx.roots())`.
+
+        Returns: what each of them returns. In the stateless era the client gets all the questions in one result; in the
+            session era they are asked one after the other.
+        Blocks and raises: as each of them does.
+        Spec: basic/patterns/mrtr (2026-07-28)
+        """
+        return self._conversation.ask_all(asks)
+
+    @property
+    def input_responses(self) -> JsonObject:
+        """The answers that came with this request, by the keys of an `input_required` result; for a handler that
+        returns such a result itself."""
+        return self._incoming.answers
+
+    def input_response(self, key: str, method: str = "elicitation/create") -> JsonObject | None:
+        """One of them, checked to be an answer to what `method` asks; None where there is none.
+
+        Raises: InvalidParams: it is no such answer. It is a refusal, and may be left to go out as -32602.
+        """
+        return self._conversation.input_response(key, method, self._incoming)
+
+    @property
+    def request_state(self) -> Any:
+        """The `state` that the handler gave to `input_required` in the round before; None in the first."""
+        return self._incoming.state
+
     # -- what the pages' halves read (basic/methods Handling)
+
+    @property
+    def introduction(self) -> Introduction:
+        """What the server says of itself."""
+        return self._conversation.server.introduction()
+
+    @property
+    def supported(self) -> Sequence[Revision]:
+        """The revisions that the server speaks, oldest first."""
+        return self._conversation.server.revisions
 
     @property
     def page_size(self) -> int:
         """How many entries one page of a list holds."""
-        return self._session.server.page_size
+        return self._conversation.server.page_size
 
     def registered(self, feature: str) -> Mapping[str, Any]:
         """A snapshot of one of the server's registries: "tools", "resources", "templates", "prompts", "completions"."""
-        return self._session.server.registered(feature)
+        return self._conversation.server.registered(feature)
 
     @property
     def log_level(self) -> str | None:
         """The least level of log messages that the client asked for, or None."""
-        return self._session.log_level
+        return self._conversation.log_level
 
     def set_log_level(self, level: str) -> None:
         """Remember the least level of log messages for this session."""
-        self._session.log_level = level
+        self._conversation.set_log_level(level)
 
     def subscribe(self, uri: str) -> None:
         """Remember that this session wants to hear of changes of the URI."""
-        self._session.subscribe(uri)
+        self._conversation.subscribe(uri)
 
     def unsubscribe(self, uri: str) -> None:
         """Forget it again."""
-        self._session.unsubscribe(uri)
+        self._conversation.unsubscribe(uri)
 
     # -- messages of any kind
 
@@ -154,15 +266,18 @@ class Context:
             method, params: as on the wire; a method of the protocol is checked, another one passes as it is.
             options: see `mcp_ref.basic.methods.Options`; a question waits 300 seconds where it is not said.
 
+        In the stateless era nothing waits: the handler's run ends here, and it runs again from its beginning once the
+        client has answered; this call then returns the answer. So do nothing before it that must not be done twice.
+
         Blocks: until the answer, at most the timeout. The worker's place is given to another handler meanwhile.
         Raises: LocalProtocolError, ErrorResponse, RemoteProtocolError, RequestTimeout, TransportClosed, and
             RequestCancelled when this handler's own request is given up.
         """
-        return self._session.peer.request(method, params, options, self._incoming)
+        return self._conversation.ask(method, params, options, self._incoming)
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
         """Send a notification that belongs to this request; nothing is sent once it is answered or given up.
 
         Blocks: until it is written. Raises: LocalProtocolError, TransportClosed.
         """
-        self._session.notify(method, params, self._incoming)
+        self._conversation.notify(method, params, self._incoming)

@@ -1,18 +1,20 @@
 """Hosting: a server on HTTP, from its endpoints to its listening socket.
 
-Spec:      basic/transports#streamable-http, #backwards-compatibility
+Spec:      basic/transports#streamable-http, #backwards-compatibility; basic/versioning (2026-07-28)
 Upholds:   spec_notes/basic/transports.md, the rows on hosting both transports
 Reads:     basic/transports/streamable_http, basic/transports/http_sse
 Not here:  the endpoints; what a server answers
 
 Which revision may travel on which transport is `Revision.http`: the event stream of 2024-11-05 carries that revision
 alone, and Streamable HTTP those that describe it. A client that opens with another one is answered with one of these.
+The stateless era shares the URL of Streamable HTTP.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from mcp_ref.basic.deadline import Deadline
@@ -21,6 +23,7 @@ from mcp_ref.basic.transports.streamable_http.endpoint import EndpointOptions, S
 from mcp_ref.basic.transports.streamable_http.guards import LOOPBACK
 from mcp_ref.basic.transports.streamable_http.http import Endpoint, HttpRequest
 from mcp_ref.basic.transports.streamable_http.server import HttpLimits, HttpServer
+from mcp_ref.basic.transports.streamable_http.stateless import StatelessEndpoint
 from mcp_ref.basic.transports.streamable_http.streams import EventStore
 from mcp_ref.basic.transports.transport import Tap
 from mcp_ref.revisions import Revision
@@ -52,6 +55,8 @@ class HttpOptions(TypedDict, total=False):
     sessions: int
     sessions_per_client: int
     streams_per_session: int
+    listens: int
+    listens_per_client: int
     keep_alive: float
     event_store: Callable[[], EventStore]
 
@@ -91,19 +96,21 @@ class HttpService:
         chosen = EndpointOptions(**_with_host(host, options))
         self._endpoints: list[StreamableEndpoint | SseEndpoint] = []
         routes: dict[str, Endpoint] = {}
-        if revisions := self._carried("streamable"):
+        revisions, stateless = self._carried("streamable"), self._stateless(chosen, partial(tap, "http"))
+        if revisions or stateless is not None:
             streamable = StreamableEndpoint(
                 lambda transport: server.connect(transport, revisions),
                 lambda transport, revision: server.connect(transport, revisions, resume=revision),
                 chosen,
-                lambda: tap("http"),
+                partial(tap, "http"),
                 revisions,
+                stateless,
             )
             self._endpoints.append(streamable)
             routes[path] = streamable
         if sse_path is not None and (oldest := self._carried("sse")):
             sse = SseEndpoint(
-                lambda transport: server.connect(transport, oldest), messages_path, chosen, lambda: tap("http+sse")
+                lambda transport: server.connect(transport, oldest), messages_path, chosen, partial(tap, "http+sse")
             )
             self._endpoints.append(sse)
             routes |= {sse_path: sse.listen, messages_path: sse.post}
@@ -118,6 +125,20 @@ class HttpService:
 
     def _carried(self, http: str) -> tuple[Revision, ...]:
         return tuple(revision for revision in self._server.revisions if revision.http == http)
+
+    def _stateless(self, options: EndpointOptions, tap: Callable[[], Tap | None]) -> StatelessEndpoint | None:
+        server = self._server
+        if server.stateless is None:
+            return None
+        return StatelessEndpoint(
+            server.stateless,
+            server.info,
+            [revision.name for revision in reversed(server.revisions)],
+            keep_alive=options.keep_alive,
+            listens=options.listens,
+            listens_per_client=options.listens_per_client,
+            tap=tap,
+        )
 
     def wait(self, timeout: float | None = None) -> bool:
         """Block until `close()` was called, at most `timeout` seconds; whether it was."""

@@ -23,16 +23,17 @@ from mcp_ref.basic.types import (
     ContentBlock,
     Icon,
     Icons,
+    InputResponseRequestParams,
     Meta,
     NotificationParams,
     PaginatedRequestParams,
-    RequestParams,
     Result,
     Role,
     block_type,
     check_data,
     text,
 )
+from mcp_ref.basic.versioning import is_input_required
 from mcp_ref.errors import InvalidParams
 from mcp_ref.revisions import Revision
 from mcp_ref.schema import Since, checker
@@ -91,7 +92,7 @@ class ListPromptsResult(PaginatedResult, CacheableResult):
     prompts: list[Prompt]
 
 
-class GetPromptRequestParams(RequestParams):
+class GetPromptRequestParams(InputResponseRequestParams):
     """Which prompt, and with what."""
 
     name: str
@@ -270,7 +271,10 @@ def prompts_get(ctx: Handling, params: GetPromptRequestParams) -> GetPromptResul
         keywords = entry.handler.keywords(arguments, ctx)
     except ValueError as problem:
         raise InvalidParams(f"Invalid params: {problem}") from None
-    return _checked(_result(entry, entry.handler.function(**keywords)), ctx.revision)
+    returned = entry.handler.function(**keywords)
+    if is_input_required(returned):
+        return cast(GetPromptResult, returned)
+    return _checked(_result(entry, returned), ctx.revision)
 
 
 def _check_given(entry: PromptEntry, arguments: Mapping[str, str]) -> None:

@@ -20,6 +20,7 @@ from typing import Unpack, cast
 
 from mcp_ref.basic.methods import Caller, Handling, Method, Options
 from mcp_ref.basic.types import EmptyResult, NotificationParams, PaginatedRequestParams
+from mcp_ref.basic.versioning import is_input_required
 from mcp_ref.server.resource_handlers import (
     ResourceEntry,
     ResourceNotFound,
@@ -130,6 +131,8 @@ def resources_read(ctx: Handling, params: ReadResourceRequestParams) -> ReadReso
         returned = entry.handler.function(**keywords)
     except ResourceNotFound as problem:
         raise ResourceNotFound(problem.uri, ctx.revision) from problem
+    if is_input_required(returned):
+        return cast(ReadResourceResult, returned)
     return read_result(uri, entry.definition.get("mimeType"), returned)
 
 

@@ -13,22 +13,26 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 from mcp_ref.basic.deadline import Deadline
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.methods import JsonObject
+from mcp_ref.basic.patterns.request_state import StateKeys
 from mcp_ref.basic.rate_limit import Rate
 from mcp_ref.basic.transports.transport import Tap, Transport
+from mcp_ref.basic.versioning import checked_extensions
 from mcp_ref.errors import McpError
 from mcp_ref.methods import METHODS
-from mcp_ref.revisions import SESSION_REVISIONS, Revision, find_revision
-from mcp_ref.server import prompts, resources, tools
+from mcp_ref.revisions import REVISIONS, Revision, in_order
+from mcp_ref.server import discover, prompts, resources, tools
+from mcp_ref.server.choices import ALWAYS_ASK, CHANGES, DEFAULT_RATES, FEATURES, checked_hints, known_features
 from mcp_ref.server.context import Context
 from mcp_ref.server.session import Session
+from mcp_ref.server.stateless import Stateless
 from mcp_ref.server.utilities import completion
 from mcp_ref.server.utilities import logging as log_page
+from mcp_ref.server.utilities.caching import CacheHint
 
 if TYPE_CHECKING:
     from mcp_ref.server.hosting import HttpOptions, HttpService, RunOptions
@@ -41,6 +45,7 @@ log = logging.getLogger(__name__)
 Answer = Callable[[Any, Any], Any]
 
 ANSWERS: Final[dict[str, Answer]] = {
+    "server/discover": discover.server_discover,
     "prompts/list": prompts.prompts_list,
     "prompts/get": prompts.prompts_get,
     "resources/list": resources.resources_list,
@@ -53,26 +58,8 @@ ANSWERS: Final[dict[str, Answer]] = {
     "completion/complete": completion.completion_complete,
     "logging/setLevel": log_page.logging_set_level,
 }
-"""Which function answers which request. `initialize` and `ping` are answered by the session itself."""
-
-FEATURES: Final = ("tools", "resources", "templates", "prompts", "completions")
-
-_CHANGES: Final = {
-    "tools": "notifications/tools/list_changed",
-    "resources": "notifications/resources/list_changed",
-    "templates": "notifications/resources/list_changed",
-    "prompts": "notifications/prompts/list_changed",
-}
-
-DEFAULT_RATES: Final[Mapping[str, Rate]] = MappingProxyType(
-    {
-        "tools/call": Rate(per_second=50_000, burst=50_000),
-        "completion/complete": Rate(per_second=50_000, burst=50_000),
-        "notifications/message": Rate(per_second=50_000, burst=50_000),
-        "notifications/progress": Rate(per_second=50_000, burst=50_000),
-    }
-)
-"""Per conversation. Generous: only a flood meets them. Give `rates=` to set your own."""
+"""Which function answers which request. `initialize` and `ping` are answered by the session itself, and
+`subscriptions/listen` by server/stateless."""
 
 
 class Server:
@@ -81,15 +68,19 @@ class Server:
     Args:
         name, version: who it is; `title`, `description`, `icons`, `website_url` may be added with `info=`.
         instructions: hints for the model, given to each client.
-        revisions: the revisions that it speaks; all of the session era by default.
+        revisions: the revisions that it speaks, of either era or of both; all by default.
         info: more members of its `Implementation`; those that a revision does not have are left out there.
         experimental: capabilities outside the protocol, by name.
+        extensions: settings by the name of the extension, such as `{"com.example/audit": {}}`; see `Context.extension`.
         declare: features to declare even while nothing is registered for them: "tools", "resources", "prompts",
             "completions". What has an entry is declared by itself.
         page_size: how many entries a page of a list holds, at least 1.
         rates: limits by method, over `DEFAULT_RATES`.
         max_workers: how many handlers of one client run at once.
         question_timeout: seconds that a handler's question to the client waits where the handler does not say.
+        cache: how long clients of the stateless era may keep results, by method; see `CacheHint`.
+        state_keys: what signs the `requestState` of multi round-trip requests; processes that share them can answer
+            each other's. None: one random key, known to this process alone.
         ping_interval: seconds between pings to a client; None for none. Over Streamable HTTP a ping reaches only a
             client that holds a standing stream open, and another one counts as lost.
         trace: where what is said is recorded: a `trace.record.Recorder`, a path, an open file or a callable of one
@@ -106,14 +97,17 @@ class Server:
         version: str = "0",
         *,
         instructions: str | None = None,
-        revisions: Sequence[str | Revision] = SESSION_REVISIONS,
+        revisions: Sequence[str | Revision] = tuple(REVISIONS),
         info: JsonObject | None = None,
         experimental: JsonObject | None = None,
+        extensions: Mapping[str, JsonObject] | None = None,
         declare: Sequence[str] = (),
         page_size: int = 100,
         rates: Mapping[str, Rate] | None = None,
         max_workers: int = 64,
         question_timeout: float | None = 300,
+        cache: Mapping[str, CacheHint] | None = None,
+        state_keys: StateKeys | Sequence[bytes] | None = None,
         ping_interval: float | None = None,
         trace: Any = None,
     ) -> None:
@@ -121,7 +115,7 @@ class Server:
             raise ValueError(f"page_size must be at least 1, not {page_size!r}")
         self.info: JsonObject = {"name": name, "version": version, **(info or {})}
         self.instructions = instructions
-        self.revisions = _session_revisions(revisions)
+        self.revisions = in_order(revisions)
         self.page_size, self.max_workers = page_size, max_workers
         self.question_timeout, self.ping_interval = question_timeout, ping_interval
         if unknown := set(rates or ()) - set(METHODS):
@@ -129,13 +123,19 @@ class Server:
         self.rates = {**DEFAULT_RATES, **(rates or {})}
         self.answers = ANSWERS
         self.on_roots_changed: Callable[[Context], None] | None = None
-        self._experimental, self._declare = experimental, _known_features(declare)
+        self._experimental, self._declare = experimental, known_features(declare)
+        self._extensions = checked_extensions(extensions)
+        self._hints = checked_hints(cache)
+        self.state_keys = state_keys if isinstance(state_keys, StateKeys) else StateKeys(state_keys)
+        self.generation = 0
         self.trace = trace
         self._recorder: Recorder | None = None
-        self._lock = threading.Lock()  # guards the replacement of the three fields below, and of each registry
+        self._lock = threading.Lock()  # guards the replacement of `_declare`, `generation`, and of what follows
         self._registries: dict[str, dict[str, Any]] = {feature: {} for feature in FEATURES}
         self._sessions: tuple[Session, ...] = ()
         self._services: tuple[HttpService, ...] = ()
+        alone = [revision for revision in self.revisions if revision.era == "stateless"]
+        self.stateless = Stateless(self, alone) if alone else None
 
     # server/tools
     tool = tools.tool
@@ -169,6 +169,7 @@ class Server:
             if key in registry:
                 raise ValueError(f"{feature} already has {key!r}")
             self._registries[feature] = {**registry, key: entry}
+            self.generation += 1
         self._announce_list(feature)
 
     def unregister(self, feature: str, key: str) -> None:
@@ -177,6 +178,9 @@ class Server:
             registry = dict(self._registries[feature])
             del registry[key]
             self._registries[feature] = registry
+            # A client that was told of the feature may go on to ask for it, and finds that it is empty.
+            self._declare = self._declare | {feature}
+            self.generation += 1
         self._announce_list(feature)
 
     def roots_changed(self, handler: Callable[[Context], None]) -> Callable[[Context], None]:
@@ -195,6 +199,8 @@ class Server:
         capabilities: JsonObject = {"logging": {}}
         if self._experimental:
             capabilities["experimental"] = self._experimental
+        if self._extensions:
+            capabilities["extensions"] = self._extensions
         if "completions" in declared:
             capabilities["completions"] = {}
         if "prompts" in declared:
@@ -204,6 +210,10 @@ class Server:
         if "tools" in declared:
             capabilities["tools"] = {"listChanged": True}
         return Introduction(self.info, capabilities, self.instructions)
+
+    def cache_hint(self, method: str) -> JsonObject:
+        """The members `ttlMs` and `cacheScope` of the results of a method."""
+        return self._hints.get(method, ALWAYS_ASK)
 
     # -- conversations
 
@@ -252,10 +262,12 @@ class Server:
                     log.debug("could not announce %s: %s", method, problem)
 
     def _announce_list(self, feature: str) -> None:
-        method = _CHANGES.get(feature)
+        method = CHANGES.get(feature)
         if method is not None and self._sessions:
             # SHOULD: notify when the list changes (server/tools#list-changed-notification and its siblings)
             self.announce(method, None, lambda session: True)
+        if method is not None and self.stateless is not None:
+            self.stateless.subscriptions.publish(method, {})
 
     def resource_updated(self, uri: str) -> None:
         """Say with `notifications/resources/updated` that a resource has changed, to those who subscribed to it.
@@ -270,6 +282,8 @@ class Server:
             {"uri": uri},
             lambda session: any(resources.covers(subscribed, uri) for subscribed in session.subscriptions),
         )
+        if self.stateless is not None:
+            self.stateless.subscriptions.publish("notifications/resources/updated", {"uri": uri})
 
     def serve_http(self, host: str = "127.0.0.1", port: int = 0, **options: Unpack[HttpOptions]) -> HttpService:
         """Serve over HTTP in threads of its own, and return at once; close what is returned to end it.
@@ -374,20 +388,6 @@ class Server:
 
     def _tap(self, transport: str) -> Tap | None:
         return None if (recorder := self._recorder) is None else recorder.tap("client", transport)
-
-
-def _session_revisions(names: Sequence[str | Revision]) -> tuple[Revision, ...]:
-    rows = sorted({find_revision(name) for name in names}, key=lambda row: row.order)
-    if not rows or any(row.era != "session" for row in rows):
-        known = ", ".join(row.name for row in SESSION_REVISIONS)
-        raise ValueError(f"a server speaks one or more of {known}; not {[str(name) for name in names]}")
-    return tuple(rows)
-
-
-def _known_features(features: Sequence[str]) -> set[str]:
-    if unknown := set(features) - set(FEATURES):
-        raise ValueError(f"unknown features {sorted(unknown)}; known: {', '.join(FEATURES)}")
-    return set(features)
 
 
 def _leave() -> None:

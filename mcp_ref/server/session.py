@@ -1,6 +1,8 @@
 """Session: one client's conversation with a server, in the session era.
 
-Spec:      basic/lifecycle; server/index
+Over a channel that may carry both eras, such as stdio, a request that stands alone is handed to server/stateless.
+
+Spec:      basic/lifecycle; server/index; basic/versioning#compatibility-matrix (2026-07-28)
 Upholds:   spec_notes/basic/lifecycle.md, the rows on the server; the rows on rate limits of each page
 Reads:     basic/lifecycle, basic/terms, basic/patterns/request_response
 Not here:  what a method does (each page's module); registries and several clients (server/server)
@@ -10,21 +12,33 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from mcp_ref.basic import messages
 from mcp_ref.basic.deadline import Deadline
 from mcp_ref.basic.lifecycle import Lifecycle, client_capabilities, initialize_result, negotiate
-from mcp_ref.basic.methods import JsonObject
+from mcp_ref.basic.methods import JsonObject, Options
+from mcp_ref.basic.patterns.input_requests import missing_capability
 from mcp_ref.basic.patterns.keepalive import KeepAlive
 from mcp_ref.basic.patterns.reply import Incoming
 from mcp_ref.basic.patterns.request_response import Peer
+from mcp_ref.basic.patterns.subscriptions import Subscription
 from mcp_ref.basic.rate_limit import RateLimited, TokenBucket
-from mcp_ref.basic.terms import Terms
+from mcp_ref.basic.terms import Terms, undeclared
 from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.basic.utilities.ping import answer_ping
-from mcp_ref.errors import InternalError, InvalidParams, McpError, MethodNotFound, Refusal, UrlElicitationRequired
+from mcp_ref.basic.versioning import complete, is_input_required, is_modern
+from mcp_ref.errors import (
+    MODERN_ERRORS,
+    InternalError,
+    InvalidParams,
+    McpError,
+    MethodNotFound,
+    Refusal,
+    UrlElicitationRequired,
+)
 from mcp_ref.methods import METHODS
 from mcp_ref.revisions import Revision
 from mcp_ref.server.context import Context
@@ -36,6 +50,14 @@ __all__ = ["MOST_SUBSCRIPTIONS", "Session"]
 
 log = logging.getLogger(__name__)
 
+Answer = Callable[[Any, Any], Any]
+
+_FAREWELL = 0.5
+"""Seconds in which a client that listens is told that the server closes."""
+
+MOST_ROUNDS = 10
+"""Results in which a handler asks for input instead of answering, before the request is given up."""
+
 MOST_SUBSCRIPTIONS = 10_000
 """URIs that one client may be subscribed to at once; more are refused, so that what it makes us keep stays bounded."""
 
@@ -44,7 +66,7 @@ class Session:
     """One client's conversation with a server; made by `Server.connect`.
 
     Attributes:
-        server: whose handlers answer; `revisions`: those that the transport can carry, oldest first.
+        server: whose handlers answer.
         peer: the messages of this conversation.
         client_info: what the client said of itself; empty before `initialize`.
         log_level: the least level of log messages that the client asked for, or None.
@@ -54,16 +76,21 @@ class Session:
     """
 
     def __init__(self, server: Server, transport: Transport, revisions: Sequence[Revision]) -> None:
-        self.server, self._revisions = server, revisions
+        self.server = server
+        self._revisions = [revision for revision in revisions if revision.era == "session"]
+        self._stateless = server.stateless if len(self._revisions) < len(revisions) else None
         self.client_info: JsonObject = {}
         self.log_level: str | None = None
         self.subscriptions: frozenset[str] = frozenset()
         self.lifecycle = Lifecycle("server")
         self.may_send = self.lifecycle.send
-        self._lock = threading.Lock()  # guards subscriptions (its replacement), _buckets and _dropped
+        self._lock = threading.Lock()  # guards subscriptions (its replacement), _buckets, _dropped and _listening
         self._dropped: set[str] = set()
+        self._listening: set[Subscription] = set()
+        self._told = threading.Semaphore(0)  # one for each that heard of its end
         self._buckets = {method: TokenBucket(rate) for method, rate in server.rates.items()}
         self._ended = threading.Event()
+        self._source = object()  # stands for this channel, and keeps nothing of it alive
         capabilities = server.introduction().capabilities
         terms = Terms("server", revisions[0], METHODS, capabilities, {})
         self.peer = Peer(transport, self, terms, timeout=server.question_timeout, cap=server.max_workers)
@@ -77,6 +104,11 @@ class Session:
     def revision(self) -> Revision:
         """The revision agreed with this client."""
         return self.peer.terms.revision
+
+    @property
+    def client_capabilities(self) -> JsonObject:
+        """What the client declared, as the revision agreed knows it."""
+        return self.peer.terms.remote
 
     @property
     def opened(self) -> bool:
@@ -93,6 +125,8 @@ class Session:
 
     def admit(self, method: str, params: JsonObject) -> JsonObject | None:
         """Decide on a request in the order of arrival: `initialize` and `ping` are answered at once."""
+        if self._stateless is not None and self._stands_alone(method, params):
+            return None
         if method == "initialize":
             check = self.peer.terms.receiving(method).check
             if check is not None:
@@ -102,6 +136,10 @@ class Session:
             return self._initialize(params)
         # MUST: respond to a ping promptly (basic/utilities/ping#behavior-requirements)
         return dict(answer_ping()) if method == "ping" else None
+
+    def _stands_alone(self, method: str, params: JsonObject) -> bool:
+        """Whether a request is of the stateless era; where that is the only one, each is taken for such."""
+        return not self._revisions or is_modern(method, params)
 
     def _initialize(self, params: JsonObject) -> JsonObject:
         """Agree on a revision; from here on the terms are those of both sides."""
@@ -113,25 +151,105 @@ class Session:
         self.peer.terms = Terms("server", agreed, METHODS, result["capabilities"], remote)
         return result
 
-    def answer(self, incoming: Incoming) -> JsonObject:
-        """Find the rule and the handler of a request, and run it."""
+    def answer(self, incoming: Incoming) -> JsonObject | None:
+        """Find the rule and the handler of a request, and run it; None where the answer comes later."""
         method = incoming.method
-        check, project = self.peer.terms.receiving(method)
-        if check is not None:
-            check(incoming.params)
+        if self._stateless is not None and self._stands_alone(method, incoming.params):
+            alone = self._stateless.answer(incoming, source=self._source)
+            if isinstance(alone, dict):
+                return alone
+            self._listen(alone)
+            return None
+        check, project, _ = self.peer.terms.receiving(method)
         handler = self.server.answers.get(method)
         if handler is None:
             raise MethodNotFound(f"Method not found: {method}", {"method": method})
+        if check is not None:
+            check(incoming.params)
         if method in self._buckets:
             self._spend(method)
         try:
             result = handler(Context(self, incoming), incoming.params)
+            if result.get("resultType") == "input_required":
+                result = self._ask_and_run(handler, incoming, result)
         except UrlElicitationRequired:
             if self.revision.url_elicitation_error:
                 raise
             # Its code means nothing in this revision: a client would take it for an error of the server's own.
             raise InternalError(f"A page must be visited first, which {self.revision} cannot ask for") from None
+        except Refusal as refusal:
+            if refusal.code in MODERN_ERRORS:
+                # These mean something in the other era alone: by them a client takes a server for one of it.
+                raise InternalError(refusal.message) from None
+            raise
         return project(result) if project is not None else result
+
+    def _listen(self, subscription: Subscription) -> None:
+        """Carry a subscription: its answer comes at its end."""
+        with self._lock:
+            self._listening.add(subscription)
+        # Carried by a worker each time that there is something to write, so that it holds up none in between.
+        subscription.carry(partial(self.peer.run_soon, partial(self._carry, subscription)))
+
+    def _carry(self, subscription: Subscription) -> None:
+        """Write what a subscription has pending; at its end the two messages that the pages ask for, in this order."""
+        if subscription.flush():
+            # MUST: notifications/cancelled; SHOULD: the result (basic/patterns/cancellation, #graceful-closure)
+            ended = messages.notification("notifications/cancelled", subscription.cancelled_notification())
+            try:
+                subscription.incoming.notify(ended)
+                self.peer.finish(subscription.incoming, complete(subscription.closing(), self.server.info))
+            finally:
+                self._told.release()
+        elif not subscription.gone:
+            return
+        with self._lock:
+            self._listening.discard(subscription)
+
+    def _ask_and_run(self, handler: Answer, incoming: Incoming, result: JsonObject) -> JsonObject:
+        """Ask the client what a handler's result asks for, and run the handler again with the answers, to its end."""
+        for _ in range(MOST_ROUNDS):
+            ctx = Context(self, incoming)
+            asked = result.get("inputRequests") or {}
+            incoming.answers = {key: self._put(ctx, question) for key, question in asked.items()}
+            # As it would come back from a client: a copy, of what JSON can say.
+            incoming.state = messages.decode(messages.encode({"state": result.get("requestState")}))["state"]
+            result = handler(ctx, incoming.params)
+            if not is_input_required(result):
+                return result
+        log.error("%s asked for input in %d rounds, and has no end", incoming.method, MOST_ROUNDS)
+        raise InternalError("Internal error")
+
+    def _put(self, ctx: Context, question: JsonObject) -> JsonObject:
+        """Ask what a handler's result asks for, as the revision agreed can say it."""
+        method, params = question["method"], question.get("params") or {}
+        missing = missing_capability({"method": method, "params": params}, self.client_capabilities, self.revision)
+        if missing is not None:
+            raise undeclared(self.revision, missing, f"the client did not declare {missing}")
+        if method != "elicitation/create":
+            return ctx.request(method, params)
+        if params.get("mode") == "url":
+            return dict(ctx.elicit_url(params["message"], params["url"]))
+        return dict(ctx.elicit(params["message"], params["requestedSchema"]))
+
+    # -- what a Context asks of its conversation (server/context)
+
+    def ask(self, method: str, params: JsonObject | None, options: Options | None, incoming: Incoming) -> JsonObject:
+        """Send a question of a handler to the client, and wait for its answer."""
+        return self.peer.request(method, params, options, incoming)
+
+    def ask_all(self, asks: Sequence[Callable[[], Any]]) -> list[Any]:
+        """Several questions, one after the other."""
+        return [ask() for ask in asks]
+
+    def input_response(self, key: str, method: str, incoming: Incoming) -> JsonObject | None:
+        """The answer that came for a question of the handler's result; it was checked as it came."""
+        answer: JsonObject | None = incoming.answers.get(key)
+        return answer
+
+    def set_log_level(self, level: str) -> None:
+        """Remember the least level of log messages that the client wants."""
+        self.log_level = level
 
     def _spend(self, method: str) -> None:
         # MUST: rate limit (server/tools#security-considerations, server/utilities/completion#security)
@@ -200,6 +318,18 @@ class Session:
 
     # -- ending
 
+    def _end_listening(self, timeout: float) -> None:
+        """End what this client listens to, and give the workers a moment to say so."""
+        with self._lock:
+            listening = list(self._listening)
+        for subscription in listening:
+            subscription.end("the server closes")
+        listening = [subscription for subscription in listening if not subscription.gone]
+        deadline = Deadline(timeout)
+        for _ in listening:
+            # One that its client gave up tells nothing, and lets the time pass.
+            self._told.acquire(timeout=deadline.left())
+
     def wait(self, timeout: float | None = None) -> bool:
         """Block until the client is gone, at most `timeout` seconds; whether it is."""
         return self._ended.wait(timeout)
@@ -216,6 +346,8 @@ class Session:
         deadline = Deadline(timeout)
         if self._keep_alive is not None:
             self._keep_alive.stop()
+        if self.peer.closed is None:
+            self._end_listening(min(drain or _FAREWELL, timeout / 2))
         stuck = self.peer.close(deadline, "the server closed the session", drain)
         if self._keep_alive is not None:
             self._keep_alive.join(deadline)

@@ -101,7 +101,19 @@ def _prepared(schema: JsonObject, field: str, name: str) -> json_schema.Validato
         raise json_schema.SchemaRefused(
             f"{what} must be a JSON object{' with `type: object`' * (field == 'inputSchema')}"
         )
+    if field == "inputSchema":
+        _check_headers(schema, what)
     return prepared
+
+
+def _check_headers(schema: JsonObject, what: str) -> None:
+    from mcp_ref.basic.transports.streamable_http.mirroring import parameters
+
+    try:
+        # MUST: the rules of x-mcp-header; clients over HTTP leave out a tool that breaks one (server/tools)
+        parameters(schema)
+    except ValueError as problem:
+        raise json_schema.SchemaRefused(f"{what}: {problem}") from None
 
 
 def _by_hand(

@@ -25,6 +25,7 @@ from mcp_ref.basic.methods import (
     Registering,
 )
 from mcp_ref.basic.types import Icon, NotificationParams, PaginatedRequestParams
+from mcp_ref.basic.versioning import is_input_required
 from mcp_ref.errors import (
     InvalidParams,
     McpError,
@@ -222,6 +223,8 @@ def _bad_arguments(revision: Revision, message: str) -> CallToolResult:
 
 def _result(entry: ToolEntry, value: Any, revision: Revision) -> CallToolResult:
     """The result for what a handler returned; raises `TypeError` for what has no form in JSON."""
+    if is_input_required(value):
+        return cast(CallToolResult, value)
     if is_whole_result(value):
         result = whole_result(value)
     elif entry.output_problems is None:

@@ -1,4 +1,4 @@
-"""server/prompts, from a Client to a Server and back, in every session revision."""
+"""server/prompts, from a Client to a Server and back, in every revision."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Annotated, Any
 import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, Server, audio, image
-from mcp_ref.revisions import SESSION_REVISIONS
+from mcp_ref.revisions import REVISIONS
 from mcp_ref.server.prompts import assistant, user
+from tests.eras import hearing, open_server, plain
 from tests.wire import PATIENCE, opened
 
-NAMES = [row.name for row in SESSION_REVISIONS]
-TITLES = {"2025-06-18", "2025-11-25"}
-ICONS = {"2025-11-25"}
-AUDIO = {"2025-03-26", "2025-06-18", "2025-11-25"}
-LINKS = {"2025-06-18", "2025-11-25"}
+NAMES = list(REVISIONS)
+TITLES = {"2025-06-18", "2025-11-25", "2026-07-28"}
+ICONS = {"2025-11-25", "2026-07-28"}
+AUDIO = {"2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"}
+LINKS = {"2025-06-18", "2025-11-25", "2026-07-28"}
 
 LINK: Any = {"type": "resource_link", "uri": "file:///a.txt", "name": "a.txt", "mimeType": "text/plain"}
 TEXT_INSIDE: Any = {"type": "resource", "resource": {"uri": "x://a", "mimeType": "text/plain", "text": "t"}}
@@ -78,7 +79,7 @@ def test_without_prompts_nothing_is_declared_asked_or_answered(name: str) -> Non
         assert "prompts" not in client.server_capabilities
         with pytest.raises(LocalProtocolError, match=r"server\.prompts"):
             client.list_prompts()
-    with opened(Server("s"), name) as wire:
+    with open_server(Server("s"), name) as wire:
         assert wire.request(1, "prompts/get", {"name": "a"})["error"]["code"] == -32601
 
 
@@ -90,7 +91,7 @@ def test_a_prompt_is_written_with_its_arguments(server: Server, name: str) -> No
     with Client(server, revision=name) as client:
         result = client.get_prompt("plan_trip", {"city": "Lisbon", "days": "2"})
         shorter = client.get_prompt("plan_trip", {"city": "Oslo"})
-    assert result == {
+    assert plain(result) == {
         "description": "Plan a trip to a city.",
         "messages": [{"role": "user", "content": {"type": "text", "text": "Plan 2 days in Lisbon."}}],
     }
@@ -139,7 +140,7 @@ def test_what_does_not_fit_is_32602(server: Server, name: str, prompt: str, argu
 
 @pytest.mark.parametrize("name", NAMES)
 def test_arguments_that_are_no_strings_are_32602_naming_the_path(server: Server, name: str) -> None:
-    with opened(server, name) as wire:
+    with open_server(server, name) as wire:
         error = wire.request(1, "prompts/get", {"name": "plan_trip", "arguments": {"city": 1}})["error"]
         assert (error["code"], error["data"]) == (-32602, {"path": "params.arguments.city"})
         error = wire.request(2, "prompts/get", {"arguments": {}})["error"]
@@ -184,13 +185,16 @@ def test_a_kind_of_content_that_no_revision_knows_is_left_to_the_client(name: st
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_change_of_the_list_is_told_unasked(server: Server, name: str) -> None:
+def test_a_change_of_the_list_is_told(server: Server, name: str) -> None:
     heard: SimpleQueue[Any] = SimpleQueue()
-    with Client(server, revision=name, on_change=lambda method, params: heard.put((method, params))) as client:
+    with (
+        Client(server, revision=name, on_change=lambda method, params: heard.put(method)) as client,
+        hearing(client, prompts=True),
+    ):
         server.prompt("new")(lambda: "")
-        assert heard.get(timeout=PATIENCE) == ("notifications/prompts/list_changed", {})
+        assert heard.get(timeout=PATIENCE) == "notifications/prompts/list_changed"
         assert [each["name"] for each in client.list_prompts()] == ["plan_trip", "everything", "new"]
         server.remove_prompt("new")
-        assert heard.get(timeout=PATIENCE) == ("notifications/prompts/list_changed", {})
+        assert heard.get(timeout=PATIENCE) == "notifications/prompts/list_changed"
         with pytest.raises(ErrorResponse, match="Unknown prompt"):
             client.get_prompt("new")

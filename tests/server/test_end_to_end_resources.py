@@ -1,4 +1,4 @@
-"""server/resources, from a Client to a Server and back, in every session revision."""
+"""server/resources, from a Client to a Server and back, in every revision."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, Refusal, Server
-from mcp_ref.revisions import SESSION_REVISIONS
+from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
 from mcp_ref.server import session as session_module
 from mcp_ref.server.resources import ResourceNotFound, contents_bytes
 from mcp_ref.server.uri_template import UriTemplate
+from tests.eras import hearing, open_server
 from tests.wire import PATIENCE, opened
 
-NAMES = [row.name for row in SESSION_REVISIONS]
-TITLES = {"2025-06-18", "2025-11-25"}
-ICONS = {"2025-11-25"}
+NAMES = list(REVISIONS)
+OLDER = [row.name for row in SESSION_REVISIONS]
+TITLES = {"2025-06-18", "2025-11-25", "2026-07-28"}
+ICONS = {"2025-11-25", "2026-07-28"}
 
 Heard = SimpleQueue[tuple[str, Any]]
 
@@ -76,7 +78,7 @@ def test_a_resource_is_listed_with_what_the_revision_knows(server: Server, name:
         expected["icons"] = [{"src": "https://example.com/i.png"}]
     with Client(server, revision=name) as client:
         assert client.list_resources() == [expected]
-        assert client.list_resources_page() == {"resources": [expected]}
+        assert client.list_resources_page()["resources"] == [expected]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -101,7 +103,7 @@ def test_without_resources_nothing_is_declared_asked_or_answered(name: str) -> N
         assert "resources" not in client.server_capabilities
         with pytest.raises(LocalProtocolError, match=r"server\.resources"):
             client.list_resources()
-    with opened(Server("s"), name) as wire:
+    with open_server(Server("s"), name) as wire:
         assert wire.request(1, "resources/list")["error"]["code"] == -32601
 
 
@@ -122,11 +124,11 @@ def test_text_and_bytes_and_several_contents_are_read(server: Server, name: str)
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("uri", ["notes://lost", "nowhere://a", "no uri at all", ""])
-def test_what_is_not_there_is_32002_and_named(server: Server, name: str, uri: str) -> None:
+def test_what_is_not_there_has_the_code_of_the_revision_and_is_named(server: Server, name: str, uri: str) -> None:
     with Client(server, revision=name) as client:
         with pytest.raises(ErrorResponse, match="Resource not found") as refused:
             client.read_resource(uri)
-    assert (refused.value.code, refused.value.data) == (-32002, {"uri": uri})
+    assert (refused.value.code, refused.value.data) == (find_revision(name).resource_not_found, {"uri": uri})
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -137,7 +139,7 @@ def test_no_uri_climbs_out_of_its_folder(server: Server, name: str, path: str) -
     with Client(server, revision=name) as client:
         with pytest.raises(ErrorResponse) as refused:
             client.read_resource(f"file:///{path}")
-        assert refused.value.code == -32002
+        assert refused.value.code == find_revision(name).resource_not_found
         assert client.read_resource("file:///etc/passwd..")["contents"]
 
 
@@ -170,10 +172,13 @@ def test_a_handler_sees_who_asks_and_may_refuse() -> None:
         assert refused.value.code == 403
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("method", ["resources/read", "resources/subscribe", "resources/unsubscribe"])
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [(name, "resources/read") for name in NAMES]
+    + [(name, method) for name in OLDER for method in ("resources/subscribe", "resources/unsubscribe")],
+)
 def test_a_uri_that_is_missing_or_no_string_is_32602_naming_the_path(server: Server, name: str, method: str) -> None:
-    with opened(server, name) as wire:
+    with open_server(server, name) as wire:
         for number, params in enumerate(({}, {"uri": 1}, {"uri": None})):
             error = wire.request(number, method, params)["error"]
             assert (error["code"], error["data"]) == (-32602, {"path": "params.uri"})
@@ -182,7 +187,7 @@ def test_a_uri_that_is_missing_or_no_string_is_32602_naming_the_path(server: Ser
 # -- changes ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", OLDER)
 def test_who_subscribed_is_told_of_the_resource_and_of_what_is_below_it(server: Server, name: str) -> None:
     heard: Heard = SimpleQueue()
     with Client(server, revision=name, on_change=hears(heard)) as client:
@@ -207,7 +212,7 @@ def test_only_those_who_subscribed_are_told(server: Server) -> None:
         assert other.request(1, "ping")["result"] == {}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", OLDER)
 def test_subscribing_to_what_is_not_there_is_32002(server: Server, name: str) -> None:
     with Client(server, revision=name) as client:
         with pytest.raises(ErrorResponse) as refused:
@@ -218,7 +223,7 @@ def test_subscribing_to_what_is_not_there_is_32002(server: Server, name: str) ->
 
 def test_a_session_has_so_many_subscriptions_and_no_more(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_module, "MOST_SUBSCRIPTIONS", 2)
-    with Client(server) as client:
+    with Client(server, revision=SESSION_REVISIONS) as client:
         for name in ("a", "b", "a"):
             client.subscribe_resource(f"notes://{name}")
         with pytest.raises(ErrorResponse, match="Too many subscriptions: a session has at most 2") as refused:
@@ -229,18 +234,20 @@ def test_a_session_has_so_many_subscriptions_and_no_more(server: Server, monkeyp
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_change_of_the_list_is_told_unasked(server: Server, name: str) -> None:
+def test_a_change_of_the_list_is_told(server: Server, name: str) -> None:
     heard: Heard = SimpleQueue()
-    with Client(server, revision=name, on_change=hears(heard)) as client:
+    with (
+        Client(server, revision=name, on_change=hears(heard)) as client,
+        hearing(client, resource_list=True),
+    ):
         server.resource("x://new")(lambda: "")
-        assert heard.get(timeout=PATIENCE) == ("notifications/resources/list_changed", {})
+        assert heard.get(timeout=PATIENCE)[0] == "notifications/resources/list_changed"
         assert [each["uri"] for each in client.list_resources()] == ["config://app", "x://new"]
         server.resource("x://{v}/new")(lambda v: "")
         assert heard.get(timeout=PATIENCE)[0] == "notifications/resources/list_changed"
-        server.remove_resource("x://new")
-        server.remove_resource("x://{v}/new")
-        assert (
-            heard.get(timeout=PATIENCE)[0] == heard.get(timeout=PATIENCE)[0] == "notifications/resources/list_changed"
-        )
+        for gone in ("x://new", "x://{v}/new"):
+            # One after the other: changes of the same list that wait together are told once.
+            server.remove_resource(gone)
+            assert heard.get(timeout=PATIENCE)[0] == "notifications/resources/list_changed"
         with pytest.raises(ErrorResponse):
             client.read_resource("x://new")

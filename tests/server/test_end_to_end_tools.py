@@ -1,4 +1,4 @@
-"""server/tools from end to end: the real client and the real server, in every revision of the session era."""
+"""server/tools from end to end: the real client and the real server, in every revision of both eras."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from mcp_ref.basic.json_schema import SchemaRefused
 from mcp_ref.basic.rate_limit import Rate
 from mcp_ref.basic.types import audio, image, text
 from mcp_ref.errors import Refusal, ToolError
-from mcp_ref.revisions import SESSION_REVISIONS, find_revision
-from tests.wire import PATIENCE, Wire, opened, to_client
+from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
+from tests.eras import hearing, open_client, open_server, plain
+from tests.wire import PATIENCE, Wire, opened
 
 JsonObject = dict[str, Any]
 
-NAMES = [row.name for row in SESSION_REVISIONS]
-STRUCTURED = [row.name for row in SESSION_REVISIONS if row.structured_content == "object"]
-UNSTRUCTURED = [row.name for row in SESSION_REVISIONS if row.structured_content == "none"]
+NAMES = list(REVISIONS)
+OLDER = [row.name for row in SESSION_REVISIONS]
+STRUCTURED = [row.name for row in REVISIONS.values() if row.structured_content != "none"]
+UNSTRUCTURED = [row.name for row in REVISIONS.values() if row.structured_content == "none"]
 
 every_revision = pytest.mark.parametrize("name", NAMES)
 
@@ -44,7 +46,7 @@ def serving(function: Callable[..., Any], **options: Any) -> Server:
 def result_of(name: str, function: Callable[..., Any], **options: Any) -> Any:
     """What a client of that revision gets when it calls the function as a tool."""
     with Client(serving(function, **options), revision=name) as client:
-        return client.call_tool("t")
+        return plain(client.call_tool("t"))
 
 
 def in_thread(function: Callable[[], Any]) -> SimpleQueue[Any]:
@@ -89,6 +91,7 @@ SHOWN = {
     "2025-03-26": {"name", "description", "inputSchema", "annotations"},
     "2025-06-18": {"name", "description", "inputSchema", "annotations", "title", "outputSchema", "_meta"},
     "2025-11-25": {"name", "description", "inputSchema", "annotations", "title", "outputSchema", "_meta", "icons"},
+    "2026-07-28": {"name", "description", "inputSchema", "annotations", "title", "outputSchema", "_meta", "icons"},
 }
 
 
@@ -166,7 +169,10 @@ def test_the_list_comes_page_by_page_in_the_order_of_registration(name: str) -> 
 def test_a_change_of_the_list_reaches_the_client_while_it_is_connected(name: str) -> None:
     changes: SimpleQueue[Any] = SimpleQueue()
     server = serving(lambda: "old")
-    with Client(server, revision=name, on_change=lambda method, params: changes.put(method)) as client:
+    with (
+        Client(server, revision=name, on_change=lambda method, params: changes.put(method)) as client,
+        hearing(client, tools=True),
+    ):
         client.list_tools()
         server.tool("late")(lambda: "new")
         assert changes.get(timeout=PATIENCE) == "notifications/tools/list_changed"
@@ -216,7 +222,7 @@ def test_bad_arguments_are_a_protocol_error_up_to_2025_06_18_and_a_result_since(
     [{}, {"name": 1}, {"name": "t", "arguments": []}, {"name": "t", "arguments": None}, {"name": "t", "_meta": 1}],
 )
 def test_a_malformed_call_is_a_protocol_error_in_every_revision(name: str, params: Any) -> None:
-    with opened(serving(lambda: "x"), name) as wire:
+    with open_server(serving(lambda: "x"), name) as wire:
         assert wire.request(1, "tools/call", params)["error"]["code"] == -32602
 
 
@@ -279,24 +285,30 @@ def test_a_call_ends_at_its_timeout_and_the_handler_hears_of_it(name: str) -> No
         assert heard.get(timeout=PATIENCE) is True
 
 
+def plain_params(message: JsonObject) -> JsonObject:
+    """What a message asks, without what a request of the stateless era says of itself."""
+    return {key: value for key, value in message.get("params", {}).items() if key != "_meta"}
+
+
 @every_revision
 def test_every_call_can_be_kept_in_a_trace(name: str) -> None:
     events: SimpleQueue[Any] = SimpleQueue()
     with Client(serving(lambda: "x"), revision=name, trace=events.put) as client:
         client.call_tool("t", {})
     messages = [events.get(timeout=PATIENCE).message for _ in range(events.qsize())]
-    assert any(message.get("params") == {"name": "t", "arguments": {}} for message in messages)
+    assert any(plain_params(message) == {"name": "t", "arguments": {}} for message in messages)
     assert any(message.get("result", {}).get("content") == [text("x")] for message in messages)
 
 
 @every_revision
 def test_a_wish_to_run_as_a_task_is_ignored(name: str) -> None:
     server = serving(lambda: "at once")
-    with opened(server, name) as wire:
+    with open_server(server, name) as wire:
         answer = wire.request(1, "tools/call", {"name": "t", "task": {"ttl": 1000}})
-        assert answer["result"] == {"content": [text("at once")]}
+        assert plain(answer["result"]) == {"content": [text("at once")]}
     with Client(server, revision=name) as client:
-        assert client.request("tools/call", {"name": "t", "task": {"ttl": 1}}) == {"content": [text("at once")]}
+        result = client.request("tools/call", {"name": "t", "task": {"ttl": 1}})
+        assert plain(result) == {"content": [text("at once")]}
         assert "execution" not in client.list_tools()[0]
 
 
@@ -343,7 +355,7 @@ def test_hints_and_meta_of_content_are_those_of_the_revision(name: str) -> None:
     assert ("_meta" in first) == (name in STRUCTURED)
     assert ("lastModified" in first["annotations"]) == (name in STRUCTURED)
     assert first["annotations"]["audience"] == ["user"]
-    assert ("icons" in second) == (name == "2025-11-25")
+    assert ("icons" in second) == ("icons" in SHOWN[name])
 
 
 @every_revision
@@ -383,12 +395,14 @@ def truth() -> bool:
 
 @every_revision
 @pytest.mark.parametrize(("function", "expected"), [(numbers, "[1, 2]"), (number, "0.5"), (truth, "true")])
-def test_lists_and_scalars_are_text_alone_and_their_schema_is_not_shown(
+def test_lists_and_scalars_are_text_alone_and_their_schema_is_not_shown_before_2026_07_28(
     name: str, function: Callable[..., Any], expected: str
 ) -> None:
+    anything = find_revision(name).structured_content == "any"
     with Client(serving(function), revision=name) as client:
-        assert "outputSchema" not in client.list_tools()[0]
-        assert client.call_tool("t") == {"content": [text(expected)]}
+        assert ("outputSchema" in client.list_tools()[0]) == anything
+        structured = {"structuredContent": function()} if anything else {}
+        assert plain(client.call_tool("t")) == {"content": [text(expected)], **structured}
 
 
 @every_revision
@@ -424,7 +438,7 @@ def answer(wire: Wire, method: str, result: JsonObject) -> None:
 @pytest.mark.parametrize("name", STRUCTURED)
 @pytest.mark.parametrize("result", [{"content": [], "structuredContent": {"n": "one"}}, {"content": []}])
 def test_a_result_that_does_not_fit_is_refused_on_receipt(name: str, result: JsonObject) -> None:
-    with to_client(name, {"tools": {}}) as (client, wire):
+    with open_client(name, {"tools": {}}) as (client, wire):
         listed = in_thread(client.list_tools)
         answer(wire, "tools/list", {"tools": [described(outputSchema=OBJECT)]})
         listed.get(timeout=PATIENCE)
@@ -438,7 +452,7 @@ def test_a_result_that_does_not_fit_is_refused_on_receipt(name: str, result: Jso
 
 @pytest.mark.parametrize("name", UNSTRUCTURED)
 def test_where_structure_does_not_exist_nothing_is_checked_and_nothing_listed(name: str) -> None:
-    with to_client(name, {"tools": {}}) as (client, wire):
+    with open_client(name, {"tools": {}}) as (client, wire):
         called = in_thread(lambda: client.call_tool("t"))
         answer(wire, "tools/call", {"content": [], "structuredContent": {"n": "one"}})
         assert called.get(timeout=PATIENCE)["structuredContent"] == {"n": "one"}
@@ -458,7 +472,7 @@ def test_where_structure_does_not_exist_nothing_is_checked_and_nothing_listed(na
     ],
 )
 def test_a_malformed_result_is_refused_on_receipt(name: str, result: JsonObject) -> None:
-    with to_client(name, {"tools": {}}) as (client, wire):
+    with open_client(name, {"tools": {}}) as (client, wire):
         called = in_thread(lambda: client.call_tool("t"))
         answer(wire, "tools/call", result)
         assert isinstance(called.get(timeout=PATIENCE), RemoteProtocolError)
@@ -467,7 +481,7 @@ def test_a_malformed_result_is_refused_on_receipt(name: str, result: JsonObject)
 @pytest.mark.parametrize("name", STRUCTURED)
 def test_a_definition_is_learnt_by_at_most_one_listing_until_the_list_changes(name: str) -> None:
     result = {"content": [], "structuredContent": {"n": 1}}
-    with to_client(name, {"tools": {"listChanged": True}}) as (client, wire):
+    with open_client(name, {"tools": {"listChanged": True}}) as (client, wire):
         first = in_thread(lambda: client.call_tool("t"))
         answer(wire, "tools/call", result)
         answer(wire, "tools/list", {"tools": [described(outputSchema=OBJECT)]})
@@ -523,7 +537,7 @@ def test_a_reference_to_the_network_in_a_strangers_schema_is_never_fetched(
 ) -> None:
     schema = {"type": "object", "properties": {"n": {"$ref": url_of(stranger)}}}
     result = {"content": [], "structuredContent": {"n": 1}}
-    with to_client(name, {"tools": {}}) as (client, wire):
+    with open_client(name, {"tools": {}}) as (client, wire):
         listed = in_thread(client.list_tools)
         answer(wire, "tools/list", {"tools": [described(outputSchema=schema)]})
         (tool,) = listed.get(timeout=PATIENCE)
@@ -543,11 +557,11 @@ def test_a_reference_inside_the_schema_is_followed(name: str) -> None:
         assert "integer" in refused(client, {"a": "1"})
 
 
-def test_every_revision_of_the_session_era_has_its_row_here() -> None:
+def test_every_revision_has_its_row_here() -> None:
     assert set(SHOWN) == set(NAMES)
 
 
-@pytest.mark.parametrize("revision", NAMES)
+@pytest.mark.parametrize("revision", OLDER)
 def test_the_result_type_of_a_later_revision_is_sent_to_nobody(revision: str) -> None:
     server = Server("s")
 

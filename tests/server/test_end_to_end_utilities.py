@@ -1,4 +1,4 @@
-"""server/utilities: completion, logging and pagination between a Client and a Server, in every session revision."""
+"""server/utilities: completion, logging and pagination between a Client and a Server, in every revision."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, RemoteProtocolError, Server
 from mcp_ref.basic.rate_limit import Rate
-from mcp_ref.revisions import SESSION_REVISIONS
+from mcp_ref.basic.versioning import LOG_LEVEL
+from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
 from mcp_ref.server.utilities.logging import LEVELS
-from tests.wire import PATIENCE, opened, to_client
+from tests.eras import open_client, open_server
+from tests.wire import PATIENCE, opened
 
-NAMES = [row.name for row in SESSION_REVISIONS]
-CONTEXT = {"2025-06-18", "2025-11-25"}
+NAMES = list(REVISIONS)
+OLDER = [row.name for row in SESSION_REVISIONS]
+CONTEXT = {"2025-06-18", "2025-11-25", "2026-07-28"}
 TEMPLATE = "weather://{country}/{city}"
 
 Logged = SimpleQueue[dict[str, Any]]
@@ -101,7 +104,7 @@ def test_completion_without_the_capability_is_refused_on_both_sides(name: str) -
     with Client(server, revision=name) as client:
         with pytest.raises(LocalProtocolError, match=r"server\.completions"):
             client.complete(prompt_ref("p"), "a", "")
-    with opened(server, name) as wire:
+    with open_server(server, name) as wire:
         params = {"ref": prompt_ref("p"), "argument": {"name": "a", "value": ""}}
         assert wire.request(1, "completion/complete", params)["error"]["code"] == -32601
 
@@ -143,7 +146,7 @@ def test_what_cannot_be_completed_is_32602(server: Server, name: str, ref: Any, 
 )
 def test_params_that_do_not_fit_are_32602_naming_the_path(server: Server, name: str, change: Any, path: str) -> None:
     params = {"ref": prompt_ref("plan"), "argument": {"name": "city", "value": ""}} | change
-    with opened(server, name) as wire:
+    with open_server(server, name) as wire:
         error = wire.request(1, "completion/complete", params)["error"]
     assert error["code"] == -32602
     assert error["data"]["path"].startswith(path)
@@ -183,12 +186,12 @@ def test_too_many_completions_are_refused_and_told_when_to_try_again() -> None:
     assert 0 < refused.value.data["retryAfter"] <= 2
 
 
-def asked(completion: Any) -> tuple[Any, Any]:
+def asked(name: str, completion: Any) -> tuple[Any, Any]:
     """What a client makes of an answer to `completion/complete`: the result, or the problem, and what it sent."""
     import threading
 
     found: list[Any] = []
-    with to_client(capabilities={"completions": {}}) as (client, wire):
+    with open_client(name, {"completions": {}}) as (client, wire):
 
         def ask() -> None:
             try:
@@ -201,18 +204,21 @@ def asked(completion: Any) -> tuple[Any, Any]:
         request = wire.receive()
         wire.send({"jsonrpc": "2.0", "id": request["id"], "result": {"completion": completion}})
         thread.join(PATIENCE)
+    request["params"].pop("_meta", None)
     return found[0], request["params"]
 
 
-def test_a_client_takes_an_answer_that_says_no_more_than_it_must() -> None:
-    result, params = asked({"values": ["x"]})
+@pytest.mark.parametrize("name", NAMES)
+def test_a_client_takes_an_answer_that_says_no_more_than_it_must(name: str) -> None:
+    result, params = asked(name, {"values": ["x"]})
     assert result == {"completion": {"values": ["x"]}}
     assert params == {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}
 
 
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("completion", [None, {}, {"values": "x"}, {"values": ["x"] * 101}])
-def test_a_client_refuses_an_answer_that_is_none(completion: Any) -> None:
-    problem, _ = asked(completion)
+def test_a_client_refuses_an_answer_that_is_none(name: str, completion: Any) -> None:
+    problem, _ = asked(name, completion)
     assert isinstance(problem, RemoteProtocolError)
 
 
@@ -239,7 +245,7 @@ def test_every_level_is_heard_until_the_client_asks_for_less(server: Server, nam
     assert logged.empty()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", OLDER)
 def test_a_level_that_does_not_exist_is_32602(name: str) -> None:
     with opened(Server("s"), name) as wire:
         for number, params in enumerate(({"level": "warn"}, {"level": 3}, {})):
@@ -247,7 +253,7 @@ def test_a_level_that_does_not_exist_is_32602(name: str) -> None:
             assert (error["code"], error["data"]) == (-32602, {"path": "params.level"})
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", OLDER)
 def test_the_server_logs_outside_a_handler_to_each_client_that_wants_the_level(name: str) -> None:
     server = Server("s")
     with opened(server, name) as all_of_it, opened(server, name) as some:
@@ -272,7 +278,7 @@ def test_what_a_handler_logs_goes_to_the_client_that_it_serves_and_to_no_other(s
 @pytest.mark.parametrize("name", NAMES)
 def test_a_client_ignores_a_message_that_is_none(name: str) -> None:
     logged: Logged = SimpleQueue()
-    with to_client(name, {"logging": {}}, on_log=logged.put) as (_, wire):
+    with open_client(name, {"logging": {}}, on_log=logged.put) as (_, wire):
         for params in ({"level": "warn", "data": 1}, {"level": "info"}, {"data": 1}, {"level": "info", "data": "good"}):
             wire.notify("notifications/message", params)
         assert logged.get(timeout=PATIENCE) == {"level": "info", "data": "good"}
@@ -289,7 +295,9 @@ def test_what_cannot_be_logged_is_the_callers_fault_also_where_nobody_listens(le
         assert wire.silent()
 
 
-def test_a_handler_that_logs_no_json_hears_it_at_once(server: Server) -> None:
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_handler_that_logs_no_json_hears_it_at_once(server: Server, name: str, wanted: bool) -> None:
     problems: list[str] = []
 
     @server.tool()
@@ -300,15 +308,17 @@ def test_a_handler_that_logs_no_json_hears_it_at_once(server: Server) -> None:
             problems.append(str(problem))
         return "done"
 
-    with Client(server) as client:
+    with Client(server, revision=name) as client:
+        client.set_log_level("info" if wanted else "error")
         assert client.call_tool("wrong")["content"] == [{"type": "text", "text": "done"}]
     assert "JSON" in problems[0]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_message_travels_before_the_answer_of_the_handler_that_logged(server: Server, name: str) -> None:
-    with opened(server, name) as wire:
-        call = {"name": "say", "arguments": {"level": "alert", "data": "loud"}}
+    with open_server(server, name) as wire:
+        wanted = {"_meta": {LOG_LEVEL: "info"}} if name not in OLDER else {}
+        call = {"name": "say", "arguments": {"level": "alert", "data": "loud"}, **wanted}
         message = {"level": "alert", "data": "loud", "logger": "say"}
         notified = wire.request(1, "tools/call", call)
         assert notified == {"jsonrpc": "2.0", "method": "notifications/message", "params": message}
@@ -379,13 +389,13 @@ def test_a_list_may_change_between_two_pages() -> None:
             client.list_tools_page(second["nextCursor"])
 
 
-def walked(pages: list[Any]) -> tuple[Any, list[Any]]:
+def walked(name: str, pages: list[Any]) -> tuple[Any, list[Any]]:
     """What a client's walk came to where the server's pages are these, and the params that it asked with."""
     import threading
 
     found: list[Any] = []
     asked: list[Any] = []
-    with to_client(capabilities={"tools": {}}) as (client, wire):
+    with open_client(name, {"tools": {}}) as (client, wire):
 
         def walk() -> None:
             try:
@@ -397,7 +407,7 @@ def walked(pages: list[Any]) -> tuple[Any, list[Any]]:
         thread.start()
         for number, cursor in enumerate(pages):
             request = wire.receive()
-            asked.append(request.get("params"))
+            asked.append({key: value for key, value in request.get("params", {}).items() if key != "_meta"})
             tool = {"name": str(number), "inputSchema": {"type": "object"}}
             result = {"tools": [tool]} | ({} if cursor is None else {"nextCursor": cursor})
             wire.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
@@ -405,17 +415,20 @@ def walked(pages: list[Any]) -> tuple[Any, list[Any]]:
     return found[0], asked
 
 
-def test_cursors_go_back_unchanged_and_an_empty_string_is_one() -> None:
-    names, asked = walked(["", "{ä}", None])
+@pytest.mark.parametrize("name", NAMES)
+def test_cursors_go_back_unchanged_and_an_empty_string_is_one(name: str) -> None:
+    names, asked = walked(name, ["", "{ä}", None])
     assert names == ["0", "1", "2"]
-    assert asked == [None, {"cursor": ""}, {"cursor": "{ä}"}]
+    assert asked == [{}, {"cursor": ""}, {"cursor": "{ä}"}]
 
 
-def test_a_server_that_does_not_page_is_asked_once() -> None:
-    assert walked([None]) == (["0"], [None])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_server_that_does_not_page_is_asked_once(name: str) -> None:
+    assert walked(name, [None]) == (["0"], [{}])
 
 
-def test_a_cursor_that_comes_again_ends_the_walk() -> None:
-    problem, asked = walked(["a", "b", "a"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cursor_that_comes_again_ends_the_walk(name: str) -> None:
+    problem, asked = walked(name, ["a", "b", "a"])
     assert "the same nextCursor twice: 'a'" in problem
-    assert asked == [None, {"cursor": "a"}, {"cursor": "b"}]
+    assert asked == [{}, {"cursor": "a"}, {"cursor": "b"}]

@@ -7,7 +7,7 @@ import pytest
 from mcp_ref.basic.methods import JsonObject
 from mcp_ref.errors import InvalidParams, Refusal, RemoteProtocolError
 from mcp_ref.revisions import REVISIONS, Revision
-from mcp_ref.schema import SchemaMismatch, checker, projector
+from mcp_ref.schema import SchemaMismatch, checker, json_schema, projector
 from mcp_ref.server.resources import (
     METHODS,
     ListResourcesResult,
@@ -373,8 +373,13 @@ def test_subscribing_is_gone_in_the_stateless_era_and_telling_of_changes_is_not(
     assert needs["notifications/resources/list_changed"] == "server.resources.listChanged"
 
 
-def test_caching_hints_are_required_in_the_stateless_era() -> None:
-    read: JsonObject = {"contents": [], "resultType": "complete"}
-    with pytest.raises(SchemaMismatch, match=r"ttlMs|cacheScope"):
-        checker(ReadResourceResult, REVISIONS["2026-07-28"])(read)
-    checker(ReadResourceResult, REVISIONS["2025-11-25"])(read)
+def test_caching_hints_are_required_in_the_stateless_era_and_their_absence_is_borne() -> None:
+    last = REVISIONS["2026-07-28"]
+    assert json_schema(ReadResourceResult, last)["required"] == ["cacheScope", "contents", "resultType", "ttlMs"]
+    check = checker(ReadResourceResult, last)
+    for hints in ({}, {"ttlMs": -1}, {"ttlMs": 5, "cacheScope": "public"}):
+        check({"contents": [], "resultType": "complete", **hints})
+    for hints in ({"ttlMs": "5"}, {"ttlMs": 0.5}, {"cacheScope": "shared"}):
+        with pytest.raises(SchemaMismatch, match=next(iter(hints))):
+            check({"contents": [], **hints})
+    checker(ReadResourceResult, REVISIONS["2025-11-25"])({"contents": [], "ttlMs": "of no meaning there"})

@@ -17,11 +17,12 @@ no details of the system that would help an attacker; no code can see that, so i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NotRequired, Protocol, Unpack, cast, get_args
+from typing import Any, NotRequired, Protocol, Unpack, cast, get_args
 
 from mcp_ref.basic import messages
+from mcp_ref.basic.deprecated import warn_deprecated
 from mcp_ref.basic.methods import Caller, Handling, JsonObject, Method, Options
-from mcp_ref.basic.types import EmptyResult, NotificationParams, RequestParams
+from mcp_ref.basic.types import EmptyResult, LoggingLevel, NotificationParams, RequestParams
 from mcp_ref.errors import LocalProtocolError
 from mcp_ref.revisions import Revision
 
@@ -37,8 +38,6 @@ __all__ = [
     "logging_set_level",
     "set_log_level",
 ]
-
-LoggingLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
 LEVELS: tuple[LoggingLevel, ...] = get_args(LoggingLevel)
 """The eight levels of RFC 5424, the least severe first."""
@@ -113,9 +112,13 @@ def log(self: Logging, level: LoggingLevel, data: Any, logger: str | None = None
     Threads: any, while the handler runs.
     Spec: server/utilities/logging#log-message-notifications
     """
+    warn_deprecated("logging", self.revision)
     params = _message(level, data, logger)
     if _is_wanted(level, self):
         self.notify("notifications/message", params)
+    else:
+        # What is no JSON is found out now, and not by the first client that wants to hear it.
+        messages.encode(params)
 
 
 def log_to_all(self: Announcing, level: LoggingLevel, data: Any, logger: str | None = None) -> None:
@@ -169,15 +172,23 @@ def logging_set_level(ctx: Handling, params: SetLevelRequestParams) -> EmptyResu
 # -- the client's half --------------------------------------------------------------------------------------------
 
 
-def set_log_level(self: Caller, level: LoggingLevel, **options: Unpack[Options]) -> None:
+class Levelled(Caller, Protocol):
+    """What can say with each of its requests how much log it wants: a `Client`."""
+
+    def ask_for_logs(self, level: LoggingLevel) -> None: ...
+
+
+def set_log_level(self: Levelled, level: LoggingLevel, **options: Unpack[Options]) -> None:
     """Ask the server with `logging/setLevel` for messages of this level and above only.
+
+    In the stateless era nothing is sent: from now on each request says so in its `_meta`. There, `log_level=` does it
+    for one call.
 
     Args:
         level: one of the eight in `LEVELS`.
 
     Raises:
-        LocalProtocolError: the level is none of the eight, the server did not declare `logging`, or the revision has
-            no such request (2026-07-28: the level belongs to each request).
+        LocalProtocolError: the level is none of the eight, or the server did not declare `logging`.
         ErrorResponse, RequestTimeout, TransportClosed, RemoteProtocolError: as for every request.
 
     Blocks: until the server confirms it, bounded by `timeout`.
@@ -185,7 +196,10 @@ def set_log_level(self: Caller, level: LoggingLevel, **options: Unpack[Options])
     Spec: server/utilities/logging#setting-log-level
     """
     _check_level(level)
-    self.request("logging/setLevel", {"level": level}, options)
+    if self.revision.era == "stateless":
+        self.ask_for_logs(level)
+    else:
+        self.request("logging/setLevel", {"level": level}, options)
 
 
 METHODS = (

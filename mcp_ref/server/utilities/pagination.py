@@ -20,7 +20,7 @@ from typing import Any, NotRequired, TypeVar, cast
 from mcp_ref.basic.deadline import Deadline
 from mcp_ref.basic.methods import DEFAULT, Caller, JsonObject, Options
 from mcp_ref.basic.types import PaginatedRequestParams, Result
-from mcp_ref.errors import InvalidParams, RemoteProtocolError
+from mcp_ref.errors import ErrorResponse, InvalidParams, RemoteProtocolError
 
 __all__ = ["MOST_PAGES", "PaginatedResult", "list_page", "page", "walk"]
 
@@ -109,6 +109,8 @@ def list_page(self: Caller, method: str, cursor: str | None, options: Options) -
 def walk(self: Caller, method: str, field: str, options: Options) -> list[Any]:
     """Ask for all pages with the list method given and return the entries of all of them.
 
+    A cursor that the server refuses, as the list has changed meanwhile, means to begin once more from the first page.
+
     Args:
         field: the name of the entries in the result, such as "tools".
         options: a number as `timeout` (and as `max_timeout`) bounds the whole walk; with the default each page has it.
@@ -123,9 +125,16 @@ def walk(self: Caller, method: str, field: str, options: Options) -> list[Any]:
     """
     left = _Shrinking(options)
     entries: list[Any] = []
-    cursor, seen = None, set[str]()
+    cursor, seen, anew = None, set[str](), False
     for _ in range(MOST_PAGES):
-        result = list_page(self, method, cursor, left(f"while listing with {method}"))
+        try:
+            result = list_page(self, method, cursor, left(f"while listing with {method}"))
+        except ErrorResponse as refusal:
+            # SHOULD: begin anew where a cursor is refused (2026-07-28 server/utilities/caching)
+            if refusal.code != InvalidParams.code or cursor is None or anew:
+                raise
+            entries, cursor, seen, anew = [], None, set(), True
+            continue
         entries.extend(result[field])
         cursor = result.get("nextCursor")
         # MUST NOT: take an empty string for the end (2026-07-28 server/utilities/pagination#implementation-guidelines)

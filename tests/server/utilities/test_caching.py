@@ -1,0 +1,145 @@
+"""server/utilities/caching: the hints of a server, and what a client may keep by them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_ref.methods import METHODS
+from mcp_ref.server.utilities.caching import CACHEABLE, INVALIDATED_BY, CacheHint, is_public, key_of, seconds_fresh
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+# -- the server says ----------------------------------------------------------------------------------------------
+
+
+def test_a_hint_becomes_the_two_members_of_a_result() -> None:
+    assert CacheHint(1.5, "public").fields() == {"ttlMs": 1500, "cacheScope": "public"}
+
+
+def test_without_a_word_a_result_is_stale_at_once_and_private() -> None:
+    assert CacheHint().fields() == {"ttlMs": 0, "cacheScope": "private"}
+
+
+def test_a_time_below_zero_is_never_sent() -> None:
+    assert CacheHint(-5).fields()["ttlMs"] == 0
+
+
+# -- what a kept result is found by -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", sorted(CACHEABLE))
+def test_what_carries_hints_has_a_key(method: str) -> None:
+    assert key_of(method, None) is not None
+
+
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "completion/complete", "subscriptions/listen", "x"])
+def test_other_methods_have_none(method: str) -> None:
+    assert key_of(method, {}) is None
+
+
+def test_absent_and_empty_parameters_are_the_same_request() -> None:
+    assert key_of("tools/list", None) == key_of("tools/list", {}) == key_of("tools/list", {"_meta": {"a": 1}})
+
+
+@pytest.mark.parametrize("name", ["inputResponses", "requestState"])
+@pytest.mark.parametrize("value", [{}, "", None, "state"])
+def test_a_retry_with_input_has_no_key(name: str, value: Any) -> None:
+    assert key_of("resources/read", {"uri": "x:/a", name: value}) is None
+
+
+@pytest.mark.parametrize(
+    "params", [{"cursor": ""}, {"cursor": None}, {"cursor": "1"}, {"cursor": 1}, {"cursor": 1.0}, {"cursor": True}]
+)
+def test_each_page_has_a_key_of_its_own(params: dict[str, Any]) -> None:
+    others: list[dict[str, Any]] = [
+        {},
+        {"cursor": ""},
+        {"cursor": None},
+        {"cursor": "1"},
+        {"cursor": 1},
+        {"cursor": 1.0},
+        {"cursor": True},
+    ]
+    same = [other for other in others if key_of("tools/list", other) == key_of("tools/list", params)]
+    assert [json.dumps(other) for other in same] == [json.dumps(params)]
+
+
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}, object()])
+def test_what_is_no_json_has_no_key(value: Any) -> None:
+    assert key_of("tools/list", {"cursor": value}) is None
+
+
+def test_parameters_without_a_floor_have_no_key() -> None:
+    deep: list[Any] = []
+    deep.append(deep)
+    assert key_of("tools/list", {"cursor": deep}) is None
+
+
+PARAMS = st.dictionaries(st.sampled_from(["cursor", "uri", "_meta", "other"]), JSON)
+
+
+@given(PARAMS, st.randoms(use_true_random=False))
+def test_the_order_of_parameters_does_not_matter(params: dict[str, Any], random: Any) -> None:
+    items = list(params.items())
+    random.shuffle(items)
+    assert key_of("tools/list", dict(items)) == key_of("tools/list", params)
+
+
+@given(st.sampled_from(sorted(CACHEABLE)), PARAMS, st.sampled_from(sorted(CACHEABLE)), PARAMS)
+def test_two_requests_have_one_key_only_if_they_are_the_same(
+    method: str, params: dict[str, Any], other: str, others: dict[str, Any]
+) -> None:
+    def text(value: dict[str, Any]) -> str:
+        return json.dumps({name: inner for name, inner in value.items() if name != "_meta"}, sort_keys=True)
+
+    same = method == other and text(params) == text(others)
+    assert (key_of(method, params) == key_of(other, others)) is same
+
+
+# -- for how long, and for whom -----------------------------------------------------------------------------------
+
+
+def test_a_time_counts_in_milliseconds() -> None:
+    assert seconds_fresh({"ttlMs": 1500}) == seconds_fresh({"ttlMs": 1500, "resultType": "complete"}) == 1.5
+
+
+@pytest.mark.parametrize("ttl", [0, -1, -(10**30), True, False, None, "5000", 5000.0, float("inf"), [], {}])
+def test_without_a_whole_number_above_zero_a_result_is_stale_at_once(ttl: Any) -> None:
+    assert seconds_fresh({"ttlMs": ttl}) == 0.0
+
+
+def test_without_a_time_a_result_is_stale_at_once() -> None:
+    assert seconds_fresh({"tools": [], "cacheScope": "public"}) == 0.0
+
+
+@pytest.mark.parametrize("kind", ["input_required", "task", "", None, 1])
+def test_only_a_complete_result_is_kept(kind: Any) -> None:
+    assert seconds_fresh({"ttlMs": 5000, "resultType": kind}) == 0.0
+
+
+def test_a_time_without_end_is_a_number_of_seconds_all_the_same() -> None:
+    assert 10**8 < seconds_fresh({"ttlMs": 10**4000}) < 10**10
+
+
+@pytest.mark.parametrize("scope", [None, "private", "PUBLIC", "shared", "", True, ["public"]])
+def test_what_does_not_say_public_is_private(scope: Any) -> None:
+    assert not is_public({"cacheScope": scope})
+
+
+def test_what_says_nothing_is_private_and_what_says_public_is_public() -> None:
+    assert not is_public({})
+    assert is_public({"cacheScope": "public"})
+
+
+def test_notifications_make_results_stale_that_can_be_kept() -> None:
+    assert set(INVALIDATED_BY) <= set(METHODS)
+    assert frozenset().union(*INVALIDATED_BY.values()) == CACHEABLE - {"server/discover"}
