@@ -13,16 +13,21 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import urljoin, urlsplit
 
 from mcp_ref.basic import messages
 from mcp_ref.basic.deadline import Deadline
 from mcp_ref.basic.transports.sse import CONTENT_TYPE, Event, EventParser
-from mcp_ref.basic.transports.streamable_http.client_session import Interrupted, checked_headers, checked_url
+from mcp_ref.basic.transports.streamable_http.client_session import (
+    HttpOptions,
+    Interrupted,
+    checked_options,
+    checked_url,
+)
 from mcp_ref.basic.transports.streamable_http.noting import event_facts
-from mcp_ref.basic.transports.transport import Inbox, Lost, Receive, Tap
+from mcp_ref.basic.transports.transport import Inbox, Lost, Receive
 from mcp_ref.errors import McpError, RemoteProtocolError, RequestTimeout, TransportClosed
 
 if TYPE_CHECKING:
@@ -41,9 +46,10 @@ class SseClientTransport:
     """The client's side of HTTP+SSE.
 
     Args:
-        url: of the event stream. The others are those of `HttpClientTransport`.
+        url: of the event stream.
         max_message: bytes that an inbound message may have.
         opening: seconds in which the stream must have named the URI to send to.
+        options: `headers`, `verify`, `cert`, `proxies`, `trust_env`, `tap`: see `HttpOptions`.
 
     Raises: ValueError: the URL is none of http(s), or a header cannot be sent.
     Threads: `send` and `close` by any; the stream is read by `mcp-sse-listen`.
@@ -55,18 +61,12 @@ class SseClientTransport:
         self,
         url: str,
         *,
-        headers: Mapping[str, str] | None = None,
-        verify: bool | str = True,
-        cert: str | tuple[str, str] | None = None,
-        proxies: Mapping[str, str] | None = None,
-        trust_env: bool = False,
         max_message: int = 64 * 1024 * 1024,
         opening: float = 10,
-        tap: Tap | None = None,
+        **options: Unpack[HttpOptions],
     ) -> None:
-        self._url, self._headers = checked_url(url), checked_headers(headers)
-        self._options: dict[str, Any] = {"verify": verify, "cert": cert, "proxies": proxies, "trust_env": trust_env}
-        self._limit, self._opening, self._tap = max_message, opening, tap
+        self._url, self._options = checked_url(url), checked_options(options)
+        self._limit, self._opening, self._tap = max_message, opening, options.get("tap")
         self._lock = threading.Lock()  # guards the four fields below
         self._closed = False
         self._lost: Lost | None = None
@@ -86,7 +86,7 @@ class SseClientTransport:
         """
         from mcp_ref.basic.transports.streamable_http.calls import Http
 
-        self._stream = Http(self._url, self._headers, tap=self._tap, **self._options)
+        self._stream = Http(self._url, **self._options)
         self._call = self._stream.call(Deadline(None))
         self._receive = receive
         self._thread.start()
@@ -152,7 +152,7 @@ class SseClientTransport:
         from mcp_ref.basic.transports.streamable_http.calls import Http
 
         with self._lock:
-            self._posting = self._posting or Http(checked_url(target), self._headers, tap=self._tap, **self._options)
+            self._posting = self._posting or Http(checked_url(target), **self._options)
         self._named.set()
 
     def _tell(self, reason: McpError) -> None:

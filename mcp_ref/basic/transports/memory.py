@@ -1,7 +1,7 @@
 """Memory: a client and a server in one process, without threads of their own.
 
 Spec:      basic/transports#custom-transports
-Upholds:   spec_notes/basic/transports.md, the rows on custom transports
+Upholds:   spec_notes/basic/transports.md, the rows on custom transports; spec_notes/basic/transports/index.md
 Reads:     transport (its contract), basic/messages, basic/deadline
 Not here:  which of the two is the client (they are alike)
 

@@ -1,7 +1,7 @@
 """stdio: one message a line over standard in and standard out; the server's side, and what both sides share.
 
 Spec:      basic/transports#stdio; basic/lifecycle#stdio; 2026-07-28/basic/transports/stdio
-Upholds:   spec_notes/basic/transports.md, the rows on stdio
+Upholds:   spec_notes/basic/transports.md, the rows on stdio; spec_notes/basic/transports/stdio.md
 Reads:     lines, standard_streams, transport (its contract), basic/messages, basic/deadline
 Not here:  launching and ending a server (stdio_client, child)
 

@@ -1,7 +1,8 @@
 """stdio, the client's side: launches a server, talks to it, and ends it in the order of the specification.
 
 Spec:      basic/transports#stdio; basic/lifecycle#stdio; 2026-07-28/basic/transports/stdio#shutdown
-Upholds:   spec_notes/basic/transports.md, the rows on stdio; spec_notes/basic/lifecycle.md, on shutdown
+Upholds:   spec_notes/basic/transports.md, the rows on stdio; spec_notes/basic/transports/stdio.md;
+           spec_notes/basic/lifecycle.md, on shutdown
 Reads:     stdio (reading and writing), child (the process), basic/deadline
 Not here:  when to connect and to close (client/client)
 """

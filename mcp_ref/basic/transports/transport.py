@@ -1,7 +1,7 @@
 """What a transport is: it carries messages and knows nothing of methods.
 
 Spec:      basic/transports
-Upholds:   spec_notes/basic/transports.md, the rows on custom transports
+Upholds:   spec_notes/basic/transports.md, the rows on custom transports; spec_notes/basic/transports/index.md
 Reads:     basic/deadline
 Not here:  stdio, memory: the transports; which message may be sent when (basic/lifecycle)
 """
@@ -15,7 +15,7 @@ from mcp_ref.basic.deadline import Deadline
 from mcp_ref.errors import McpError
 from mcp_ref.revisions import Revision
 
-__all__ = ["Inbox", "Lost", "Receive", "SessionTransport", "Tap", "Transport"]
+__all__ = ["Inbox", "Lost", "Mirror", "MirroringTransport", "Receive", "SessionTransport", "Tap", "Transport"]
 
 JsonObject = dict[str, Any]
 Receive = Callable[[bytes], None]
@@ -24,6 +24,9 @@ Receive = Callable[[bytes], None]
 
 Lost = Callable[[McpError], None]
 """Is told once that nothing more will arrive, and why."""
+
+Mirror = Callable[[JsonObject], Mapping[str, str]]
+"""The headers that repeat what a request or notification says; values as they go on the wire. It must not block."""
 
 
 class Tap(Protocol):
@@ -78,6 +81,9 @@ class Inbox(Protocol):
 class Transport(Protocol):
     """One connection to one peer, in either role.
 
+    One that may have an attribute `hangs_up`: true where each request has a connection of its own, whose end tells the
+    server that the request was given up, so that no message need say it.
+
     Threads: `send` and `exchange` may be called by any thread, also at once; `close` by any, any number of times.
     """
 
@@ -130,3 +136,20 @@ class SessionTransport(Transport, Protocol):
     def opened(self, revision: Revision) -> None:
         """`notifications/initialized` was sent. Blocks until the standing stream is open, or there is none; bounded."""
         ...
+
+
+@runtime_checkable
+class MirroringTransport(Transport, Protocol):
+    """A transport that has each message accompanied by headers, once it is told how they are made.
+
+    Attributes:
+        mirror: makes them; None: the transport does as in the session era. May be set at any time.
+        hangs_up: see `Transport`; true while `mirror` is set.
+
+    Spec: 2026-07-28/basic/transports/streamable-http#request-metadata
+    """
+
+    mirror: Mirror | None
+
+    @property
+    def hangs_up(self) -> bool: ...

@@ -17,7 +17,7 @@ from tests.basic.transports.streamable_http.replies import PATIENCE
 from tests.basic.transports.streamable_http.scripted import STREAM_HEAD, ScriptedServer, chunk, content, status, then
 
 OLDEST = REVISIONS["2024-11-05"]
-NEWEST = REVISIONS["2025-11-25"]
+NEWEST = REVISIONS["2026-07-28"]
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 REFUSAL = {"jsonrpc": "2.0", "error": {"code": -32600, "message": "no"}}
 
@@ -86,12 +86,9 @@ def test_a_client_that_is_refused_tries_the_older_transport_at_the_same_url(code
     with ScriptedServer(post=content(body, code=code), get=status(404)) as server:
         with pytest.raises(HttpStatusError, match="event stream.*404"):
             Client(server.url).connect()
-        post, get = server.request(), server.request()
-    assert (post.method, post.json()["method"], post.json()["params"]["protocolVersion"]) == (
-        "POST",
-        "initialize",
-        "2025-11-25",
-    )
+        probe, post, get = server.request("POST"), server.request("POST"), server.request()
+    assert probe.json()["method"] == "server/discover"
+    assert (post.json()["method"], post.json()["params"]["protocolVersion"]) == ("initialize", "2025-11-25")
     assert (get.method, get.path, get.headers["accept"]) == ("GET", "/mcp", "text/event-stream")
 
 
@@ -111,9 +108,14 @@ def test_a_new_client_speaks_to_an_old_server() -> None:
 
 
 def test_a_server_serves_clients_of_both_times_at_once() -> None:
-    with hosted() as service, Client(service.url) as new, Client(service.sse_url, revision="2024-11-05") as old:
-        assert (new.revision, old.revision) == (NEWEST, OLDEST)
-        assert [tool["name"] for tool in (*new.list_tools(), *old.list_tools())] == ["hello", "hello"]
+    with (
+        hosted() as service,
+        Client(service.url) as new,
+        Client(service.url, revision=SESSION_REVISIONS) as other,
+        Client(service.sse_url, revision="2024-11-05") as old,
+    ):
+        assert (new.revision, other.revision, old.revision) == (NEWEST, SESSION_REVISIONS[-1], OLDEST)
+        assert [client.list_tools()[0]["name"] for client in (new, other, old)] == ["hello"] * 3
 
 
 @pytest.mark.parametrize("revision", SESSION_REVISIONS, ids=str)

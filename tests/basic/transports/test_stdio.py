@@ -269,6 +269,7 @@ class InterruptAt:
         return self.step
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="the moments are found by tracing opcodes as CPython 3.11 does")
 def test_ctrl_c_at_any_moment_of_a_short_write_leaves_the_connection_whole(pipes):
     lines: list[bytes] = []
     for moment in range(1, 100):

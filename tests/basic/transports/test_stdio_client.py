@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import queue
+import re
 import select
 import signal
 import sys
@@ -457,6 +458,27 @@ def test_the_exit_code_is_known_from_the_end_on():
         server.transport.close(soon())
         assert server.transport.exit_code == 3
     assert StdioClientTransport(["/nonexistent"]).exit_code is None
+
+
+@pytest.mark.parametrize("stderr", ["capture", "inherit", "ignore"])
+@pytest.mark.parametrize("how", ["sys.exit(4)", "os._exit(4)", "os.kill(os.getpid(), signal.SIGKILL)"])
+def test_a_server_that_ends_at_its_first_message_is_reported_at_once_and_starts_anew(stderr, how):
+    for _ in range(2):
+        with Server(f"sys.stdin.readline(); {how}", stderr=stderr) as server:
+            server.transport.send({"id": 1}, soon())
+            began = time.monotonic()
+            assert re.search("exited with code 4$|ended by signal 9$", server.reason())
+            assert time.monotonic() - began < 2
+
+
+def test_a_server_starts_anew_before_the_one_that_died_is_closed():
+    with Server("say({'pid': os.getpid()}); sys.stdin.readline(); sys.exit(1)") as first:
+        pid = first.message()["pid"]
+        first.transport.send({"id": 1}, soon())
+        assert "exited with code 1" in first.reason()
+        with Server("say({'pid': os.getpid()}); sys.stdin.readline()") as second:
+            # The number of the first is not given to another before its transport is closed.
+            assert second.message()["pid"] != pid
 
 
 def test_another_part_of_the_program_may_wait_for_all_children():

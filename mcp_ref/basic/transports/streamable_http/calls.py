@@ -119,10 +119,7 @@ class Http:
     """Sends requests to one URL.
 
     Args:
-        url, headers: checked already.
-        verify: whether certificates are checked, or the path of a CA bundle. cert: of the client, as in `requests`.
-        proxies: by scheme, as in `requests`. trust_env: whether the environment may name proxies and a CA bundle.
-        tap: what the `note_` methods show to.
+        url: checked already. The others are the `HttpOptions`, checked too; `tap` is what the `note_` methods show to.
 
     Raises: TransportClosed: there can be no such host.
     Threads: any.
@@ -131,15 +128,15 @@ class Http:
     def __init__(
         self,
         url: str,
-        headers: Mapping[str, str],
         *,
-        verify: bool | str,
-        cert: str | tuple[str, str] | None,
-        proxies: Mapping[str, str] | None,
-        trust_env: bool,
+        headers: Mapping[str, str] | None = None,
+        verify: bool | str = True,
+        cert: str | tuple[str, str] | None = None,
+        proxies: Mapping[str, str] | None = None,
+        trust_env: bool = False,
         tap: Tap | None = None,
     ) -> None:
-        headers = {"User-Agent": f"mcp_ref/{__version__}", **headers}
+        headers = {"User-Agent": f"mcp_ref/{__version__}", **(headers or {})}
         try:
             prepared = requests.Request("GET", url, headers=headers).prepare()
         except requests.RequestException as problem:
@@ -163,6 +160,14 @@ class Http:
         """End whatever the call waits for; it raises Interrupted."""
         self._sockets.interrupt(call)
 
+    def hang_up(self, call: Call) -> None:
+        """Close the connection on which the call waits for its reply, or reads it, at once; it is over.
+
+        Nothing happens to a connection whose reply has been read to its end: that is kept.
+        """
+        self._sockets.interrupt(call)
+        self._sockets.end(call)
+
     def close(self) -> None:
         """Close the connections that are kept. Those in use are closed by who reads them."""
         self._adapter.close()
@@ -177,6 +182,12 @@ class Http:
         """Show the trace a reply, or an event, that brings no message for the peer."""
         if self._tap is not None:
             self._tap.note("receive", body or None, facts)
+            self._tap.deliver()
+
+    def note_hang_up(self, request_id: Any) -> None:
+        """Show the trace that a request is given up by the end of its connection, which no message says."""
+        if self._tap is not None:
+            self._tap.note("send", None, {"hangUp": request_id})
             self._tap.deliver()
 
     def open(self, call: Call, method: str, headers: Mapping[str, str], body: bytes | None = None) -> Reply:
@@ -209,7 +220,9 @@ class Http:
         prepared = requests.PreparedRequest()
         prepared.method, prepared.url, prepared.body = method, url, body
         prepared.headers = CaseInsensitiveDict(self._headers)
-        prepared.headers.update(headers)
+        # As bytes: `urllib3` has a string of its own that leaves a header out, and a value may come from anywhere.
+        more: dict[str, Any] = {name: value.encode("latin-1") for name, value in headers.items()}
+        prepared.headers.update(more)
         if body is not None:
             prepared.headers["Content-Length"] = str(len(body))
         return prepared
@@ -226,9 +239,14 @@ class Http:
         except _FAILURES as problem:
             self._sockets.end(call)
             raise _explained(problem, call, f"no answer from {_shown(self._url)}") from problem
+        except BaseException:
+            # Ctrl-C may land where the reply is there already, and nobody has it to close.
+            self.hang_up(call)
+            raise
 
     def _send_once(self, call: Call, prepared: requests.PreparedRequest) -> Reply:
         self._sockets.begin(call)
+        call.sent = False
         left = call.deadline.check("before the request was sent")
         response = self._adapter.send(
             prepared,

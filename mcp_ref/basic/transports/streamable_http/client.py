@@ -1,9 +1,11 @@
 """Streamable HTTP, the client's side: messages by POST, a standing stream by GET, the end by DELETE.
 
-Spec:      basic/transports#streamable-http (2025-03-26 ... 2025-11-25)
+Spec:      basic/transports#streamable-http (2025-03-26 ... 2025-11-25); in the stateless shape there are the POSTs
+           alone: 2026-07-28/basic/transports/streamable-http
 Upholds:   spec_notes/basic/transports.md, the rows on the client's side
-Reads:     posting.py, listening.py, client_session.py; calls.py when the first request is sent
-Not here:  `initialize` and opening another session (client/client), authorization
+Reads:     posting.py, stateless_posting.py, listening.py, client_session.py; calls.py when the first request is sent
+Not here:  `initialize` and opening another session (client/client); which shape is spoken, and sending again what was
+           lost (client/stateless); authorization
 
 A request is posted, and its reply read, in the thread of its caller. So there is one thread of our own, for the
 standing stream, and a server that does not answer holds up nobody else.
@@ -16,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from mcp_ref.basic import messages
 from mcp_ref.basic.deadline import Deadline
@@ -24,13 +26,15 @@ from mcp_ref.basic.transports.streamable_http.client_session import (
     CLOSED,
     SESSION_ID,
     ClientSession,
+    HttpOptions,
     Interrupted,
-    checked_headers,
+    checked_options,
     checked_url,
 )
 from mcp_ref.basic.transports.streamable_http.listening import Listener
 from mcp_ref.basic.transports.streamable_http.posting import Post
-from mcp_ref.basic.transports.transport import Inbox, Receive, Tap
+from mcp_ref.basic.transports.streamable_http.stateless_posting import StatelessPost
+from mcp_ref.basic.transports.transport import Inbox, Mirror, Receive
 from mcp_ref.errors import HttpStatusError, McpError, Refusal, RemoteProtocolError, TransportClosed
 from mcp_ref.revisions import Revision
 
@@ -53,14 +57,13 @@ class HttpClientTransport:
 
     Args:
         url: of the server's endpoint, http or https.
-        headers: sent with every request, such as Authorization.
-        verify: whether certificates are checked, or the path of a CA bundle.
-        cert: the client's certificate: the path of a file with it and its key, or the two paths.
-        proxies: by scheme of the URL, such as {"https": "http://proxy:3128"}; SOCKS proxies are refused.
-        trust_env: whether the environment may name proxies and a CA bundle (HTTPS_PROXY, REQUESTS_CA_BUNDLE, ...).
         max_message: bytes that an inbound message may have.
         reconnects: attempts in a row to go on with an event stream before it is given up.
-        tap: is shown every message.
+        options: `headers`, `verify`, `cert`, `proxies`, `trust_env`, `tap`: see `HttpOptions`.
+
+    Attributes:
+        mirror: None, or what makes the headers that repeat what a message says. While it is set, each message goes out
+            in the stateless shape, with these headers and nothing of a session. May be set at any time, by any thread.
 
     Connections are kept alive and shared. A request whose kept connection turns out to be closed by the server is sent
     once more over a fresh one, but only when the server has not seen it (`connections.NotProcessed` says when that is
@@ -76,21 +79,14 @@ class HttpClientTransport:
         self,
         url: str,
         *,
-        headers: Mapping[str, str] | None = None,
-        verify: bool | str = True,
-        cert: str | tuple[str, str] | None = None,
-        proxies: Mapping[str, str] | None = None,
-        trust_env: bool = False,
         max_message: int = 64 * 1024 * 1024,
         reconnects: int = 5,
-        tap: Tap | None = None,
+        **options: Unpack[HttpOptions],
     ) -> None:
-        self._url, self._headers = checked_url(url), checked_headers(headers)
-        self._tls = {"verify": verify, "cert": cert, "proxies": proxies, "trust_env": trust_env}
-        if any(proxy.lower().startswith("socks") for proxy in (proxies or {}).values()):
-            raise ValueError("SOCKS proxies are not supported")
+        self.mirror: Mirror | None = None
+        self._url, self._options = checked_url(url), checked_options(options)
         self._limit, self._reconnects = max_message, reconnects
-        self._tap = tap
+        self._tap = options.get("tap")
         self._refused: HttpStatusError | None = None
         # Guards no field: it is held for a note and what belongs to it, so that `receive` has one message at a time.
         self._routing = threading.Lock()
@@ -124,10 +120,17 @@ class HttpClientTransport:
         return self._session.id
 
     @property
-    def refused(self) -> HttpStatusError | None:
-        """How the latest request before an agreement was refused by HTTP, or None: whether to try an older transport.
+    def hangs_up(self) -> bool:
+        """Whether a request is given up by the end of its connection: the stateless shape. See `Transport`."""
+        return self.mirror is not None
 
-        It is set also where the body held a JSON-RPC error, which is then what the request raised.
+    @property
+    def refused(self) -> HttpStatusError | None:
+        """How the latest request before an agreement was refused by HTTP, or None: whether to try something older.
+
+        In the stateless shape there is no agreement, and it is the latest request. It is set also where the body held a
+        JSON-RPC error, which is then what the request raised; an error that came with 200 is raised alike, and this is
+        None.
         """
         return self._refused
 
@@ -167,7 +170,7 @@ class HttpClientTransport:
 
         with self._lock:
             if self._http is None:
-                self._http = Http(self._url, self._headers, tap=self._tap, **self._tls)  # type: ignore[arg-type]
+                self._http = Http(self._url, **self._options)
             return self._http
 
     # -- sending --------------------------------------------------------------------------------------------------
@@ -176,19 +179,20 @@ class HttpClientTransport:
         """POST a notification, a response, or a batch; what comes back for the requests of a batch is delivered.
 
         Blocks: until the server has accepted it, and answered the requests in it; at most until the deadline.
-        Raises: TransportClosed, RequestTimeout, LocalProtocolError (it is not JSON; nothing was sent), SessionExpired,
-            HttpStatusError, RemoteProtocolError.
+        Raises: TransportClosed, RequestTimeout, LocalProtocolError (it is not JSON, or in the stateless shape neither
+            a request nor a notification; nothing was sent), SessionExpired, HttpStatusError, RemoteProtocolError.
         """
         text = messages.encode(message)
         missing = _requests(message)
         try:
-            with self._post(deadline, None) as post:
+            with self._post(message, deadline, None) as post:
                 reply = self._begin(post, message, text)
                 post.refusal(reply, None)
                 if missing:
                     self._deliver_all(post, reply, missing)
                 else:
                     self._loaded().note_reply(reply.facts)
+                post.answered = True
         except Interrupted:
             raise TransportClosed(CLOSED) from None
 
@@ -205,18 +209,22 @@ class HttpClientTransport:
         """POST a request, and give what arrives for it; see `Transport.exchange`.
 
         Messages that come with the reply go to `receive`, and what of them belongs to the request comes back by the
-        inbox. An event stream that ends before the response is resumed after its last event.
+        inbox. An event stream that ends before the response is resumed after its last event. In the stateless shape it
+        is not, and the request that ends without a response has its connection closed at once, whatever the reason.
 
-        Raises: SessionExpired (not carried out; it may be sent again in another session), HttpStatusError,
-            TransportClosed, RequestTimeout, RemoteProtocolError, and whatever gave the request up.
+        Raises: SessionExpired (not carried out; it may be sent again in another session), AnswerLost (stateless: it may
+            have been carried out), HttpStatusError, TransportClosed, RequestTimeout, RemoteProtocolError,
+            LocalProtocolError (the message, or its headers, cannot be sent), and whatever gave the request up.
         """
         text = messages.encode(message)
-        with self._post(deadline, inbox) as post:
+        with self._post(message, deadline, inbox) as post:
             try:
                 yield from inbox.waiting()
                 for answer, noted in self._answers(post, message, text):
                     self._deliver(answer, post.facts, noted)
-                    yield from inbox.waiting()
+                    for item in inbox.waiting():
+                        post.answered = "method" not in item
+                        yield item
             except Interrupted:
                 yield from inbox.waiting()
                 raise TransportClosed(CLOSED) from None
@@ -232,7 +240,7 @@ class HttpClientTransport:
             yield from ((text, text) for text in post.messages(reply))
 
     @contextmanager
-    def _post(self, deadline: Deadline, inbox: Inbox | None) -> Iterator[Post]:
+    def _post(self, message: Any, deadline: Deadline, inbox: Inbox | None) -> Iterator[Post]:
         """A POST that `close()` can interrupt, and giving up the request whose inbox it is."""
         http = self._loaded()
         call = http.call(deadline)
@@ -243,7 +251,7 @@ class HttpClientTransport:
         if inbox is not None:
             inbox.on_give_up = partial(http.interrupt, call)
         try:
-            with closing(Post(http, call, self._session, self._reconnects, self._limit)) as post:
+            with closing(self._new_post(http, call, message)) as post:
                 yield post
         finally:
             if inbox is not None:
@@ -251,17 +259,22 @@ class HttpClientTransport:
             with self._lock:
                 self._calls.discard(call)
 
+    def _new_post(self, http: Http, call: Call, message: Any) -> Post:
+        mirror = self.mirror
+        if mirror is None:
+            return Post(http, call, self._session, self._reconnects, self._limit)
+        return StatelessPost(http, call, message, mirror, self._limit)
+
     def _begin(self, post: Post, message: Any, text: bytes) -> Reply:
         """Send; before the agreement, remember how it was received."""
         session = post.session
         reply = post.send(text, message)
         if session.revision is None:
             self._refused = None if reply.status < 300 else reply.refusal("a message", b"")
-        if session.revision is None and reply.status < 300:
-            assigned = session.assigned(reply.headers.get(SESSION_ID))
+            begun = post.begun(reply)
             with self._lock:
                 if self._session is session:
-                    self._session = assigned
+                    self._session = begun
         return reply
 
     def _deliver(self, text: bytes, facts: Mapping[str, Any], noted: bytes | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What a client knows of its HTTP session, and what it puts into every request of it.
+"""What a client is told of HTTP, what it knows of its session, and what it puts into every request of it.
 
 Spec:      basic/transports#session-management, #protocol-version-header, #sending-messages-to-the-server
 Upholds:   spec_notes/basic/transports.md, the rows on session ids and on the version header
@@ -10,13 +10,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 from urllib.parse import urlsplit
 
+from mcp_ref.basic.transports.transport import Tap
 from mcp_ref.errors import McpError, RemoteProtocolError
 from mcp_ref.revisions import Revision
 
-__all__ = ["CLOSED", "JSON", "SESSION_ID", "ClientSession", "Interrupted", "checked_headers", "checked_url"]
+__all__ = [
+    "CLOSED",
+    "JSON",
+    "SESSION_ID",
+    "ClientSession",
+    "HttpOptions",
+    "Interrupted",
+    "checked_headers",
+    "checked_options",
+    "checked_url",
+]
 
 CLOSED = "closed by this side"
 """The reason of an end that `close()` brought about."""
@@ -29,8 +40,30 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 _OURS = frozenset(
     ("accept", "accept-encoding", "connection", "content-length", "content-type", "last-event-id")
-    + ("mcp-protocol-version", "mcp-session-id", "transfer-encoding")
+    + ("mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id", "transfer-encoding")
 )
+_OUR_PREFIX = "mcp-param-"
+
+
+class HttpOptions(TypedDict, total=False):
+    """What the client's HTTP transports are told beside the URL; each may be left out.
+
+    Attributes:
+        headers: sent with every request, such as Authorization.
+        verify: whether certificates are checked (they are), or the path of a CA bundle.
+        cert: the client's certificate: the path of a file with it and its key, or the two paths.
+        proxies: by scheme of the URL, such as {"https": "http://proxy:3128"}; SOCKS proxies are refused.
+        trust_env: whether the environment may name proxies and a CA bundle (HTTPS_PROXY, REQUESTS_CA_BUNDLE, ...);
+            it may not, unless this says so.
+        tap: is shown every message.
+    """
+
+    headers: Mapping[str, str] | None
+    verify: bool | str
+    cert: str | tuple[str, str] | None
+    proxies: Mapping[str, str] | None
+    trust_env: bool
+    tap: Tap | None
 
 
 class Interrupted(McpError):
@@ -84,6 +117,18 @@ def checked_url(url: str) -> str:
     return parts._replace(fragment="").geturl()
 
 
+def checked_options(options: HttpOptions) -> HttpOptions:
+    """A copy of the options, with a copy of the headers.
+
+    Raises: TypeError: there is no such option. ValueError: a header cannot be sent, or a proxy is of SOCKS.
+    """
+    if unknown := options.keys() - HttpOptions.__annotations__.keys():
+        raise TypeError(f"unexpected keyword argument: {', '.join(sorted(unknown))}")
+    if any(proxy.lower().startswith("socks") for proxy in (options.get("proxies") or {}).values()):
+        raise ValueError("SOCKS proxies are not supported")
+    return {**options, "headers": checked_headers(options.get("headers"))}
+
+
 def checked_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
     """A copy of a user's headers.
 
@@ -93,7 +138,7 @@ def checked_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
     for name, value in (headers or {}).items():
         if not _TOKEN.fullmatch(name):
             raise ValueError(f"this is not the name of a header: {name!r}")
-        if name.lower() in _OURS:
+        if name.lower() in _OURS or name.lower().startswith(_OUR_PREFIX):
             raise ValueError(f"the header {name} is set by the transport")
         # The value itself is not shown: it may be a secret.
         if value != value.strip() or any(character in value for character in "\r\n\0") or not _is_latin_1(value):

@@ -162,6 +162,7 @@ class _Watched(HTTPConnection):
     def request(self, *args: Any, **options: Any) -> None:
         self._unsent, self._reader = True, None
         super().request(*args, **options)
+        self.sockets.call.sent = True
         self._unsent, self._sent_at = False, time.monotonic()
 
     def getresponse(self) -> Any:

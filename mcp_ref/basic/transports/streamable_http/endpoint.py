@@ -1,10 +1,12 @@
-"""The MCP endpoint of Streamable HTTP in the session era: a function of a request and a reply.
+"""The MCP endpoint of Streamable HTTP: a function of a request and a reply. The guards, and the session era.
 
 Spec:      basic/transports#streamable-http (2025-03-26, 2025-06-18, 2025-11-25)
-Upholds:   spec_notes/basic/transports.md
+Upholds:   spec_notes/basic/transports.md, spec_notes/basic/transports/streamable-http.md
 Reads:     guards.py, sessions.py, exchange.py, basic/messages
-Not here:  sockets and threads (server.py), what is answered to a method (server/session)
+Not here:  POSTs of the stateless era (stateless.py), sockets and threads (server.py), what is answered to a method
+           (server/session)
 
+    POST    of the stateless era, where that is served: see stateless.py
     POST    one message (2025-03-26: or a batch): a request is answered with JSON or a stream, the rest with 202
     GET     a standing stream; with Last-Event-ID, the rest of a stream that broke off
     DELETE  the end of the session
@@ -19,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_ref.basic import messages
+from mcp_ref.basic.deadline import Deadline
 from mcp_ref.basic.patterns.request_response import Peer
 from mcp_ref.basic.transports.streamable_http.exchange import PostReply, ServerEnd
 from mcp_ref.basic.transports.streamable_http.guards import (
@@ -31,6 +34,7 @@ from mcp_ref.basic.transports.streamable_http.guards import (
 from mcp_ref.basic.transports.streamable_http.http import HttpRefusal, HttpReply, HttpRequest
 from mcp_ref.basic.transports.streamable_http.noting import noted
 from mcp_ref.basic.transports.streamable_http.sessions import Conversation, HttpSession, HttpSessions
+from mcp_ref.basic.transports.streamable_http.stateless import StatelessEndpoint, era_of
 from mcp_ref.basic.transports.streamable_http.streams import EventStore, MemoryEventStore, Stream, numbers_of
 from mcp_ref.basic.transports.transport import Tap
 from mcp_ref.errors import Refusal
@@ -50,9 +54,11 @@ class EndpointOptions:
         hosts: the values of `Host` (without a port) that are let in; None for any. Against DNS rebinding.
         origins: the origins, or hosts of origins, that are let in; None for any.
         authenticate: says who asks: any value that can be compared, or None; raises HttpRefusal (401, 403).
-        stateless: no session ids: each POST stands alone. No server requests, subscriptions or GET streams then.
+        stateless: no session ids in the session era: each POST stands alone. No server requests, subscriptions or GET
+            streams then.
         idle: seconds after which an unused session ends; None for never.
         sessions, sessions_per_client, streams_per_session: how many there may be.
+        listens, listens_per_client: how many subscriptions of the stateless era there may be at once.
         keep_alive: seconds between the comments on a quiet stream.
         event_store: makes the store of a session's events.
     """
@@ -65,6 +71,8 @@ class EndpointOptions:
     sessions: int = 10_000
     sessions_per_client: int = 1_000
     streams_per_session: int = 16
+    listens: int = 1_000
+    listens_per_client: int = 500
     keep_alive: float = 15
     event_store: Callable[[], EventStore] = field(default=MemoryEventStore)
 
@@ -74,7 +82,8 @@ class StreamableEndpoint:
 
     Args:
         connect: begins a conversation over a transport; `resume` does so without the opening, for stateless mode.
-        revisions: those that can be spoken here; None for all that this transport can carry.
+        revisions: those of the session era that can be spoken here; None for all that this transport can carry.
+        stateless: answers the POSTs of the stateless era; None where that is not spoken.
 
     Threads: any number may call it at once.
     """
@@ -86,11 +95,17 @@ class StreamableEndpoint:
         options: EndpointOptions,
         tap: Callable[[], Tap | None] = lambda: None,
         revisions: Sequence[Revision] | None = None,
+        stateless: StatelessEndpoint | None = None,
     ) -> None:
         self.options = options
         self._connect, self._resume, self._tap = connect, resume, tap
-        carried = (revision for revision in REVISIONS.values() if revision.http == "streamable")
-        self._revisions = {revision.name: revision for revision in revisions or carried}
+        if revisions is None:
+            revisions = [revision for revision in REVISIONS.values() if revision.http == "streamable"]
+        self._revisions = {revision.name: revision for revision in revisions}
+        self._stateless = stateless
+        self._methods: dict[str, Callable[[HttpRequest, HttpReply, Any], None]] = {"POST": self._post}
+        if self._revisions and not options.stateless:
+            self._methods |= {"GET": self._get, "DELETE": self._delete}
         self.sessions = HttpSessions(
             connect, idle=options.idle, most=options.sessions, most_per_client=options.sessions_per_client
         )
@@ -105,17 +120,21 @@ class StreamableEndpoint:
             check_host(request, self.options.hosts)
             check_origin(request, self.options.origins)
             identity = self.options.authenticate(request)
-            answer = {"POST": self._post, "GET": self._get, "DELETE": self._delete}.get(request.method)
-            if answer is None or (self.options.stateless and request.method != "POST"):
-                allowed = "POST" if self.options.stateless else "POST, GET, DELETE"
-                raise HttpRefusal(405, "Method not allowed", headers={"Allow": allowed})
+            answer = self._methods.get(request.method)
+            if answer is None:
+                # SHOULD: 405 for GET and DELETE where there are no sessions
+                # (2026-07-28/basic/transports/streamable-http#earlier-streamable-http-revisions)
+                raise HttpRefusal(405, "Method not allowed", headers={"Allow": ", ".join(self._methods)})
             answer(request, reply, identity)
         except HttpRefusal as refusal:
             refuse(reply, refusal)
 
     def close(self, timeout: float = 5) -> None:
-        """End every session."""
-        self.sessions.close(timeout)
+        """End every subscription and every session; at most `timeout` seconds in all."""
+        deadline = Deadline(timeout)
+        if self._stateless is not None:
+            self._stateless.close(timeout / 2)
+        self.sessions.close(deadline.left() or 0.0)
 
     # -- POST
 
@@ -123,9 +142,12 @@ class StreamableEndpoint:
         check_content_type(request)
         check_accept(request, "application/json", "text/event-stream")
         message = _read(request.body)
-        if self.options.stateless:
+        version = request.headers.get(VERSION_HEADER)
+        if self._stateless is not None and (not self._revisions or era_of(message, version) == "stateless"):
+            self._stateless(request, message, reply, identity)
+        elif self.options.stateless:
             self._post_alone(request, reply, message)
-        elif _method(message) == "initialize" and SESSION_HEADER not in request.headers:
+        elif SESSION_HEADER not in request.headers and _method(message) == "initialize":
             self._open(request, reply, message, identity)
         else:
             session = self._session(request, identity)

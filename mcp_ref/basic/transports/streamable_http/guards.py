@@ -1,7 +1,8 @@
 """Guards: what an HTTP request must be before it is looked at as a message.
 
 Spec:      basic/transports#security-warning, #sending-messages-to-the-server, #listening-for-messages-from-the-server
-Upholds:   spec_notes/basic/transports.md, the rows on security and on entry
+Upholds:   spec_notes/basic/transports.md, the rows on security and on entry;
+           spec_notes/basic/transports/streamable-http.md, the same
 Reads:     http.py
 Not here:  sessions and versions (endpoint.py), limits of the socket (server.py)
 """

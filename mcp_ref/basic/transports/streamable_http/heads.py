@@ -46,6 +46,7 @@ class Head(NamedTuple):
         chunks: whether the client understands an answer in chunks.
         keep: whether another request may follow on the connection.
         asks: whether the client waits to be asked for the body.
+        repeated: the headers that came more than once.
     """
 
     method: str
@@ -54,6 +55,7 @@ class Head(NamedTuple):
     chunks: bool
     keep: bool
     asks: bool
+    repeated: frozenset[str] = frozenset()
 
 
 def read_head(readline: Callable[[int], bytes]) -> Head | None:
@@ -77,11 +79,12 @@ def read_head(readline: Callable[[int], bytes]) -> Head | None:
     method, target, major, minor = matched.groups()
     if major != "1":
         raise HttpRefusal(505, "HTTP/1 is spoken here")
-    headers = _fields(readline, MAX_HEAD - len(line))
-    return None if headers is None else _head(method, target, minor != "0", headers)
+    repeated: set[str] = set()
+    headers = _fields(readline, MAX_HEAD - len(line), repeated)
+    return None if headers is None else _head(method, target, minor != "0", headers, frozenset(repeated))
 
 
-def _fields(readline: Callable[[int], bytes], room: int) -> dict[str, str] | None:
+def _fields(readline: Callable[[int], bytes], room: int, repeated: set[str]) -> dict[str, str] | None:
     headers: dict[str, str] = {}
     while (line := readline(max(room, 0) + 1)) != b"\r\n":
         room -= len(line)
@@ -93,18 +96,21 @@ def _fields(readline: Callable[[int], bytes], room: int) -> dict[str, str] | Non
         if matched is None:
             raise HttpRefusal(400, "A header field is malformed")
         name, value = matched[1].lower(), matched[2]
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        if name in headers:
+            repeated.add(name)
+            value = f"{headers[name]}, {value}"
+        headers[name] = value
     return headers
 
 
-def _head(method: str, target: str, modern: bool, headers: dict[str, str]) -> Head:
+def _head(method: str, target: str, modern: bool, headers: dict[str, str], repeated: frozenset[str]) -> Head:
     # MUST: 400 without a Host, or with two (RFC 9112 3.2)
     if "," in headers.get("host", "" if modern else "-") or (modern and "host" not in headers):
         raise HttpRefusal(400, "There must be one Host")
     options = {option.strip() for option in headers.get("connection", "").lower().split(",")}
     keep = "close" not in options and (modern or "keep-alive" in options)
     asks = modern and headers.get("expect", "").lower() == "100-continue"
-    return Head(method, target, headers, modern, keep, asks)
+    return Head(method, target, headers, modern, keep, asks, repeated)
 
 
 def body_length(headers: Mapping[str, str], most: int) -> int:

@@ -11,7 +11,7 @@ and so that it can stand under another front than `http.server`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,6 +30,7 @@ class HttpRequest:
         gone: whether the client has hung up; asks the socket.
         peer: who is at the other end, for limits per client: an address.
         query: the query of the target, as it came.
+        repeated: the headers that came more than once.
     """
 
     method: str
@@ -39,6 +40,7 @@ class HttpRequest:
     gone: Callable[[], bool] = lambda: False
     peer: str = ""
     query: str = ""
+    repeated: Collection[str] = ()
 
 
 class HttpReply(Protocol):

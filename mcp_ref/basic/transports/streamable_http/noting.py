@@ -8,6 +8,7 @@ Not here:  which headers are shown, and what is hidden of them (trace/redact)
     {"method": "POST", "headers": {...}}                  a request
     {"status": 202, "headers": {...}}                     an answer; without a message, or with the one in its body
     {"status": 200, "eventId": "s1-2", "retry": 500}      an event of a stream; without a message where it has no data
+    {"hangUp": 7}                                         the end of the connection, which gives up the request 7
 """
 
 from __future__ import annotations

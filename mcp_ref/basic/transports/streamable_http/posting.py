@@ -1,9 +1,10 @@
 """POST: one message to the server, and all that comes back for it.
 
-Spec:      basic/transports#sending-messages-to-the-server, #resumability-and-redelivery
+Spec:      basic/transports#sending-messages-to-the-server, #resumability-and-redelivery (2025-03-26 ... 2025-11-25)
 Upholds:   spec_notes/basic/transports.md, the rows on sending and on resuming
 Reads:     resuming.py, client_session.py
-Not here:  the session and its ends (client.py), the standing stream (listening.py)
+Not here:  the session and its ends (client.py), the standing stream (listening.py); what differs in the stateless
+           shape (stateless_posting.py)
 
     POST --> 2xx, nothing to read           a notification or a response is accepted
          --> 2xx, JSON                      one message, or an array of them
@@ -17,12 +18,12 @@ Not here:  the session and its ends (client.py), the standing stream (listening.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mcp_ref.basic import messages
 from mcp_ref.basic.transports.sse import CONTENT_TYPE
-from mcp_ref.basic.transports.streamable_http.client_session import JSON, ClientSession
+from mcp_ref.basic.transports.streamable_http.client_session import JSON, SESSION_ID, ClientSession
 from mcp_ref.basic.transports.streamable_http.resuming import Position
 from mcp_ref.errors import Refusal, RemoteProtocolError, SessionExpired, TransportClosed
 
@@ -47,10 +48,12 @@ class Post:
 
     Attributes:
         facts: what a trace is shown beside the message that came last.
+        answered: whether all that was wanted has come; set by whoever reads, since only that one knows.
     """
 
     def __init__(self, http: Http, call: Call, session: ClientSession, reconnects: int, limit: int) -> None:
-        self.session = session
+        self.session, self.answered = session, False
+        self._headers: Mapping[str, str] = session.headers()
         self._http, self._call = http, call
         self._reconnects, self._limit = reconnects, limit
         self._reply: Reply | None = None
@@ -59,7 +62,7 @@ class Post:
     def send(self, text: bytes, message: Any) -> Reply:
         """Send the message, and note it; gives the reply, whatever its status. Raises: see `Http.open`."""
         # MUST: both content types (basic/transports#sending-messages-to-the-server)
-        headers = {"Accept": f"{JSON}, {CONTENT_TYPE}", "Content-Type": JSON, **self.session.headers()}
+        headers = {"Accept": f"{JSON}, {CONTENT_TYPE}", "Content-Type": JSON, **self._headers}
         self._http.note_request("POST", headers, message)
         self._reply = self._http.open(self._call, "POST", headers, text)
         self.facts = self._reply.facts
@@ -69,6 +72,12 @@ class Post:
         """Be done with the reply."""
         if self._reply is not None:
             self._reply.close()
+        else:
+            self._http.hang_up(self._call)
+
+    def begun(self, reply: Reply) -> ClientSession:
+        """The session as a reply from before the agreement leaves it. Raises: RemoteProtocolError: a bad id."""
+        return self.session.assigned(reply.headers.get(SESSION_ID)) if reply.status < 300 else self.session
 
     def refusal(self, reply: Reply, request_id: messages.RequestId | None) -> tuple[bytes, bytes] | None:
         """None when the message was accepted; else the error that answers it: for the peer, and as it came.
@@ -139,6 +148,7 @@ class Post:
 
     def _resume(self, position: Position) -> Reply | None:
         """The rest of the stream, over a new connection; None when the attempt failed and another may not."""
+        self._reply = None
         try:
             reply = position.connect(self._call, self.session)
         except TransportClosed as problem:

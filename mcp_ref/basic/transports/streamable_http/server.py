@@ -35,6 +35,9 @@ log = logging.getLogger(__name__)
 LINGER = 2.0
 """Seconds for which a refused client may go on to send before it is cut off."""
 
+HANG_UP = getattr(select, "POLLRDHUP", 0)
+"""The client has ended its sending, where the system tells that also while something it sent waits to be read."""
+
 PAUSE = 100
 """Milliseconds without accepting, after the system had no descriptor or no thread for one more."""
 
@@ -217,8 +220,11 @@ class _Connection(threading.Thread):
         """Whether the client has hung up. (A client that has only ended its sending looks the same.)"""
         poll = select.poll()
         try:
-            poll.register(self.socket, select.POLLIN)
-            return bool(poll.poll(0)) and self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+            poll.register(self.socket, select.POLLIN | HANG_UP)
+            ready = poll.poll(0)
+            if any(event & HANG_UP for _, event in ready):
+                return True
+            return bool(ready) and self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
         except BlockingIOError:
             return False
         except (OSError, ValueError):
@@ -267,7 +273,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.connection.settimeout(limits.write)
         self.command, self.chunks, self.close_connection = head.method, head.chunks, not head.keep
         path, _, query = head.target.partition("?")
-        return HttpRequest(head.method, path, head.headers, body, owner.gone, owner.client, query)
+        return HttpRequest(head.method, path, head.headers, body, owner.gone, owner.client, query, head.repeated)
 
     def _refuse(self, refusal: HttpRefusal) -> None:
         """Refuse what cannot be read on, and end the connection: what follows on it is no request any more."""

@@ -32,13 +32,14 @@ class Call:
         deadline: bounds connecting, sending and each read.
         timed_out: what the deadline raised during a read, or None.
         fresh: whether a kept connection must not be used.
+        sent: whether the latest request has been sent whole, so that the server may act on it.
         interrupted: set once somebody has given the call up.
     """
 
     def __init__(self, deadline: Deadline) -> None:
         self.deadline = deadline
         self.timed_out: RequestTimeout | None = None
-        self.fresh = False
+        self.fresh = self.sent = False
         self.interrupted = threading.Event()
 
 
@@ -110,6 +111,8 @@ class Sockets:
     def _drop_locked(self, line: Line) -> None:
         if not line.open and not line.used and line in self._lines:
             self._lines.remove(line)
+            # A copy that a fork of this process holds would keep the connection open for the server.
+            _shut_down(line.handle)
             line.handle.close()
 
     def interrupt(self, call: Call) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
+import signal
 import socket
 import struct
 import threading
@@ -637,6 +638,50 @@ def test_a_call_that_was_given_up_before_it_starts_sends_nothing() -> None:
         with pytest.raises(RequestCancelled):
             client.call(inbox=inbox)
         assert server.asked.empty()
+
+
+@pytest.mark.parametrize("where", SLOW)
+def test_ctrl_c_leaves_no_connection_open(where: str) -> None:
+    ours, gone = threading.main_thread().ident, threading.Event()
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        signal.pthread_kill(ours, signal.SIGINT)  # type: ignore[arg-type]
+        try:
+            SLOW[where](wire, asked)  # type: ignore[operator]
+        except ConnectionError:
+            pass  # It was found while there was more to send.
+        gone.set()
+
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        with pytest.raises(KeyboardInterrupt):
+            client.call()
+        assert gone.wait(WAIT)
+
+
+@pytest.mark.parametrize("stateless", [False, True])
+def test_ctrl_c_that_lands_where_nobody_has_the_reply_yet_closes_its_connection(
+    stateless: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mcp_ref.basic.transports.streamable_http import calls
+
+    def interrupted(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    gone = threading.Event()
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        wire.send(STREAM_HEAD, event(PROGRESS))
+        wire.until_gone()
+        gone.set()
+
+    monkeypatch.setattr(calls, "Reply", interrupted)
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        client.transport.mirror = (lambda message: {}) if stateless else None
+        # What was caught holds the response, as it does for whoever looks at the exception.
+        with pytest.raises(KeyboardInterrupt) as caught:
+            client.call()
+        assert gone.wait(1)
+        del caught
 
 
 def test_giving_one_call_up_leaves_the_others_alone() -> None:

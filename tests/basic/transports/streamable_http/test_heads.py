@@ -27,7 +27,13 @@ def status_of(text: bytes) -> int:
 def test_a_head_is_read() -> None:
     head = read(b"POST /mcp?a=b HTTP/1.1\r\nHost: localhost:1\r\nX-A:  b c \r\nx-a:d\r\nEmpty:\r\n\r\n")
     assert head == Head(
-        "POST", "/mcp?a=b", {"host": "localhost:1", "x-a": "b c, d", "empty": ""}, chunks=True, keep=True, asks=False
+        "POST",
+        "/mcp?a=b",
+        {"host": "localhost:1", "x-a": "b c, d", "empty": ""},
+        chunks=True,
+        keep=True,
+        asks=False,
+        repeated=frozenset({"x-a"}),
     )
 
 

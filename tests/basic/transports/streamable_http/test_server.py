@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mcp_ref.basic.transports.streamable_http.http import HttpReply, HttpRequest
-from mcp_ref.basic.transports.streamable_http.server import HttpLimits, HttpServer
+from mcp_ref.basic.transports.streamable_http.server import HANG_UP, HttpLimits, HttpServer
 from tests.basic.transports.streamable_http.raw import Wire, descriptors, http_threads, request, until
 from tests.basic.transports.streamable_http.replies import PATIENCE
 
@@ -481,6 +481,24 @@ def test_who_sends_the_next_request_early_has_not_hung_up() -> None:
         wire.send(request() + request())
         assert [wire.answer().status for _ in range(2)] == [200, 200]
     assert answers == [False, False]
+
+
+@pytest.mark.skipif(not HANG_UP, reason="this system does not tell")
+def test_who_sends_the_next_request_early_and_leaves_has_hung_up() -> None:
+    entered, noticed = threading.Event(), threading.Event()
+
+    def wait(request: HttpRequest, reply: HttpReply) -> None:
+        entered.set()
+        if until(request.gone):
+            noticed.set()
+
+    with serving(wait) as server:
+        wire = Wire(server.address)
+        wire.send(request())
+        assert entered.wait(PATIENCE)
+        wire.send(request())
+        wire.close()
+        assert noticed.wait(PATIENCE)
 
 
 def test_hanging_up_ends_the_connection_while_the_endpoint_goes_on() -> None:

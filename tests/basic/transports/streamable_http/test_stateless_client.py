@@ -1,0 +1,527 @@
+"""basic/transports/streamable-http of 2026-07-28: the client's side, against servers that are scripted byte by byte."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from mcp_ref.basic.deadline import Deadline
+from mcp_ref.basic.transports.http_sse_client import SseClientTransport
+from mcp_ref.basic.transports.streamable_http import mirroring
+from mcp_ref.basic.transports.streamable_http.client import HttpClientTransport
+from mcp_ref.basic.transports.transport import MirroringTransport
+from mcp_ref.errors import (
+    AnswerLost,
+    HttpStatusError,
+    LocalProtocolError,
+    McpError,
+    RequestCancelled,
+    RequestTimeout,
+    SessionExpired,
+    TransportClosed,
+)
+from tests.basic.transports.collector import WAIT, no_descriptor_leaks, soon
+
+from .scripted import (
+    STREAM_HEAD,
+    Asked,
+    ScriptedServer,
+    Wire,
+    chunk,
+    content,
+    event,
+    head,
+    result,
+    status,
+    stream,
+    then,
+)
+from .test_client import ASSIGNED, INITIALIZE, PROGRESS, Client, Inbox, _reset, in_thread
+
+VERSION = "2026-07-28"
+CALL = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "tools/call",
+    "params": {"name": "add", "_meta": {"io.modelcontextprotocol/protocolVersion": VERSION}},
+}
+NOTE = {"jsonrpc": "2.0", "method": "notifications/odd"}
+SESSION_HEADERS = {"mcp-session-id", "last-event-id"}
+AT_ONCE = 1.0
+"""Seconds within which a server must have noticed; most of them are for a machine that is busy."""
+
+
+@pytest.fixture(autouse=True)
+def descriptors() -> Iterator[None]:
+    import requests  # noqa: F401  (importing it opens descriptors of its own)
+
+    with no_descriptor_leaks():
+        yield
+
+
+def mirror(message: dict[str, Any]) -> Mapping[str, str]:
+    return {"MCP-Protocol-Version": VERSION, "Mcp-Method": message["method"]}
+
+
+class Stateless(Client):
+    """A transport that speaks the stateless shape, and as much of a peer as it needs."""
+
+    def __init__(self, server: ScriptedServer | str, mirror: Any = mirror, **options: Any) -> None:
+        super().__init__(server, **options)
+        self.transport.mirror = mirror
+
+
+class Gone:
+    """An answer that says a beginning, and then waits for the client to hang up."""
+
+    def __init__(self, *beginning: bytes) -> None:
+        self._beginning = beginning
+        self.begun, self.noticed = threading.Event(), threading.Event()
+
+    def __call__(self, wire: Wire, asked: Asked) -> None:
+        wire.send(*self._beginning)
+        self.begun.set()
+        wire.until_gone()
+        self.noticed.set()
+
+    def at_once(self) -> bool:
+        return self.noticed.wait(AT_ONCE)
+
+
+# -- what goes out -------------------------------------------------------------------------------------------------
+
+
+def test_the_headers_are_those_mirrored_from_the_message() -> None:
+    with ScriptedServer(post=content(result())) as server:
+        with Stateless(server, lambda message: mirroring.mirror(message, VERSION, None)) as client:
+            assert client.call(CALL) == [result()]
+        asked = server.request("POST")
+    assert asked.json() == CALL
+    assert asked.headers["mcp-protocol-version"] == VERSION
+    assert asked.headers["mcp-method"] == "tools/call"
+    assert asked.headers["mcp-name"] == "add"
+    assert asked.headers["accept"] == "application/json, text/event-stream"
+    assert asked.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("value", ["", "a  b\tc", "=?base64?IGE=?=", "true", "-7", "@@@SKIP_HEADER@@@", "x" * 20_000])
+def test_a_value_goes_out_as_it_was_given(value: str) -> None:
+    with ScriptedServer(post=content(result())) as server:
+        with Stateless(server, lambda message: {"Mcp-Param-X": value}) as client:
+            client.call(CALL)
+        assert server.request().headers["mcp-param-x"] == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Mcp-Param-X", value)
+        for value in (" secret", "secret ", "secret\r\nX: y", "secr\x00et", "s\u00e9cret", "\u4e16")
+    ]
+    + [("Mcp-Param-\u00e9", "secret"), ("Mcp Name", "secret"), ("", "secret")],
+)
+def test_a_header_that_would_arrive_as_something_else_is_not_sent(name: str, value: str) -> None:
+    with ScriptedServer(post=content(result())) as server:
+        with Stateless(server, lambda message: {name: value}) as client:
+            with pytest.raises(LocalProtocolError) as caught:
+                client.call(CALL)
+        assert server.asked.empty()
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["Mcp-Method", "mcp-name", "MCP-Protocol-Version", "Mcp-Param-Region", "mcp-param-x"])
+def test_a_users_header_of_these_names_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="set by the transport"):
+        HttpClientTransport("http://127.0.0.1/", headers={name: "x"})
+
+
+def test_what_makes_the_headers_may_refuse_the_message() -> None:
+    def refuse(message: dict[str, Any]) -> Mapping[str, str]:
+        raise ValueError("an integer in a header must be small")
+
+    with ScriptedServer() as server, Stateless(server, refuse) as client:
+        with pytest.raises(ValueError, match="must be small"):
+            client.call(CALL)
+        assert server.asked.empty()
+
+
+def test_a_notification_is_accepted_and_its_connection_kept() -> None:
+    with ScriptedServer(post=[status(202), content(result())]) as server, Stateless(server) as client:
+        client.transport.send(NOTE, soon())
+        client.call(CALL)
+        note, call = server.request(), server.request()
+    assert note.headers["mcp-method"] == "notifications/odd"
+    assert (note.connection, call.connection) == (1, 1)
+
+
+@pytest.mark.parametrize("message", [result(), [CALL], [NOTE], {"jsonrpc": "2.0", "error": {"code": 1, "message": ""}}])
+def test_responses_and_batches_are_not_sent(message: Any) -> None:
+    with ScriptedServer() as server, Stateless(server) as client:
+        with pytest.raises(LocalProtocolError, match="one request or notification"):
+            client.transport.send(message, soon())
+        assert server.asked.empty()
+
+
+def test_an_answered_request_leaves_its_connection_for_the_next() -> None:
+    answers = [content(result()), stream(event(PROGRESS), event(result())), content({**result(), "error": 1}, code=404)]
+    with ScriptedServer(post=answers) as server, Stateless(server) as client:
+        assert client.call(CALL) == [result()]
+        assert client.call(CALL) == [PROGRESS, result()]
+        with pytest.raises(HttpStatusError):
+            client.call(CALL)
+        with pytest.raises(HttpStatusError):
+            client.call(CALL)
+        assert {server.request().connection for _ in range(4)} == {1}
+
+
+# -- no session ----------------------------------------------------------------------------------------------------
+
+
+def test_a_session_that_the_server_assigns_is_ignored() -> None:
+    not_found = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "Method not found"}}
+    odd = content(result(), "Mcp-Session-Id: a b\xe9")
+    with ScriptedServer(post=[ASSIGNED, odd, content(not_found, code=404), status(404)]) as server:
+        with Stateless(server) as client:
+            assert client.call(CALL) == [result()]
+            assert client.call(CALL) == [result()]
+            assert client.transport.session_id is None
+            assert client.call(CALL) == [not_found]
+            with pytest.raises(HttpStatusError) as caught:
+                client.call(CALL)
+        asked = [server.request("POST") for _ in range(4)]
+        # Neither GET nor DELETE.
+        assert server.asked.empty()
+    assert caught.value.status == 404
+    assert not any(each.headers.keys() & SESSION_HEADERS for each in asked)
+
+
+def test_one_transport_may_ask_in_one_era_and_go_on_in_the_other() -> None:
+    with ScriptedServer(post=[content({}, code=400), ASSIGNED]) as server:
+        with Stateless(server) as client:
+            assert isinstance(client.transport, MirroringTransport)
+            assert client.transport.hangs_up
+            with pytest.raises(HttpStatusError):
+                client.call(CALL)
+            client.transport.mirror = None
+            assert not client.transport.hangs_up
+            client.open()
+            assert client.transport.session_id == "abc"
+        asked = [server.request() for _ in range(3)]
+    assert [each.method for each in asked] == ["POST", "POST", "DELETE"]
+    assert [each.headers.get("mcp-method") for each in asked] == ["tools/call", None, None]
+    assert asked[1].json() == INITIALIZE
+
+
+# -- how a probe was received ----------------------------------------------------------------------------------------
+
+
+ERROR = {"code": -32022, "message": "no", "data": {"supported": ["2026-07-28"], "requested": "1"}}
+
+
+@pytest.mark.parametrize("code", [200, 400, 404, 500])
+@pytest.mark.parametrize("request_id", [{}, {"id": None}, {"id": 1}])
+def test_an_error_in_the_body_answers_the_request_whatever_the_status(code: int, request_id: dict[str, Any]) -> None:
+    if code == 200 and request_id != {"id": 1}:
+        return
+    error = {"jsonrpc": "2.0", **request_id, "error": ERROR}
+    with ScriptedServer(post=content(error, code=code)) as server, Stateless(server) as client:
+        assert client.call(CALL) == [{**error, "id": 1}]
+        refused = client.transport.refused
+        assert (refused and refused.status) == (None if code == 200 else code)
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 405, 406, 500])
+def test_a_refusal_without_an_error_has_its_status_and_text(code: int) -> None:
+    with ScriptedServer(post=[status(code, body=b"Not here"), content(result())]) as server:
+        with Stateless(server) as client:
+            with pytest.raises(HttpStatusError) as caught:
+                client.call(CALL)
+            assert client.transport.refused is not None
+            assert client.transport.refused.status == code
+            client.call(CALL)
+            assert client.transport.refused is None
+    assert (caught.value.status, caught.value.text) == (code, "Not here")
+
+
+# -- a reply that is lost ------------------------------------------------------------------------------------------
+
+
+LOST = {
+    "an empty stream": stream(),
+    "a stream that ends": stream(event(PROGRESS)),
+    "a stream that could be resumed in another era": stream(event(PROGRESS, id="7", retry=1)),
+    "a stream that breaks": then(STREAM_HEAD, event(PROGRESS, id="7", retry=1)),
+    "a stream that breaks in an event": then(STREAM_HEAD, chunk(b'data: {"jsonrpc"')),
+    "a body cut off": then(head(200, "Content-Type: application/json", length=100), b"{"),
+    "headers cut off": then(b"HTTP/1.1 200 OK\r\nContent-"),
+    "no reply": then(),
+    "a reset": _reset,
+}
+
+
+@pytest.mark.parametrize("what", LOST)
+def test_a_reply_that_breaks_off_is_lost_and_not_resumed(what: str) -> None:
+    with ScriptedServer(post=LOST[what], get=stream(event(result()))) as server, Stateless(server) as client:
+        began = time.monotonic()
+        with pytest.raises(AnswerLost, match="the answer was lost: .+"):
+            client.call(CALL)
+        assert time.monotonic() - began < AT_ONCE
+        assert server.request("POST").json() == CALL
+        assert server.asked.empty()
+
+
+def test_what_was_never_sent_is_not_lost() -> None:
+    with ScriptedServer() as server:
+        pass
+    with Stateless(server) as client, pytest.raises(TransportClosed, match="no answer from") as caught:
+        client.call(CALL)
+    assert not isinstance(caught.value, AnswerLost | SessionExpired)
+
+
+def test_after_a_lost_reply_the_next_request_goes_its_own_way() -> None:
+    with ScriptedServer(post=[then(STREAM_HEAD), content(result(2))]) as server, Stateless(server) as client:
+        with pytest.raises(AnswerLost):
+            client.call(CALL)
+        assert client.call({**CALL, "id": 2}) == [result(2)]
+        assert [server.request().connection for _ in range(2)] == [1, 2]
+
+
+def test_a_request_that_a_kept_connection_refuses_with_a_reset_is_sent_once_more() -> None:
+    with ScriptedServer(post=[content(result()), _reset, content(result())]) as server, Stateless(server) as client:
+        assert client.call(CALL) == [result()]
+        assert client.call(CALL) == [result()]
+        assert [server.request().connection for _ in range(3)] == [1, 1, 2]
+
+
+# -- giving up is hanging up ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lingering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where an end of the reply is waited for, it is waited for long."""
+    from mcp_ref.basic.transports.streamable_http import calls
+
+    monkeypatch.setattr(calls, "_LINGER", 4 * AT_ONCE)
+
+
+BEGUN = {
+    "before the reply": (),
+    "in its headers": (b"HTTP/1.1 200 OK\r\nContent-",),
+    "in its body": (head(200, "Content-Type: application/json", length=100), b"{"),
+    "in a stream that has said nothing": (STREAM_HEAD,),
+    "in a stream": (STREAM_HEAD, event(PROGRESS)),
+    "in an event": (STREAM_HEAD, b"ff\r\ndata: {"),
+}
+
+
+def begun(where: str) -> Gone:
+    return Gone(*BEGUN[where])
+
+
+@pytest.mark.usefixtures("lingering")
+@pytest.mark.parametrize("where", BEGUN)
+def test_a_deadline_that_passes_closes_the_connection(where: str) -> None:
+    gone = begun(where)
+    with ScriptedServer(post=gone) as server, Stateless(server) as client:
+        with pytest.raises(RequestTimeout):
+            client.call(CALL, timeout=0.1)
+        assert gone.at_once()
+
+
+@pytest.mark.parametrize("where", BEGUN)
+@pytest.mark.parametrize("end", ["cancel", "close"])
+def test_another_thread_that_ends_the_call_closes_the_connection(where: str, end: str) -> None:
+    gone = begun(where)
+    with ScriptedServer(post=gone) as server, Stateless(server) as client:
+        inbox = Inbox()
+        join = in_thread(lambda: client.call(CALL, timeout=None, inbox=inbox))
+        assert gone.begun.wait(WAIT)
+        if end == "cancel":
+            inbox.give_up(RequestCancelled("enough"))
+        else:
+            client.transport.close(soon())
+        assert gone.at_once()
+        outcome = join()
+        assert isinstance(outcome, RequestCancelled if end == "cancel" else TransportClosed)
+        assert not isinstance(outcome, AnswerLost)
+
+
+@pytest.mark.usefixtures("lingering")
+@pytest.mark.parametrize("where", BEGUN)
+def test_ctrl_c_closes_the_connection(where: str) -> None:
+    ours = threading.main_thread().ident
+    assert ours == threading.get_ident() is not None
+
+    class Interrupting(Gone):
+        def __call__(self, wire: Wire, asked: Asked) -> None:
+            wire.send(*self._beginning)
+            signal.pthread_kill(ours, signal.SIGINT)
+            wire.until_gone()
+            self.noticed.set()
+
+    gone = Interrupting(*BEGUN[where])
+    with ScriptedServer(post=gone) as server, Stateless(server) as client:
+        with pytest.raises(KeyboardInterrupt):
+            client.call(CALL)
+        assert gone.at_once()
+
+
+@pytest.mark.usefixtures("lingering")
+@pytest.mark.parametrize("more", [(), (event(PROGRESS), event(result()), b"0\r\n\r\n")])
+def test_leaving_the_iteration_closes_the_connection(more: tuple[bytes, ...]) -> None:
+    """Also where all of the reply has come already: nobody has looked at it."""
+    gone = Gone(STREAM_HEAD, event(PROGRESS), *more)
+    with ScriptedServer(post=[gone, content(result())]) as server, Stateless(server) as client:
+        client.inboxes[1] = inbox = Inbox()
+        answers: Any = client.transport.exchange(CALL, inbox, soon())
+        assert next(answers) == PROGRESS
+        assert gone.begun.wait(WAIT)
+        began = time.monotonic()
+        answers.close()
+        assert gone.at_once()
+        assert time.monotonic() - began < AT_ONCE
+        assert client.call(CALL) == [result()]
+        assert [server.request().connection for _ in range(2)] == [1, 2]
+
+
+@pytest.mark.usefixtures("lingering")
+def test_a_caller_that_fails_closes_the_connection() -> None:
+    gone = Gone(STREAM_HEAD, event(PROGRESS))
+    with ScriptedServer(post=gone) as server, Stateless(server) as client:
+        client.inboxes[1] = inbox = Inbox()
+        began = time.monotonic()
+        with pytest.raises(ZeroDivisionError):
+            for _ in client.transport.exchange(CALL, inbox, soon()):
+                raise ZeroDivisionError
+        assert gone.at_once()
+        assert time.monotonic() - began < AT_ONCE
+
+
+@pytest.mark.usefixtures("lingering")
+def test_a_malformed_response_closes_the_connection() -> None:
+    gone = Gone(STREAM_HEAD, event(PROGRESS))
+    with ScriptedServer(post=gone) as server, Stateless(server) as client:
+        client.inboxes[1] = inbox = Inbox()
+
+        def refuse(text: bytes) -> None:
+            inbox.give_up(McpError("malformed"))
+
+        client.transport._receive = refuse
+        with pytest.raises(McpError, match="malformed"):
+            next(iter(client.transport.exchange(CALL, inbox, soon())))
+        assert gone.at_once()
+
+
+def test_giving_one_call_up_leaves_the_others_alone() -> None:
+    gone = Gone()
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        if asked.json()["id"] == 1:
+            gone(wire, asked)
+        else:
+            assert gone.noticed.wait(WAIT)
+            wire.send(content(result(2)))
+
+    with ScriptedServer(post=answer) as server, Stateless(server) as client:
+        other = in_thread(lambda: client.call({**CALL, "id": 2}))
+        server.request()
+        with pytest.raises(RequestTimeout):
+            client.call(CALL, timeout=0.1)
+        assert gone.at_once()
+        assert other() == [result(2)]
+
+
+def test_closing_ends_without_a_word_to_the_server() -> None:
+    with ScriptedServer(post=[ASSIGNED, content(result())], delete=status(500)) as server:
+        with Stateless(server) as client:
+            client.call(CALL)
+        assert server.request("POST")
+        assert server.asked.empty()
+
+
+# -- a stream that stays open --------------------------------------------------------------------------------------
+
+
+def quiet(wire: Wire, seconds: float, *comments: bytes) -> None:
+    """Say nothing but comments for so long."""
+    for piece in comments or (b"",):
+        assert not threading.Event().wait(seconds / (len(comments) or 1))
+        wire.send(piece)
+
+
+@pytest.mark.parametrize("comments", [[], [chunk(b": keep-alive\n\n"), chunk(b":\r\n"), chunk(b":\n")]])
+def test_a_lifted_deadline_lets_a_quiet_stream_last(comments: list[bytes]) -> None:
+    def answer(wire: Wire, asked: Asked) -> None:
+        wire.send(STREAM_HEAD, event(PROGRESS))
+        quiet(wire, 0.5, *comments)
+        wire.send(event(PROGRESS))
+        wire.until_gone()
+
+    with ScriptedServer(post=answer) as server, Stateless(server) as client:
+        client.inboxes[1] = inbox = Inbox()
+        deadline = Deadline(0.3)
+        answers: Any = client.transport.exchange(CALL, inbox, deadline)
+        assert next(answers) == PROGRESS
+        deadline.lift()
+        assert next(answers) == PROGRESS
+        assert client.texts.qsize() == 2
+        answers.close()
+
+
+def test_a_deadline_lifted_while_a_read_waits_for_it_is_lifted_for_that_read() -> None:
+    deadline = Deadline(0.3)
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        wire.send(STREAM_HEAD, event(PROGRESS))
+        quiet(wire, 0.1)
+        deadline.lift()
+        quiet(wire, 0.4)
+        wire.send(event(PROGRESS))
+        wire.until_gone()
+
+    with ScriptedServer(post=answer) as server, Stateless(server) as client:
+        client.inboxes[1] = inbox = Inbox()
+        answers: Any = client.transport.exchange(CALL, inbox, deadline)
+        assert [next(answers), next(answers)] == [PROGRESS, PROGRESS]
+        answers.close()
+
+
+@pytest.mark.parametrize("end", ["cancel", "close"])
+def test_a_stream_without_a_deadline_is_ended_from_another_thread(end: str) -> None:
+    gone = Gone(STREAM_HEAD, event(PROGRESS))
+    with ScriptedServer(post=gone) as server, Stateless(server) as client:
+        deadline, inbox = Deadline(0.5), Inbox()
+        client.inboxes[1] = inbox
+        seen = threading.Event()
+
+        def read() -> None:
+            for _ in client.transport.exchange(CALL, inbox, deadline):
+                deadline.lift()
+                seen.set()
+
+        join = in_thread(read)
+        assert seen.wait(WAIT)
+        if end == "cancel":
+            inbox.give_up(RequestCancelled("enough"))
+        else:
+            client.transport.close(soon())
+        assert gone.at_once()
+        assert isinstance(join(), RequestCancelled if end == "cancel" else TransportClosed)
+
+
+# -- the options of both HTTP transports -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("transport", [HttpClientTransport, SseClientTransport])
+def test_both_transports_take_the_same_options(transport: Any) -> None:
+    given = {"headers": {"X-Key": "k"}, "verify": False, "cert": None, "proxies": {}, "trust_env": True, "tap": None}
+    transport("http://127.0.0.1/", max_message=1000, **given)
+    with pytest.raises(TypeError, match="unexpected keyword argument: proxy"):
+        transport("http://127.0.0.1/", proxy="http://proxy/")
+    with pytest.raises(ValueError, match="SOCKS"):
+        transport("http://127.0.0.1/", proxies={"http": "socks5://proxy/"})
