@@ -2,14 +2,14 @@
 
 Spec:      client/index (2024-11-05), basic/lifecycle, server/*, client/*
 Upholds:   spec_notes/basic/lifecycle.md, the rows on the client
-Reads:     the pages' modules, client/session, client/targets
-Not here:  what a method does (each page's module); one conversation (client/session); several servers at once
+Reads:     the pages' modules, client/connection
+Not here:  what a method does (each page's module); the conversations (client/connection); several servers at once
 """
 
 from __future__ import annotations
 
-import logging
-import threading
+import os
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -18,21 +18,32 @@ from mcp_ref._version import __version__
 from mcp_ref.basic.deadline import Deadline
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.methods import JsonObject, Options
+from mcp_ref.basic.patterns import listening
 from mcp_ref.basic.rate_limit import Rate
 from mcp_ref.basic.transports.transport import Tap
 from mcp_ref.basic.utilities import ping
+from mcp_ref.basic.versioning import checked_extensions
 from mcp_ref.client import answers, elicitation, roots, targets
+from mcp_ref.client.connection import Connection
+from mcp_ref.client.eras import Conversation
 from mcp_ref.client.events import Events
-from mcp_ref.client.session import Session, Setup
-from mcp_ref.errors import ErrorResponse, HttpStatusError, LocalProtocolError, McpError, SessionExpired, TransportClosed
-from mcp_ref.revisions import SESSION_REVISIONS, Revision, find_revision
-from mcp_ref.server import prompts, resources, tools
+from mcp_ref.client.result_cache import CacheView, ResultCache
+from mcp_ref.client.setup import Setup
+from mcp_ref.client.stateless import Stateless
+from mcp_ref.errors import (
+    ErrorResponse,
+    HttpStatusError,
+    LocalProtocolError,
+    McpError,
+    SessionExpired,
+    TransportClosed,
+)
+from mcp_ref.revisions import REVISIONS, Revision, in_order
+from mcp_ref.server import discover, prompts, resources, tools
 from mcp_ref.server.utilities import completion
 from mcp_ref.server.utilities import logging as log_page
 
 __all__ = ["Client"]
-
-log = logging.getLogger(__name__)
 
 
 class Client:
@@ -41,19 +52,26 @@ class Client:
     Args:
         target: a command as a list of strings, a `Command` (with environment, folder and what becomes of stderr), a
             URL, a `Url` (with headers, proxies and what TLS needs), a `Server` in this process, or a transport.
-        revision: the one revision to speak; None: the newest that both sides have.
+        revision: the revision to speak, or several to choose from; None: all. Of several it is the newest that both
+            sides have.
         timeout: seconds that a call waits where it does not say; None for no limit.
         connect_timeout: seconds for the opening, in all.
         roots: folders the server may work in: paths, `file://` URIs or `Root` objects, or a function returning them.
         sample: `sample(params)` answers `sampling/createMessage`; see client/sampling.
         elicit: `elicit(message, schema)` answers form elicitation; see client/elicitation.
         open_url: `open_url(url, message, host)` asks the user, and opens the URL; see client/elicitation.
-        on_log: called with the params of each log message.
+        on_log: called with the params of each log message; in the stateless era giving it asks for all of them.
         on_change: called as `(method, params)` for every other notification of the server.
-        on_reopen: called when the server had ended the session over HTTP and another one was opened: what the old one
-            knew is lost (subscriptions, the log level), and only the call that found it out is sent again.
+        on_reopen: called when another connection was made: the server had ended the session over HTTP, and what that
+            knew is lost (subscriptions, the log level); or, in the stateless era, its process had died. What is sent
+            again then: client/resending.
         capabilities: members laid over those that follow from the handlers, such as `{"sampling": {"tools": {}}}` or
             `{"experimental": {...}}`.
+        extensions: settings by the name of the extension, such as `{"com.example/audit": {}}` (stateless era).
+        result_types: values of `resultType` that an extension of yours has; any other is an error (stateless era).
+        cache: whether to keep results for as long as the server says; a `ResultCache` is kept by several clients
+            (stateless era).
+        probe_timeout: seconds in which a server over stdio must answer `server/discover`, or counts as older.
         info: members of our `Implementation`, over the name and version of this library.
         rates: limits on what the server may ask, by method, over `client.answers.DEFAULT_RATES`.
         ping_interval: seconds between pings; None for none. A ping that is not answered ends the connection.
@@ -67,7 +85,7 @@ class Client:
         self,
         target: Any,
         *,
-        revision: str | Revision | None = None,
+        revision: str | Revision | Sequence[str | Revision] | None = None,
         timeout: float | None = 60,
         connect_timeout: float | None = 10,
         roots: Any = None,
@@ -78,6 +96,10 @@ class Client:
         on_change: Callable[[str, JsonObject], None] | None = None,
         on_reopen: Callable[[], None] | None = None,
         capabilities: JsonObject | None = None,
+        extensions: Mapping[str, JsonObject] | None = None,
+        result_types: Sequence[str] = (),
+        cache: bool | ResultCache = True,
+        probe_timeout: float = 5,
         info: JsonObject | None = None,
         rates: Mapping[str, Rate] | None = None,
         ping_interval: float | None = None,
@@ -85,23 +107,37 @@ class Client:
     ) -> None:
         self._target, self._trace = target, trace
         self._recorder: Any = None
-        self._revisions = _supported(revision)
-        self._connect_timeout, self._on_reopen = connect_timeout, on_reopen
+        self._on_reopen = on_reopen
         self._answers = answers.Answers(roots, sample, elicit, open_url, rates)
         declared = answers.merged(self._answers.capabilities(), capabilities or {})
+        if extensions:
+            declared = {**declared, "extensions": checked_extensions(extensions)}
         introduction = Introduction({"name": "mcp_ref", "version": __version__, **(info or {})}, declared)
         self._events = Events()
-        self._setup = Setup(introduction, self._answers, self._events, on_log, on_change, timeout, ping_interval)
-        self._lock = (
-            threading.Lock()
-        )  # guards the opening of sessions, and so the three below; held while one is opened
-        self._session: Session | None = None
-        self._former: Session | None = None
-        self._beginning: Session | None = None
-        self._closed = False
+        self._setup = Setup(
+            introduction,
+            self._answers,
+            self._events,
+            on_log,
+            on_change,
+            timeout,
+            ping_interval,
+            _cache_view(cache, target),
+            frozenset(result_types),
+            probe_timeout,
+        )
+        self._connection = Connection(
+            self._setup, target, _supported(revision), connect_timeout, self._tap, self._reopened
+        )
+        self.listenings: weakref.WeakSet[listening.Listening] = weakref.WeakSet()
+        self.open_stream = self._connection.open_stream
 
     # basic/utilities/ping
     ping = ping.ping
+    # basic/patterns/subscriptions
+    listen = listening.listen
+    # server/discover
+    discover = discover.discover
     # server/tools
     list_tools = tools.list_tools
     list_tools_page = tools.list_tools_page
@@ -129,58 +165,25 @@ class Client:
     # -- opening and closing (basic/lifecycle)
 
     def connect(self) -> Self:
-        """Connect, and hold the opening conversation: `initialize`, its answer, `notifications/initialized`.
+        """Connect, and hold the opening conversation: `server/discover`, or with an older server `initialize`, its
+        answer and `notifications/initialized`.
 
-        With a URL, Streamable HTTP is tried first, and HTTP+SSE where the answer says that the server is older.
+        With a URL, Streamable HTTP is tried first, and HTTP+SSE where the answer says that the server is older still.
 
         Blocks: until the session is open, at most `connect_timeout` seconds.
         Raises: TransportClosed (the server could not be started or reached, or died), RequestTimeout, ErrorResponse,
             RemoteProtocolError (it speaks no revision of ours). The connection is then closed.
         Spec: basic/lifecycle#initialization, basic/transports#backwards-compatibility
         """
-        with self._lock:
-            if self._beginning is not None or self._closed:
-                raise LocalProtocolError("a client connects once; make another one")
-            try:
-                self._connect(Deadline(self._connect_timeout))
-            except BaseException:
-                # MUST NOT: cancel initialize; so the transport is closed (basic/utilities/cancellation)
-                self.close()
-                raise
+        try:
+            self._connection.open()
+        except BaseException:
+            # MUST NOT: cancel initialize; so the transport is closed (basic/utilities/cancellation)
+            self.close()
+            raise
         return self
 
-    def _connect(self, deadline: Deadline) -> None:
-        """Try the ways to the target, and keep the session of the first that works."""
-        routes = targets.routes(self._target, self._revisions, self._tap)
-        for route in routes:
-            transport = route.make()
-            session = Session(self._setup, transport, route.revisions)
-            self._beginning = session
-            try:
-                session.open(deadline)
-                self._put(session)
-                return
-            except (HttpStatusError, ErrorResponse):
-                refused = getattr(transport, "refused", None)
-                if refused is None or route is routes[-1] or not route.falls_back(refused.status):
-                    raise
-                log.info("%s; trying the older transport", refused)
-                session.close(Deadline(1))
-
-    def _put(self, session: Session) -> None:
-        """Make it the session, now that it is open; the one before it is kept until the next, for what is under way."""
-        if self._former is not None:
-            self._former.close(Deadline(1))
-        self._former, self._session = self._session, session
-
-    def _reopen(self, ended: Session) -> None:
-        """Open another session where the server has ended ours; of several callers who find that out, one does."""
-        with self._lock:
-            if self._session is not ended or self._closed:
-                return
-            # MUST: start a new session with initialize, without a session id (basic/transports#session-management)
-            log.warning("the server has ended the session; subscriptions and the log level are lost with it")
-            self._connect(Deadline(self._connect_timeout))
+    def _reopened(self) -> None:
         if self._on_reopen is not None:
             self._events.put(self._on_reopen)
 
@@ -193,10 +196,9 @@ class Client:
         Spec: basic/lifecycle#shutdown
         """
         deadline = Deadline(timeout)
-        self._closed = True
-        for session in dict.fromkeys((self._former, self._session, self._beginning)):
-            if session is not None:
-                session.close(deadline)
+        for each in list(self.listenings):
+            each.close()
+        self._connection.close(deadline)
         self._events.close(deadline)
         if self._recorder is not None and self._recorder is not self._trace:
             self._recorder.close(deadline.left())
@@ -223,13 +225,9 @@ class Client:
     # -- what was agreed
 
     @property
-    def session(self) -> Session:
+    def session(self) -> Conversation:
         """The conversation that is going on; LocalProtocolError before `connect()`, TransportClosed after `close()`."""
-        if self._session is None and self._closed:
-            raise TransportClosed("the client was closed")
-        if self._session is None:
-            raise LocalProtocolError("the client is not connected: call connect(), or use it in a with statement")
-        return self._session
+        return self._connection.live()
 
     @property
     def revision(self) -> Revision:
@@ -288,12 +286,40 @@ class Client:
             RequestCancelled, TransportClosed.
         Threads: any.
         """
-        session = self._session or self.session
+        connection = self._connection
+        session = connection.current or connection.live()
         try:
-            return session.peer.request(method, params, options)
+            return session.ask(method, params, options)
         except SessionExpired:
-            self._reopen(session)
-            return self.session.peer.request(method, params, options)
+            return connection.reopen(session).ask(method, params, options)
+        except (TransportClosed, HttpStatusError, ErrorResponse) as problem:
+            return connection.ask_again(session, problem, method, params, options)
+
+    def ask_for_logs(self, level: str) -> None:
+        """Have each request say, from now on, that it wants log messages of this level and above (stateless era)."""
+        session = self.session
+        if isinstance(session, Stateless):
+            session.log_level = level
+
+    def answers_to(self, result: JsonObject) -> JsonObject:
+        """What this client's handlers answer to a result that asks for input, for a call that is driven by hand:
+
+        >>> result = client.call_tool("book", {}, by_hand=True)
+        >>> while result.get("resultType") == "input_required":
+        ...     answers = client.answers_to(result)
+        ...     result = client.call_tool("book", {}, by_hand=True, input_responses=answers,
+        ...                               request_state=result["requestState"])
+
+        The state may be kept meanwhile, and the next round be sent by another process.
+
+        Blocks: as long as the handlers do. Raises: InputRefused, RemoteProtocolError; LocalProtocolError in the session
+            era, which has no such results.
+        Spec: basic/patterns/mrtr (2026-07-28)
+        """
+        session = self.session
+        if not isinstance(session, Stateless):
+            raise LocalProtocolError(f"in {self.revision} no result asks for input")
+        return session.answers_to(result)
 
     def request_batch(
         self, calls: Sequence[tuple[str, JsonObject | None]], options: Options | None = None
@@ -311,14 +337,19 @@ class Client:
         try:
             session.peer.notify(method, params)
         except SessionExpired:
-            self._reopen(session)
-            self.session.peer.notify(method, params)
+            self._connection.reopen(session).peer.notify(method, params)
 
 
-def _supported(revision: str | Revision | None) -> tuple[Revision, ...]:
-    if revision is None:
-        return SESSION_REVISIONS
-    row = find_revision(revision)
-    if row.era != "session":
-        raise ValueError(f"a client speaks one of {', '.join(r.name for r in SESSION_REVISIONS)}; not {row}")
-    return (row,)
+def _supported(revision: str | Revision | Sequence[str | Revision] | None) -> tuple[Revision, ...]:
+    return in_order(
+        [revision] if isinstance(revision, str | Revision) else tuple(REVISIONS) if revision is None else revision
+    )
+
+
+def _cache_view(cache: bool | ResultCache, target: Any) -> CacheView | None:
+    """What of a cache is for this client: the results of its server, and of its user."""
+    if cache is False:
+        return None
+    kept = ResultCache() if cache is True else cache
+    # MUST NOT: shared across authorization contexts; nobody can tell them apart here, so this view is one
+    return kept.for_(repr(targets.server_key(target, whole=True) or os.urandom(16).hex()))

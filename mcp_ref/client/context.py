@@ -18,6 +18,7 @@ from mcp_ref.revisions import Revision
 
 if TYPE_CHECKING:
     from mcp_ref.client.session import Session
+    from mcp_ref.client.stateless import Stateless
 
 __all__ = ["ClientContext"]
 
@@ -30,7 +31,7 @@ class ClientContext:
 
     __slots__ = ("_incoming", "_session", "last_progress", "progress_token")
 
-    def __init__(self, session: Session, incoming: Incoming) -> None:
+    def __init__(self, session: Session | Stateless, incoming: Incoming) -> None:
         self._session, self._incoming = session, incoming
         self.progress_token = progress.token_of(incoming.params)
         self.last_progress: float | None = None

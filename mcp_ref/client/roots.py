@@ -22,6 +22,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict, Unpack, cast
 
+from mcp_ref.basic.deprecated import warn_deprecated
 from mcp_ref.basic.formats import is_uri
 from mcp_ref.basic.methods import Answering, Caller, JsonObject, Method, Options
 from mcp_ref.basic.types import Meta, NotificationParams, RequestParams
@@ -98,6 +99,7 @@ def roots(self: Caller, **options: Unpack[Options]) -> list[Root]:
     Threads: the handler's own.
     Spec: client/roots#listing-roots
     """
+    warn_deprecated("roots", self.revision)
     result = cast(ListRootsResult, self.request("roots/list", None, options))
     # MUST: a root is a file:// URI (client/roots#root)
     kept = [root for root in result["roots"] if _problem(root["uri"]) is None]

@@ -21,8 +21,10 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict, Unpack, cast
 
+from mcp_ref.basic.deprecated import warn_deprecated
 from mcp_ref.basic.methods import Answering, Caller, JsonObject, Method, Options
-from mcp_ref.basic.types import AudioContent, ContentBlock, ImageContent, RequestMeta, Role, TextContent, text
+from mcp_ref.basic.terms import undeclared
+from mcp_ref.basic.types import AudioContent, ContentBlock, ImageContent, RequestMetaObject, Role, TextContent, text
 from mcp_ref.client.answering import call
 from mcp_ref.client.sampling_messages import message_problem, of_type
 from mcp_ref.errors import InvalidParams, LocalProtocolError, Refusal
@@ -136,7 +138,7 @@ class CreateMessageRequestParams(TypedDict):
     tools: NotRequired[Annotated[list[Tool], Since("2025-11-25")]]
     toolChoice: NotRequired[Annotated[ToolChoice, Since("2025-11-25")]]
     task: NotRequired[Annotated[JsonObject, Since("2025-11-25"), Until("2025-11-25")]]
-    _meta: NotRequired[Annotated[RequestMeta, Until("2025-11-25")]]
+    _meta: NotRequired[Annotated[RequestMetaObject, Until("2025-11-25")]]
 
 
 class CreateMessageResult(TypedDict):
@@ -212,6 +214,7 @@ def sample(
     Threads: the handler's own.
     Spec: client/sampling#creating-messages
     """
+    warn_deprecated("sampling", self.revision)
     given = cast(JsonObject, options)
     params: JsonObject = {"messages": _conversation(messages), "maxTokens": max_tokens}
     params |= {_FIELDS[key]: value for key, value in given.items() if key in _FIELDS and value is not None}
@@ -240,10 +243,12 @@ def _check_capability(params: JsonObject, capabilities: JsonObject, revision: Re
     declared = capabilities.get("sampling", {})
     # MUST NOT: tools for a client without sampling.tools (client/sampling#tools-in-sampling)
     if ("tools" in params or "toolChoice" in params) and "tools" not in declared:
-        raise LocalProtocolError("the client did not declare `sampling.tools`")
+        raise undeclared(revision, "sampling.tools", "the client did not declare `sampling.tools`")
     # SHOULD NOT, so it is sent: context for a client without sampling.context (client/sampling#capabilities)
-    if params.get("includeContext", "none") != "none" and "context" not in declared:
-        _log.warning("includeContext %r for a client without `sampling.context`", params["includeContext"])
+    if params.get("includeContext", "none") != "none":
+        warn_deprecated('includeContext "thisServer" or "allServers"', revision)
+        if "context" not in declared:
+            _log.warning("includeContext %r for a client without `sampling.context`", params["includeContext"])
 
 
 # -- the client answers -----------------------------------------------------------------------------------------

@@ -13,13 +13,11 @@ object, so that nothing of the old one can be mistaken for something of the new.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from mcp_ref.basic.deadline import Deadline
 from mcp_ref.basic.lifecycle import (
-    Introduction,
     Lifecycle,
     accept_answer,
     client_capabilities,
@@ -35,14 +33,13 @@ from mcp_ref.basic.terms import Terms
 from mcp_ref.basic.transports.transport import SessionTransport, Transport
 from mcp_ref.basic.utilities.ping import answer_ping
 from mcp_ref.client import elicitation
-from mcp_ref.client.answers import Answers
 from mcp_ref.client.context import ClientContext
-from mcp_ref.client.events import Events
+from mcp_ref.client.setup import Setup
 from mcp_ref.errors import ErrorResponse, McpError, MethodNotFound, Refusal
 from mcp_ref.methods import METHODS
 from mcp_ref.revisions import Revision
 
-__all__ = ["Session", "Setup"]
+__all__ = ["Session"]
 
 log = logging.getLogger(__name__)
 
@@ -53,41 +50,24 @@ _PAUSING = 300.0
 """Seconds for which the time of our calls stands still while a user answers a question of the server."""
 
 
-class Setup(NamedTuple):
-    """What every session of one client has in common.
-
-    Attributes:
-        introduction: what the client says of itself.
-        answers: the user's functions for the server's questions.
-        events, on_log, on_change: the user's callbacks, and the thread that calls them.
-        timeout: seconds that a call waits where it does not say.
-        ping_interval: seconds between pings, or None.
-    """
-
-    introduction: Introduction
-    answers: Answers
-    events: Events
-    on_log: Callable[[JsonObject], None] | None
-    on_change: Callable[[str, JsonObject], None] | None
-    timeout: float | None
-    ping_interval: float | None
-
-
 class Session:
     """One conversation.
 
     Args:
         revisions: those that the client speaks over this transport, oldest first.
+        first_id: of the requests, where earlier ones were used up on the same connection.
 
     Attributes:
-        peer: its messages.
+        peer: its messages; `ask`: sends a request and waits for its result.
         server_info, instructions: what the server said of itself.
         tool_definitions: tools by name, as last listed; replaced when the server says that the list has changed.
 
     Threads: `open` by one; `close` by any; the others belong to the peer.
     """
 
-    def __init__(self, setup: Setup, transport: Transport, revisions: tuple[Revision, ...]) -> None:
+    def __init__(
+        self, setup: Setup, transport: Transport, revisions: tuple[Revision, ...], *, first_id: int = 1
+    ) -> None:
         self.setup, self.transport, self._revisions = setup, transport, revisions
         self.server_info: JsonObject = {}
         self.instructions: str | None = None
@@ -95,6 +75,8 @@ class Session:
         self._lifecycle = Lifecycle("client")
         self.may_send = self._lifecycle.send
         self.peer = Peer(transport, self, self._terms(revisions[-1]), timeout=setup.timeout, pausing=_PAUSING)
+        self.peer.number_from(first_id)
+        self.ask = self.peer.request
         self._keep_alive = KeepAlive(self.peer, setup.ping_interval) if setup.ping_interval else None
 
     def _terms(self, asked: Revision) -> Terms:
@@ -177,7 +159,7 @@ class Session:
 
     def answer(self, incoming: Incoming) -> JsonObject:
         """Have the user's function answer a question of the server."""
-        check, project = self.peer.terms.receiving(incoming.method)
+        check, project, _ = self.peer.terms.receiving(incoming.method)
         if check is not None:
             check(incoming.params)
         result = self.setup.answers(ClientContext(self, incoming), incoming)

@@ -9,7 +9,7 @@ Not here:  the transports
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mcp_ref.server.server import Server
     from mcp_ref.server.session import Session
 
-__all__ = ["Command", "Route", "Url", "routes"]
+__all__ = ["Command", "Route", "Url", "can_be_made_anew", "routes", "server_key"]
 
 
 class Command(NamedTuple):
@@ -61,11 +61,26 @@ class Url(NamedTuple):
 
 
 class Route(NamedTuple):
-    """One way to a target: how to make the transport, which revisions it can carry, and when to try the next way."""
+    """One way to a target.
+
+    Attributes:
+        make: makes the transport.
+        revisions: those that go this way, oldest first; all of one era.
+        falls_back: whether an HTTP status means: try the next way.
+        by_status: whether the transport tells by a status what it cannot do: HTTP.
+        once: whether `make` gives the same one again, which was given and cannot be made anew.
+    """
 
     make: Callable[[], Transport]
     revisions: tuple[Revision, ...]
     falls_back: Callable[[int], bool] = lambda status: False
+    by_status: bool = False
+    once: bool = False
+
+    @property
+    def era(self) -> str:
+        """The era of its revisions."""
+        return self.revisions[0].era
 
 
 def routes(target: Any, revisions: tuple[Revision, ...], tap: Callable[[str], Tap | None]) -> list[Route]:
@@ -80,17 +95,47 @@ def routes(target: Any, revisions: tuple[Revision, ...], tap: Callable[[str], Ta
     from mcp_ref.server.server import Server
 
     if isinstance(target, Server):
-        return [Route(lambda: _memory(target, tap("memory")), revisions)]
+        return _both(lambda: _memory(target, tap("memory")), revisions)
     if isinstance(target, Command | list | tuple) and not isinstance(target, Url):
         command = target if isinstance(target, Command) else Command(target)
-        return [Route(lambda: _stdio(command, tap("stdio")), revisions)]
+        return _both(lambda: _stdio(command, tap("stdio")), revisions)
     if isinstance(target, str | Url):
         return _http(Url(target) if isinstance(target, str) else target, revisions, tap)
     if all(callable(getattr(target, name, None)) for name in ("start", "send", "exchange", "close")):
-        return [Route(lambda: target, revisions)]
+        return _both(lambda: target, revisions, once=True)
     raise TypeError(
         f"a client's target is a command (a list of strings), a URL, a Server or a transport, not {target!r}"
     )
+
+
+def _both(make: Callable[[], Transport], revisions: tuple[Revision, ...], *, once: bool = False) -> list[Route]:
+    """The same way for both eras, the newer first."""
+    eras = ("stateless", "session")
+    ways = (tuple(revision for revision in revisions if revision.era == era) for era in eras)
+    return [Route(make, way, once=once) for way in ways if way]
+
+
+def can_be_made_anew(target: Any) -> bool:
+    """Whether there can be another connection to a target: a transport that was given is one connection."""
+    return not callable(getattr(target, "exchange", None))
+
+
+def server_key(target: Any, *, whole: bool = False) -> Hashable | None:
+    """What tells a server from others: how it is started, or the URL; None where nothing does.
+
+    Args:
+        whole: also the environment and the query, which may decide what it answers, and hardly its era.
+    """
+    if isinstance(target, Command | list | tuple) and not isinstance(target, Url):
+        command = target if isinstance(target, Command) else Command(target)
+        environment = tuple(sorted((command.env or {}).items(), key=str)) if whole else ()
+        return ("stdio", tuple(map(str, command.argv)), str(command.cwd), environment)
+    if isinstance(target, str | Url):
+        from urllib.parse import urlsplit
+
+        parts = urlsplit(target if isinstance(target, str) else target.url)
+        return ("http", parts.scheme.lower(), parts.netloc.lower(), parts.path, parts.query if whole else "")
+    return None
 
 
 _FALLS_BACK: Mapping[str, Callable[[int], bool]] = MappingProxyType(
@@ -104,15 +149,17 @@ _FALLS_BACK: Mapping[str, Callable[[int], bool]] = MappingProxyType(
 
 
 def _http(url: Url, revisions: tuple[Revision, ...], tap: Callable[[str], Tap | None]) -> list[Route]:
-    """Streamable HTTP for the revisions that have it, and then the event stream of 2024-11-05."""
+    """Streamable HTTP, in its stateless shape and then with sessions, and then the event stream of 2024-11-05."""
     if not url.url.lower().startswith(("http://", "https://")):
         raise ValueError(f"a URL begins with http:// or https://, not {url.url!r}; a command is a list of strings")
     ways = []
+    if stateless := tuple(revision for revision in revisions if revision.http == "stateless"):
+        ways.append(Route(lambda: _streamable(url, tap("http")), stateless, by_status=True))
     if streamable := tuple(revision for revision in revisions if revision.http == "streamable"):
         falls_back = _FALLS_BACK[streamable[-1].sse_fallback]
-        ways.append(Route(lambda: _streamable(url, tap("http")), streamable, falls_back))
+        ways.append(Route(lambda: _streamable(url, tap("http")), streamable, falls_back, by_status=True))
     if oldest := tuple(revision for revision in revisions if revision.http == "sse"):
-        ways.append(Route(lambda: _sse(url, tap("http+sse")), oldest))
+        ways.append(Route(lambda: _sse(url, tap("http+sse")), oldest, by_status=True))
     return ways
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -27,13 +28,16 @@ from mcp_ref.basic.methods import Answering
 from mcp_ref.basic.rate_limit import Rate
 from mcp_ref.client.elicitation import accept, cancel, decline, required_urls, url_elicitation
 from mcp_ref.client.sampling import UserRejected, choose_model, reply
-from mcp_ref.revisions import SESSION_REVISIONS
+from mcp_ref.errors import InputRefused, MissingClientCapability
+from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
 from tests.wire import PATIENCE, opened, to_client
 
 JsonObject = dict[str, Any]
 
-NAMES = [row.name for row in SESSION_REVISIONS]
-BEFORE_AUDIO, BEFORE_ELICITATION, FORMS_ONLY, LATEST = NAMES
+NAMES = list(REVISIONS)
+OLDER = [row.name for row in SESSION_REVISIONS]
+BEFORE_AUDIO, BEFORE_ELICITATION, FORMS_ONLY, LATEST, MODERN = NAMES
+in_both_eras = pytest.mark.parametrize("revision", [LATEST, MODERN])
 URL = "https://mcp.example.com/connect?id=1"
 TOOLS: JsonObject = {"sampling": {"tools": {}}}
 WEATHER: Any = {"name": "weather", "inputSchema": {"type": "object"}}
@@ -84,14 +88,23 @@ def test_a_client_declares_what_it_was_given_functions_for(revision: str) -> Non
         "open_url": lambda url, message, host: True,
     }
     assert declared(revision) == {}
-    modes: Any = {"elicitation": {"form": {}, "url": {}}} if revision == LATEST else {}
+    modes: Any = {"elicitation": {"form": {}, "url": {}}} if revision in (LATEST, MODERN) else {}
     modes = {"elicitation": {}} if revision == FORMS_ONLY else modes
-    assert declared(revision, **everything) == {"roots": {"listChanged": True}, "sampling": {}, **modes}
+    told: Any = {"listChanged": True} if revision in OLDER else {}
+    assert declared(revision, **everything) == {"roots": told, "sampling": {}, **modes}
 
 
 def declared(revision: str, **options: Any) -> Any:
     """The capabilities of a client as its server gets them."""
     return answer_to(lambda ctx: ctx.peer_capabilities, revision, **options)
+
+
+@contextmanager
+def undeclared(revision: str, capability: str) -> Iterator[None]:
+    """What a handler hears that asks for what the client cannot do: in the stateless era it may just let that out."""
+    expected = LocalProtocolError if revision in OLDER else MissingClientCapability
+    with pytest.raises(expected, match=capability.replace(".", ".*")):
+        yield
 
 
 # -- roots ------------------------------------------------------------------------------------------------------
@@ -104,7 +117,7 @@ def test_roots_are_listed_in_every_revision(revision: str, tmp_path: Path) -> No
     assert roots == [{"uri": tmp_path.resolve().as_uri()}, named]
 
 
-@pytest.mark.parametrize("revision", NAMES)
+@pytest.mark.parametrize("revision", OLDER)
 def test_a_change_of_roots_is_told_and_the_server_asks_again(revision: str, tmp_path: Path) -> None:
     folders: list[Path] = [tmp_path]
     heard: Queue[Any] = Queue()
@@ -132,22 +145,23 @@ def test_a_handler_of_a_change_that_fails_ends_nothing(caplog: pytest.LogCapture
         called.set()
         raise RuntimeError("no")
 
-    with Client(server, roots=[]) as client:
+    with Client(server, revision=LATEST, roots=[]) as client:
         client.roots_changed()
         assert called.wait(PATIENCE)
         client.ping()
 
 
-def test_the_function_for_roots_may_ask_which_server_it_is(tmp_path: Path) -> None:
+@in_both_eras
+def test_the_function_for_roots_may_ask_which_server_it_is(revision: str, tmp_path: Path) -> None:
     def roots(ctx: Answering) -> list[Path]:
         return [tmp_path] if ctx.server_info["name"] == "asker" else []
 
-    assert len(answer_to(lambda ctx: ctx.roots(), roots=roots)) == 1
+    assert len(answer_to(lambda ctx: ctx.roots(), revision, roots=roots)) == 1
 
 
 def test_a_client_that_declared_a_list_that_stays_tells_no_changes() -> None:
     server = Server("asker", "1")
-    with Client(server, roots=[], capabilities={"roots": {"listChanged": False}}) as client:
+    with Client(server, revision=LATEST, roots=[], capabilities={"roots": {"listChanged": False}}) as client:
         with pytest.raises(LocalProtocolError, match=r"client\.roots\.listChanged"):
             client.roots_changed()
 
@@ -163,9 +177,13 @@ def test_a_change_that_was_not_declared_is_not_heard() -> None:
 
 
 @pytest.mark.parametrize("revision", NAMES)
-def test_a_client_without_roots_is_not_asked_and_refuses(revision: str) -> None:
-    with pytest.raises(LocalProtocolError, match=r"client\.roots"):
+def test_a_client_without_roots_is_not_asked(revision: str) -> None:
+    with undeclared(revision, "roots"):
         answer_to(lambda ctx: ctx.roots(), revision)
+
+
+@pytest.mark.parametrize("revision", OLDER)
+def test_a_client_without_roots_refuses(revision: str) -> None:
     with to_client(revision) as (_, wire):
         assert wire.request(1, "roots/list")["error"]["code"] == -32601
 
@@ -255,14 +273,14 @@ def test_several_blocks_in_one_message_exist_since_2025_11_25(revision: str) -> 
     def echo(params: JsonObject) -> Any:
         return reply(params["messages"][0]["content"], model="m")
 
-    if revision == LATEST:
+    if revision in (LATEST, MODERN):
         assert answer_to(question, revision, sample=echo)["content"] == [text("a"), text("b")]
     else:
         with pytest.raises(LocalProtocolError, match="one value"):
             answer_to(question, revision, sample=echo)
 
 
-@pytest.mark.parametrize("revision", NAMES[:-1])
+@pytest.mark.parametrize("revision", OLDER[:-1])
 def test_an_answer_of_several_texts_is_joined_where_there_is_one_block_alone(revision: str) -> None:
     def sample(params: JsonObject) -> Any:
         return reply([text("a"), text("b")], model="m")
@@ -271,7 +289,7 @@ def test_an_answer_of_several_texts_is_joined_where_there_is_one_block_alone(rev
     assert result["content"] == text("a\n\nb")
 
 
-@pytest.mark.parametrize("revision", NAMES)
+@pytest.mark.parametrize("revision", OLDER)
 def test_the_user_who_refuses_sampling_is_error_minus_one(revision: str) -> None:
     def sample(params: JsonObject) -> Any:
         raise UserRejected
@@ -281,7 +299,19 @@ def test_the_user_who_refuses_sampling_is_error_minus_one(revision: str) -> None
     assert refused.value.code == -1
 
 
-def test_a_refusal_that_the_tool_does_not_catch_fails_the_call_and_is_no_protocol_error() -> None:
+def test_the_user_who_refuses_sampling_ends_the_call_in_the_stateless_era() -> None:
+    def sample(params: JsonObject) -> Any:
+        raise UserRejected
+
+    messages, trace = traffic()
+    with pytest.raises(InputRefused, match="rejected") as refused:
+        answer_to(lambda ctx: ctx.sample("hi", max_tokens=5), MODERN, sample=sample, trace=trace)
+    assert isinstance(refused.value.__cause__, UserRejected)
+    assert len(params_of(messages, "tools/call")) == 1, "it was not sent again"
+
+
+@pytest.mark.parametrize("revision", OLDER)
+def test_a_refusal_that_the_tool_does_not_catch_fails_the_call_and_is_no_protocol_error(revision: str) -> None:
     def sample(params: JsonObject) -> Any:
         raise UserRejected
 
@@ -291,7 +321,7 @@ def test_a_refusal_that_the_tool_does_not_catch_fails_the_call_and_is_no_protoco
     def ask(ctx: Context) -> str:
         return str(ctx.sample("hi", max_tokens=5))
 
-    with Client(server, sample=sample) as client:
+    with Client(server, revision=revision, sample=sample) as client:
         assert client.call_tool("ask")["isError"]
 
 
@@ -324,9 +354,13 @@ def test_hints_choose_the_model_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("revision", NAMES)
-def test_a_client_without_a_model_is_not_asked_and_refuses(revision: str) -> None:
-    with pytest.raises(LocalProtocolError, match=r"client\.sampling"):
+def test_a_client_without_a_model_is_not_asked(revision: str) -> None:
+    with undeclared(revision, "sampling"):
         answer_to(lambda ctx: ctx.sample("hi", max_tokens=5), revision)
+
+
+@pytest.mark.parametrize("revision", OLDER)
+def test_a_client_without_a_model_refuses(revision: str) -> None:
     with to_client(revision) as (client, wire):
         assert "sampling" not in client.capabilities
         params = {"messages": [{"role": "user", "content": text("hi")}], "maxTokens": 5}
@@ -338,7 +372,7 @@ def test_what_sampling_can_do_is_declared_where_the_revision_says_it(revision: s
     overlay: Any = {"sampling": {"tools": {}, "context": {}}}
     with Client(Server("s"), revision=revision, sample=lambda params: {}, capabilities=overlay) as client:
         assert "sampling" in client.capabilities
-        assert ("tools" in client.capabilities["sampling"]) == (revision == LATEST)
+        assert ("tools" in client.capabilities["sampling"]) == find_revision(revision).sampling_tools
 
 
 @pytest.mark.parametrize("revision", NAMES)
@@ -346,7 +380,7 @@ def test_tools_are_offered_only_to_a_client_that_declared_them(revision: str) ->
     def question(ctx: Context) -> Any:
         return ctx.sample("hi", max_tokens=5, tools=[WEATHER])
 
-    with pytest.raises(LocalProtocolError, match="tools"):
+    with undeclared(revision, "tools"):
         answer_to(question, revision, sample=lambda params: reply("x", model="m"))
 
 
@@ -357,7 +391,8 @@ def test_tools_for_a_client_that_did_not_declare_them_are_an_error(field: JsonOb
         assert wire.request(1, "sampling/createMessage", params)["error"]["code"] == -32602
 
 
-def test_a_conversation_with_tools() -> None:
+@in_both_eras
+def test_a_conversation_with_tools(revision: str) -> None:
     seen: list[Any] = []
 
     def sample(params: JsonObject) -> Any:
@@ -371,7 +406,7 @@ def test_a_conversation_with_tools() -> None:
         messages += [{"role": "assistant", "content": first["content"]}, {"role": "user", "content": [RESULT]}]
         return ctx.sample(messages, max_tokens=9, tools=[WEATHER], tool_choice={"mode": "none"})
 
-    last = answer_to(loop, sample=sample, capabilities=TOOLS)
+    last = answer_to(loop, revision, sample=sample, capabilities=TOOLS)
     assert (last["content"], last["stopReason"]) == (text("It is sunny."), "endTurn")
     assert [params["toolChoice"]["mode"] for params in seen] == ["required", "none"]
     assert all(params["tools"] == [WEATHER] for params in seen)
@@ -510,7 +545,7 @@ def test_the_time_of_a_call_stands_still_while_the_client_itself_keeps_the_serve
     def elicit(message: str, schema: JsonObject) -> None:
         assert answered.wait(PATIENCE)
 
-    with Client(server, elicit=elicit) as client:
+    with Client(server, revision=SESSION_REVISIONS, elicit=elicit) as client:
         # The server's own patience, which is longer than that of this call, ends first.
         assert client.call_tool("ask", timeout=0.4)["content"] == [text("nobody answered")]
         answered.set()
@@ -560,7 +595,8 @@ EVERY_KIND: JsonObject = {
 }
 
 
-def test_a_form_with_every_kind_of_field_and_its_defaults() -> None:
+@in_both_eras
+def test_a_form_with_every_kind_of_field_and_its_defaults(revision: str) -> None:
     seen: list[Any] = []
     typed = {"name": "Ada", "age": 36, "meal": "v", "days": ["Mon", "Tue"], "class": "1"}
 
@@ -568,13 +604,13 @@ def test_a_form_with_every_kind_of_field_and_its_defaults() -> None:
         seen.append((message, schema))
         return typed
 
-    result = answer_to(lambda ctx: ctx.elicit("Who?", EVERY_KIND), elicit=elicit)
+    result = answer_to(lambda ctx: ctx.elicit("Who?", EVERY_KIND), revision, elicit=elicit)
     assert seen == [("Who?", EVERY_KIND)]
     defaults = {"mail": "ada@example.com", "height": 1.7, "agrees": True, "seat": "aisle", "bags": ["s"]}
     assert result == {"action": "accept", "content": {**defaults, **typed}}
 
 
-@pytest.mark.parametrize("revision", [FORMS_ONLY, LATEST])
+@pytest.mark.parametrize("revision", [FORMS_ONLY, LATEST, MODERN])
 @pytest.mark.parametrize(
     ("returned", "result"),
     [
@@ -590,7 +626,10 @@ def test_a_user_accepts_declines_or_cancels(revision: str, returned: Any, result
     assert answer_to(lambda ctx: ctx.elicit("Where?", form), revision, elicit=lambda m, s: returned) == result
 
 
-@pytest.mark.parametrize("returned", [{"seat": "roof"}, {}, {"seat": "aisle", "age": 3}, accept({}), "aisle"])
+WRONG_VALUES: list[Any] = [{"seat": "roof"}, {}, {"seat": "aisle", "age": 3}, accept({}), "aisle"]
+
+
+@pytest.mark.parametrize("returned", WRONG_VALUES)
 def test_values_that_do_not_fit_the_form_are_not_sent(returned: Any, caplog: pytest.LogCaptureFixture) -> None:
     messages, trace = traffic()
     form = {"seat": {"type": "string", "enum": ["window", "aisle"]}}
@@ -700,6 +739,17 @@ def test_a_mode_that_the_client_did_not_declare_is_not_asked_for() -> None:
     assert params_of(messages, "elicitation/create") == []
 
 
+@pytest.mark.parametrize("returned", WRONG_VALUES)
+def test_values_that_do_not_fit_the_form_are_not_sent_in_the_stateless_era_either(
+    returned: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    messages, trace = traffic()
+    form = {"seat": {"type": "string", "enum": ["window", "aisle"]}}
+    with pytest.raises(InputRefused):
+        answer_to(lambda ctx: ctx.elicit("Where?", form), MODERN, elicit=lambda m, s: returned, trace=trace)
+    assert len(params_of(messages, "tools/call")) == 1
+
+
 def test_an_empty_capability_declares_forms_and_nothing_else() -> None:
     got: Queue[str] = Queue()
     server = Server("asker", "1")
@@ -732,15 +782,16 @@ def test_a_server_that_elicits_too_often_is_refused() -> None:
 # -- elicitation by a visit -------------------------------------------------------------------------------------
 
 
+@in_both_eras
 @pytest.mark.parametrize(("consent", "action"), [(True, "accept"), (False, "decline"), (None, "cancel")])
-def test_a_url_is_opened_only_with_the_users_consent(consent: Any, action: str) -> None:
+def test_a_url_is_opened_only_with_the_users_consent(revision: str, consent: Any, action: str) -> None:
     seen: list[Any] = []
 
     def open_url(url: str, message: str, host: str, ctx: Any) -> Any:
         seen.append((url, message, host, ctx.server_info["name"]))
         return consent
 
-    result = answer_to(lambda ctx: ctx.elicit_url("Log in", URL, elicitation_id="e-1"), open_url=open_url)
+    result = answer_to(lambda ctx: ctx.elicit_url("Log in", URL, elicitation_id="e-1"), revision, open_url=open_url)
     assert result == {"action": action, "elicitationId": "e-1"}
     assert seen == [(URL, "Log in", "mcp.example.com", "asker")]
 
@@ -759,7 +810,7 @@ def test_completion_is_heard_once_and_for_known_visits_alone() -> None:
     def on_change(method: str, params: JsonObject) -> None:
         heard.put((method, params))
 
-    with Client(server, open_url=lambda u, m, h: True, on_change=on_change) as client:
+    with Client(server, revision=LATEST, open_url=lambda u, m, h: True, on_change=on_change) as client:
         assert client.call_tool("connect")["content"] == [text("accept")]
         # The user takes longer than the call.
         visits[0].complete_elicitation("e-1")
@@ -789,8 +840,9 @@ def test_completion_is_told_to_the_client_that_was_asked_alone() -> None:
         return answer["action"]
 
     messages, trace = traffic()
-    with Client(server, open_url=lambda u, m, h: True, trace=trace) as other:
-        with Client(server, open_url=lambda u, m, h: True, on_change=lambda method, _: heard.put(method)) as client:
+    visiting: Any = {"revision": LATEST, "open_url": lambda u, m, h: True}
+    with Client(server, trace=trace, **visiting) as other:
+        with Client(server, on_change=lambda method, _: heard.put(method), **visiting) as client:
             client.call_tool("connect")
             assert heard.get(timeout=PATIENCE) == "notifications/elicitation/complete"
         other.ping()
@@ -816,7 +868,7 @@ def test_a_visit_that_a_call_requires() -> None:
         waiting[name](name)
 
     options: Any = {"open_url": lambda u, m, h: True, "on_change": lambda method, params: heard.put(params)}
-    with Client(server, **options) as client:
+    with Client(server, revision=LATEST, **options) as client:
         with pytest.raises(ErrorResponse) as required:
             client.call_tool("files")
         assert required.value.code == -32042
@@ -826,6 +878,34 @@ def test_a_visit_that_a_call_requires() -> None:
         finish("e-1")
         assert heard.get(timeout=PATIENCE) == {"elicitationId": "e-1"}
         assert client.call_tool("files")["content"] == [text("a.txt")]
+
+
+@pytest.mark.parametrize("method", ["tools/call", "resources/read", "prompts/get"])
+def test_a_visit_that_a_call_requires_is_asked_for_in_the_stateless_era(method: str) -> None:
+    finished: list[str] = []
+    server = Server("asker", "1")
+
+    def guarded() -> str:
+        if finished:
+            return "open"
+        raise UrlElicitationRequired([url_elicitation("Allow it", URL, "e-1")])
+
+    def open_url(url: str, message: str, host: str) -> bool:
+        finished.append(url)
+        return True
+
+    server.tool("guarded")(guarded)
+    server.resource("x://guarded")(guarded)
+    server.prompt("guarded")(guarded)
+    params = {"uri": "x://guarded"} if method == "resources/read" else {"name": "guarded"}
+    with Client(server, revision=MODERN, open_url=open_url) as client:
+        assert "open" in str(client.request(method, params))
+    assert finished == [URL]
+    finished.clear()
+    with Client(server, revision=MODERN, open_url=lambda u, m, h: False) as client:
+        with pytest.raises(ErrorResponse, match="did not visit") as declined:
+            client.request(method, params)
+    assert declined.value.code == -32603
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])

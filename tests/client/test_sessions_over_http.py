@@ -10,6 +10,7 @@ import pytest
 from mcp_ref import Client, Server
 from mcp_ref.basic.deadline import Deadline
 from mcp_ref.errors import SessionExpired
+from mcp_ref.revisions import SESSION_REVISIONS
 from tests.basic.transports.streamable_http.scripted import ScriptedServer, content, status
 
 PATIENCE = 5.0
@@ -24,7 +25,7 @@ def test_the_next_session_is_opened_without_an_id() -> None:
     pong = {"jsonrpc": "2.0", "id": 2, "result": {}}
     answers = [opening("a"), status(202), status(404), opening("b"), status(202), content(pong)]
     with ScriptedServer(post=answers) as server:
-        with Client(server.url) as client:
+        with Client(server.url, revision=SESSION_REVISIONS) as client:
             client.ping()
         posts = [asked for asked in (server.request() for _ in range(9)) if asked.method == "POST"]
     assert [(asked.json()["method"], asked.headers.get("mcp-session-id")) for asked in posts] == [
@@ -43,7 +44,7 @@ def test_the_next_session_is_opened_without_an_id() -> None:
 def test_the_session_id_stands_in_no_log_and_in_no_error(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     server = Server("s")
-    with server.serve_http() as service, Client(service.url) as client:
+    with server.serve_http() as service, Client(service.url, revision=SESSION_REVISIONS) as client:
         transport: Any = client.session.transport
         session_id = transport.session_id
         client.ping()

@@ -1,0 +1,488 @@
+"""server/utilities/caching, the client's half: what is kept, for how long, for whom, and what ends it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_ref.basic import messages
+from mcp_ref.client import result_cache
+from mcp_ref.client.result_cache import Asking, CacheView, ResultCache
+from mcp_ref.errors import ParseError
+from mcp_ref.server.resources import covers
+from mcp_ref.server.utilities.caching import CACHEABLE
+
+SERVER = "https://example.com/mcp"
+TOOLS = "notifications/tools/list_changed"
+UPDATED = "notifications/resources/updated"
+
+
+class Hand:
+    """A clock moved by hand."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Hand:
+    return Hand()
+
+
+@pytest.fixture
+def cache(clock: Hand) -> ResultCache:
+    return ResultCache(clock=clock)
+
+
+@pytest.fixture
+def view(cache: ResultCache) -> CacheView:
+    return cache.for_(SERVER, "ann")
+
+
+def answer(mark: Any = 0, ttl: Any = 10_000, scope: str = "private") -> dict[str, Any]:
+    return {"tools": [{"name": "t"}], "mark": mark, "ttlMs": ttl, "cacheScope": scope, "resultType": "complete"}
+
+
+def keep(view: CacheView, method: str, params: dict[str, Any] | None = None, **members: Any) -> None:
+    view.put(view.begin(method, params), answer(**members))
+
+
+# -- freshness ----------------------------------------------------------------------------------------------------
+
+
+def test_a_result_is_served_as_it_came_until_its_time_is_over(view: CacheView, clock: Hand) -> None:
+    keep(view, "tools/list")
+    clock.now += 9.999
+    assert view.get("tools/list", {}) == answer()
+    clock.now += 0.001
+    assert view.get("tools/list", {}) is None
+
+
+def test_the_time_runs_from_the_arrival(view: CacheView, clock: Hand) -> None:
+    asking = view.begin("tools/list", None)
+    view.put(asking, answer(), received_at=clock.now - 6)
+    clock.now += 4
+    assert view.get("tools/list", None) is None
+
+
+def test_a_stale_result_no_longer_takes_room(view: CacheView, cache: ResultCache, clock: Hand) -> None:
+    keep(view, "tools/list")
+    clock.now += 10
+    view.get("tools/list", None)
+    assert (len(cache), cache.size) == (0, 0)
+
+
+@pytest.mark.parametrize("ttl", [0, -1, None, True, "10000", 5000.0])
+def test_what_is_stale_at_once_is_not_kept(view: CacheView, cache: ResultCache, ttl: Any) -> None:
+    keep(view, "tools/list", ttl=ttl)
+    assert len(cache) == 0
+
+
+def test_an_answer_that_is_stale_at_once_ends_the_one_before_it(view: CacheView) -> None:
+    keep(view, "tools/list", mark=1)
+    keep(view, "tools/list", mark=2, ttl=0)
+    assert view.get("tools/list", None) is None
+
+
+def test_a_time_without_end_is_borne(view: CacheView) -> None:
+    keep(view, "tools/list", ttl=10**400)
+    assert view.get("tools/list", None) is not None
+
+
+def test_each_page_has_its_own_time(view: CacheView, clock: Hand) -> None:
+    keep(view, "tools/list", None, mark=1, ttl=5000)
+    keep(view, "tools/list", {"cursor": "2"}, mark=2, ttl=9000)
+    clock.now += 7
+    assert view.get("tools/list", None) is None
+    assert view.get("tools/list", {"cursor": "2"}) == answer(2, 9000)
+
+
+def test_the_result_of_a_retry_with_input_is_neither_kept_nor_replaced_by_a_kept_one(view: CacheView) -> None:
+    retry = {"uri": "x:/a", "requestState": "s"}
+    keep(view, "resources/read", {"uri": "x:/a"}, mark=1)
+    keep(view, "resources/read", retry, mark=2)
+    assert view.get("resources/read", retry) is None
+    assert view.get("resources/read", {"uri": "x:/a"}) == answer(1)
+
+
+def test_a_question_is_not_kept(view: CacheView) -> None:
+    view.put(view.begin("resources/read", {"uri": "x:/a"}), {**answer(), "resultType": "input_required"})
+    assert view.get("resources/read", {"uri": "x:/a"}) is None
+
+
+def test_a_call_is_not_kept(view: CacheView, cache: ResultCache) -> None:
+    keep(view, "tools/call", {"name": "t"})
+    assert len(cache) == 0
+
+
+# -- nobody else's object -----------------------------------------------------------------------------------------
+
+
+def test_who_changes_what_it_got_or_gave_changes_nothing_here(view: CacheView) -> None:
+    given = answer()
+    view.put(view.begin("tools/list", None), given)
+    given["tools"].clear()
+    got = view.get("tools/list", None)
+    assert got == answer()
+    got["tools"][0]["name"] = "other"
+    assert view.get("tools/list", None) == answer()
+
+
+def test_what_is_no_json_is_not_kept(view: CacheView) -> None:
+    keep(view, "tools/list", mark={1, 2})
+    assert view.get("tools/list", None) is None
+
+
+def test_what_is_too_deep_for_the_stack_of_the_caller_is_asked_for_again(
+    view: CacheView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: bytes) -> Any:
+        raise ParseError("Parse error: nested too deeply")
+
+    keep(view, "tools/list")
+    monkeypatch.setattr(messages, "decode", fail)
+    assert view.get("tools/list", None) is None
+
+
+# -- for whom -----------------------------------------------------------------------------------------------------
+
+
+def test_a_private_result_is_for_its_principal_alone(cache: ResultCache, view: CacheView) -> None:
+    keep(view, "tools/list")
+    assert cache.for_(SERVER, "ann").get("tools/list", None) == answer()
+    assert cache.for_(SERVER, "bob").get("tools/list", None) is None
+    assert cache.for_(SERVER).get("tools/list", None) is None
+
+
+def test_without_a_principal_a_private_result_is_for_its_view_alone(cache: ResultCache) -> None:
+    view = cache.for_(SERVER)
+    keep(view, "tools/list")
+    assert view.get("tools/list", None) == answer()
+    assert cache.for_(SERVER).get("tools/list", None) is None
+
+
+@pytest.mark.parametrize("scope", ["shared", "PUBLIC", "", None])
+def test_an_unknown_scope_counts_as_private(cache: ResultCache, view: CacheView, scope: Any) -> None:
+    keep(view, "tools/list", scope=scope)
+    assert view.get("tools/list", None) is not None
+    assert cache.for_(SERVER, "bob").get("tools/list", None) is None
+
+
+def test_a_public_result_is_for_all_clients_of_the_server_and_of_no_other(cache: ResultCache, view: CacheView) -> None:
+    keep(view, "tools/list", scope="public")
+    assert cache.for_(SERVER, "bob").get("tools/list", None) == answer(scope="public")
+    assert cache.for_(SERVER).get("tools/list", None) == answer(scope="public")
+    assert cache.for_("https://example.org/mcp", "ann").get("tools/list", None) is None
+
+
+@pytest.mark.parametrize(("first", "second"), [("public", "private"), ("private", "public")])
+def test_the_latest_answer_counts_whatever_its_scope(
+    cache: ResultCache, view: CacheView, first: str, second: str
+) -> None:
+    keep(view, "tools/list", mark=1, scope=first)
+    keep(view, "tools/list", mark=2, scope=second)
+    assert view.get("tools/list", None) == answer(2, scope=second)
+    assert len(cache) == 1
+
+
+# -- what ends it -------------------------------------------------------------------------------------------------
+
+REQUESTS: list[tuple[str, dict[str, Any]]] = [
+    ("server/discover", {}),
+    ("tools/list", {}),
+    ("tools/list", {"cursor": "2"}),
+    ("prompts/list", {}),
+    ("resources/list", {}),
+    ("resources/templates/list", {}),
+    ("resources/read", {"uri": "x:/a"}),
+    ("resources/read", {"uri": "x:/a/b"}),
+    ("resources/read", {"uri": "x:/ab"}),
+]
+
+CHANGES = [
+    (TOOLS, None, {1, 2}),
+    ("notifications/prompts/list_changed", {}, {3}),
+    ("notifications/resources/list_changed", {"uri": "x:/a"}, {4, 5}),
+    (UPDATED, {"uri": "x:/a"}, {6, 7}),
+    (UPDATED, {"uri": "x:/a/b/c"}, {6, 7}),
+    (UPDATED, {"uri": "x:/ab"}, {8}),
+    (UPDATED, {"uri": "x:/abc"}, set[int]()),
+    (UPDATED, {"uri": 1}, {6, 7, 8}),
+    ("notifications/message", {"uri": "x:/a"}, set[int]()),
+]
+
+
+def kept(view: CacheView) -> set[int]:
+    return {index for index, (method, params) in enumerate(REQUESTS) if view.get(method, params) is not None}
+
+
+@pytest.mark.parametrize(("method", "params", "ended"), CHANGES)
+def test_a_notification_ends_what_it_concerns(view: CacheView, method: str, params: Any, ended: set[int]) -> None:
+    for request in REQUESTS:
+        keep(view, *request)
+    view.changed(method, params)
+    assert kept(view) == set(range(len(REQUESTS))) - ended
+
+
+@pytest.mark.parametrize(("method", "params", "ended"), CHANGES)
+def test_an_answer_asked_for_before_the_notification_is_not_kept_after_it(
+    view: CacheView, method: str, params: Any, ended: set[int]
+) -> None:
+    asked = [view.begin(*request) for request in REQUESTS]
+    view.changed(method, params)
+    for asking in asked:
+        view.put(asking, answer())
+    assert kept(view) == set(range(len(REQUESTS))) - ended
+
+
+def test_an_answer_that_comes_too_late_leaves_a_newer_one(view: CacheView) -> None:
+    late = view.begin("tools/list", None)
+    view.changed(TOOLS, None)
+    keep(view, "tools/list", mark="new")
+    view.put(late, answer("old"))
+    assert view.get("tools/list", None) == answer("new")
+
+
+def test_a_change_is_one_for_all_clients_of_the_server_and_of_no_other(cache: ResultCache, view: CacheView) -> None:
+    bob, elsewhere = cache.for_(SERVER, "bob"), cache.for_("https://example.org/mcp", "ann")
+    for each in (view, bob, elsewhere):
+        keep(each, "tools/list")
+    late, unconcerned = bob.begin("tools/list", {"cursor": "2"}), elsewhere.begin("tools/list", {"cursor": "2"})
+    view.changed(TOOLS, None)
+    bob.put(late, answer())
+    elsewhere.put(unconcerned, answer())
+    assert kept(view) == kept(bob) == set()
+    assert kept(elsewhere) == {1, 2}
+
+
+def test_an_answer_older_than_all_changes_that_are_remembered_is_not_kept(
+    view: CacheView, cache: ResultCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    early = view.begin("tools/list", None)
+    view.changed(TOOLS, None)
+    asked = view.begin("tools/list", {"cursor": "2"})
+    for _ in range(result_cache.MOST_CHANGES):
+        view.changed(UPDATED, {"uri": "x:/a"})
+    view.put(early, answer())
+    assert len(cache) == 0
+    view.put(asked, answer())
+    assert kept(view) == {2}
+
+
+def test_a_refused_cursor_ends_all_pages_of_that_list_and_nothing_else(view: CacheView) -> None:
+    for request in REQUESTS:
+        keep(view, *request)
+    under_way = view.begin("tools/list", {"cursor": "2"})
+    view.forget_pages("tools/list")
+    view.put(under_way, answer())
+    assert kept(view) == set(range(len(REQUESTS))) - {1, 2}
+
+
+@pytest.mark.parametrize("whose", ["view", "cache"])
+def test_clearing_forgets_all_and_what_is_under_way(view: CacheView, cache: ResultCache, whose: str) -> None:
+    for request in REQUESTS:
+        keep(view, *request)
+    under_way = view.begin("tools/list", None)
+    (view if whose == "view" else cache).clear()
+    view.put(under_way, answer())
+    assert (kept(view), len(cache), cache.size) == (set(), 0, 0)
+
+
+def test_a_view_clears_its_own_server(view: CacheView, cache: ResultCache) -> None:
+    elsewhere = cache.for_("https://example.org/mcp", "ann")
+    keep(elsewhere, "tools/list")
+    view.clear()
+    assert kept(elsewhere) == {1}
+    cache.clear()
+    assert kept(elsewhere) == set()
+
+
+# -- bounds -------------------------------------------------------------------------------------------------------
+
+
+def read(view: CacheView, name: str) -> Any:
+    return view.get("resources/read", {"uri": name})
+
+
+def test_what_was_not_asked_for_the_longest_goes_first(clock: Hand) -> None:
+    cache = ResultCache(entries=2, clock=clock)
+    view = cache.for_(SERVER)
+    keep(view, "resources/read", {"uri": "x:/a"})
+    keep(view, "resources/read", {"uri": "x:/b"})
+    read(view, "x:/a")
+    keep(view, "resources/read", {"uri": "x:/c"})
+    assert [read(view, uri) is not None for uri in ("x:/a", "x:/b", "x:/c")] == [True, False, True]
+
+
+def test_the_sizes_of_texts_and_keys_are_bounded_together(clock: Hand) -> None:
+    cache = ResultCache(size=1000, clock=clock)
+    view = cache.for_(SERVER)
+    for letter in "abc":
+        keep(view, "resources/read", {"uri": f"x:/{letter * 200}"}, mark="m" * 100)
+    assert len(cache) == 2
+    assert 600 < cache.size <= 1000
+    assert read(view, "x:/" + "a" * 200) is None
+
+
+def test_a_result_larger_than_the_cache_pushes_nothing_out_but_the_one_before_it(clock: Hand) -> None:
+    cache = ResultCache(size=1000, clock=clock)
+    view = cache.for_(SERVER)
+    keep(view, "resources/read", {"uri": "x:/a"})
+    keep(view, "resources/read", {"uri": "x:/b"})
+    keep(view, "resources/read", {"uri": "x:/b"}, mark="m" * 1000)
+    assert [read(view, uri) is not None for uri in ("x:/a", "x:/b")] == [True, False]
+
+
+@pytest.mark.parametrize("bounds", [{"entries": 0}, {"size": 0}, {"entries": -1}])
+def test_a_cache_that_holds_nothing_is_refused_when_made(bounds: Any) -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        ResultCache(**bounds)
+
+
+# -- whatever happens, in whatever order --------------------------------------------------------------------------
+
+
+class Given(NamedTuple):
+    """An answer as the model remembers it."""
+
+    who: int
+    request: int
+    began: int
+    put: int
+    expires: float
+    public: bool
+
+
+class Model:
+    """A cache and a list of all that happened to it: what it may serve follows from the list."""
+
+    VIEWS = [("s", "ann"), ("s", "ann"), ("s", "bob"), ("s", None), ("t", "ann")]
+
+    def __init__(self, entries: int) -> None:
+        self.clock = Hand()
+        self.cache = ResultCache(entries=entries, size=5000, clock=self.clock)
+        self.views = [self.cache.for_(*names) for names in self.VIEWS]
+        self.asked: list[tuple[int, int, int, Asking]] = []
+        self.given: list[Given] = []
+        self.changes: list[tuple[int, str, Callable[[str, str], bool]]] = []
+        self.step = 0
+
+    def begin(self, who: int, request: int) -> None:
+        self.asked.append((who, request, self.step, self.views[who].begin(*REQUESTS[request])))
+
+    def put(self, which: int, ttl: int, public: bool) -> None:
+        if self.asked:
+            who, request, began, asking = self.asked.pop(which % len(self.asked))
+            self.views[who].put(asking, answer(len(self.given), ttl, "public" if public else "private"))
+            self.given.append(Given(who, request, began, self.step, self.clock.now + ttl / 1000, public))
+
+    def change(self, who: int, which: int) -> None:
+        method, params, ended = CHANGES[which]
+        self.views[who].changed(method, params)
+        names = {REQUESTS[index][0] + str(REQUESTS[index][1]) for index in ended}
+        self.changes.append((self.step, self.VIEWS[who][0], lambda name, uri: name + uri in names))
+
+    def tick(self, seconds: int) -> None:
+        self.clock.now += seconds
+
+    def check(self) -> None:
+        assert len(self.cache) <= self.cache._most
+        assert 0 <= self.cache.size <= 5000
+        for who in range(len(self.views)):
+            for request, (method, params) in enumerate(REQUESTS):
+                got = self.views[who].get(method, params)
+                if got is not None:
+                    self.check_served(who, request, got["mark"])
+
+    def check_served(self, who: int, request: int, mark: int) -> None:
+        given = self.given[mark]
+        (server, principal), (from_server, from_principal) = self.VIEWS[who], self.VIEWS[given.who]
+        assert request == given.request
+        assert server == from_server
+        assert given.public or who == given.who or principal == from_principal is not None
+        assert self.clock.now < given.expires
+        for step, where, concerns in self.changes:
+            if where == server and step > given.began:
+                assert not concerns(REQUESTS[request][0], str(REQUESTS[request][1]))
+        for later in self.given[mark + 1 :]:
+            assert (later.who, later.request) != (who, request) or self.outdated(later)
+
+    def outdated(self, given: Given) -> bool:
+        name, uri = REQUESTS[given.request][0], str(REQUESTS[given.request][1])
+        server = self.VIEWS[given.who][0]
+        return any(
+            given.began < step <= given.put and where == server and concerns(name, uri)
+            for step, where, concerns in self.changes
+        )
+
+
+WHO = st.integers(0, len(Model.VIEWS) - 1)
+STEPS = st.one_of(
+    st.tuples(st.just("begin"), WHO, st.sampled_from([1, 6, 7])),
+    st.tuples(st.just("put"), st.integers(0, 9), st.sampled_from([0, 1000, 3000, 60_000]), st.booleans()),
+    st.tuples(st.just("change"), WHO, st.sampled_from([0, 3, 6])),
+    st.tuples(st.just("tick"), st.integers(0, 2)),
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(STEPS, min_size=5, max_size=40), st.sampled_from([1, 3, 1000]))
+def test_nothing_is_served_that_is_stale_of_another_request_or_of_somebody_else(steps: Any, entries: int) -> None:
+    model = Model(entries)
+    for name, *arguments in steps:
+        model.step += 1
+        getattr(model, name)(*arguments)
+        model.check()
+
+
+@given(st.sampled_from(sorted(CACHEABLE)), st.dictionaries(st.sampled_from(["cursor", "uri", "other"]), st.text()))
+def test_what_may_be_kept_is_kept(method: str, params: dict[str, str]) -> None:
+    view = ResultCache(clock=Hand()).for_(SERVER)
+    keep(view, method, params)
+    assert view.get(method, {**params, "_meta": {"a": 1}}) == answer()
+
+
+@given(*(st.lists(st.sampled_from(["a", "b", ""]), max_size=3).map(lambda parts: "x:/" + "/".join(parts)),) * 2)
+def test_an_update_ends_what_lies_on_one_path_with_it(read_uri: str, updated: str) -> None:
+    view = ResultCache(clock=Hand()).for_(SERVER)
+    keep(view, "resources/read", {"uri": read_uri})
+    view.changed(UPDATED, {"uri": updated})
+    assert (read(view, read_uri) is None) is (covers(read_uri, updated) or covers(updated, read_uri))
+
+
+def test_many_threads_may_use_one_cache() -> None:
+    cache = ResultCache(entries=5, size=3000)
+    begin = threading.Barrier(4)
+    problems: list[BaseException] = []
+
+    def work(who: str) -> None:
+        view = cache.for_(SERVER, who)
+        try:
+            begin.wait(5)
+            for turn in range(300):
+                method, params = REQUESTS[turn % len(REQUESTS)]
+                keep(view, method, params, mark=who, scope="public" if turn % 4 == 0 else "private", ttl=60_000)
+                got = view.get(method, params)
+                assert got is None or got["mark"] == who or got["cacheScope"] == "public"
+                assert len(cache) <= 5 and cache.size <= 3000
+                if turn % 10 == 0:
+                    view.changed(TOOLS, None)
+        except BaseException as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in ("ann", "bob", "cid", "dee")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(5)
+    assert not any(thread.is_alive() for thread in threads)
+    assert problems == []
+    cache.clear()
+    assert (len(cache), cache.size) == (0, 0)
