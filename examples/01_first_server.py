@@ -20,9 +20,10 @@ def add(a: int, b: int = 1) -> int:
     return a + b
 
 
-# `with` opens the session (`initialize`) and ends it. Nothing happens before.
+# `with` asks the server who it is and what it can do (`server/discover`; of an older one, by `initialize`), and leaves
+# it at the end. Nothing happens before. Both speak five revisions of the protocol, and take the newest that they share.
 with Client(server) as client:
-    print("revision", client.revision, "agreed with", client.server_info["name"])
+    print("revision", client.revision, "spoken with", client.server_info["name"])
 
     for tool in client.list_tools():
         print("tool", tool["name"], "-", tool["description"])
@@ -41,7 +42,7 @@ with Client(server) as client:
 
 # Output:
 #
-# revision 2025-11-25 agreed with calculator
+# revision 2026-07-28 spoken with calculator
 # tool add - The sum of two numbers.
 # {
 #   "type": "object",

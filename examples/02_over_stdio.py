@@ -21,7 +21,7 @@ with Client(weather, timeout=10) as client:
 
 # A call after the end fails at once; it does not wait for its timeout.
 try:
-    client.ping()
+    client.list_tools()
 except TransportClosed as problem:
     print("afterwards:", problem)
 

@@ -1,7 +1,8 @@
 """Lesson 3: resources and templates.
 
 A *resource* is data that the application picks, named by a URI. A *template* is a family of them. A client may
-subscribe to a resource, and is told when it changes; it then reads it again.
+subscribe to a resource, and is told when it changes; it then reads it again. How it subscribes depends on the revision:
+here it is 2025-11-25, and lesson 16 has what came after.
 
     python examples/03_resources.py
 """
@@ -45,7 +46,7 @@ def write(day: str, text: str) -> None:
 changes: queue.Queue[tuple[str, JsonObject]] = queue.Queue()
 
 # Callbacks run in a thread of the client, `mcp-events`, one after the other.
-with Client(server, on_change=lambda method, params: changes.put((method, params))) as client:
+with Client(server, revision="2025-11-25", on_change=lambda method, params: changes.put((method, params))) as client:
     print("resources:", [resource["uri"] for resource in client.list_resources()])
     print("templates:", [template["uriTemplate"] for template in client.list_resource_templates()])
     print("read:", client.read_resource("note://day/monday")["contents"])

@@ -2,7 +2,8 @@
 
 While a tool runs, its handler may turn around and ask the client: for a choice of the user (*elicitation*), for a text
 of the model (*sampling*), for the folders that it may work in (*roots*). Here each question blocks the handler's thread
-until the answer is there; the handler reads like any function.
+until the answer is there; the handler reads like any function. It is revision 2025-11-25: from 2026-07-28 on roots and
+sampling are deprecated, and questions reach the client in another way (lesson 14), which a handler does not notice.
 
     python examples/05_asking_the_client.py
 """
@@ -52,16 +53,16 @@ seats = iter(["window"])
 here = Path(__file__).parent
 
 # The handlers that a client is given are the capabilities that it declares.
-with Client(server, roots=[here], elicit=ask_the_user, sample=ask_the_model) as client:
+with Client(server, revision="2025-11-25", roots=[here], elicit=ask_the_user, sample=ask_the_model) as client:
     print("client can answer:", sorted(client.capabilities))
     print(client.call_tool("book", {"city": "Lisbon"})["content"])
 
 # A user who says no: that is an answer, and not an error.
-with Client(server, roots=[here], elicit=lambda message, schema: None) as client:
+with Client(server, revision="2025-11-25", roots=[here], elicit=lambda message, schema: None) as client:
     print(client.call_tool("book", {"city": "Oslo"})["content"])
 
 # A client without handlers. Had the tool asked all the same, nothing would have been sent: ctx.elicit raises an error.
-with Client(server) as client:
+with Client(server, revision="2025-11-25") as client:
     result = client.call_tool("book", {"city": "Lyon"})
     print("isError:", result["isError"], result["content"])
 

@@ -1,7 +1,8 @@
 """Lesson 6: progress, log messages, cancellation, time limits.
 
 A call may take long. The server reports progress to who asked for it, and logs to who wants to hear it; the client may
-give the call up, from another thread too, and never waits longer than it said.
+give the call up, from another thread too, and never waits longer than it said. It is revision 2025-11-25, for the log
+messages: from 2026-07-28 on they are deprecated. The rest is the same there.
 
     python examples/06_while_a_call_runs.py
 """
@@ -41,7 +42,7 @@ def ferment(ctx: Context) -> str:
 
 logged: queue.Queue[JsonObject] = queue.Queue()
 
-with Client(server, on_log=logged.put) as client:
+with Client(server, revision="2025-11-25", on_log=logged.put) as client:
     # Log messages come once the client has said from which level on. They arrive in the thread `mcp-events`.
     client.set_log_level("info")
 

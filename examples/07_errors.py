@@ -57,7 +57,7 @@ print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": {"protocolVer
 sys.stdin.read()
 """
 try:
-    with Client([sys.executable, "-c", nonsense]):
+    with Client([sys.executable, "-c", nonsense], revision="2025-11-25"):
         pass
 except McpError as problem:
     print(f"{type(problem).__name__}:", problem)

@@ -48,25 +48,27 @@ with tempfile.TemporaryDirectory() as folder:
 
 # Output:
 #
-# sent 3 received 2
+# sent 2 received 2
 # the password is in the file: False
 #
-#    1  C → S  request 1: initialize                                                 [basic/lifecycle]
-#              open a session: propose a revision, and say who we are and what we can do
-#              asks for revision 2025-11-25
-#              the client is "mcp_ref" "0.1.0" and declares no capabilities
-#              {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"…
-#    2  C ← S  response to 1: initialize, after N ms  [2025-11-25/basic/lifecycle]
-#              agrees: revision 2025-11-25
-#              the server is "vault" "0" and declares the capabilities logging, tools.listChanged
-#              {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"logg…
-#    3  C → S  notification: notifications/initialized                    [2025-11-25/basic/lifecycle]
-#              the client has read the answer; the session is open
-#              {"jsonrpc":"2.0","method":"notifications/initialized"}
-#    4  C → S  request 2: tools/call                                         [2025-11-25/server/tools]
+#    1  C → S  request 1: server/discover                                 [2026-07-28/server/discover]
+#              ask which versions the server speaks, what it can do, and what it is for
+#              _meta: this request is written in revision "2026-07-28"
+#              _meta: the client is "mcp_ref" "0.1.0" and declares no capabilities
+#              {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontext…
+#    2  C ← S  response to 1: server/discover, after N ms  [2026-07-28/server/discover]
+#              speaks 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05; nothing is agreed
+#                on: each request says its own
+#              declares the capabilities logging, tools.listChanged
+#              ttlMs 0: to be asked for anew each time
+#              _meta: the server is "vault" "0"
+#              resultType "complete": this is the end of the request
+#              {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-0…
+#    3  C → S  request 2: tools/call                                         [2026-07-28/server/tools]
 #              call a tool
 #              tool "unlock", arguments: name, password
+#              _meta as in request 1
 #              {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"unlock","arguments":{"…
-#    5  C ← S  response to 2: tools/call, after N ms  [2025-11-25/server/tools]
+#    4  C ← S  response to 2: tools/call, after N ms  [2026-07-28/server/tools]
 #              content: text
-#              {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"the drawer is open…
+#              {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","t…

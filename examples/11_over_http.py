@@ -1,8 +1,9 @@
-"""Lesson 11: over HTTP, with a server that any number of clients can reach.
+"""Lesson 11: over HTTP, with a server that any number of clients can reach, in the revisions that have sessions.
 
 One URL. Each message of the client is a POST, and what answers it comes back with that POST: as JSON, or, when the
 server has something to say before, as a stream of events. What belongs to no request comes on a stream that the client
-opens with GET. A client of 2024-11-05 does it otherwise: one stream for all, beside which it posts.
+opens with GET. A client of 2024-11-05 does it otherwise: one stream for all, beside which it posts. In 2026-07-28 there
+are no sessions, and the POSTs are all that there is (lesson 13).
 
     python examples/11_over_http.py
 
@@ -16,6 +17,7 @@ import queue
 from typing import Any
 
 from mcp_ref import Client, Context, Server
+from mcp_ref.revisions import SESSION_REVISIONS
 from mcp_ref.trace.record import TraceEvent
 
 server = Server("weather")
@@ -49,7 +51,12 @@ def conversation(url: str) -> list[TraceEvent]:
     """What a client sends and gets for a call with a wait in it, and for a change that it has subscribed to."""
     events: list[TraceEvent] = []
     changed: queue.Queue[str] = queue.Queue()
-    with Client(url, trace=events.append, on_change=lambda method, params: changed.put(params["uri"])) as client:
+    with Client(
+        url,
+        revision=SESSION_REVISIONS,
+        trace=events.append,
+        on_change=lambda method, params: changed.put(params["uri"]),
+    ) as client:
         print(f"{client.revision}:", client.call_tool("forecast", {"city": "Oslo"})["content"])
         client.call_tool("forecast", {"city": "Oslo"}, on_progress=lambda *seen: None)
         client.subscribe_resource("weather://alerts")

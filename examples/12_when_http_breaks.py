@@ -2,7 +2,8 @@
 
 A stream's events have ids. A client whose connection breaks asks for those after the last one it has seen, and a
 server may send it away on purpose, to come back later. A session that the server has ended, or has forgotten, answers
-404: then the client opens another, and sends again what was refused, and nothing else.
+404: then the client opens another, and sends again what was refused, and nothing else. All this is of revision
+2025-11-25: where there are no sessions, a request whose answer was lost is sent again, if that does no harm.
 
     python examples/12_when_http_breaks.py
 """
@@ -51,7 +52,7 @@ logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="log: %(mes
 
 events: list[TraceEvent] = []
 with Recorder(events.append) as recorder:
-    with build().serve_http() as http, Client(http.url, trace=recorder) as client:
+    with build().serve_http() as http, Client(http.url, revision="2025-11-25", trace=recorder) as client:
         opened = recorder.seq
         print(client.call_tool("report")["content"])
 print(steps(events, opened), end="\n\n")
@@ -61,7 +62,7 @@ events = []
 with Recorder(events.append) as recorder:
     first = build().serve_http()
     port = int(first.url.rpartition(":")[2].partition("/")[0])
-    with Client(first.url, trace=recorder) as client:
+    with Client(first.url, revision="2025-11-25", trace=recorder) as client:
         first.close()
         opened = recorder.seq
         with build().serve_http(port=port):

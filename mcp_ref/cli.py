@@ -7,6 +7,7 @@ Not here:  what the commands do (cli_commands); what the demonstration does (dem
 
     mcp-ref call forecast city=Lisbon -- python weather.py        ask the server that this command starts
     mcp-ref tools -- http://127.0.0.1:8000/mcp                    ask the server at this URL
+    mcp-ref listen weather://alerts -- http://127.0.0.1:8000/mcp  be told of changes
     mcp-ref serve weather.py --http                               be the server at that URL
     mcp-ref spec tools/call                                       what the rows say of a method
     mcp-ref narrate trace.jsonl                                   a recorded trace in words
@@ -35,8 +36,8 @@ from mcp_ref.cli_commands import (
     USAGE,
     UsageError,
 )
-from mcp_ref.errors import ErrorResponse, McpError, RequestTimeout, TransportClosed
-from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
+from mcp_ref.errors import ErrorResponse, McpError, MissingClientCapability, RequestTimeout, TransportClosed
+from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.explain import error_meaning
 
 __all__ = ["CONNECTION", "INTERRUPTED", "OK", "PROTOCOL", "TOOL_FAILED", "USAGE", "main"]
@@ -81,7 +82,8 @@ def _parsed(argv: list[str]) -> argparse.Namespace:
     args, left = parser.parse_known_args(argv)
     # argparse gives up on key=value words that stand after an option.
     if left and (not hasattr(args, "arguments") or any(word.startswith("-") for word in left)):
-        parser.error(f"unrecognized arguments: {' '.join(left)}")
+        server = "; the server stands after --" if hasattr(args, "header") and not left[0].startswith("-") else ""
+        parser.error(f"unrecognized arguments: {' '.join(left)}{server}")
     if left:
         args.arguments += left
     return args
@@ -91,7 +93,11 @@ def _failed(problem: Exception) -> int:
     text = f"mcp-ref: {problem}"
     if isinstance(problem, ErrorResponse):
         text += f": {error_meaning(problem.code)}"
+        if problem.code == MissingClientCapability.code and "elicitation" in json.dumps(problem.data):
+            text += "; answer with --answer KEY=VALUE, or at a terminal"
         text += f"\n{json.dumps(problem.data, indent=2)}" if problem.data is not None else ""
+    # What the ways to a server came to that were tried before the last (client/eras).
+    text += "".join(f"\n    {note}" for note in getattr(problem, "__notes__", ()))
     shown.note(text)
     if isinstance(problem, UsageError):
         return USAGE
@@ -135,15 +141,27 @@ def _add_asking(commands: Any) -> None:
     complete.add_argument("ref", metavar="prompt:NAME|URI")
     complete.add_argument("argument")
     complete.add_argument("value")
+    listen = add("listen", "be told of changes, until Ctrl-C; of all lists, where nothing is chosen")
+    listen.add_argument("uri", nargs="*", help="a resource whose changes are wanted")
+    for name in ("tools", "prompts", "resources"):
+        listen.add_argument(f"--{name}", action="store_true", help=f"changes of the list of {name}")
+    listen.add_argument("--count", type=number, metavar="N", help="end after so many changes")
 
 
 def _asking_options() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--json", action="store_true", help="the whole result as JSON")
-    common.add_argument("--revision", choices=[row.name for row in SESSION_REVISIONS], help="the one to speak")
+    common.add_argument("--revision", choices=list(REVISIONS), help="the one to speak")
     common.add_argument("--timeout", type=seconds, default=60.0, metavar="S", help="seconds for each request (60)")
     common.add_argument(
         "--header", action="append", default=[], metavar="NAME:VALUE", help="for a URL: a header of every request"
+    )
+    common.add_argument(
+        "--answer",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a field of a form that the server shows; at a terminal you are asked for the others",
     )
     common.add_argument("--trace", metavar="FILE", help="record the traffic, as JSON Lines")
     common.add_argument("--narrate", action="store_true", help="tell the traffic on stderr")
@@ -153,7 +171,7 @@ def _asking_options() -> argparse.ArgumentParser:
 
 def _add_others(commands: Any) -> None:
     demo = commands.add_parser("demo", help="a whole conversation with a server, told as it happens")
-    demo.add_argument("--revision", choices=[row.name for row in SESSION_REVISIONS])
+    demo.add_argument("--revision", choices=list(REVISIONS))
     demo.add_argument("--full", action="store_true", help="messages in full")
     demo.add_argument("--trace", metavar="FILE", help="record the traffic, as JSON Lines")
     demo.add_argument("--http", action="store_true", help="over HTTP, and not over stdio")
@@ -181,6 +199,12 @@ def port(text: str) -> int:
     if not 0 <= (number := int(text)) < 65536:
         raise argparse.ArgumentTypeError("a number from 0 to 65535")
     return number
+
+
+def number(text: str) -> int:
+    if (count := int(text)) < 1:
+        raise argparse.ArgumentTypeError("a number from 1 on")
+    return count
 
 
 def seconds(text: str) -> float:

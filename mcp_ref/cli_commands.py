@@ -1,8 +1,9 @@
 """The commands of the command line: each takes what was parsed and returns an exit code.
 
-Spec:      server/tools, server/resources, server/prompts, server/utilities/completion: what the commands ask
+Spec:      server/tools, server/resources, server/prompts, server/utilities/completion, basic/patterns/subscriptions:
+           what the commands ask
 Upholds:   nothing by itself
-Reads:     client/client, server/server, trace/record, trace/narrate, describe, shown; demo where it is asked for
+Reads:     client/client, server/server, trace/record, trace/narrate, describe, form, shown; demo where it is asked for
 Not here:  the words and options of the command line (cli); how results look (shown)
 """
 
@@ -15,7 +16,9 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_ref import describe, shown
@@ -24,6 +27,7 @@ from mcp_ref.basic.transports.streamable_http.client_session import checked_head
 from mcp_ref.client.client import Client
 from mcp_ref.client.targets import Command, Url
 from mcp_ref.errors import ErrorResponse, MethodNotFound, TransportClosed
+from mcp_ref.form import Form
 from mcp_ref.methods import method_row
 from mcp_ref.revisions import find_revision
 from mcp_ref.server.server import Server
@@ -39,6 +43,7 @@ __all__ = ["COMMANDS", "CONNECTION", "INTERRUPTED", "OK", "PROTOCOL", "TOOL_FAIL
 OK, TOOL_FAILED, USAGE, PROTOCOL, CONNECTION, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 _CONNECTING: Final = 10.0
+_LOOK: Final = 5.0  # seconds without a change after which a session is looked at
 
 
 class UsageError(Exception):
@@ -100,11 +105,74 @@ def _complete(client: Client, args: argparse.Namespace) -> int:
     return _show(args, result, result["completion"]["values"])
 
 
+def _listen(client: Client, args: argparse.Namespace) -> int:
+    """Tell of changes, in the way of the era, until there were enough, or the server ends it."""
+    declared, wanted = client.server_capabilities, {"tools": args.tools, "prompts": args.prompts}
+    wanted["resource_list"] = args.resources
+    if not any((*wanted.values(), *args.uri)):
+        wanted = {
+            "tools": "tools" in declared,
+            "prompts": "prompts" in declared,
+            "resource_list": "resources" in declared,
+        }
+        if not any(wanted.values()):
+            raise UsageError("the server has nothing that could change")
+    if client.revision.era == "session":
+        return _subscribed(client, args, {f"notifications/{_LISTS[name]}" for name, on in wanted.items() if on})
+    with client.listen(**wanted, resources=args.uri) as events:
+        # SHOULD: say what is not told (basic/patterns/subscriptions#acknowledgment)
+        if events.refused:
+            shown.note(f"the server does not tell of {json.dumps(events.refused)}")
+        shown.note(_WAITING)
+        for event in islice(events, args.count):
+            _tell(args, event.method, event.params)
+    return OK
+
+
+_WAITING: Final = "waiting for changes; Ctrl-C ends it"
+
+_LISTS: Final = {
+    "tools": "tools/list_changed",
+    "prompts": "prompts/list_changed",
+    "resource_list": "resources/list_changed",
+}
+
+
+def _subscribed(client: Client, args: argparse.Namespace, methods: set[str]) -> int:
+    """The same in the session era, where lists are told of unasked."""
+    for uri in args.uri:
+        client.subscribe_resource(uri)
+    shown.note(_WAITING)
+    told = 0
+    while args.count is None or told < args.count:
+        try:
+            method, params = args.changes.get(timeout=_LOOK)
+        except Empty:
+            # Is somebody there? TransportClosed where not.
+            client.ping()
+            continue
+        if method in methods or method == "notifications/resources/updated":
+            _tell(args, method, params)
+            told += 1
+    return OK
+
+
+def _tell(args: argparse.Namespace, method: str, params: JsonObject) -> None:
+    if args.json:
+        shown.put([json.dumps({"method": method, "params": params}, ensure_ascii=True)])
+    else:
+        shown.put([f"{method} {params.get('uri', '')}".rstrip()])
+    sys.stdout.flush()
+
+
 def _with_client(command: Callable[[Client, argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
     """The command in a session of its own with the server that the command line names."""
 
     def run(args: argparse.Namespace) -> int:
         target = _target(args)
+        args.changes = SimpleQueue()
+        answers = dict(_pair(text) for text in args.answer)
+        asking = sys.stdin is not None and sys.stdin.isatty()
         with ExitStack() as stack:
             recorder = stack.enter_context(_recorder(args))
             client = Client(
@@ -112,7 +180,9 @@ def _with_client(command: Callable[[Client, argparse.Namespace], int]) -> Callab
                 revision=args.revision,
                 timeout=args.timeout,
                 connect_timeout=min(args.timeout, _CONNECTING),
+                elicit=Form(answers, asking=asking) if answers or asking else None,
                 on_log=None if args.narrate else _log,
+                on_change=lambda *change: args.changes.put(change),
                 trace=recorder,
             )
             return command(stack.enter_context(client), args)
@@ -126,6 +196,8 @@ def _target(args: argparse.Namespace) -> Command | Url:
     if not args.target[0].lower().startswith(("http://", "https://")):
         if args.header:
             raise UsageError("--header is for servers at a URL")
+        if "://" in args.target[0]:
+            raise UsageError(f"the URL of a server begins with http:// or https://, unlike {args.target[0]!r}")
         return Command(args.target, stderr=shown.note)
     if len(args.target) > 1:
         raise UsageError(f"nothing follows the URL of a server, unlike {args.target[1]!r}")
@@ -320,6 +392,7 @@ COMMANDS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
     "prompts": _with_client(_prompts),
     "prompt": _with_client(_prompt),
     "complete": _with_client(_complete),
+    "listen": _with_client(_listen),
     "demo": _demo,
     "spec": _spec,
     "serve": _serve,

@@ -1,6 +1,6 @@
 """A demonstration: a small server with a bit of everything, and a client that goes through all of it.
 
-Spec:      every page of the session era; each step names its own
+Spec:      every page of both eras; each step names its own
 Upholds:   nothing by itself: it shows
 Reads:     server/server, client/client, trace/record, trace/narrate
 Not here:  the command line around it (cli)
@@ -10,7 +10,8 @@ Not here:  the command line around it (cli)
     python -m mcp_ref demo          the conversation with it, told as it happens
     python -m mcp_ref demo --http   the same over Streamable HTTP; over HTTP+SSE in the revision 2024-11-05
 
-The server runs in every revision: where a revision or a client has no elicitation or sampling, it does without.
+The server runs in every revision, with the same handlers: where a revision or a client has no elicitation or sampling,
+it does without. The steps of the client differ between the eras, as what there is to say does.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ from mcp_ref.basic.transports.stdio_client import StdioClientTransport
 from mcp_ref.client.client import Client
 from mcp_ref.client.sampling import reply
 from mcp_ref.errors import ErrorResponse, RequestCancelled, ToolError, TransportClosed
-from mcp_ref.revisions import find_revision
+from mcp_ref.revisions import STATELESS_REVISIONS, find_revision
 from mcp_ref.server.context import Context
 from mcp_ref.server.server import Server
+from mcp_ref.server.utilities.caching import CacheHint
 from mcp_ref.server.utilities.completion import prompt_ref
 from mcp_ref.trace.narrate import Narrator
 from mcp_ref.trace.record import Recorder, TraceEvent
+from mcp_ref.trace.talk import page_in
 
 __all__ = ["Telling", "build_server", "converse"]
 
@@ -48,11 +51,16 @@ _WAIT: Final = 5.0
 
 
 def build_server() -> Server:
-    """A server named "trips": five tools, a resource, a template, a prompt and a completion."""
-    server = Server("trips", version="1.0", instructions="Ask for the forecast before you book.")
+    """A server named "trips": four tools, a resource, a template, a prompt and a completion."""
+    server = Server(
+        "trips",
+        version="1.0",
+        instructions="Ask for the forecast before you book.",
+        cache={"tools/list": CacheHint(60, "public")},
+    )
     bookings: list[str] = []
     _add_tools(server)
-    _add_asking_tools(server, bookings)
+    _add_bookings(server, bookings)
     _add_resources(server, bookings)
     _add_prompts(server)
     return server
@@ -68,11 +76,6 @@ def _add_tools(server: Server) -> None:
         return f"{city}: sun for {days} days"
 
     @server.tool()
-    def cancel_booking(number: int) -> str:
-        """Take a booking back."""
-        raise ToolError(f"There is no booking {number}.")
-
-    @server.tool()
     def watch(city: str, ctx: Context) -> str:
         """Watch the weather until the client has seen enough, or for two seconds."""
         ctx.progress(1, message=f"watching {city}")
@@ -83,22 +86,33 @@ def _add_tools(server: Server) -> None:
         return f"{city}: nothing happened"
 
 
-def _add_asking_tools(server: Server, bookings: list[str]) -> None:
+def _add_bookings(server: Server, bookings: list[str]) -> None:
     @server.tool()
     def book(city: str, ctx: Context) -> str:
-        """Book a trip; asks the user for a seat and the model for a line on the ticket, where the client can."""
-        seat = _seat(ctx)
+        """Book a trip; asks for a folder, the user for a seat and the model for a line, where the client can."""
+        folder, seat = _folder(ctx), _seat(ctx)
         if seat is None:
             return "Nothing was booked."
-        bookings.append(f"{city}, {seat}: {_line(city, ctx)}")
+        line = _line(city, ctx)
+        # After the last question: in the stateless era all that comes before one is run again.
+        bookings.append(f"{city}, {seat}: {line}")
         server.resource_updated(_BOOKINGS)
-        return f"Booked: {bookings[-1]}"
+        return f"Booked: {bookings[-1]}; the ticket goes to {folder}"
 
     @server.tool()
-    def folders(ctx: Context) -> str:
-        """Where the user works, as the client says with its roots."""
-        roots = ctx.roots() if "roots" in ctx.peer_capabilities else []
-        return ", ".join(root["uri"] for root in roots) or "The client has no roots."
+    def cancel_booking(number: int) -> str:
+        """Take a booking back."""
+        if not 1 <= number <= len(bookings):
+            raise ToolError(f"There is no booking {number}.")
+        bookings.pop(number - 1)
+        server.resource_updated(_BOOKINGS)
+        return f"Booking {number} is taken back."
+
+
+def _folder(ctx: Context) -> str:
+    """The folder that the client has opened to servers; its desk where it has none."""
+    roots = ctx.roots() if "roots" in ctx.peer_capabilities else []
+    return roots[0].get("name") or roots[0]["uri"] if roots else "the desk"
 
 
 def _seat(ctx: Context) -> str | None:
@@ -228,12 +242,15 @@ class _Guide:
 
     def __init__(self, target: Any, revision: str | None, trace: Recorder | None) -> None:
         self.updated = threading.Event()
+        self.revision = find_revision(revision or STATELESS_REVISIONS[-1])
+        self.stateless = self.revision.era == "stateless"
+        self.ending = "basic/transports/stdio#shutdown" if self.stateless else "basic/lifecycle#shutdown"
         self.client = Client(
             target,
             revision=revision,
             timeout=_WAIT,
             trace=trace,
-            roots=[Path.cwd()],
+            roots=[{"uri": Path.cwd().as_uri(), "name": "Tickets"}],
             elicit=lambda message, schema: {"seat": "window"},
             sample=lambda params: reply("Pack light, walk far.", model="a-poet"),
             on_change=self._changed,
@@ -243,6 +260,12 @@ class _Guide:
         if method == "notifications/resources/updated":
             self.updated.set()
 
+    def pages(self, pages: str) -> str:
+        """The pages of a step, as the revision has them."""
+        return ", ".join(page_in(page, self.revision.name) for page in pages.split(", "))
+
+    # -- steps of the session era
+
     def opening(self) -> None:
         self.client.connect()
         self.client.ping()
@@ -250,9 +273,33 @@ class _Guide:
     def logging(self) -> None:
         self.client.set_log_level("info")
 
+    def questions(self) -> None:
+        self.client.subscribe_resource(_BOOKINGS)
+        self.client.call_tool("book", {"city": "Lisbon"})
+        self.updated.wait(timeout=_WAIT)
+        self.client.read_resource(_BOOKINGS)
+        self.client.unsubscribe_resource(_BOOKINGS)
+
+    # -- steps of the stateless era
+
+    def discovery(self) -> None:
+        self.client.connect()
+
+    def rounds(self) -> None:
+        self.client.call_tool("book", {"city": "Lisbon"})
+
+    def listening(self) -> None:
+        with self.client.listen(tools=True, resources=[_BOOKINGS], timeout=_WAIT) as events:
+            self.client.call_tool("cancel_booking", {"number": 1})
+            events.get(timeout=_WAIT)
+        self.client.read_resource(_BOOKINGS)
+
+    # -- steps of both
+
     def tools(self) -> None:
+        level = "info" if self.stateless else None
         self.client.list_tools()
-        self.client.call_tool("forecast", {"city": "Lisbon"}, on_progress=lambda done, total, message: None)
+        self.client.call_tool("forecast", {"city": "Lisbon"}, on_progress=lambda *seen: None, log_level=level)
 
     def failures(self) -> None:
         self.client.call_tool("cancel_booking", {"number": 42})
@@ -265,14 +312,6 @@ class _Guide:
         self.client.list_resources()
         self.client.list_resource_templates()
         self.client.read_resource("trip://guide/Lisbon")
-        self.client.subscribe_resource(_BOOKINGS)
-
-    def questions(self) -> None:
-        self.client.call_tool("folders")
-        self.client.call_tool("book", {"city": "Lisbon"})
-        self.updated.wait(timeout=_WAIT)
-        self.client.read_resource(_BOOKINGS)
-        self.client.unsubscribe_resource(_BOOKINGS)
 
     def prompts(self) -> None:
         self.client.list_prompts()
@@ -280,28 +319,41 @@ class _Guide:
         self.client.get_prompt("plan_trip", {"city": "Lisbon"})
 
     def cancelling(self) -> None:
-        enough = Cancel()
+        enough, city = Cancel(), {"city": "Oslo"}
         try:
-            self.client.call_tool(
-                "watch", {"city": "Oslo"}, cancel=enough, on_progress=lambda *seen: enough("seen enough")
-            )
+            self.client.call_tool("watch", city, cancel=enough, on_progress=lambda *seen: enough("seen enough"))
         except RequestCancelled:
-            # Shows that the session goes on, and that the server is done with the call.
-            self.client.ping()
+            # Shows that the conversation goes on, and that the server is done with the call.
+            self.client.read_resource("trip://guide/Oslo")
 
     def closing(self) -> None:
         self.client.close()
 
 
-_STEPS: Final = (
-    ("Opening a session", "basic/lifecycle, basic/utilities/ping", _Guide.opening),
-    ("How much to log", "server/utilities/logging", _Guide.logging),
+_Steps = tuple[tuple[str, str, Callable[[_Guide], None]], ...]
+
+_TOOLS: Final[_Steps] = (
     ("Tools, with progress and log messages", "server/tools, basic/utilities/progress", _Guide.tools),
     ("A tool that fails, and a request that is refused", "server/tools#error-handling", _Guide.failures),
     ("Resources", "server/resources", _Guide.resources),
-    ("The server asks", "client/roots, client/elicitation, client/sampling", _Guide.questions),
+)
+_REST: Final[_Steps] = (
     ("Prompts", "server/prompts, server/utilities/completion", _Guide.prompts),
     ("Giving a call up", "basic/utilities/cancellation", _Guide.cancelling),
+)
+_SESSION: Final[_Steps] = (
+    ("Opening a session", "basic/lifecycle, basic/utilities/ping", _Guide.opening),
+    ("How much to log", "server/utilities/logging", _Guide.logging),
+    *_TOOLS,
+    ("The server asks", "client/roots, client/elicitation, client/sampling", _Guide.questions),
+    *_REST,
+)
+_STATELESS: Final[_Steps] = (
+    ("Discovery: nothing is opened", "server/discover, basic/versioning", _Guide.discovery),
+    *_TOOLS,
+    ("The server asks: one call in several rounds", "basic/patterns/mrtr", _Guide.rounds),
+    ("Listening for changes", "basic/patterns/subscriptions", _Guide.listening),
+    *_REST,
 )
 
 
@@ -321,8 +373,9 @@ def converse(recorder: Recorder, telling: Telling, revision: str | None = None, 
     server = _Listening(revision) if http else _Child(recorder)
     guide = _Guide(server.target, revision, recorder if http else None)
     try:
-        for title, pages, step in (*_STEPS, (server.closing, "basic/lifecycle#shutdown", _Guide.closing)):
-            telling.heading(recorder.seq, f"\n== {title}  ({pages})\n")
+        steps = _STATELESS if guide.stateless else _SESSION
+        for title, pages, step in (*steps, (server.closing, guide.ending, _Guide.closing)):
+            telling.heading(recorder.seq, f"\n== {title}  ({guide.pages(pages)})\n")
             step(guide)
     finally:
         guide.client.close()

@@ -2,8 +2,12 @@
 
 Spec:      schema of every revision; the page that each row names
 Upholds:   nothing by itself: it shows what dispatch and checks read
-Reads:     methods.py (the rows), schema (json_schema), revisions.py
+Reads:     methods.py (the rows), schema (json_schema), revisions.py, basic/patterns/input_requests (what is asked in a
+           result), trace/talk (where pages moved)
 Not here:  the command line around it (cli)
+
+In the stateless era three of the server's requests are no messages any more: they stand in the result of another
+request, with the same parameters, and their results in the next one.
 """
 
 from __future__ import annotations
@@ -13,9 +17,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from mcp_ref.basic.methods import JsonObject, Method
+from mcp_ref.basic.patterns.input_requests import KINDS, InputRequiredResult
+from mcp_ref.basic.patterns.mrtr import MAY_ASK
 from mcp_ref.methods import METHODS
-from mcp_ref.revisions import LATEST_SESSION, REVISIONS, Revision
+from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.schema import json_schema
+from mcp_ref.trace.talk import page_in
 
 __all__ = ["describe", "method_table", "similar"]
 
@@ -23,12 +30,22 @@ _WAYS: Final = {"client": "C > S", "server": "S > C", "both": "both"}
 
 
 def method_table() -> Iterator[str]:
-    """A line for each method: its name, who sends it, and a mark under each revision that has it."""
+    """A line for each method: its name, who sends it, and a mark under each revision that has it.
+
+    The mark is "yes", or "result" where it is asked for in the result of another request.
+    """
     width = max(len(name) for name in METHODS)
     yield f"{'':{width}}  {'':5}  " + "  ".join(REVISIONS)
     for row in METHODS.values():
-        marks = "  ".join(("yes" if row.exists_in(revision) else "-").ljust(10) for revision in REVISIONS.values())
+        marks = "  ".join(mark(row, revision).ljust(10) for revision in REVISIONS.values())
         yield f"{row.name:{width}}  {_WAYS[row.sender]:5}  {marks}".rstrip()
+
+
+def mark(row: Method, revision: Revision) -> str:
+    """Whether a revision has the method: "yes", "-", or "result" where it stands in the result of another request."""
+    if row.exists_in(revision):
+        return "yes"
+    return "result" if row.name in KINDS and not revision.servers_send_requests else "-"
 
 
 def similar(name: str) -> list[str]:
@@ -41,21 +58,39 @@ def describe(row: Method, revision: Revision | None = None) -> Iterator[str]:
     """Lines about a method, with its parameters and its result in one revision.
 
     Args:
-        revision: whose parameters are shown; None: the newest of the session era that has the method, else the newest.
+        revision: whose parameters are shown; None: the newest that has the method.
 
     Raises: ValueError: the revision does not have the method.
     """
-    having = [each for each in REVISIONS.values() if row.exists_in(each)]
+    having = [each for each in REVISIONS.values() if mark(row, each) != "-"]
     if revision is None:
-        revision = LATEST_SESSION if LATEST_SESSION in having else having[-1]
+        revision = having[-1]
     elif revision not in having:
         raise ValueError(f"{row.name} does not exist in {revision}; it does in {', '.join(map(str, having))}")
     yield f"{row.name}: {row.about}"
     yield ""
     yield f"  {row.kind}, {_WAYS[row.sender]}"
-    yield f"  page       {row.page}"
+    yield f"  page       {_pages(row, having)}"
     yield f"  revisions  {', '.join(map(str, having))}"
     yield f"  needs      {_needs(row, having)}"
+    if alone := [str(each) for each in having if mark(row, each) == "result"]:
+        yield f"  in {', '.join(alone)} no message, but asked in the result of {', '.join(MAY_ASK)}"
+    if not revision.servers_send_requests and row.name in KINDS:
+        row = row._replace(params=KINDS[row.name].params, result=KINDS[row.name].result)
+    yield from _types(row, revision, having)
+    if row.name in MAY_ASK and not revision.servers_send_requests:
+        yield ""
+        yield "  or, where the client is asked first: InputRequiredResult"
+        yield from _fields(InputRequiredResult, revision, [revision])
+
+
+def _pages(row: Method, having: list[Revision]) -> str:
+    """The page, and where it is in the revisions in which it has moved."""
+    moved = [f"{page_in(row.page, each.name)} in {each}" for each in having if page_in(row.page, each.name) != row.page]
+    return ", ".join([row.page, *moved])
+
+
+def _types(row: Method, revision: Revision, having: list[Revision]) -> Iterator[str]:
     for title, wire_type in (("params", row.params), ("result", row.result)):
         if wire_type is not None:
             yield ""

@@ -16,7 +16,7 @@ from mcp_ref.basic.transports.streamable_http.http import HttpRequest
 from mcp_ref.cli import main
 from mcp_ref.demo import build_server
 from mcp_ref.methods import METHODS
-from mcp_ref.revisions import SESSION_REVISIONS
+from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.record import TraceEvent, read_trace
 
 DEMO = ["--", sys.executable, "-m", "mcp_ref.demo"]
@@ -145,16 +145,141 @@ def test_prompts_are_listed_got_and_completed(capsys: Capture) -> None:
     assert capsys.readouterr().out.split() == ["Lisbon", "Ljubljana", "Lyon"]
 
 
-@pytest.mark.parametrize("revision", [row.name for row in SESSION_REVISIONS])
+OPENINGS = {"session": ["send", "receive", "send"], "stateless": ["send", "receive"]}
+"""The directions of the messages before the first that a user asks for."""
+
+
+@pytest.mark.parametrize("revision", list(REVISIONS))
 def test_the_traffic_is_recorded_and_told_in_each_revision(capsys: Capture, tmp_path: Path, revision: str) -> None:
     trace = tmp_path / "trace.jsonl"
+    era = REVISIONS[revision].era
     assert run("tools", "--revision", revision, "--trace", str(trace), "--narrate", *DEMO) == 0
     told = capsys.readouterr().err
-    assert f"asks for revision {revision}" in told
+    opening = {"session": f"asks for revision {revision}", "stateless": f'is written in revision "{revision}"'}
+    assert opening[era] in told
     assert f"[{revision}/server/tools]" in told
-    assert [event.direction for event in read_trace(trace)] == ["send", "receive", "send", "send", "receive"]
+    assert [event.direction for event in read_trace(trace)] == [*OPENINGS[era], "send", "receive"]
     assert run("narrate", str(trace)) == 0
     assert f"[{revision}/server/tools]" in capsys.readouterr().out
+
+
+# -- what a server asks, and what it tells of
+
+ASKING = """
+import threading
+from mcp_ref import Context, Server
+
+server = Server("asking")
+
+@server.tool()
+def book(ctx: Context) -> str:
+    fields = {
+        "seat": {"type": "string", "enum": ["window", "aisle"]},
+        "bags": {"type": "integer", "default": 0},
+        "meal": {"type": "boolean", "default": False},
+    }
+    answer = ctx.elicit("Window or aisle?", fields)
+    return " ".join(f"{name}={value}" for name, value in sorted(answer.get("content", {}).items())) or answer["action"]
+
+@server.resource("trip://bookings")
+def bookings() -> str:
+    return ""
+
+def change(over: threading.Event) -> None:
+    # Bounded, for whoever starts this may forget it.
+    for _ in range(600):
+        if over.wait(0.05):
+            return
+        server.resource_updated("trip://bookings")
+
+threading.Thread(target=change, args=[threading.Event()], daemon=True).start()
+"""
+
+
+@pytest.fixture
+def asking(tmp_path: Path) -> list[str]:
+    path = tmp_path / "asking.py"
+    path.write_text(ASKING, encoding="utf-8")
+    return ["--", sys.executable, "-m", "mcp_ref", "serve", str(path)]
+
+
+BOTH = pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+
+
+@BOTH
+def test_a_form_is_filled_in_by_the_answers_that_are_given(capsys: Capture, asking: list[str], revision: str) -> None:
+    answers = ["--answer", "seat=aisle", "--answer", "bags=2", "--answer", "meal=yes", "--revision", revision]
+    assert run("call", "book", *answers, *asking) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "bags=2 meal=True seat=aisle\n"
+    assert captured.err == "asking asks: Window or aisle?\n" * captured.err.count("\n")
+
+
+@BOTH
+def test_a_form_that_lacks_an_answer_is_declined(capsys: Capture, asking: list[str], revision: str) -> None:
+    assert run("call", "book", "--answer", "bags=2", "--revision", revision, *asking) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "decline\n"
+    assert "seat is missing: --answer seat=..." in captured.err
+
+
+def test_who_cannot_be_asked_declares_nothing(capsys: Capture, asking: list[str]) -> None:
+    assert run("call", "book", *asking) == 3
+    told = capsys.readouterr().err
+    assert "-32021" in told
+    assert "--answer KEY=VALUE" in told.splitlines()[0]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="terminals are POSIX")
+def test_at_a_terminal_each_field_is_asked_for_and_a_wrong_answer_again(asking: list[str]) -> None:
+    ours, theirs = os.openpty()
+    try:
+        os.write(ours, b"middle\nwindow\n\nno\n")
+        done = subprocess.run(
+            [sys.executable, "-m", "mcp_ref", "call", "book", *asking],
+            stdin=theirs,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert (done.returncode, done.stdout) == (0, "bags=0 meal=False seat=window\n")
+    assert done.stderr.splitlines() == [
+        "asking asks: Window or aisle?",
+        "seat [window, aisle]:",
+        "seat: not one of the choices",
+        "seat [window, aisle]:",
+        "bags (empty: 0):",
+        "meal [yes, no] (empty: False):",
+    ]
+
+
+@BOTH
+def test_changes_are_told_in_the_way_of_each_era(capsys: Capture, asking: list[str], revision: str) -> None:
+    assert run("listen", "trip://bookings", "--count", "2", "--revision", revision, *asking) == 0
+    assert capsys.readouterr().out == "notifications/resources/updated trip://bookings\n" * 2
+    assert run("listen", "trip://bookings", "--json", "--count", "1", "--revision", revision, *asking) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["method"], told["params"]["uri"]) == ("notifications/resources/updated", "trip://bookings")
+
+
+def test_what_is_not_told_of_is_said(capsys: Capture, asking: list[str]) -> None:
+    assert run("listen", "trip://bookings", "--prompts", "--count", "1", *asking) == 0
+    assert "does not tell of" in capsys.readouterr().err
+
+
+@BOTH
+def test_a_server_without_anything_that_changes_cannot_be_listened_to(
+    capsys: Capture, tmp_path: Path, revision: str
+) -> None:
+    path = tmp_path / "still.py"
+    path.write_text("from mcp_ref import Server\nserver = Server('still')\n", encoding="utf-8")
+    still = ["--", sys.executable, "-m", "mcp_ref", "serve", str(path)]
+    assert run("listen", "--revision", revision, *still) == 2
+    assert "nothing that could change" in capsys.readouterr().err
 
 
 # -- over HTTP
@@ -184,6 +309,14 @@ def test_headers_go_with_every_request_and_not_into_the_trace(capsys: Capture, t
     text = trace.read_text("utf-8")
     assert "swordfish" not in text
     assert '"authorization":"[redacted]"' in text
+
+
+def test_a_url_that_is_no_server_says_what_each_way_came_to(capsys: Capture) -> None:
+    with build_server().serve_http() as http:
+        assert run("tools", "--", f"{http.url}/elsewhere") == 3
+    ways = capsys.readouterr().err.splitlines()
+    assert ["404" in way for way in ways] == [True, True]
+    assert [way.startswith("    before that: ") for way in ways] == [False, True]
 
 
 def test_a_server_that_does_not_listen_is_4(capsys: Capture) -> None:
@@ -227,11 +360,13 @@ def test_serve_over_http_says_why_it_cannot_listen(capsys: Capture, little: list
     [
         (["tools"], "which server?"),
         (["tools", "--", "http://"], "begins with http:// or https:// and a host"),
+        (["tools", "--", "ftp://localhost/mcp"], "begins with http:// or https://"),
         (["tools", "--", "http://127.0.0.1:1/mcp", "more"], "nothing follows the URL"),
         (["tools", "--header", "Authorization", "--", "http://127.0.0.1:1/mcp"], "NAME:VALUE"),
         (["tools", "--header", "Accept: text/html", "--", "http://127.0.0.1:1/mcp"], "set by the transport"),
         (["tools", "--header", "X-Key: 1", *DEMO], "--header is for servers at a URL"),
         (["call", "forecast", "city", *DEMO], "key=value"),
+        (["call", "forecast", "--answer", "city", *DEMO], "key=value"),
         (["call", "forecast", "--json-args", "[]", *DEMO], "JSON object"),
         (["call", "forecast", "--json-args", "{", *DEMO], "--json-args"),
         (["tools", "--trace", "/no/such/folder/trace", *DEMO], "cannot write the trace"),
@@ -256,7 +391,9 @@ def test_a_wrong_command_line_is_2_and_says_why(capsys: Capture, arguments: list
         ["tools", "--timeout", "0"],
         ["tools", "--timeout", "x"],
         ["tools", "--odd"],
+        ["tools", "python", "server.py"],
         ["serve", "server.py", "--http", "--port", "70000"],
+        ["listen", "--count", "0"],
     ],
 )
 def test_what_argparse_refuses_is_2_as_well(arguments: list[str]) -> None:
@@ -282,8 +419,11 @@ def test_serve_needs_an_object_that_is_a_server(capsys: Capture, tmp_path: Path)
 
 def test_serve_records_the_traffic_as_the_server_sees_it(capsys: Capture, little: list[str], tmp_path: Path) -> None:
     trace = tmp_path / "trace.jsonl"
-    assert run("tools", *little, "--trace", str(trace)) == 0
-    assert [event.direction for event in read_trace(trace)] == ["receive", "send", "receive", "receive", "send"]
+    for revision in ("2025-11-25", "2026-07-28"):
+        assert run("tools", "--revision", revision, *little, "--trace", str(trace)) == 0
+        turned = {"send": "receive", "receive": "send"}
+        opening = [turned[direction] for direction in OPENINGS[REVISIONS[revision].era]]
+        assert [event.direction for event in read_trace(trace)] == [*opening, "receive", "send"]
     assert run("serve", little[-1], "--trace", "/no/such/folder/trace") == 2
     assert "cannot write the trace" in capsys.readouterr().err
 
@@ -310,7 +450,9 @@ def test_spec_alone_lists_every_method_with_its_revisions(capsys: Capture) -> No
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[1:]] == list(METHODS)
     elicit = next(line for line in lines if line.startswith("elicitation/create "))
-    assert elicit.split()[1:] == ["S", ">", "C", "-", "-", "yes", "yes", "-"]
+    assert elicit.split()[1:] == ["S", ">", "C", "-", "-", "yes", "yes", "result"]
+    listen = next(line for line in lines if line.startswith("subscriptions/listen "))
+    assert listen.split()[1:] == ["C", ">", "S", "-", "-", "-", "-", "yes"]
 
 
 @pytest.mark.parametrize("method", list(METHODS))
@@ -321,8 +463,22 @@ def test_spec_describes_every_method(capsys: Capture, method: str) -> None:
     assert f"page       {METHODS[method].page}" in out
 
 
-def test_spec_says_since_when_a_member_exists(capsys: Capture) -> None:
+def test_spec_says_what_is_asked_in_a_result_and_where_a_page_has_moved(capsys: Capture) -> None:
+    assert run("spec", "elicitation/create") == 0
+    asked = capsys.readouterr().out
+    assert "in 2026-07-28 no message, but asked in the result of tools/call, prompts/get, resources/read" in asked
+    assert "params in 2026-07-28" in asked
+    assert "elicitationId" not in asked
     assert run("spec", "tools/call") == 0
+    assert "InputRequiredResult" in capsys.readouterr().out
+    assert run("spec", "tools/call", "--revision", "2025-11-25") == 0
+    assert "InputRequiredResult" not in capsys.readouterr().out
+    assert run("spec", "notifications/cancelled") == 0
+    assert "basic/patterns/cancellation in 2026-07-28" in capsys.readouterr().out
+
+
+def test_spec_says_since_when_a_member_exists(capsys: Capture) -> None:
+    assert run("spec", "tools/call", "--revision", "2025-11-25") == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.startswith("    ")}
     assert "(since 2025-06-18)" in lines["structuredContent"]
     assert "(only in 2025-11-25)" in lines["task"]
@@ -334,30 +490,57 @@ def test_spec_says_since_when_a_member_exists(capsys: Capture) -> None:
 # -- the demonstration
 
 
-@pytest.mark.parametrize("revision", [row.name for row in SESSION_REVISIONS])
+@pytest.mark.parametrize("revision", list(REVISIONS))
 def test_the_demonstration_tells_a_whole_conversation(capsys: Capture, tmp_path: Path, revision: str) -> None:
     trace = tmp_path / "trace.jsonl"
     assert run("demo", "--revision", revision, "--trace", str(trace)) == 0
     out = capsys.readouterr().out
-    for heading in ("Opening a session", "Tools, with progress", "The server asks", "Giving a call up", "Closing"):
+    opening = {"session": "Opening a session", "stateless": "Discovery: nothing is opened"}[REVISIONS[revision].era]
+    for heading in (opening, "Tools, with progress", "The server asks", "Giving a call up", "Closing"):
         assert f"== {heading}" in out
     assert "the server exited with code 0" in out
     methods = {event.message.get("method") for event in read_trace(trace) if isinstance(event.message, dict)}
-    shown = {"initialize", "ping", "logging/setLevel", "tools/list", "tools/call", "notifications/progress"}
-    shown |= {"notifications/message", "roots/list", "sampling/createMessage", "resources/read", "resources/subscribe"}
+    shown = {"tools/list", "tools/call", "notifications/progress", "notifications/message", "resources/read"}
     shown |= {"notifications/resources/updated", "prompts/get", "completion/complete", "notifications/cancelled"}
+    shown |= IN_ERA[REVISIONS[revision].era]
     assert shown <= methods
-    has_elicitation = METHODS["elicitation/create"].exists_in(next(r for r in SESSION_REVISIONS if r.name == revision))
+    has_elicitation = METHODS["elicitation/create"].exists_in(REVISIONS[revision])
     assert ("elicitation/create" in methods) is has_elicitation
 
 
-@pytest.mark.parametrize("revision", [row.name for row in SESSION_REVISIONS])
+IN_ERA = {
+    "session": {
+        "initialize",
+        "ping",
+        "logging/setLevel",
+        "resources/subscribe",
+        "roots/list",
+        "sampling/createMessage",
+    },
+    "stateless": {"server/discover", "subscriptions/listen", "notifications/subscriptions/acknowledged"},
+}
+
+
+def test_the_demonstration_is_of_the_newest_revision_and_asks_three_questions_in_rounds(capsys: Capture) -> None:
+    assert run("demo") == 0
+    out = capsys.readouterr().out
+    for question in ("roots-1", "elicitation-2", "sampling-3"):
+        assert f'"{question}": ' in out
+        assert f'answers "{question}"' in out
+    assert "round 4 of the call that request 9 began" in out
+    assert "tagged with the subscription that request 13" in out
+
+
+@pytest.mark.parametrize("revision", list(REVISIONS))
 def test_the_demonstration_goes_the_same_way_over_http(capsys: Capture, tmp_path: Path, revision: str) -> None:
     traces = {"stdio": tmp_path / "stdio.jsonl", "http": tmp_path / "http.jsonl"}
     assert run("demo", "--revision", revision, "--trace", str(traces["stdio"])) == 0
     assert run("demo", "--revision", revision, "--http", "--trace", str(traces["http"])) == 0
     assert "the server exited with code 0" in capsys.readouterr().out
     asked = {name: [method_of(event) for event in read_trace(path)] for name, path in traces.items()}
+    if REVISIONS[revision].disconnect_is_cancellation:
+        # Over HTTP the client hangs up instead.
+        asked["stdio"] = [method for method in asked["stdio"] if method != "notifications/cancelled"]
     assert sorted(filter(None, asked["stdio"])) == sorted(filter(None, asked["http"]))
     transport = "http+sse" if revision == "2024-11-05" else "http"
     assert {event.transport for event in read_trace(traces["http"])} == {transport}

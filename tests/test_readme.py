@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from mcp_ref import cli
+from mcp_ref.describe import mark
 from mcp_ref.methods import METHODS
 from mcp_ref.revisions import REVISIONS
 from tests.test_house import LAYERS
@@ -30,9 +31,10 @@ ALL_LINES = re.compile(r"Some ([0-9,]+) lines in all")
 BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 PART = re.compile(r"(<!-- (\w+): begin -->\n).*?(<!-- \2: end -->)", re.DOTALL)
 SENDERS = {"client": "C", "server": "S", "both": "C, S"}
-RULES = ("batching", "error_id_optional", "tool_input_errors_are_results", "structured_content",
-         "completions_capability", "elicitation_modes", "url_elicitation_error", "sampling_tools")  # fmt: skip
-THREAD = re.compile(r'name=f?"(mcp-[a-z-]+(?:\{number\})?)"')
+RULES = ("batching", "error_id_optional", "servers_send_requests", "resource_not_found",
+         "tool_input_errors_are_results", "structured_content", "completions_capability", "elicitation_modes",
+         "url_elicitation_error", "sampling_tools", "disconnect_is_cancellation")  # fmt: skip
+THREAD = re.compile(r'(?:name=f?|Ahead\()"(mcp-[a-z-]+(?:\{number\})?)"')
 
 
 def count(file: str) -> int:
@@ -53,18 +55,17 @@ def table(heads: list[str], rows: Iterator[list[str]]) -> str:
 
 
 def methods_table() -> str:
-    """Each method and its revisions; a revision that nobody speaks yet is marked so."""
-    spoken = {"session": "yes", "stateless": "later"}
+    """Each method and its revisions, with those that are asked for in the result of another one."""
+    said = {"yes": "yes", "-": "", "result": "in results"}
     rows = (
-        [f"`{row.name}`", SENDERS[row.sender]]
-        + [spoken[each.era] if row.exists_in(each) else "" for each in REVISIONS.values()]
+        [f"`{row.name}`", SENDERS[row.sender]] + [said[mark(row, each)] for each in REVISIONS.values()]
         for row in METHODS.values()
     )
     return table(["method", "from", *REVISIONS], rows)
 
 
 def rules_table() -> str:
-    """Each rule that differs between the revisions of the session era."""
+    """Each rule that differs between the revisions, as far as a user can tell."""
     said = {True: "yes", False: "", "none": ""}
     rows = (
         [f"`{rule}`"] + [said.get(getattr(each, rule), str(getattr(each, rule))) for each in REVISIONS.values()]
@@ -179,6 +180,10 @@ def test_the_frames_are_those_that_were_traced() -> None:
     assert "6 frames in 4 files" in TEXT
     assert "the bytes are written: 6 frames in 4 files" in walk
     assert "below the tool's function: 4 frames" in walk
+    stateless = (ROOT / "spec_notes" / "walkthrough_stateless.md").read_text("utf-8")
+    assert "in the stateless era one more each" in TEXT
+    assert "the bytes are written: 7 frames in 5 files" in stateless
+    assert "below the tool's function: 5 frames" in stateless
 
 
 def main() -> None:

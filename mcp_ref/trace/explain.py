@@ -3,7 +3,7 @@
 Spec:      the page of each method; basic/index#error-codes and the "Error Handling" section of each page
 Upholds:   nothing by itself: it explains, and checks nothing
 Reads:     revisions.py
-Not here:  what a message refers to, and the layout (trace/narrate)
+Not here:  what a message refers to, and what each of them repeats (trace/talk); the layout (trace/narrate)
 
 Each function takes one JSON object as it came, which may be anything, and gives short sentences.
 """
@@ -15,7 +15,16 @@ from typing import Any, Final
 
 from mcp_ref.revisions import REVISIONS
 
-__all__ = ["error_meaning", "explain_params", "explain_result", "quoted"]
+__all__ = [
+    "declared",
+    "error_meaning",
+    "explain_error",
+    "explain_params",
+    "explain_result",
+    "implementation",
+    "listened",
+    "quoted",
+]
 
 JsonObject = dict[str, Any]
 Sentences = Iterator[str]
@@ -30,8 +39,8 @@ CODES: Final[dict[int, str]] = {
     -32603: "internal error: the receiver failed",
     -32002: "resource not found (the code of the session era)",
     -32042: "a URL elicitation has to be done first (2025-11-25 only)",
-    -32020: "headers and body disagree (from 2026-07-28)",
-    -32021: "a capability of the client is missing (from 2026-07-28)",
+    -32020: "header mismatch: HTTP headers and body disagree, or a header is missing (from 2026-07-28)",
+    -32021: "a capability is missing that the request needs and its client did not declare (from 2026-07-28)",
     -32022: "the protocol version is not supported (from 2026-07-28)",
     -1: "the user said no",
 }
@@ -46,6 +55,18 @@ def error_meaning(code: Any) -> str:
     if -32768 <= code <= -32000:
         return "a code from the range that JSON-RPC reserves; the specification gives it no meaning"
     return "a code of the peer's own"
+
+
+def explain_error(error: Any) -> Sentences:
+    """What an error says: its code, its message, and the data of those codes that have data of their own."""
+    body = _object(error)
+    code, data = body.get("code"), _object(body.get("data"))
+    yield f"{quoted(code)}, {error_meaning(code)}; it says {quoted(body.get('message'))}"
+    if code == -32022 and isinstance(data.get("supported"), list):
+        asked = f"asked for {quoted(data['requested'])}; " if "requested" in data else ""
+        yield f"{asked}the server speaks {_few([str(name)[:_SHOWN] for name in data['supported']])}"
+    elif code == -32021 and "requiredCapabilities" in data:
+        yield f"needed: {', '.join(_capabilities(_object(data['requiredCapabilities']), ''))}"
 
 
 def quoted(value: Any) -> str:
@@ -67,8 +88,6 @@ def explain_params(method: str, params: Any) -> Sentences:
     meta = _object(params.get("_meta"))
     if "progressToken" in meta:
         yield f"asks for progress, to be reported under token {quoted(meta['progressToken'])}"
-    if "inputResponses" in params:
-        yield f"asks again, with answers to: {_names(params['inputResponses'])}"
 
 
 def explain_result(method: str | None, result: Any, params: Any) -> Sentences:
@@ -77,8 +96,17 @@ def explain_result(method: str | None, result: Any, params: Any) -> Sentences:
     yield from _RESULTS.get(method or "", _contents)(result, _object(params))
     if result.get("nextCursor") is not None:
         yield f"there is more: nextCursor {quoted(result['nextCursor'])} goes back as cursor"
-    if result.get("resultType") == "input_required":
-        yield f"not finished: the client has to answer first: {_names(result.get('inputRequests'))}"
+    if "ttlMs" in result or "cacheScope" in result:
+        yield _hint(result)
+
+
+def _hint(result: JsonObject) -> str:
+    """How long a result may be kept, and by whom (2026-07-28/server/utilities/caching)."""
+    milliseconds, scope = result.get("ttlMs"), result.get("cacheScope")
+    whose = {"public": "; anybody may be given it", "private": ", for this user alone"}.get(str(scope), "")
+    if not isinstance(milliseconds, (int, float)) or milliseconds <= 0:
+        return f"ttlMs {quoted(milliseconds)}: to be asked for anew each time"
+    return f"may be kept for {milliseconds / 1000:g} s (ttlMs){whose}"
 
 
 # -- lifecycle ----------------------------------------------------------------------------------------------------
@@ -86,7 +114,7 @@ def explain_result(method: str | None, result: Any, params: Any) -> Sentences:
 
 def _initialize(params: JsonObject) -> Sentences:
     yield f"asks for revision {_revision(params.get('protocolVersion'))}"
-    yield f"the client is {_implementation(params.get('clientInfo'))} and declares {_declared(params)}"
+    yield f"the client is {implementation(params.get('clientInfo'))} and declares {declared(params)}"
 
 
 def _initialized(result: JsonObject, params: JsonObject) -> Sentences:
@@ -95,7 +123,7 @@ def _initialized(result: JsonObject, params: JsonObject) -> Sentences:
         yield f"agrees: revision {_revision(got)}"
     else:
         yield f"asked for {_revision(asked)}, got {_revision(got)}: the client goes on with that one or disconnects"
-    yield f"the server is {_implementation(result.get('serverInfo'))} and declares {_declared(result)}"
+    yield f"the server is {implementation(result.get('serverInfo'))} and declares {declared(result)}"
     if "instructions" in result:
         yield f"gives instructions for the model: {quoted(result['instructions'])}"
 
@@ -104,12 +132,12 @@ def _revision(name: Any) -> str:
     return str(name) if isinstance(name, str) and name in REVISIONS else f"{quoted(name)} (none that is known)"
 
 
-def _implementation(value: Any) -> str:
+def implementation(value: Any) -> str:
     about = _object(value)
     return f"{quoted(about.get('name', 'nobody'))} {quoted(about.get('version', '?'))}"
 
 
-def _declared(holder: JsonObject) -> str:
+def declared(holder: JsonObject) -> str:
     paths = list(_capabilities(_object(holder.get("capabilities")), ""))
     return f"the capabilities {', '.join(paths)}" if paths else "no capabilities"
 
@@ -119,6 +147,47 @@ def _capabilities(value: JsonObject, prefix: str) -> Iterator[str]:
     for name, inner in value.items():
         members = [f"{prefix}{name}.{key}" for key, on in _object(inner).items() if on is not False]
         yield from members or [f"{prefix}{name}"]
+
+
+def _discovered(result: JsonObject, params: JsonObject) -> Sentences:
+    versions = result.get("supportedVersions")
+    names = [str(name)[:_SHOWN] for name in versions] if isinstance(versions, list) else []
+    yield f"speaks {_few(names) or 'nothing'}; nothing is agreed on: each request says its own"
+    yield f"declares {declared(result)}"
+    if "instructions" in result:
+        yield f"gives instructions for the model: {quoted(result['instructions'])}"
+
+
+# -- subscriptions (2026-07-28) -----------------------------------------------------------------------------------
+
+
+def listened(params: Any) -> Iterator[str]:
+    """What a filter asks to be told of, or grants, in words."""
+    wanted = _object(_object(params).get("notifications"))
+    for flag, words in _CHANGES.items():
+        if wanted.get(flag) is True:
+            yield words
+    uris = wanted.get("resourceSubscriptions")
+    yield from (f"changes of {quoted(uri)}" for uri in uris or ()) if isinstance(uris, list) else ()
+
+
+_CHANGES: Final = {
+    "toolsListChanged": "changes of the list of tools",
+    "promptsListChanged": "changes of the list of prompts",
+    "resourcesListChanged": "changes of the list of resources",
+}
+
+
+def _listen(params: JsonObject) -> Sentences:
+    yield f"to be told: {_few([*listened(params)]) or 'nothing'}"
+
+
+def _acknowledged(params: JsonObject) -> Sentences:
+    yield f"will be told: {_few([*listened(params)]) or 'nothing'}"
+
+
+def _ended(result: JsonObject, params: JsonObject) -> Sentences:
+    yield "the server has ended the subscription; nothing more is told"
 
 
 # -- features: parameters -----------------------------------------------------------------------------------------
@@ -167,7 +236,7 @@ def _elicit(params: JsonObject) -> Sentences:
 
 def _contents(result: JsonObject, params: JsonObject) -> Sentences:
     """Whatever holds content: results of tools, contents of resources, messages of prompts."""
-    if not result:
+    if not result.keys() - {"resultType", "_meta"}:
         yield "an empty result: done"
     if result.get("isError") is True:
         yield "isError: the tool failed; that is a result for the model to read, not a protocol error"
@@ -204,6 +273,8 @@ def _elicited(result: JsonObject, params: JsonObject) -> Sentences:
 
 _PARAMS: Final[dict[str, Callable[[JsonObject], Sentences]]] = {
     "initialize": _initialize,
+    "subscriptions/listen": _listen,
+    "notifications/subscriptions/acknowledged": _acknowledged,
     "tools/call": _call,
     "completion/complete": _complete,
     "notifications/message": _log,
@@ -213,6 +284,8 @@ _PARAMS: Final[dict[str, Callable[[JsonObject], Sentences]]] = {
 
 _RESULTS: Final[dict[str, Callable[[JsonObject, JsonObject], Sentences]]] = {
     "initialize": _initialized,
+    "server/discover": _discovered,
+    "subscriptions/listen": _ended,
     "tools/list": _list_of("tools"),
     "resources/list": _list_of("resources"),
     "resources/templates/list": _list_of("resourceTemplates"),

@@ -2,8 +2,9 @@
 
 Spec:      the page of each method, as its row names it; basic/index#messages
 Upholds:   nothing by itself: it explains, and checks nothing
-Reads:     methods.py (the rows), trace/explain, trace/explain_http, trace/record (the events)
-Not here:  what a method's members say (trace/explain), what HTTP does (trace/explain_http); recording (trace/record)
+Reads:     methods.py (the rows), trace/explain, trace/explain_http, trace/talk, trace/record (the events)
+Not here:  what a method's members say (trace/explain), what HTTP does (trace/explain_http), what a message refers to
+           (trace/talk); recording (trace/record)
 
        3  C → S  request 2: tools/list                                  [2025-11-25/server/tools]
                  ask for one page of the tools
@@ -21,51 +22,25 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TextIO
+from typing import Any, Final, TextIO
 
-from mcp_ref.basic.messages import id_key, is_id
+from mcp_ref.basic.versioning import is_modern
 from mcp_ref.methods import method_row
 from mcp_ref.revisions import REVISIONS
-from mcp_ref.trace.explain import error_meaning, explain_params, explain_result, quoted
+from mcp_ref.trace.explain import explain_error, explain_params, explain_result, quoted
 from mcp_ref.trace.explain_http import explain_exchange, explain_headers, failed, title
 from mcp_ref.trace.record import TraceEvent
+from mcp_ref.trace.talk import OTHER, Asked, Role, Talk
 
 __all__ = ["Narrator", "narrate", "narrator_for"]
 
 JsonObject = dict[str, Any]
-Role = Literal["client", "server"]
 
-_OTHER: Final[dict[Role, Role]] = {"client": "server", "server": "client"}
 _ARROWS: Final = {"client": "C → S", "server": "C ← S", "stderr": "S err"}
 _ASCII_ARROWS: Final = {"client": "C>   ", "server": "S<   ", "stderr": "S err"}
-_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 _INDENT: Final = " " * 13
 _NARROWEST: Final = 60
 _BOLD, _DIM, _RED, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[0m"
-
-
-@dataclass
-class _Asked:
-    """A request that was seen, until it is answered."""
-
-    request_id: Any
-    method: str
-    params: Any
-    time: float
-    cancelled: bool = False
-
-    def __str__(self) -> str:
-        return f"request {quoted(self.request_id)} ({self.method})"
-
-
-@dataclass
-class _Talk:
-    """What is known of one connection: which side records, what was agreed, what is open. Keys begin with who asked."""
-
-    viewpoint: Role
-    revision: str | None = None
-    asked: dict[Any, _Asked] = field(default_factory=dict)
-    tokens: dict[Any, _Asked] = field(default_factory=dict)
 
 
 @dataclass
@@ -109,14 +84,14 @@ class Narrator:
         self._color = color
         self._full = full
         self._ascii = ascii
-        self._talks: dict[tuple[str, str], _Talk] = {}
+        self._talks: dict[tuple[str, str], Talk] = {}
 
     def tell(self, event: TraceEvent) -> str:
         """The lines for one event, joined by line breaks, without one at the end."""
         talk = self._talk(event)
         if event.direction == "stderr":
             return self._layout(event.seq, "stderr", _Told(str(event.message)), None)
-        sender = talk.viewpoint if event.direction == "send" else _OTHER[talk.viewpoint]
+        sender = talk.viewpoint if event.direction == "send" else OTHER[talk.viewpoint]
         told = _carried(talk, event.http) if event.message is None else _tell(talk, sender, event.message, event.time)
         if event.http is not None:
             told.lines += explain_headers(event.http, beside=event.message is not None)
@@ -124,13 +99,13 @@ class Narrator:
 
     # -- state
 
-    def _talk(self, event: TraceEvent) -> _Talk:
+    def _talk(self, event: TraceEvent) -> Talk:
         key = (event.peer, event.transport)
         if key not in self._talks:
-            self._talks[key] = _Talk(self._viewpoint or ("server" if event.peer == "client" else "client"))
+            self._talks[key] = Talk(self._viewpoint or ("server" if event.peer == "client" else "client"))
         talk = self._talks[key]
         message = event.message
-        if self._viewpoint is None and isinstance(message, dict) and message.get("method") == "initialize":
+        if self._viewpoint is None and _opens(message):
             talk.viewpoint = "client" if event.direction == "send" else "server"
         return talk
 
@@ -206,10 +181,18 @@ def _escaped(char: str) -> str:
     return char.encode("unicode_escape", "backslashreplace").decode("ascii")
 
 
+def _opens(message: Any) -> bool:
+    """Whether only a client can have sent it: the opening of the session era, or a request that stands alone."""
+    if not isinstance(message, dict) or "id" not in message:
+        return False
+    method = message.get("method")
+    return isinstance(method, str) and (method == "initialize" or is_modern(method, message.get("params")))
+
+
 # -- messages -----------------------------------------------------------------------------------------------------
 
 
-def _tell(talk: _Talk, sender: Role, message: Any, at: float) -> _Told:
+def _tell(talk: Talk, sender: Role, message: Any, at: float) -> _Told:
     if isinstance(message, list):
         return _batch(talk, sender, message, at)
     if not isinstance(message, dict):
@@ -221,77 +204,54 @@ def _tell(talk: _Talk, sender: Role, message: Any, at: float) -> _Told:
     return _Told("not a message: it has neither method nor result nor error", failed=True)
 
 
-def _carried(talk: _Talk, http: JsonObject | None) -> _Told:
+def _carried(talk: Talk, http: JsonObject | None) -> _Told:
     """What HTTP does without a message."""
     http = http or {}
-    return _Told(title(http), _page(talk, "basic/transports"), [*explain_exchange(http)], failed(http))
+    return _Told(title(http), talk.page("basic/transports"), [*explain_exchange(http)], failed(http))
 
 
-def _batch(talk: _Talk, sender: Role, members: list[Any], at: float) -> _Told:
+def _batch(talk: Talk, sender: Role, members: list[Any], at: float) -> _Told:
     told = [_tell(talk, sender, member, at) for member in members if not isinstance(member, list)]
     lines = [f"- {one.head}" for one in told]
-    return _Told(f"batch of {len(members)}", _page(talk, "basic/index"), lines, any(one.failed for one in told))
+    return _Told(f"batch of {len(members)}", talk.page("basic/index"), lines, any(one.failed for one in told))
 
 
-def _request(talk: _Talk, sender: Role, message: JsonObject, at: float) -> _Told:
+def _request(talk: Talk, sender: Role, message: JsonObject, at: float) -> _Told:
     method, params = str(message["method"]), message.get("params")
-    asked = _Asked(message["id"], method, params, at)
-    if is_id(message["id"]):
-        talk.asked[sender, id_key(message["id"])] = asked
-    meta = params.get("_meta") if isinstance(params, dict) else None
-    if isinstance(meta, dict):
-        _learn(talk, meta.get(_VERSION_KEY))
-        if is_id(meta.get("progressToken")):
-            talk.tokens[sender, id_key(meta["progressToken"])] = asked
-    lines = [*_about(talk, sender, method, "request"), *explain_params(method, params)]
+    asked = Asked(message["id"], method, params, at)
+    talk.begin(sender, asked)
+    lines = [*_about(talk, sender, method, "request"), *explain_params(method, params), *talk.round_of(asked)]
+    lines += talk.envelope_of(message["id"], params)
     return _Told(f"request {quoted(message['id'])}: {method}", _page_of(talk, method), lines)
 
 
-def _notification(talk: _Talk, sender: Role, message: JsonObject) -> _Told:
+def _notification(talk: Talk, sender: Role, message: JsonObject) -> _Told:
     method, params = str(message["method"]), message.get("params")
-    refers = _REFERS.get(method)
     lines = [*_about(talk, sender, method, "notification"), *explain_params(method, params)]
-    if refers is not None and isinstance(params, dict):
-        lines.append(refers(talk, sender, params))
+    if isinstance(params, dict):
+        lines += talk.refers(method, sender, params)
     return _Told(f"notification: {method}", _page_of(talk, method), lines)
 
 
-def _answer(talk: _Talk, sender: Role, message: JsonObject, at: float) -> _Told:
-    asked = _answered(talk, _OTHER[sender], message.get("id"))
+def _answer(talk: Talk, sender: Role, message: JsonObject, at: float) -> _Told:
+    asked = talk.answered(OTHER[sender], message.get("id"))
     what, failed = ("error for", True) if "error" in message else ("response to", False)
     head = f"{what} {quoted(message.get('id'))}: {_whom(asked, at)}"
     method = asked.method if asked else None
     if method == "initialize" and isinstance(message.get("result"), dict):
-        _learn(talk, message["result"].get("protocolVersion"))
+        talk.learn(message["result"].get("protocolVersion"))
     lines = ["answers a request that was cancelled; to be ignored"] if asked and asked.cancelled else []
     if failed:
-        lines.append(_error(message["error"]))
+        lines += explain_error(message["error"])
     else:
         result = message["result"]
         failed = isinstance(result, dict) and result.get("isError") is True
-        lines.extend(explain_result(method, result, asked.params if asked else None))
+        lines += [*explain_result(method, result, asked.params if asked else None), *talk.asks_first(asked, result)]
+        lines += talk.kind_of(result)
     return _Told(head, _page_of(talk, method) if method else None, lines, failed)
 
 
-def _error(error: Any) -> str:
-    body = error if isinstance(error, dict) else {}
-    return f"{quoted(body.get('code'))}, {error_meaning(body.get('code'))}; it says {quoted(body.get('message'))}"
-
-
-# -- what a message refers to -------------------------------------------------------------------------------------
-
-
-def _answered(talk: _Talk, asker: Role, request_id: Any) -> _Asked | None:
-    """Take out the request that is answered, and its progress token."""
-    if not is_id(request_id):
-        return None
-    asked = talk.asked.pop((asker, id_key(request_id)), None)
-    for key in [key for key, value in talk.tokens.items() if value is asked]:
-        del talk.tokens[key]
-    return asked
-
-
-def _whom(asked: _Asked | None, at: float) -> str:
+def _whom(asked: Asked | None, at: float) -> str:
     if asked is None:
         return "no request that was seen here"
     return f"{asked.method}, after {_span(at - asked.time)}"
@@ -301,32 +261,10 @@ def _span(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.1f} ms"
 
 
-def _progress(talk: _Talk, sender: Role, params: JsonObject) -> str:
-    token = params.get("progressToken")
-    asked = talk.tokens.get((_OTHER[sender], id_key(token))) if is_id(token) else None
-    total = f" of {quoted(params['total'])}" if "total" in params else ""
-    message = f", {quoted(params['message'])}" if "message" in params else ""
-    whose = asked or f"token {quoted(token)}, of no open request,"
-    return f"{whose} is at {quoted(params.get('progress'))}{total}{message}"
-
-
-def _cancelled(talk: _Talk, sender: Role, params: JsonObject) -> str:
-    request_id = params.get("requestId")
-    asked = talk.asked.get((sender, id_key(request_id))) if is_id(request_id) else None
-    reason = f", because {quoted(params['reason'])}" if "reason" in params else ""
-    if asked is None:
-        return f"gives up {quoted(request_id)}, no open request of that side{reason}"
-    asked.cancelled = True
-    return f"gives up {asked}{reason}"
-
-
-_REFERS: Final = {"notifications/progress": _progress, "notifications/cancelled": _cancelled}
-
-
 # -- rows and pages -----------------------------------------------------------------------------------------------
 
 
-def _about(talk: _Talk, sender: Role, method: str, kind: str) -> Iterator[str]:
+def _about(talk: Talk, sender: Role, method: str, kind: str) -> Iterator[str]:
     """What the method's row says of it, and what this message does against its row."""
     row = method_row(method)
     if row is None:
@@ -335,21 +273,14 @@ def _about(talk: _Talk, sender: Role, method: str, kind: str) -> Iterator[str]:
     yield row.about
     if row.kind != kind:
         yield f"sent as a {kind}: by the specification it is a {row.kind}"
-    if row.sender not in (sender, "both"):
-        yield f"sent by the {sender}: by the specification only the {row.sender} sends it"
-    if talk.revision is not None and not row.exists_in(REVISIONS[talk.revision]):
+    revision = None if talk.revision is None else REVISIONS[talk.revision]
+    allowed = row.sender if revision is None else row.sent_by(revision)
+    if allowed not in (sender, "both"):
+        yield f"sent by the {sender}: by the specification only the {allowed} sends it"
+    if revision is not None and not row.exists_in(revision):
         yield f"does not exist in revision {talk.revision}"
 
 
-def _page_of(talk: _Talk, method: str) -> str | None:
+def _page_of(talk: Talk, method: str) -> str | None:
     row = method_row(method)
-    return None if row is None else _page(talk, row.page)
-
-
-def _page(talk: _Talk, page: str) -> str:
-    return page if talk.revision is None else f"{talk.revision}/{page}"
-
-
-def _learn(talk: _Talk, revision: Any) -> None:
-    if isinstance(revision, str) and revision in REVISIONS:
-        talk.revision = revision
+    return None if row is None else talk.page(row.page)

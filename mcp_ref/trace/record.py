@@ -62,7 +62,8 @@ class TraceEvent(NamedTuple):
     transport: such as "stdio".
     http: over HTTP, what is known of these: "method"; "status"; "headers", those that say something of the protocol,
         by their names in lower case; "eventId" and "retry" (milliseconds) of an event in a stream, and "event", its
-        type, where it is not "message". None elsewhere.
+        type, where it is not "message"; "hangUp", the id of the request that the end of a connection gives up. None
+        elsewhere.
 
     Secrets are redacted in `message` and `http`, which are copies: changing them changes nothing on the wire.
     """

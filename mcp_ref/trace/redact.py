@@ -1,6 +1,7 @@
 """Taking secrets out of what is shown: a trace is made to be read by others.
 
-Spec:      basic/authorization#security-considerations; basic/security_best_practices
+Spec:      basic/authorization#security-considerations; basic/security_best_practices;
+           basic/patterns/mrtr#security-considerations (2026-07-28)
 Upholds:   nothing by itself: no page speaks of traces
 Reads:     nothing
 Not here:  when it is applied (trace/record)
@@ -31,6 +32,8 @@ _SECRETS: Final = (
 # fmt: on
 _NAMES: Final = frozenset(name.replace("-", "") for name in _SECRETS)
 _LONGEST: Final = 40
+_PARAMETER: Final = "mcp-param-"
+_SHOWN_OF_STATE: Final = 12
 
 _NAME = "(?:" + "|".join(name.replace("-", "[-_]?") for name in _SECRETS) + ")"
 _USERINFO = re.compile(r"://[^/\s?#]*@")
@@ -56,7 +59,9 @@ def redact(value: Any) -> Any:
 
     The value of a member with a secret's name becomes "[redacted]", whatever it is; so does `value` beside such a
     `name`. A property of a JSON Schema keeps its schema, without the values that it suggests. In strings, the user
-    information and the secret parameters of URLs go, and members of JSON that is quoted as text.
+    information and the secret parameters of URLs go, and members of JSON that is quoted as text. A `requestState` of
+    more than a few characters becomes its beginning and four digits of its hash: who has it whole could go on with a
+    call of somebody else, and what it says is for the server alone.
 
     Raises:
         RecursionError: the value is nested too deeply.
@@ -80,16 +85,19 @@ def redact_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers that say something of the protocol, by their names in lower case, without secrets.
 
     Whatever header is not in the list may hold anything, and is left out. Who knows a session id can speak in the
-    session: four digits of its hash stand for it, which tell sessions apart and lead nowhere.
+    session: four digits of its hash stand for it, which tell sessions apart and lead nowhere. Of the headers that
+    repeat an argument of a call (`Mcp-Param-...`) the names are shown, and no value: the body has it, under a name that
+    tells whether it is a secret.
     """
     found = {name.lower(): value for name, value in headers.items()}
-    return {name: _header(name, found[name]) for name in _HEADERS if name in found}
+    shown = {name: _header(name, found[name]) for name in _HEADERS if name in found}
+    return shown | {name: REDACTED for name in found if name.startswith(_PARAMETER)}
 
 
 # fmt: off
 _HEADERS: Final = (
     "host", "origin", "accept", "content-type", "authorization", "cookie",
-    "mcp-protocol-version", "mcp-session-id", "last-event-id",
+    "mcp-protocol-version", "mcp-session-id", "last-event-id", "mcp-method", "mcp-name",
     "allow", "retry-after", "set-cookie", "www-authenticate",
 )
 # fmt: on
@@ -97,14 +105,30 @@ _HEADERS: Final = (
 
 def _header(name: str, value: str) -> str:
     if name == "mcp-session-id":
-        return f"{REDACTED[:-1]} {hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:4]}]"
+        return f"{REDACTED[:-1]} {_digits(value)}]"
+    if value.startswith("=?"):
+        # In base64, as what is no ASCII must be; the body has it readable, and without secrets.
+        return "[encoded]"
     return REDACTED if is_secret(name) else redact_text(value)
+
+
+def _digits(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:4]
+
+
+def _state(text: str) -> str:
+    """A `requestState` by its beginning, and by what tells it from others."""
+    if len(text) <= _SHOWN_OF_STATE:
+        return text
+    return f"{text[:_SHOWN_OF_STATE]}... [{len(text)} characters, {_digits(text)}]"
 
 
 def _member(key: Any, item: Any, named: bool) -> Any:
     """One member of an object; `named`: a sibling says that `value` is a secret."""
     if is_secret(key) or (named and key == "value"):
         return REDACTED
+    if key == "requestState" and isinstance(item, str):
+        return _state(item)
     if key == "properties" and isinstance(item, dict):
         return {name: _property(name, schema) for name, schema in item.items()}
     return redact(item)

@@ -17,6 +17,7 @@ from mcp_ref.errors import McpError
 from mcp_ref.trace.narrate import Narrator, narrate
 from mcp_ref.trace.record import Recorder, TraceEvent, from_row, read_trace, to_row
 
+SESSION = "2025-11-25"
 SECRET = "Bearer swordfish"
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
@@ -64,7 +65,9 @@ def both_sides(talk: Any, **options: Any) -> tuple[list[TraceEvent], list[TraceE
 
 
 def test_both_sides_see_the_method_the_status_and_the_events_of_each_exchange() -> None:
-    ours, theirs = both_sides(lambda client: client.call_tool("forecast", on_progress=lambda *seen: None))
+    ours, theirs = both_sides(
+        lambda client: client.call_tool("forecast", on_progress=lambda *seen: None), revision=SESSION
+    )
     posted, answered = {"method": "POST"}, {"method": "POST", "status": 200}
     assert [row for row in facts(ours) if row[2]["method"] != "GET"] == [
         ("send", True, posted),
@@ -89,7 +92,7 @@ def test_both_sides_see_the_method_the_status_and_the_events_of_each_exchange() 
 
 
 def test_headers_of_the_protocol_are_shown_and_secrets_are_not() -> None:
-    ours, theirs = both_sides(lambda client: client.ping())
+    ours, theirs = both_sides(lambda client: client.ping(), revision=SESSION)
     for events in (ours, theirs):
         text = "\n".join(to_row(event) for event in events)
         assert "swordfish" not in text
@@ -104,7 +107,7 @@ def test_headers_of_the_protocol_are_shown_and_secrets_are_not() -> None:
 
 
 def test_a_stream_that_is_gone_on_with_shows_the_retry_and_the_event_it_goes_on_after() -> None:
-    ours, theirs = both_sides(lambda client: client.call_tool("come_back"))
+    ours, theirs = both_sides(lambda client: client.call_tool("come_back"), revision=SESSION)
     for events in (ours, theirs):
         retry = next(event for event in events if event.http and "retry" in event.http)
         assert retry.message is None
@@ -166,7 +169,7 @@ def test_connections_at_once_are_recorded_into_one_file(tmp_path: Path) -> None:
 
     def talk(url: str) -> None:
         begin.wait(timeout=5)
-        with Client(url) as client:
+        with Client(url, revision=SESSION) as client:
             client.ping()
 
     with weather(trace=path).serve_http() as http:
@@ -187,10 +190,10 @@ def test_the_recorder_is_closed_with_the_last_service_and_not_before(tmp_path: P
     server = weather(trace=events.append)
     with server.serve_http() as first:
         with server.serve_http() as second, Client(second.url) as client:
-            client.ping()
+            client.discover()
         seen = len(events)
         with Client(first.url) as client:
-            client.ping()
+            client.discover()
     assert len(events) > seen
     assert "mcp-trace" not in {thread.name for thread in threading.enumerate()}
 
@@ -200,8 +203,8 @@ def test_a_recorder_that_was_given_stays_open() -> None:
     with Recorder(events.append) as recorder:
         for _ in range(2):
             with weather(trace=recorder).serve_http() as http, Client(http.url) as client:
-                client.ping()
-    assert sum(isinstance(e.message, dict) and e.message.get("method") == "ping" for e in events) == 2
+                client.call_tool("forecast")
+    assert sum(isinstance(e.message, dict) and e.message.get("method") == "tools/call" for e in events) == 2
 
 
 def test_a_trace_that_cannot_be_written_is_told_to_who_serves() -> None:

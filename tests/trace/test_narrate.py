@@ -260,6 +260,14 @@ members = st.sampled_from(
         "url",
         "resultType",
         "inputRequests",
+        "inputResponses",
+        "requestState",
+        "supportedVersions",
+        "notifications",
+        "ttlMs",
+        "cacheScope",
+        "code",
+        "data",
         "roots",
         "prompts",
         "resources",
@@ -273,6 +281,7 @@ members = st.sampled_from(
 methods = st.sampled_from(
     ["initialize", "tools/list", "tools/call", "prompts/list", "completion/complete", "notifications/progress"]
     + ["notifications/cancelled", "sampling/createMessage", "elicitation/create", "notifications/message", "roots/list"]
+    + ["server/discover", "subscriptions/listen", "notifications/subscriptions/acknowledged"]
 )
 
 

@@ -325,12 +325,12 @@ def test_a_callable_may_ask_the_server_through_the_client_that_it_watches(over_s
     def sink(event: TraceEvent) -> None:
         answered = event.direction == "receive" and isinstance(event.message, dict) and event.message.get("id") == 2
         if answered and not asked.is_set():
-            client.ping(timeout=5)
+            client.discover(timeout=5, cached=False)
             asked.set()
 
     target: Any = [sys.executable, "-m", "mcp_ref.demo"] if over_stdio else Server("silent")
     with Client(target, trace=sink) as client:
-        client.ping()
+        client.discover(cached=False)
         assert asked.wait(timeout=5)
 
 

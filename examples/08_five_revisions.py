@@ -1,9 +1,10 @@
-"""Lesson 8: one conversation in four revisions.
+"""Lesson 8: one conversation in five revisions.
 
-A revision is a date, agreed when a session opens. Either side can be pinned to one. The program below is written once;
-what a revision does not have is left out of its messages, and that is all there is to see on the wire.
+A revision is a date. In the first four it is agreed when a session opens; in the fifth each request says its own.
+Either side can be pinned to one, or to several. The program below is written once; what a revision does not have is
+left out of its messages, and that is all there is to see on the wire.
 
-    python examples/08_four_revisions.py
+    python examples/08_five_revisions.py
 """
 
 import json
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_ref import Client, ErrorResponse, Server
-from mcp_ref.revisions import SESSION_REVISIONS
+from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.record import TraceEvent
 
 
@@ -58,18 +59,19 @@ def conversation(revision: str) -> tuple[list[str], str]:
 
 
 before: set[str] = set()
-for revision in SESSION_REVISIONS:
-    seen, outcome = conversation(revision.name)
+for revision in REVISIONS:
+    seen, outcome = conversation(revision)
     print(revision)
     for name in dict.fromkeys(name for name in seen if before and name not in before):
         print("  new:", name)
     print("  wrong arguments:", outcome)
     before |= set(seen)
 
-# A server that does not speak what is asked for offers what it speaks. A client that does not speak that leaves.
-old = Server("old", revisions=["2024-11-05"])
-with Client(old) as client:
-    print("asked for the newest, agreed on", client.revision)
+# A server that does not speak what is asked for says what it speaks. A client that does not speak that leaves.
+for names in (["2024-11-05"], ["2025-11-25", "2026-07-28"]):
+    some = Server("some", revisions=names)
+    with Client(some) as client, Client(some, revision=["2024-11-05", "2025-06-18", names[0]]) as older:
+        print(names, "with one that speaks all:", client.revision, "- with an older one:", older.revision)
 
 # Output:
 #
@@ -90,4 +92,17 @@ with Client(old) as client:
 # 2025-11-25
 #   new: result.serverInfo.websiteUrl
 #   wrong arguments: [{"type": "text", "text": "Invalid arguments for tool now: city: missing"}]
-# asked for the newest, agreed on 2024-11-05
+# 2026-07-28
+#   new: result.resultType
+#   new: result.supportedVersions
+#   new: result.ttlMs
+#   new: result.cacheScope
+#   new: result._meta
+#   new: result._meta.io.modelcontextprotocol/serverInfo
+#   new: result._meta.io.modelcontextprotocol/serverInfo.name
+#   new: result._meta.io.modelcontextprotocol/serverInfo.version
+#   new: result._meta.io.modelcontextprotocol/serverInfo.title
+#   new: result._meta.io.modelcontextprotocol/serverInfo.websiteUrl
+#   wrong arguments: [{"type": "text", "text": "Invalid arguments for tool now: city: missing"}]
+# ['2024-11-05'] with one that speaks all: 2024-11-05 - with an older one: 2024-11-05
+# ['2025-11-25', '2026-07-28'] with one that speaks all: 2026-07-28 - with an older one: 2025-11-25
