@@ -19,6 +19,14 @@ def no_thread_is_left() -> Iterator[None]:
     yield from threads_are_gone()
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_known_of_servers() -> None:
+    """A port, and so a URL, is used again by the server of another test."""
+    from mcp_ref.client.eras import ERAS
+
+    ERAS._eras.clear()
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     from tests.test_spec_notes import summary
 

@@ -13,6 +13,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -21,9 +22,11 @@ import pytest
 
 from mcp_ref import Client, Context, McpError, RequestTimeout, Server, TransportClosed
 from mcp_ref.basic.deadline import Deadline
+from mcp_ref.basic.patterns.mrtr import InputNeeded
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.basic.transports.transport import Inbox, Receive, Transport
 from mcp_ref.client.targets import Command
+from mcp_ref.revisions import SESSION_REVISIONS
 from tests.wire import PATIENCE, to_client
 
 JsonObject = dict[str, Any]
@@ -107,8 +110,11 @@ class Conversation:
     """A client and a server that say a little of everything; either may have a faulty transport.
 
     Attributes:
+        revision: what the client is pinned to.
         problems: what reached a caller, on either side.
     """
+
+    revision: Any = SESSION_REVISIONS
 
     def __init__(self, at: int = 0, how: type[Exception] | None = None, *, faulty: str = "client") -> None:
         ours, theirs = pair()
@@ -121,6 +127,7 @@ class Conversation:
         self._theirs = theirs if faulty == "client" else transport
         self.client = Client(
             ours if faulty == "server" else transport,
+            revision=self.revision,
             timeout=SHORT,
             connect_timeout=2 * SHORT,
             roots=[],
@@ -138,6 +145,8 @@ class Conversation:
     def attempt(self, call: Callable[[], Any]) -> None:
         try:
             self.answers.append(call())
+        except InputNeeded:
+            raise
         except BaseException as problem:
             self.problems.append(problem)
 
@@ -165,6 +174,32 @@ class Conversation:
         assert not thread.is_alive(), "a caller still waits after close()"
 
 
+class Alone(Conversation):
+    """The same in the stateless era: a probe, a call that takes two rounds, and a subscription."""
+
+    revision: Any = "2026-07-28"
+
+    def hold(self) -> None:
+        self.attempt(lambda: self.server.connect(self._theirs))
+        self.attempt(self.client.connect)
+        self.attempt(self.client.list_tools)
+        self.attempt(lambda: self.client.call_tool("talk", on_progress=lambda *told: self.answers.append(told)))
+        self.attempt(self.listen)
+        self.attempt(self.client.discover)
+
+    def listen(self) -> str:
+        """Hear of one change, and end the subscription."""
+        with self.client.listen(tools=True, timeout=SHORT) as events:
+            self.server.tool("late")(lambda: "x")
+            return events.get(SHORT).method
+
+
+class Undecided(Alone):
+    """A client that finds out of which era its server is."""
+
+    revision: Any = None
+
+
 def ours() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name.startswith("mcp-")}
 
@@ -177,47 +212,66 @@ def left_over(before: set[threading.Thread]) -> list[str]:
     return [thread.name for thread in new if thread.is_alive()]
 
 
-STEPS = {
-    "client": sorted(
+STEPS: dict[tuple[type[Conversation], str], list[str]] = {
+    (Conversation, "client"): sorted(
         ["start", "send initialized", "send the answer to the question", "send roots changed", "close", "lost"]
         + ["exchange initialize", "exchange ping", "exchange list", "exchange call", "exchange ping"]
         + ["receive its answer"] * 5
         + ["receive progress", "receive the log message", "receive the question", "receive list changed"]
     ),
-    "server": sorted(
+    (Conversation, "server"): sorted(
         ["start", "close", "lost", "send the question", "receive its answer"]
         + ["receive a request"] * 5
         + ["send its answer"] * 5
         + ["receive initialized", "receive roots changed"]
         + ["send progress", "send the log message", "send list changed"]
     ),
+    (Alone, "client"): sorted(
+        ["start", "exchange discover", "receive its answer", "exchange list", "receive its answer", "close", "lost"]
+        + ["exchange call", "receive progress", "receive the log message", "receive the question"] * 2
+        + ["exchange listen", "receive the acknowledgement", "receive list changed", "send cancelled"]
+        + ["exchange discover", "receive its answer"]
+    ),
+    (Alone, "server"): sorted(
+        ["start", "close", "lost"]
+        + ["receive a request", "send its answer"] * 5
+        + ["send progress", "send the log message"] * 2
+        + ["receive listen", "send the acknowledgement", "send list changed", "receive cancelled"]
+    ),
 }
 """What the faulty side does when nothing fails."""
 
+SWEPT: list[tuple[type[Conversation], str, int]] = [
+    *((kind, side, len(steps)) for (kind, side), steps in STEPS.items()),
+    *((Undecided, side, 5) for side in ("client", "server")),
+]
+"""Who is made to fail, and at how many of its steps: of a client that is undecided, those of its opening."""
+
 CASES = [
-    pytest.param(side, at, how, id=f"{side}-{at}-{how.__name__ if how else 'hang'}")
-    for side, steps in STEPS.items()
-    for at in range(1, len(steps) + 1)
+    pytest.param(kind, side, at, how, id=f"{kind.__name__}-{side}-{at}-{how.__name__ if how else 'hang'}")
+    for kind, side, most in SWEPT
+    for at in range(1, most + 1)
     for how in (TransportClosed, RequestTimeout, OSError, None)
 ]
 
 
-@pytest.mark.parametrize("side", STEPS)
-def test_without_a_fault_the_conversation_has_these_steps(side: str) -> None:
-    conversation = Conversation(faulty=side)
+@pytest.mark.parametrize(("kind", "side"), [*STEPS, (Undecided, "client"), (Undecided, "server")])
+def test_without_a_fault_the_conversation_has_these_steps(kind: type[Conversation], side: str) -> None:
+    conversation = kind(faulty=side)
     conversation.run()
     assert conversation.problems == []
     assert "notifications/tools/list_changed" in conversation.answers
     assert (1, 2, "half") in conversation.answers
-    assert sorted(conversation.transport.steps) == sorted(step.split()[0] for step in STEPS[side])
+    same = STEPS[Alone if kind is Undecided else kind, side]
+    assert sorted(conversation.transport.steps) == sorted(step.split()[0] for step in same)
 
 
-@pytest.mark.parametrize(("side", "at", "how"), CASES)
+@pytest.mark.parametrize(("kind", "side", "at", "how"), CASES)
 def test_whatever_fails_closing_is_in_time_and_leaves_no_thread(
-    side: str, at: int, how: type[Exception] | None
+    kind: type[Conversation], side: str, at: int, how: type[Exception] | None
 ) -> None:
     before = ours()
-    conversation = Conversation(at, how, faulty=side)
+    conversation = kind(at, how, faulty=side)
     conversation.run()
     # A transport that breaks its contract is not hidden: what it raises itself, its caller sees.
     allowed = (McpError, OSError) if how is OSError else McpError
@@ -234,7 +288,7 @@ def test_the_opening_is_bounded_to_its_last_message() -> None:
     transport = Faulty(near, 4)  # start, exchange initialize, receive its answer, send initialized
     began = time.monotonic()
     with pytest.raises(RequestTimeout, match="hang at send"):
-        Client(transport, timeout=60, connect_timeout=0.5).connect()
+        Client(transport, revision=SESSION_REVISIONS, timeout=60, connect_timeout=0.5).connect()
     assert time.monotonic() - began < PATIENCE
     server.close()
 
@@ -253,7 +307,8 @@ def test_a_server_that_answers_no_ping_is_lost_and_closing_is_in_time() -> None:
 # -- handlers that do not end ---------------------------------------------------------------------------------------
 
 
-def test_a_server_ends_the_handlers_of_a_client_that_is_gone() -> None:
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_a_server_ends_the_handlers_of_a_client_that_is_gone(revision: str) -> None:
     """The client has vanished without a word; whoever closes the server still ends what runs for it."""
     ended = threading.Event()
     server = Server("s")
@@ -267,7 +322,7 @@ def test_a_server_ends_the_handlers_of_a_client_that_is_gone() -> None:
 
     near, far = pair()
     server.connect(far)
-    client = Client(near)
+    client = Client(near, revision=revision)
     client.connect()
     thread = threading.Thread(
         target=lambda: pytest.raises(TransportClosed, client.call_tool, "watch"), name="test-call"
@@ -280,7 +335,10 @@ def test_a_server_ends_the_handlers_of_a_client_that_is_gone() -> None:
     client.close(BOUND)
 
 
-def test_a_handler_that_ignores_cancellation_is_left_behind_and_named(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_a_handler_that_ignores_cancellation_is_left_behind_and_named(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
     begun, let_go = threading.Event(), threading.Event()
     server = Server("s")
 
@@ -292,7 +350,7 @@ def test_a_handler_that_ignores_cancellation_is_left_behind_and_named(caplog: py
 
     near, far = pair()
     session = server.connect(far)
-    with Client(near) as client:
+    with Client(near, revision=revision) as client:
         with pytest.raises(RequestTimeout):
             client.call_tool("deaf", timeout=SHORT)
         assert begun.wait(PATIENCE)
@@ -369,18 +427,29 @@ CHILD = """
     def read():
         return json.loads(sys.stdin.readline())
     info = {"name": str(os.getpid()), "version": "1"}
+"""
+
+OPENINGS = {
+    "2025-06-18": """
     answer(read(), {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info})
     read()
-"""
+    """,
+    "2026-07-28": """
+    said = {"io.modelcontextprotocol/serverInfo": info}
+    answer(read(), {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "_meta": said})
+    """,
+}
+"""What a child says first, by what its client is pinned to."""
 
 
 class Ended:
     """What came of a call to a child, and of closing."""
 
-    def __init__(self, code: str, call: Callable[[Client], Any], grace: float = 0.3) -> None:
+    def __init__(self, revision: str, code: str, call: Callable[[Client], Any]) -> None:
         before = ours()
         self.problem: BaseException | None = None
-        client = Client(Command(script(CHILD + textwrap.indent(textwrap.dedent(code), "    ")), grace=grace))
+        code = CHILD + OPENINGS[revision] + "\n" + textwrap.indent(textwrap.dedent(code), "    ")
+        client = Client(Command(script(code), grace=0.3), revision=revision)
         client.connect()
         try:
             call(client)
@@ -394,46 +463,52 @@ class Ended:
             os.kill(int(client.server_info["name"]), 0)
 
 
+@pytest.fixture(params=OPENINGS)
+def child(request: pytest.FixtureRequest) -> Callable[..., Ended]:
+    """Runs a child that opens so, and then does what its code says."""
+    return partial(Ended, request.param)
+
+
 def call(client: Client) -> Any:
     return client.call_tool("t", {}, timeout=PATIENCE)
 
 
-def test_a_child_that_is_killed_in_the_middle_of_a_call() -> None:
-    ended = Ended("read(); os.kill(os.getpid(), 9)", call)
+def test_a_child_that_is_killed_in_the_middle_of_a_call(child: Callable[..., Ended]) -> None:
+    ended = child("read(); os.kill(os.getpid(), 9)", call)
     assert isinstance(ended.problem, TransportClosed)
     assert f"was ended by signal {signal.SIGKILL.value}" in str(ended.problem)
 
 
-def test_a_child_that_dies_in_the_middle_of_a_message() -> None:
-    ended = Ended('read(); os.write(1, b\'{"jsonrpc": "2.0", "id"\'); os._exit(3)', call)
+def test_a_child_that_dies_in_the_middle_of_a_message(child: Callable[..., Ended]) -> None:
+    ended = child('read(); os.write(1, b\'{"jsonrpc": "2.0", "id"\'); os._exit(3)', call)
     assert isinstance(ended.problem, TransportClosed)
     assert "exited with code 3" in str(ended.problem)
 
 
-def test_a_child_that_closes_its_output_early_and_lives_on() -> None:
-    ended = Ended("read(); os.close(1); time.sleep(60)", call)
+def test_a_child_that_closes_its_output_early_and_lives_on(child: Callable[..., Ended]) -> None:
+    ended = child("read(); os.close(1); time.sleep(60)", call)
     assert isinstance(ended.problem, TransportClosed)
     assert "closed its output" in str(ended.problem)
 
 
-def test_a_child_that_never_answers() -> None:
-    ended = Ended("while read(): pass", lambda client: client.call_tool("t", timeout=SHORT))
+def test_a_child_that_never_answers(child: Callable[..., Ended]) -> None:
+    ended = child("while read(): pass", lambda client: client.call_tool("t", timeout=SHORT))
     assert isinstance(ended.problem, RequestTimeout)
 
 
-def test_a_child_that_never_answers_and_ignores_every_word() -> None:
+def test_a_child_that_never_answers_and_ignores_every_word(child: Callable[..., Ended]) -> None:
     deaf = "import signal; signal.signal(15, signal.SIG_IGN); time.sleep(60)"
-    ended = Ended(deaf, lambda client: client.call_tool("t", timeout=SHORT))
+    ended = child(deaf, lambda client: client.call_tool("t", timeout=SHORT))
     assert isinstance(ended.problem, RequestTimeout)
 
 
-def test_a_child_that_stops_reading() -> None:
+def test_a_child_that_stops_reading(child: Callable[..., Ended]) -> None:
     big = {"a": "x" * 300_000}
-    ended = Ended("time.sleep(60)", lambda client: client.call_tool("t", big, timeout=SHORT))
+    ended = child("time.sleep(60)", lambda client: client.call_tool("t", big, timeout=SHORT))
     assert isinstance(ended.problem, RequestTimeout)
 
 
-def test_a_child_that_stops_reading_and_a_caller_that_waits_when_it_is_closed() -> None:
+def test_a_child_that_stops_reading_and_a_caller_that_waits_when_it_is_closed(child: Callable[..., Ended]) -> None:
     """Closing frees a caller who is in the middle of writing."""
     found: SimpleQueue[BaseException] = SimpleQueue()
 
@@ -449,11 +524,11 @@ def test_a_child_that_stops_reading_and_a_caller_that_waits_when_it_is_closed() 
         with pytest.raises(RequestTimeout):
             client.call_tool("t", timeout=SHORT)  # Behind the one that is being written.
 
-    Ended("time.sleep(60)", call)
+    child("time.sleep(60)", call)
     assert isinstance(found.get(timeout=PATIENCE), TransportClosed)
 
 
-def test_a_child_that_floods_its_output_while_nobody_asks() -> None:
+def test_a_child_that_floods_its_output_while_nobody_asks(child: Callable[..., Ended]) -> None:
     flood = """
     try:
         while True:
@@ -461,7 +536,7 @@ def test_a_child_that_floods_its_output_while_nobody_asks() -> None:
     except BrokenPipeError:
         os._exit(0)
     """
-    ended = Ended(textwrap.dedent(flood), lambda client: client.call_tool("t", timeout=SHORT))
+    ended = child(textwrap.dedent(flood), lambda client: client.call_tool("t", timeout=SHORT))
     assert isinstance(ended.problem, RequestTimeout)
 
 

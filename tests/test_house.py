@@ -16,8 +16,9 @@ PACKAGE = ROOT / "mcp_ref"
 MODULES = sorted(path.relative_to(PACKAGE).with_suffix("").as_posix() for path in PACKAGE.rglob("*.py"))
 
 LEAVES = ("errors", "revisions", "_version", "schema/", "basic/deadline", "basic/messages", "basic/methods",
-          "basic/types", "basic/terms", "basic/rate_limit", "basic/formats", "basic/json_schema")  # fmt: skip
-PAGES = ("basic/lifecycle", "basic/utilities/", "server/prompts", "server/resource", "server/tool",
+          "basic/types", "basic/capabilities", "basic/deprecated", "basic/terms", "basic/rate_limit", "basic/formats",
+          "basic/json_schema", "basic/versioning", "basic/transports/streamable_http/mirroring")  # fmt: skip
+PAGES = ("basic/lifecycle", "basic/utilities/", "server/discover", "server/prompts", "server/resource", "server/tool",
          "server/uri_template", "server/signatures", "server/hints", "server/shapes", "server/string_arguments",
          "server/utilities/", "client/roots", "client/sampling", "client/elicitation",
          "client/answering")  # fmt: skip
@@ -25,16 +26,21 @@ HTTP = ("basic/transports/streamable_http/", "basic/transports/http_sse")
 TRANSPORTS = ("basic/transports/",)
 PEER = ("basic/patterns/",)
 SESSIONS = (
+    "server/choices",
     "server/context",
     "server/session",
+    "server/stateless",
     "client/context",
     "client/answers",
     "client/events",
+    "client/result_cache",
+    "client/setup",
     "client/session",
+    "client/stateless",
     "methods",
 )
 ROLES = ("server/server", "server/hosting", "client/client", "client/targets", "__init__")
-ABOVE = ("cli", "__main__", "demo", "describe", "shown", "trace/")
+ABOVE = ("cli", "__main__", "demo", "describe", "form", "shown", "trace/")
 
 LAYERS = {"leaves": LEAVES, "pages": PAGES, "http": HTTP, "transports": TRANSPORTS, "peer": PEER, "sessions": SESSIONS,
           "roles": ROLES, "above": ABOVE}  # fmt: skip

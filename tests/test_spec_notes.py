@@ -1,7 +1,8 @@
 """The notes under spec_notes/, held against the specification, the code and the tests, in both directions.
 
 A note is a Markdown file: two lines of head (`Pages:`, `Code:`), prose, and tables whose rows say what is asked, under
-which ids, which code answers it and which test shows it. spec_notes/README.md explains the form.
+which ids, which code answers it and which test shows it. spec_notes/README.md explains the form. All five revisions are
+counted.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ import pytest
 ROOT = Path(__file__).parent.parent
 NOTES = ROOT / "spec_notes"
 SPEC = ROOT.parent / "shared" / "spec"
-SESSION = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-ALL = (*SESSION, "2026-07-28")
+ALL = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+NO_IDS = "-"
+"""In the cell of the ids: the page has no sentence that the specification's data knows."""
+
 BINDING = {"MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "REQUIRED", "RECOMMENDED", "SHALL", "SHALL NOT"}
 LEVELS = BINDING | {"MAY", "OPTIONAL"}
 
@@ -90,7 +93,8 @@ def _cells(line: str) -> list[str]:
 def _row(name: str, number: int, line: str, pages: tuple[str, ...]) -> Row:
     asked, level, ids, code, tests = _cells(line)
     try:
-        return Row(name, number, asked, level, tuple(expand(ids, pages[0])), code, tests)
+        found = () if ids == NO_IDS else tuple(expand(ids, pages[0]))
+        return Row(name, number, asked, level, found, code, tests)
     except ValueError as problem:
         raise ValueError(f"{name}:{number}: {problem}") from None
 
@@ -112,7 +116,10 @@ def expand(groups: str, page: str) -> Iterator[str]:
             yield from (f"{revision}/{item}" for item in joined)
 
 
-FILES = sorted(path for part in ("basic", "server", "client") for path in (NOTES / part).rglob("*.md"))
+FILES = sorted(
+    [NOTES / "index.md", NOTES / "deprecated.md"]
+    + [path for part in ("basic", "server", "client") for path in (NOTES / part).rglob("*.md")]
+)
 
 
 @cache
@@ -154,11 +161,11 @@ def out_of_scope(requirement_id: str) -> bool:
 
 
 def counts() -> dict[str, Counter[str]]:
-    """Per page of the session revisions: requirements in scope, how many a row answers, how many are not ours."""
+    """Per page, of all revisions: requirements in scope, how many a row answers, how many are not ours or for later."""
     rows = {each: row for note in notes() for row in note.rows for each in row.ids}
     pages: dict[str, Counter[str]] = {}
     for each, entry in requirements().items():
-        if entry["level"] in BINDING and each.split("/")[0] in SESSION and not out_of_scope(each):
+        if entry["level"] in BINDING and not out_of_scope(each):
             page = pages.setdefault(entry["page"], Counter())
             page["in scope"] += 1
             page["answered"] += each in rows
@@ -175,7 +182,7 @@ def summary() -> str:
     for page in counts().values():
         total.update(page)
     return (
-        f"spec notes: {total['answered']} of {total['in scope']} requirements in scope, "
+        f"spec notes: {total['answered']} of {total['in scope']} requirements in scope in {len(ALL)} revisions, "
         f"{total['not ours']} not ours, {total['later']} later"
     )
 
@@ -194,8 +201,15 @@ def test_every_id_exists_and_has_the_level_of_its_row(note: Note) -> None:
     known = requirements()
     wrong = [f"{row}: {each}" for row in note.rows for each in row.ids if each not in known]
     assert not wrong, "\n".join(["no such requirement:", *wrong])
-    odd = [str(row) for row in note.rows if row.level not in {known[each]["level"] for each in row.ids}]
+    odd = [str(row) for row in note.rows if row.ids and row.level not in {known[each]["level"] for each in row.ids}]
     assert not odd, f"the level is that of none of the ids: {odd}"
+
+
+@needs_the_specification
+@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
+def test_a_row_has_ids_wherever_its_page_has_any(note: Note) -> None:
+    counted = {entry["page"] for entry in requirements().values()}
+    assert all(row.ids for row in note.rows) or counted.isdisjoint(note.pages)
 
 
 @pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
@@ -212,11 +226,7 @@ def test_every_binding_requirement_in_scope_has_a_row(page: str) -> None:
     missing = [
         f"{each}: {entry['text']}"
         for each, entry in requirements().items()
-        if entry["page"] == page
-        and entry["level"] in BINDING
-        and each.split("/")[0] in SESSION
-        and not out_of_scope(each)
-        and each not in answered
+        if entry["page"] == page and entry["level"] in BINDING and not out_of_scope(each) and each not in answered
     ]
     assert not missing, "\n".join([f"{len(missing)} without a row:", *missing])
 

@@ -23,11 +23,16 @@ from mcp_ref import Client, Server
 from mcp_ref.basic.patterns.request_response import Peer
 from mcp_ref.basic.patterns.workers import Workers
 from mcp_ref.basic.transports.stdio import StdioServerTransport, StdioTransport
+from mcp_ref.basic.versioning import envelope
+from mcp_ref.revisions import REVISIONS, Revision
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = str(ROOT / "mcp_ref") + os.sep
 PAGE = ROOT / "spec_notes" / "walkthrough.md"
 WAIT = 5.0
+
+REVISION = "2025-11-25"
+_INFO = {"name": "t", "version": "1"}
 
 ECHO = """
 from mcp_ref import Server
@@ -53,9 +58,13 @@ SAID = {
     "Peer._receive_request": "Give the request a row, decide on it in its turn, and hand it to a worker.",
     "Peer._route": "A request, a notification or a response?",
     "Peer._take_in": "One message, or each of a batch.",
+    "Rounds.__init__": "What the handler may ask the client, and what came back of that.",
+    "Rounds._read": "What an earlier round has left; nothing here.",
     "Session._spend": "Take a token from the method's bucket.",
     "StdioTransport._hand_on": "One line, without its blanks, to the peer.",
     "Workers._hand_locked": "Into the queue of an idle thread, or of a new one.",
+    "_Call.__init__": "The conversation of this request, for its handler: who asks, and what it can do.",
+    "_Compiler._object.<locals>.project": "An object as the revision knows it: what is of another one is left out.",
     "_checker.<locals>.check": "The check of the params in this revision; says which path is wrong.",
     "_load_object": "The arguments against the function's hints, and converted.",
     "_load_str": "A string stays one.",
@@ -133,7 +142,7 @@ def files(steps: Iterable[Step]) -> set[str]:
     return {step.file for step in steps}
 
 
-def trace_a_call(monkeypatch: pytest.MonkeyPatch) -> Way:
+def trace_a_call(monkeypatch: pytest.MonkeyPatch, revision: str = REVISION) -> Way:
     """The calling thread, from `client.call_tool()` to the write."""
     trace, write = Trace(Client.call_tool), os.write
 
@@ -145,7 +154,7 @@ def trace_a_call(monkeypatch: pytest.MonkeyPatch) -> Way:
         if event == "call":
             trace.called(frame)
 
-    with Client([sys.executable, "-c", ECHO]) as client:
+    with Client([sys.executable, "-c", ECHO], revision=revision) as client:
         client.call_tool("echo", {"text": "once, so that what is made at the first use has been made"})
         monkeypatch.setattr(os, "write", traced_write)
         before = sys.getprofile()
@@ -166,7 +175,7 @@ class Served(NamedTuple):
     worker: Way
 
 
-def trace_an_answer() -> Served:
+def trace_an_answer(revision: str = REVISION) -> Served:
     """A server's reader, from the read to the hand-over; and its worker, from there to the tool's function."""
     server = Server("echo")
     reader, worker = Trace(StdioTransport._chunk), Trace(Peer._serve)
@@ -186,9 +195,9 @@ def trace_an_answer() -> Served:
         elif event == "return" and frame.f_code is Workers.finished.__code__:
             finished.release()
 
-    with _Pipes(server, profile) as pipes:
+    with _Pipes(server, profile, REVISIONS[revision]) as pipes:
         # What is made at the first use is made; and an idle worker takes the call that counts, for a new one would take
-        # another way. One job was `initialize`.
+        # another way. One job was `initialize`, or `server/discover`.
         pipes.call("once")
         for _ in range(2):
             assert finished.acquire(timeout=WAIT)
@@ -200,9 +209,10 @@ def trace_an_answer() -> Served:
 class _Pipes:
     """A server that talks over two pipes with this thread, its own threads profiled."""
 
-    def __init__(self, server: Server, profile: Callable[[FrameType, str, Any], None]) -> None:
-        self._server, self._profile = server, profile
+    def __init__(self, server: Server, profile: Callable[[FrameType, str, Any], None], revision: Revision) -> None:
+        self._server, self._profile, self._revision = server, profile, revision
         self._ids = 0
+        self._envelope = {} if revision.era == "session" else {"_meta": envelope(revision, _INFO, {})}
 
     def __enter__(self) -> _Pipes:
         theirs, out = os.pipe()
@@ -212,7 +222,10 @@ class _Pipes:
         threading.setprofile(self._profile)
         self._restore = before
         self._session = self._server.connect(StdioServerTransport(read_fd=theirs, write_fd=given))
-        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        if self._revision.era == "stateless":
+            self._ask("server/discover", {})
+            return self
+        hello = {"protocolVersion": str(self._revision), "capabilities": {}, "clientInfo": _INFO}
         self._ask("initialize", hello)
         self._out.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
         return self
@@ -222,7 +235,7 @@ class _Pipes:
 
     def _ask(self, method: str, params: dict[str, Any]) -> None:
         self._ids += 1
-        message = {"jsonrpc": "2.0", "id": self._ids, "method": method, "params": params}
+        message = {"jsonrpc": "2.0", "id": self._ids, "method": method, "params": {**params, **self._envelope}}
         self._out.write(json.dumps(message).encode() + b"\n")
         answer = json.loads(self._in.readline())
         assert answer["id"] == self._ids and "result" in answer, answer
@@ -259,9 +272,9 @@ def _told(way: Way, heading: str) -> list[str]:
     return [counted, "", *listed, "", f"{heading}: {len(way.stack)} frames in {len(files(way.stack))} files:", stack]
 
 
-def written() -> str:
+def written(page: Path = PAGE) -> str:
     """The same part, as the page has it."""
-    text = PAGE.read_text("utf-8")
+    text = page.read_text("utf-8")
     return text[text.index(BEGIN) : text.index(END) + len(END) + 1]
 
 

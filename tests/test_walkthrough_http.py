@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
@@ -17,13 +18,14 @@ import pytest
 from mcp_ref import Server
 from mcp_ref.basic.transports.streamable_http.endpoint import StreamableEndpoint
 from mcp_ref.basic.transports.streamable_http.server import _Handler
+from mcp_ref.revisions import REVISIONS
+from tests.basic.transports.streamable_http import modern
 from tests.basic.transports.streamable_http.raw import Wire, call, opened, post
-from tests.test_walkthrough import PAGE, WAIT, Step, Trace, Way, _is_ours, _told, files
+from tests.test_walkthrough import PAGE, REVISION, WAIT, Step, Trace, Way, _is_ours, _told, files
 
 SAID = {
     "_Compiler._object.<locals>.project": "The result as the revision knows it: what is of another one is left out.",
     "EndpointOptions.<lambda>": "Who asks? Anybody, unless an option says otherwise.",
-    "HttpService.__init__.<locals>.<lambda>": "What the traffic is shown to.",
     "Peer._finish": "Take the request out of the table, and send its answer.",
     "Peer._receive_request": "Give the request a row, decide on it in its turn, and have it served.",
     "Peer._resume": "The time of our own calls goes on.",
@@ -66,7 +68,7 @@ class _FromHere(Trace):
         super().called(frame)
 
 
-def trace_a_post() -> Post:
+def trace_a_post(revision: str = REVISION) -> Post:
     """The thread of a connection, from the loop that reads requests to the tool's function, and to its next read."""
     server = Server("echo")
     reading, there, back = Trace(_Handler._next), Trace(StreamableEndpoint.__call__), _FromHere(_Handler._next)
@@ -93,7 +95,10 @@ def trace_a_post() -> Post:
     threading.setprofile(profile)
     try:
         with server.serve_http() as http, Wire(http._http.address) as wire:
-            asked = post(call("echo", text="hi"), mcp_session_id=opened(wire))
+            if REVISIONS[revision].era == "stateless":
+                asked = modern.post(modern.called("echo", text="hi"))
+            else:
+                asked = post(call("echo", text="hi"), mcp_session_id=opened(wire))
             # What is made at the first use is made before.
             wire.ask(asked)
             reading.armed = there.armed = True
@@ -134,9 +139,9 @@ def block(traced: Post) -> str:
     return f"{BEGIN}\n\n" + "\n".join(parts) + f"\n\n{END}\n"
 
 
-def written() -> str:
+def written(page: Path = PAGE) -> str:
     """The same part, as the page has it."""
-    text = PAGE.read_text("utf-8")
+    text = page.read_text("utf-8")
     return text[text.index(BEGIN) : text.index(END) + len(END) + 1]
 
 

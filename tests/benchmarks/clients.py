@@ -19,7 +19,7 @@ HELLO = {"text": "hi"}
 
 def ours(count: int, url: str | None = None) -> float:
     """Calls a second, one after the other, by `mcp_ref.Client`."""
-    with Client(url or SERVERS["bare"]) as client:
+    with Client(url or SERVERS["bare"], revision="2025-11-25") as client:
         return _rate(count, lambda: client.call_tool("echo", HELLO))
 
 

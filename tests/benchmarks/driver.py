@@ -49,10 +49,19 @@ def call_line(request_id: int, tool: str, arguments: dict[str, Any], meta: dict[
     return line({"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params})
 
 
-class Driven:
-    """A server under way, its session open."""
+NAMED = "io.modelcontextprotocol/"
+ENVELOPE = {
+    f"{NAMED}protocolVersion": "2026-07-28",
+    f"{NAMED}clientInfo": {"name": "driver", "version": "1"},
+    f"{NAMED}clientCapabilities": {},
+}
+"""What each request says of itself in the stateless era."""
 
-    def __init__(self, name: str) -> None:
+
+class Driven:
+    """A server under way; in the session era with a session open."""
+
+    def __init__(self, name: str, era: str = "session") -> None:
         self._process = subprocess.Popen(
             SERVERS[name],
             stdin=subprocess.PIPE,
@@ -64,15 +73,17 @@ class Driven:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
         self._ids = 0
-        os.write(self._in, initialize_line())
-        self._read(1)
-        os.write(self._in, line({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+        self._meta = None if era == "session" else ENVELOPE
+        if era == "session":
+            os.write(self._in, initialize_line())
+            self._read(1)
+            os.write(self._in, line({"jsonrpc": "2.0", "method": "notifications/initialized"}))
         self.calls(20, 1)
 
     def calls(self, count: int, window: int) -> Run:
         """So many calls of `echo`, at most `window` of them without an answer."""
         first, self._ids = self._ids + 1, self._ids + count
-        lines = [call_line(first + number, "echo", {"text": "hi"}) for number in range(count)]
+        lines = [call_line(first + number, "echo", {"text": "hi"}, self._meta) for number in range(count)]
         used, began = self._cpu(), time.perf_counter()
         sent = answered = 0
         while answered < count:
@@ -87,7 +98,8 @@ class Driven:
         """One call of `steps`, which sends so many progress notifications."""
         self._ids += 1
         used, began = self._cpu(), time.perf_counter()
-        os.write(self._in, call_line(self._ids, "steps", {"count": count}, {"progressToken": self._ids}))
+        meta = {**(self._meta or {}), "progressToken": self._ids}
+        os.write(self._in, call_line(self._ids, "steps", {"count": count}, meta))
         self._read(count + 1)
         return self._since(used, began, count)
 

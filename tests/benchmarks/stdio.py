@@ -17,6 +17,7 @@ from tests.benchmarks import clients, starts
 from tests.benchmarks.driver import WINDOW, Driven, Run
 
 NAMES = ("bare", "our", "sdk")
+ERAS = ("session", "stateless")
 
 
 class Row(NamedTuple):
@@ -39,13 +40,13 @@ class Measured(NamedTuple):
     progress: Run
 
 
-def measure(calls: int, rounds: int) -> dict[str, Measured]:
+def measure(calls: int, rounds: int, era: str = "session") -> dict[str, Measured]:
     """Each server in turn, round by round; of each figure the best."""
     taken: dict[str, list[Measured]] = {name: [] for name in NAMES}
     for _ in range(rounds):
         for name in NAMES:
             count = max(20, calls // 10) if name == "sdk" else calls
-            with Driven(name) as server:
+            with Driven(name, era) as server:
                 taken[name].append(
                     Measured(server.calls(count, 1), server.calls(count, WINDOW), server.notifications(1000))
                 )
@@ -56,15 +57,16 @@ def _best(runs: tuple[Run, ...]) -> Run:
     return Run(max(run.per_second for run in runs), min(run.cpu for run in runs))
 
 
-def call_rows(measured: dict[str, Measured]) -> list[Row]:
+def call_rows(measured: dict[str, Measured], era: str = "session") -> list[Row]:
     """What the calls and the notifications cost."""
     bare, ours, sdk = (measured[name] for name in NAMES)
+    of = f", {era} era"
     return [
-        _rate_row("calls/s, one after the other", ours.one_by_one, bare.one_by_one, sdk.one_by_one, None),
-        _beyond_row("CPU per call, one after the other", ours.one_by_one, bare.one_by_one, sdk.one_by_one),
-        _rate_row(f"calls/s, {WINDOW} in flight", ours.in_flight, bare.in_flight, sdk.in_flight, 15),
-        _beyond_row(f"CPU per call, {WINDOW} in flight", ours.in_flight, bare.in_flight, sdk.in_flight),
-        _rate_row("progress notifications/s", ours.progress, bare.progress, sdk.progress, 15),
+        _rate_row(f"calls/s, one after the other{of}", ours.one_by_one, bare.one_by_one, sdk.one_by_one, None),
+        _beyond_row(f"CPU per call, one after the other{of}", ours.one_by_one, bare.one_by_one, sdk.one_by_one),
+        _rate_row(f"calls/s, {WINDOW} in flight{of}", ours.in_flight, bare.in_flight, sdk.in_flight, 15),
+        _beyond_row(f"CPU per call, {WINDOW} in flight{of}", ours.in_flight, bare.in_flight, sdk.in_flight),
+        _rate_row(f"progress notifications/s{of}", ours.progress, bare.progress, sdk.progress, 15),
     ]
 
 
@@ -123,7 +125,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--starts", type=int, default=15, help="of each kind, for the medians")
     chosen = parser.parse_args(arguments)
-    rows = call_rows(measure(chosen.calls, chosen.rounds))
+    rows = [row for era in ERAS for row in call_rows(measure(chosen.calls, chosen.rounds, era), era)]
     rows.append(client_row(max(20, chosen.calls // 4), chosen.rounds))
     rows += start_rows(chosen.starts)
     print(table(rows))

@@ -7,6 +7,9 @@ A test that asks for `connect` runs once for each way, over the same handlers:
         server.tool("hello")(lambda: "hello")
         client = connect(server)
         assert client.call_tool("hello")["content"] == [text("hello")]
+
+What one era alone has is said by name, and with the reason: `@session_era("ping was removed")`, and
+`@stateless_era(...)`.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import pytest
@@ -24,10 +27,10 @@ import pytest
 from mcp_ref import Client, Server
 from mcp_ref.basic.transports.stdio import StdioServerTransport
 from mcp_ref.client.targets import Url
-from mcp_ref.revisions import SESSION_REVISIONS, Revision
+from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.server.hosting import HttpService
 from mcp_ref.trace.record import recorder
-from tests.wire import PATIENCE
+from tests.wire import PATIENCE, Background
 
 
 class Way(NamedTuple):
@@ -36,16 +39,39 @@ class Way(NamedTuple):
     transport: str
     revision: Revision
 
+    @property
+    def alone(self) -> bool:
+        """Whether every request stands alone: 2026-07-28."""
+        return self.revision.era == "stateless"
+
     def __str__(self) -> str:
         return f"{self.transport}-{self.revision}"
 
 
-HTTP = {"streamable": "http", "sse": "http+sse"}
+HTTP = {"stateless": "http", "streamable": "http", "sse": "http+sse"}
 WAYS = [
-    *(Way("memory", revision) for revision in SESSION_REVISIONS),
-    *(Way("stdio", revision) for revision in SESSION_REVISIONS),
-    *(Way(HTTP[revision.http], revision) for revision in SESSION_REVISIONS),
+    *(Way("memory", revision) for revision in REVISIONS.values()),
+    *(Way("stdio", revision) for revision in REVISIONS.values()),
+    *(Way(HTTP[revision.http], revision) for revision in REVISIONS.values()),
 ]
+
+
+NEWEST = list({(way.transport, way.alone): way for way in WAYS}.values())
+"""Of each transport the newest revision of each era: for what takes its time, and no revision has changed."""
+
+newest = pytest.mark.parametrize("connect", NEWEST, indirect=True, ids=str)
+
+
+def session_era(why: str, ways: list[Way] = WAYS) -> pytest.MarkDecorator:
+    """The test runs in the session era alone; `why` says what has become of it since."""
+    assert why
+    return pytest.mark.parametrize("connect", [way for way in ways if not way.alone], indirect=True, ids=str)
+
+
+def stateless_era(why: str) -> pytest.MarkDecorator:
+    """The test runs in the stateless era alone; `why` says what stood for it before."""
+    assert why
+    return pytest.mark.parametrize("connect", [way for way in WAYS if way.alone], indirect=True, ids=str)
 
 
 class Connect:
@@ -54,10 +80,12 @@ class Connect:
     Attributes:
         transport: "memory", "stdio", "http" or "http+sse".
         revision: the one that is spoken.
+        alone: whether it is one of the stateless era.
     """
 
     def __init__(self, way: Way, stack: ExitStack) -> None:
         self.transport, self.revision = way
+        self.alone = way.alone
         self._stack = stack
         self._services: dict[int, HttpService] = {}
 
@@ -114,6 +142,31 @@ class Connect:
 def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
     with ExitStack() as stack:
         yield Connect(request.param, stack)
+
+
+def alive(client: Client) -> bool:
+    """Whether the server answers: a ping; where there is none, its description of itself."""
+    if client.revision.era == "session":
+        client.ping()
+        return True
+    return "supportedVersions" in client.discover(cached=False)
+
+
+@contextmanager
+def hearing(client: Client, **what: Any) -> Iterator[None]:
+    """Have the server tell `on_change` of changes: of lists it does so unasked in the session era, of resources by a
+    subscription to each; in the stateless era by `listen`, and somebody has to read that."""
+    if client.revision.era == "session":
+        for uri in what.get("resources", ()):
+            client.subscribe_resource(uri)
+        yield
+        for uri in what.get("resources", ()):
+            client.unsubscribe_resource(uri)
+        return
+    with client.listen(**what) as events:
+        reading = Background(list, events)
+        yield
+    assert isinstance(reading.outcome(), list)
 
 
 def until(condition: Callable[[], object]) -> None:

@@ -1,4 +1,7 @@
-"""What HTTP alone has, from end to end: sessions that are lost, streams that break, many clients, nothing left."""
+"""What HTTP alone has, from end to end: sessions that are lost, streams that break, many clients, nothing left.
+
+The stateless era has neither sessions nor streams that are resumed: test_losses.py has what it has instead.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import requests
 
 from mcp_ref import Client, Context, LocalProtocolError, RequestTimeout, Server, TransportClosed, text
 from mcp_ref.client.sampling import reply
-from mcp_ref.revisions import SESSION_REVISIONS
+from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from mcp_ref.server.hosting import HttpService
 from tests.features.conftest import counts_descriptors, left, until
 from tests.features.relay import Relay
@@ -320,7 +323,7 @@ def test_a_server_that_vanishes_fails_what_cannot_be_resumed_and_bounds_the_rest
 # -- many ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("revision", [row.name for row in SESSION_REVISIONS])
+@pytest.mark.parametrize("revision", REVISIONS)
 def test_fifty_clients_at_once(revision: str) -> None:
     together = threading.Barrier(50, timeout=PATIENCE)
 
@@ -332,7 +335,7 @@ def test_fifty_clients_at_once(revision: str) -> None:
     server, service = serving(meet, sse_path="/sse", keep_alive=0.2)
 
     def call(number: int) -> Any:
-        url = service.url if revision in STREAMABLE else str(service.sse_url)
+        url = str(service.sse_url) if REVISIONS[revision].http == "sse" else service.url
         with connected(url, revision, info={"name": f"c{number}"}) as client:
             return client.call_tool("meet", {"number": number}, on_progress=lambda *report: None)["content"]
 
@@ -343,7 +346,7 @@ def test_fifty_clients_at_once(revision: str) -> None:
 
 
 @counts_descriptors
-@pytest.mark.parametrize("revision", [row.name for row in SESSION_REVISIONS])
+@pytest.mark.parametrize("revision", REVISIONS)
 def test_nothing_is_left_of_many_connections(revision: str) -> None:
     def ask(ctx: Context) -> str:
         ctx.log("info", "asking")
@@ -351,7 +354,7 @@ def test_nothing_is_left_of_many_connections(revision: str) -> None:
 
     before = left()
     server, service = serving(ask, sse_path="/sse", keep_alive=0.05)
-    url = service.url if revision in STREAMABLE else str(service.sse_url)
+    url = str(service.sse_url) if REVISIONS[revision].http == "sse" else service.url
     options: Any = {"sample": lambda params: reply("hello", model="m"), "on_log": lambda params: None}
     with service:
         listening = left()

@@ -8,10 +8,19 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Context, ErrorResponse, LocalProtocolError, Server, UrlElicitationRequired, text
+from mcp_ref import (
+    Context,
+    ErrorResponse,
+    InputRefused,
+    LocalProtocolError,
+    Server,
+    UrlElicitationRequired,
+    text,
+)
 from mcp_ref.client.elicitation import decline, required_urls, url_elicitation
 from mcp_ref.client.sampling import UserRejected, reply
-from tests.features.conftest import Connect, until
+from mcp_ref.errors import MissingClientCapability
+from tests.features.conftest import Connect, session_era, stateless_era, until
 from tests.wire import PATIENCE
 
 FORM: Any = {"name": {"type": "string"}, "nights": {"type": "integer"}}
@@ -63,12 +72,9 @@ def test_a_tool_sends_the_user_to_a_page_where_the_revision_has_it(connect: Conn
     @server.tool()
     def log_in(ctx: Context) -> str:
         answer = ctx.elicit_url("Log in", "https://example.com/in", elicitation_id="e-1")
-        ctx.complete_elicitation("e-1")
+        if not connect.alone:
+            ctx.complete_elicitation("e-1")
         return answer["action"]
-
-    @server.tool()
-    def pay() -> str:
-        raise UrlElicitationRequired([url_elicitation("Pay", "https://example.com/pay", "e-2")])
 
     def open_url(url: str, message: str, host: str) -> bool:
         asked.put((url, message, host))
@@ -80,12 +86,37 @@ def test_a_tool_sends_the_user_to_a_page_where_the_revision_has_it(connect: Conn
         return
     assert client.call_tool("log_in")["content"] == [text("accept")]
     assert asked.get(timeout=PATIENCE) == ("https://example.com/in", "Log in", "example.com")
-    assert heard.get(timeout=PATIENCE) == ("notifications/elicitation/complete", {"elicitationId": "e-1"})
-    with pytest.raises(ErrorResponse) as required:
-        client.call_tool("pay")
-    assert required.value.code == -32042
-    [page] = required_urls(required.value)
-    assert client.visit_required(page) == {"action": "accept"}
+    if not connect.alone:
+        assert heard.get(timeout=PATIENCE) == ("notifications/elicitation/complete", {"elicitationId": "e-1"})
+
+
+def test_a_tool_requires_a_visit_first(connect: Connect) -> None:
+    server, visited = Server("s"), SimpleQueue[Any]()
+
+    @server.tool()
+    def pay() -> str:
+        if visited.empty():
+            raise UrlElicitationRequired([url_elicitation("Pay", "https://example.com/pay", "e-2")])
+        return "paid"
+
+    def open_url(url: str, message: str, host: str) -> bool:
+        visited.put(url)
+        return True
+
+    client = connect(server, open_url=open_url)
+    if connect.revision.url_elicitation_error:
+        with pytest.raises(ErrorResponse) as required:
+            client.call_tool("pay")
+        assert required.value.code == -32042
+        [page] = required_urls(required.value)
+        assert client.visit_required(page) == {"action": "accept"}
+    elif not connect.alone:
+        with pytest.raises(ErrorResponse, match="visited first"):
+            client.call_tool("pay")
+        return
+    # In the stateless era the same `raise` is a question, which the client answers before it calls again.
+    assert client.call_tool("pay")["content"] == [text("paid")]
+    assert visited.qsize() == 1
 
 
 def test_a_tool_samples_with_tools_where_the_revision_has_them(connect: Connect) -> None:
@@ -132,9 +163,12 @@ def test_three_questions_in_one_handler_come_to_the_same_result_everywhere(conne
     client, reports = connect(server, **answers(tmp_path)), SimpleQueue[Any]()
     result = client.call_tool("plan", on_progress=lambda *report: reports.put(report[0]))
     assert result["content"] == [text(f"{tmp_path.resolve().as_uri()}: A TRIP FOR ADA")]
-    assert [reports.get(timeout=PATIENCE) for _ in range(2)] == [1, 2]
+    # Each run of the handler reports from its beginning: as many runs as there are questions, and one.
+    expected = [1, *[1, 2] * 3] if connect.alone else [1, 2]
+    assert [reports.get(timeout=PATIENCE) for _ in expected] == expected
 
 
+@session_era("who refuses to sample ends the call, see the next test")
 def test_a_user_may_say_no(connect: Connect) -> None:
     server, heard = Server("s"), SimpleQueue[Any]()
 
@@ -157,6 +191,29 @@ def test_a_user_may_say_no(connect: Connect) -> None:
         assert heard.get(timeout=PATIENCE) == "decline"
 
 
+@stateless_era("before, the handler is told of the refusal, and goes on")
+def test_a_user_who_refuses_ends_the_call_and_one_who_declines_does_not(connect: Connect) -> None:
+    server = Server("s")
+
+    @server.tool()
+    def sample_it(ctx: Context) -> str:
+        return str(ctx.sample("hello", max_tokens=1)["model"])
+
+    @server.tool()
+    def elicit_it(ctx: Context) -> str:
+        return str(ctx.elicit("Ada", FORM)["action"])
+
+    def reject(params: Any) -> Any:
+        raise UserRejected
+
+    client = connect(server, sample=reject, elicit=lambda message, schema: decline())
+    with pytest.raises(InputRefused) as refused:
+        client.call_tool("sample_it")
+    assert isinstance(refused.value.__cause__, UserRejected)
+    assert client.call_tool("elicit_it")["content"] == [text("decline")]
+
+
+@session_era("see the next test")
 def test_what_the_client_did_not_declare_is_not_asked(connect: Connect) -> None:
     server, heard = Server("s"), SimpleQueue[Any]()
 
@@ -172,6 +229,30 @@ def test_what_the_client_did_not_declare_is_not_asked(connect: Connect) -> None:
     assert heard.qsize() == 3
 
 
+@stateless_era("before, nothing can be declared once the session is open")
+def test_a_client_is_told_what_to_declare(connect: Connect) -> None:
+    server = Server("s")
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        ctx.roots()
+        return "asked"
+
+    @server.tool()
+    def try_to_ask(ctx: Context) -> str:
+        for question in (ctx.roots, lambda: ctx.sample("hello", max_tokens=1), lambda: ctx.elicit("Ada", FORM)):
+            with pytest.raises(MissingClientCapability):
+                question()
+        return "not asked"
+
+    client = connect(server)
+    with pytest.raises(ErrorResponse) as refused:
+        client.call_tool("ask")
+    assert (refused.value.code, refused.value.data) == (-32021, {"requiredCapabilities": {"roots": {}}})
+    assert client.call_tool("try_to_ask")["content"] == [text("not asked")]
+
+
+@session_era("no server remembers a client's roots: whoever needs them asks in its request")
 def test_the_server_hears_that_the_roots_have_changed_and_asks_again(connect: Connect, tmp_path: Path) -> None:
     folders, heard = [tmp_path], SimpleQueue[Any]()
     server = Server("s")

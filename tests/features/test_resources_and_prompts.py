@@ -11,7 +11,7 @@ from mcp_ref import ErrorResponse, Server, image, text
 from mcp_ref.server.prompts import assistant, user
 from mcp_ref.server.resources import ResourceNotFound, contents_bytes
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
-from tests.features.conftest import Connect
+from tests.features.conftest import Connect, alive, hearing
 from tests.wire import PATIENCE
 
 
@@ -54,24 +54,25 @@ def test_resources_and_templates_are_listed_and_read(connect: Connect) -> None:
 def test_a_resource_that_does_not_exist_is_an_error(connect: Connect, uri: str) -> None:
     with pytest.raises(ErrorResponse) as missing:
         connect(library()).read_resource(uri)
-    assert (missing.value.code, missing.value.data) == (-32002, {"uri": uri})
+    assert (missing.value.code, missing.value.data) == (connect.revision.resource_not_found, {"uri": uri})
 
 
 def test_only_who_subscribed_hears_that_a_resource_was_updated(connect: Connect) -> None:
     server, heard, other = library(), SimpleQueue[Any](), SimpleQueue[Any]()
-    client = connect(server, on_change=lambda method, params: heard.put((method, params)))
+    client = connect(server, on_change=lambda method, params: heard.put((method, params.get("uri"))))
     # Only who is known to be there is told.
-    connect(server, on_change=lambda method, params: other.put(method)).ping()
-    client.subscribe_resource("notes://one")
-    server.resource_updated("notes://two")
-    server.resource_updated("notes://one")
-    assert heard.get(timeout=PATIENCE) == ("notifications/resources/updated", {"uri": "notes://one"})
-    client.unsubscribe_resource("notes://one")
-    server.resource_updated("notes://one")
-    server.remove_resource("config://app")
-    assert heard.get(timeout=PATIENCE)[0] == "notifications/resources/list_changed"
-    assert other.get(timeout=PATIENCE) == "notifications/resources/list_changed"
-    assert client.list_resources() == []
+    bystander = connect(server, on_change=lambda method, params: other.put(method))
+    with hearing(bystander, resource_list=True), hearing(client, resource_list=True):
+        assert alive(bystander)
+        with hearing(client, resources=["notes://one"]):
+            server.resource_updated("notes://two")
+            server.resource_updated("notes://one")
+            assert heard.get(timeout=PATIENCE) == ("notifications/resources/updated", "notes://one")
+        server.resource_updated("notes://one")
+        server.remove_resource("config://app")
+        assert heard.get(timeout=PATIENCE)[0] == "notifications/resources/list_changed"
+        assert other.get(timeout=PATIENCE) == "notifications/resources/list_changed"
+        assert client.list_resources() == []
 
 
 def test_a_handler_may_announce_what_it_changed_while_its_call_runs(connect: Connect) -> None:
@@ -80,11 +81,11 @@ def test_a_handler_may_announce_what_it_changed_while_its_call_runs(connect: Con
     @server.tool()
     def write() -> str:
         server.resource_updated("notes://one")
-        return "written" if heard.get(timeout=PATIENCE) == {"uri": "notes://one"} else "?"
+        return f"written {heard.get(timeout=PATIENCE)}"
 
-    client = connect(server, on_change=lambda method, params: heard.put(params))
-    client.subscribe_resource("notes://one")
-    assert client.call_tool("write")["content"] == [text("written")]
+    client = connect(server, on_change=lambda method, params: heard.put(params["uri"]))
+    with hearing(client, resources=["notes://one"]):
+        assert client.call_tool("write")["content"] == [text("written notes://one")]
 
 
 # -- prompts ------------------------------------------------------------------------------------------------------
@@ -109,10 +110,11 @@ def test_prompts_are_listed_and_filled_in(connect: Connect) -> None:
 def test_the_server_tells_that_its_prompts_have_changed(connect: Connect) -> None:
     server, heard = library(), SimpleQueue[Any]()
     client = connect(server, on_change=lambda method, params: heard.put(method))
-    assert len(client.list_prompts()) == 1
-    server.remove_prompt("trip")
-    assert heard.get(timeout=PATIENCE) == "notifications/prompts/list_changed"
-    assert client.list_prompts() == []
+    with hearing(client, prompts=True):
+        assert len(client.list_prompts()) == 1
+        server.remove_prompt("trip")
+        assert heard.get(timeout=PATIENCE) == "notifications/prompts/list_changed"
+        assert client.list_prompts() == []
 
 
 # -- utilities ----------------------------------------------------------------------------------------------------

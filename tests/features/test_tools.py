@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from mcp_ref import Context, ErrorResponse, LocalProtocolError, Refusal, Server, ToolError, audio, image, text
-from tests.features.conftest import Connect
+from tests.eras import plain
+from tests.features.conftest import Connect, alive, hearing, stateless_era
 from tests.wire import PATIENCE
 
 
@@ -62,7 +63,7 @@ def test_a_tool_that_fails_is_a_result_and_a_refusal_an_error(connect: Connect) 
         raise ToolError("no such city") if how == "say" else RuntimeError("broken")
 
     client = connect(server)
-    assert client.call_tool("fail", {"how": "say"}) == {"content": [text("no such city")], "isError": True}
+    assert plain(client.call_tool("fail", {"how": "say"})) == {"content": [text("no such city")], "isError": True}
     assert client.call_tool("fail", {"how": "crash"})["isError"] is True
     with pytest.raises(ErrorResponse, match="not today") as refused:
         client.call_tool("fail", {"how": "refuse"})
@@ -83,7 +84,7 @@ def test_structured_output_arrives_where_the_revision_has_it(connect: Connect) -
     result = client.call_tool("measured")
     [block] = result["content"]
     assert block["type"] == "text" and "Lisbon" in block["text"]
-    if connect.revision.structured_content == "object":
+    if connect.revision.structured_content != "none":
         assert result["structuredContent"] == {"city": "Lisbon", "degrees": 20}
     else:
         assert "structuredContent" not in result
@@ -139,20 +140,55 @@ def test_only_the_level_that_was_asked_for_is_logged(connect: Connect) -> None:
     assert [heard.get(timeout=PATIENCE)["level"] for _ in range(4)] == ["error", "debug", "warning", "error"]
 
 
+@stateless_era("the session era has a level for the whole session")
+def test_a_call_says_how_much_log_it_wants(connect: Connect) -> None:
+    server, heard = Server("s"), SimpleQueue[Any]()
+
+    @server.tool()
+    def work(ctx: Context) -> str:
+        for level in ("debug", "warning", "error"):
+            ctx.log(level, level)  # type: ignore[arg-type]
+        return str(ctx.log_level)
+
+    client = connect(server, on_log=heard.put)
+    levels = [client.call_tool("work", log_level=level)["content"] for level in ("error", "debug", None)]
+    assert levels == [[text("error")], [text("debug")], [text("None")]]
+    assert [heard.get(timeout=PATIENCE)["level"] for _ in range(4)] == ["error", "debug", "warning", "error"]
+    # Without somebody to hear them none are asked for.
+    assert connect(server).call_tool("work")["content"] == [text("None")]
+    assert alive(client) and heard.empty()
+
+
 def test_the_server_tells_that_its_tools_have_changed(connect: Connect) -> None:
     server, heard = Server("s", declare=["tools"]), SimpleQueue[Any]()
     client = connect(server, on_change=lambda method, params: heard.put(method))
-    assert client.list_tools() == []
+    with hearing(client, tools=True):
+        assert client.list_tools() == []
+        server.tool("new")(lambda: "new")
+        assert heard.get(timeout=PATIENCE) == "notifications/tools/list_changed"
+        assert [tool["name"] for tool in client.list_tools()] == ["new"]
+        server.remove_tool("new")
+        assert heard.get(timeout=PATIENCE) == "notifications/tools/list_changed"
+        assert client.list_tools() == []
+
+
+@stateless_era("the session era tells everybody of every list")
+def test_who_does_not_listen_hears_of_no_change(connect: Connect) -> None:
+    server, heard = Server("s", declare=["tools", "prompts"]), SimpleQueue[Any]()
+    client = connect(server, on_change=lambda method, params: heard.put(method))
     server.tool("new")(lambda: "new")
-    assert heard.get(timeout=PATIENCE) == "notifications/tools/list_changed"
-    assert [tool["name"] for tool in client.list_tools()] == ["new"]
-    server.remove_tool("new")
-    assert heard.get(timeout=PATIENCE) == "notifications/tools/list_changed"
-    assert client.list_tools() == []
+    with hearing(client, prompts=True):
+        server.remove_tool("new")
+        server.prompt("p")(lambda: "p")
+        assert heard.get(timeout=PATIENCE) == "notifications/prompts/list_changed"
+    # What the server has answered later, it has read later than the end of the subscription.
+    assert alive(client)
+    server.remove_prompt("p")
+    assert alive(client) and heard.empty()
 
 
 def test_what_the_server_did_not_declare_is_not_asked(connect: Connect) -> None:
     client = connect(Server("s"))
     with pytest.raises(LocalProtocolError, match=r"server\.tools"):
         client.call_tool("anything")
-    client.ping()
+    assert alive(client)

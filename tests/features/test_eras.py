@@ -1,0 +1,474 @@
+"""basic/versioning#compatibility-matrix and the two binding pages, from end to end: who meets whom, and how it is found
+out of which era a server is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import pytest
+import requests
+
+from mcp_ref import Client, ErrorResponse, RemoteProtocolError, RequestTimeout, TransportClosed, text
+from mcp_ref.client.eras import ERAS, EraMemory
+from mcp_ref.client.targets import Command, server_key
+from mcp_ref.errors import HttpStatusError
+from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
+from tests.basic.transports.streamable_http.scripted import STREAM_HEAD, ScriptedServer, content, result, status, then
+from tests.eras import envelope
+from tests.features.era_server import build
+from tests.wire import CLIENT_INFO, PATIENCE, Background, to_server
+
+MODERN, LEGACY = ["2026-07-28"], [revision.name for revision in SESSION_REVISIONS]
+BOTH = [*LEGACY, *MODERN]
+NEW, OLD = "2026-07-28", "2025-11-25"
+
+
+def dialling(target: Any, revisions: Any = BOTH, **options: Any) -> Client:
+    return Client(target, revision=revisions, **{"timeout": PATIENCE, **options})
+
+
+def spoken(client: Client) -> tuple[str, Any]:
+    """The revision that a client speaks, and what its call comes to."""
+    return str(client.revision), client.call_tool("hello")["content"]
+
+
+def works(revision: str) -> tuple[str, Any]:
+    return revision, [text(revision)]
+
+
+# -- the matrix ---------------------------------------------------------------------------------------------------
+
+MATRIX = {
+    ("modern", "modern"): NEW,
+    ("modern", "dual"): NEW,
+    ("modern", "legacy"): "fails: the server opens with initialize",
+    ("dual", "modern"): NEW,
+    ("dual", "dual"): NEW,
+    ("dual", "legacy"): OLD,
+    ("legacy", "modern"): "fails: the refusal names 2026-07-28",
+    ("legacy", "dual"): OLD,
+    ("legacy", "legacy"): OLD,
+}
+ERA = {"modern": MODERN, "dual": BOTH, "legacy": LEGACY}
+
+
+@contextmanager
+def served(transport: str, revisions: list[str]) -> Iterator[Any]:
+    """A server as another process, or on HTTP; gives what a client is pointed at."""
+    if transport == "stdio":
+        yield Command([sys.executable, "-m", "tests.features.era_server", *revisions])
+        return
+    with build(revisions).serve_http() as service:
+        yield service.url
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize(("client", "server"), MATRIX)
+def test_every_cell_of_the_compatibility_matrix(client: str, server: str, transport: str) -> None:
+    expected = MATRIX[client, server]
+    with served(transport, ERA[server]) as target:
+        if expected in BOTH:
+            with dialling(target, ERA[client]) as connected:
+                assert spoken(connected) == works(expected)
+        elif client == "modern":
+            with pytest.raises(RemoteProtocolError, match="opens with initialize"):
+                dialling(target, MODERN).connect()
+        else:
+            with pytest.raises(ErrorResponse, match=NEW) as refused:
+                dialling(target, LEGACY).connect()
+            assert refused.value.data["supported"] == MODERN
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("revision", BOTH)
+def test_a_server_of_both_eras_speaks_every_revision(revision: str, transport: str) -> None:
+    if transport == "http" and revision == "2024-11-05":
+        with build(BOTH).serve_http(sse_path="/sse") as service, dialling(service.sse_url, revision) as connected:
+            assert spoken(connected) == works(revision)
+        return
+    with served(transport, BOTH) as target, dialling(target, revision) as connected:
+        assert spoken(connected) == works(revision)
+
+
+# -- probing, over stdio ------------------------------------------------------------------------------------------
+
+
+def error(code: int, data: Any = None) -> dict[str, Any]:
+    body = {"code": code, "message": "no", **({} if data is None else {"data": data})}
+    return {"jsonrpc": "2.0", "id": "ID", "error": body}
+
+
+def unsupported(*versions: str) -> dict[str, Any]:
+    return error(-32022, {"supported": list(versions), "requested": NEW})
+
+
+HELLO = ["initialize", "notifications/initialized", "tools/call"]
+
+OF_THE_SESSION_ERA: dict[str, Any] = {
+    "unknown method": {"say": error(-32601)},
+    "invalid params": {"say": error(-32602)},
+    "invalid request": {"say": error(-32600)},
+    "internal error": {"say": error(-32603)},
+    "not initialized": {"say": error(-32002)},
+    "a code of its own": {"say": error(1)},
+    "names older versions alone": {"say": unsupported("2025-11-25", "2025-06-18")},
+    "silence": {},
+    "its end": {"exit": 1},
+    "its end without an error": {"exit": 0},
+    "a result of nothing": {"say": {"jsonrpc": "2.0", "id": "ID", "result": {}}},
+    "a result of something else": {"say": {"jsonrpc": "2.0", "id": "ID", "result": {"tools": []}}},
+    "a result of another type": {"say": {"jsonrpc": "2.0", "id": "ID", "result": [1]}},
+    "no JSON-RPC": {"say": {"id": "ID"}},
+    "a word": {"line": "what?"},
+}
+SILENT = {"silence", "a word", "no JSON-RPC"}
+"""What is no answer: time has to pass."""
+
+
+def old_server(does: Any, said: Any) -> Command:
+    """A command that nothing is known of: its last argument is new."""
+    script = "tests/features/old_server.py"
+    return Command([sys.executable, "-S", "-E", script, json.dumps(does), uuid4().hex], stderr=said)
+
+
+@pytest.mark.parametrize("how", OF_THE_SESSION_ERA)
+def test_a_server_over_stdio_is_of_the_session_era(how: str) -> None:
+    said = SimpleQueue[str]()
+    command = old_server(OF_THE_SESSION_ERA[how], said.put)
+    with dialling(command, probe_timeout=0.3 if how in SILENT else PATIENCE) as client:
+        assert client.revision.name == OLD
+        assert client.call_tool("hello")["content"] == [text("old")]
+        if how in SILENT:
+            # Who waits no longer says so.
+            assert [said.get(timeout=PATIENCE) for _ in range(2)] == ["server/discover", "notifications/cancelled"]
+        else:
+            assert said.get(timeout=PATIENCE) == "server/discover"
+        assert [said.get(timeout=PATIENCE) for _ in HELLO] == HELLO
+    # It is known now, and is not asked again.
+    with dialling(command):
+        assert [said.get(timeout=PATIENCE) for _ in range(2)] == ["initialize", "notifications/initialized"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [error(-32020), error(-32021, {"requiredCapabilities": {"roots": {}}}), unsupported("2027-01-01"), unsupported()],
+    ids=["-32020", "-32021", "later versions alone", "no versions"],
+)
+def test_a_server_over_stdio_with_a_modern_error_is_not_opened_with_initialize(answer: Any) -> None:
+    said = SimpleQueue[str]()
+    with pytest.raises(ErrorResponse) as refused:
+        dialling(old_server({"say": answer}, said.put)).connect()
+    assert refused.value.code == answer["error"]["code"]
+    assert [said.get(timeout=PATIENCE), said.empty()] == ["server/discover", True]
+
+
+def test_a_client_of_the_stateless_era_alone_finds_no_comfort_in_silence() -> None:
+    said = SimpleQueue[str]()
+    with pytest.raises(RequestTimeout):
+        dialling(old_server({}, said.put), MODERN, connect_timeout=0.5).connect()
+    asked = [said.get(timeout=PATIENCE) for _ in range(2)]
+    assert (asked, said.empty()) == (["server/discover", "notifications/cancelled"], True)
+
+
+def test_a_server_over_stdio_that_was_slow_and_refuses_initialize_is_asked_anew(tmp_path: Path) -> None:
+    program = (
+        "import os, pathlib, sys; from tests.features.era_server import build;"
+        "slow = not pathlib.Path(sys.argv[1]).exists(); pathlib.Path(sys.argv[1]).touch();"
+        # It has taken so long to start that nobody waits for the answer to the first line any more.
+        "slow and os.read(0, 65536); build(['2026-07-28']).run()"
+    )
+    command = Command([sys.executable, "-c", program, str(tmp_path / "started")])
+    with Client(command, probe_timeout=1.5, connect_timeout=20) as client:
+        assert str(client.revision) == "2026-07-28"
+
+
+def test_a_server_that_cannot_be_started_is_neither() -> None:
+    missing = Command(["/nowhere/to/be/found", uuid4().hex])
+    with pytest.raises(TransportClosed, match="/nowhere"):
+        dialling(missing).connect()
+    assert ERAS.get(server_key(missing)) is None
+
+
+# -- probing, over HTTP -------------------------------------------------------------------------------------------
+
+LATER = "names later versions alone"
+
+
+def opened(request_id: int = 1) -> bytes:
+    members = {"protocolVersion": OLD, "capabilities": {}, "serverInfo": {"name": "old", "version": "1"}}
+    return content(result(request_id, **members), "Mcp-Session-Id: s")
+
+
+def body(code: int, request_id: Any = 1, data: Any = None) -> dict[str, Any]:
+    return {**error(code, data), "id": request_id}
+
+
+def without_id(message: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in message.items() if key != "id"}
+
+
+BY_HTTP_OF_THE_SESSION_ERA: dict[str, bytes] = {
+    **{f"{code} without a body": status(code) for code in (400, 404, 405, 406, 410, 415, 422, 499)},
+    "400 with a text": status(400, "Content-Type: text/plain", body=b"Bad Request: No valid session ID provided"),
+    "400 with an error without id": content(without_id(body(-32600)), code=400),
+    "400 with an error to nobody": content(body(-32000, None), code=400),
+    "400 with an error of the session era": content(body(-32600), code=400),
+    "400 with a number": content(7, code=400),
+    "400 with half an object": status(400, "Content-Type: application/json", body=b'{"jsonrpc": '),
+    "404 with an unknown method": content(body(-32601), code=404),
+    "400 that names older versions alone": content(body(-32022, data={"supported": [OLD]}), code=400),
+    "200 with -32601": content(body(-32601)),
+    "200 with -32602": content(body(-32602)),
+    "200 with a code of its own": content(body(-1)),
+    "200 with a result of nothing": content(result(1)),
+    "200 with a page": status(200, "Content-Type: text/html", body=b"<html>"),
+    "200 with no JSON": status(200, "Content-Type: application/json", body=b"hello"),
+}
+
+
+@pytest.mark.parametrize("how", BY_HTTP_OF_THE_SESSION_ERA)
+def test_a_server_on_http_is_of_the_session_era(how: str) -> None:
+    with ScriptedServer(post=[BY_HTTP_OF_THE_SESSION_ERA[how], opened(), status(202)]) as server:
+        with dialling(server.url) as client:
+            assert client.revision.name == OLD
+        asked = [server.request("POST").json()["method"] for _ in range(3)]
+    assert asked == ["server/discover", "initialize", "notifications/initialized"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        content(body(-32020), code=400),
+        content(body(-32021, data={"requiredCapabilities": {}}), code=400),
+        content(body(-32022, data={"supported": ["2027-01-01"]}), code=400),
+        content(body(-32020)),
+    ],
+    ids=["-32020", "-32021", "later versions alone", "-32020 with 200"],
+)
+def test_a_server_on_http_with_a_modern_error_is_not_opened_with_initialize(answer: bytes) -> None:
+    with ScriptedServer(post=answer) as server:
+        with pytest.raises(ErrorResponse) as refused:
+            dialling(server.url).connect()
+        assert -32022 <= refused.value.code <= -32020
+        server.request("POST")
+        assert server.asked.empty()
+
+
+NOTHING = [
+    *(
+        (code, answered)
+        for code in (401, 403, 408, 429, 500, 502, 503)
+        for answered in (None, without_id(body(-32600)))
+    ),
+    *((code, body(-32600)) for code in (401, 403)),
+]
+
+
+@pytest.mark.parametrize(("code", "answered"), NOTHING)
+def test_what_says_nothing_of_the_server_is_raised(code: int, answered: Any) -> None:
+    with ScriptedServer(post=status(code) if answered is None else content(answered, code=code)) as server:
+        with pytest.raises(HttpStatusError) as refused:
+            dialling(server.url).connect()
+        assert refused.value.status == code
+        server.request("POST")
+        assert server.asked.empty()
+        assert ERAS.get(server_key(server.url)) is None
+
+
+def test_a_server_on_http_that_is_silent_is_not_taken_for_an_old_one() -> None:
+    with ScriptedServer(post=then(wait=True)) as server:
+        with pytest.raises(RequestTimeout):
+            dialling(server.url, connect_timeout=0.2).connect()
+        server.request("POST")
+        assert server.asked.empty()
+
+
+def test_a_server_on_http_that_is_gone_is_neither() -> None:
+    with build(BOTH).serve_http() as service:
+        url = service.url
+    with pytest.raises(TransportClosed):
+        dialling(url).connect()
+    assert ERAS.get(server_key(url)) is None
+
+
+def test_the_oldest_transport_is_tried_last() -> None:
+    with ScriptedServer(post=[status(404), status(404)], get=then(STREAM_HEAD)) as server:
+        with pytest.raises(TransportClosed):
+            dialling(server.url).connect()
+        asked = [server.request() for _ in range(3)]
+    assert [each.method for each in asked] == ["POST", "POST", "GET"]
+    assert [each.json()["method"] for each in asked[:2]] == ["server/discover", "initialize"]
+
+
+# -- a version of both --------------------------------------------------------------------------------------------
+
+
+def test_a_refusal_in_mid_conversation_that_names_no_other_version_is_raised() -> None:
+    discovered = {"supportedVersions": MODERN, "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"}
+    refusal = content(body(-32022, 2, {"supported": ["2027-01-01"]}), code=400)
+    with ScriptedServer(post=[content(result(1, **discovered)), refusal]) as server, dialling(server.url) as client:
+        with pytest.raises(ErrorResponse) as refused:
+            client.call_tool("hello")
+        assert refused.value.code == -32022
+
+
+def test_a_refusal_in_mid_conversation_that_names_older_versions_means_the_other_era() -> None:
+    discovered = {"supportedVersions": MODERN, "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"}
+    older = {"supported": [OLD], "requested": NEW}
+    tools = {"protocolVersion": OLD, "capabilities": {"tools": {}}, "serverInfo": {"name": "old", "version": "1"}}
+    answers = [
+        *(content(result(1, **discovered)), content(body(-32022, 2, older), code=400)),
+        *(content(body(-32022, 1, older), code=400), content(result(1, **tools)), status(202)),
+        content(result(2, content=[text("old")])),
+    ]
+    with ScriptedServer(post=answers) as server, dialling(server.url) as client:
+        assert client.revision.name == NEW
+        assert client.call_tool("hello")["content"] == [text("old")]
+        assert client.revision.name == OLD
+
+
+def test_a_server_that_speaks_later_versions_alone_is_refused_by_name() -> None:
+    later = {"supportedVersions": ["2027-01-01"], "capabilities": {}, "ttlMs": 0, "cacheScope": "private"}
+    with ScriptedServer(post=content(result(1, **later))) as server:
+        with pytest.raises(ErrorResponse, match="2027-01-01"):
+            dialling(server.url).connect()
+
+
+def test_a_server_that_discovers_older_versions_alone_is_opened_with_initialize() -> None:
+    older = {"supportedVersions": [OLD], "capabilities": {}, "ttlMs": 0, "cacheScope": "private"}
+    with ScriptedServer(post=[content(result(1, **older)), opened(), status(202)]) as server:
+        with dialling(server.url) as client:
+            assert client.revision.name == OLD
+
+
+# -- what is remembered -------------------------------------------------------------------------------------------
+
+
+def test_what_is_remembered_is_bounded_and_the_oldest_goes_first() -> None:
+    memory = EraMemory()
+    for number in range(1001):
+        memory.put(number, "session")
+    assert (memory.get(0), memory.get(1), memory.get(1000)) == (None, "session", "session")
+    memory.forget(1)
+    memory.forget(1)
+    assert memory.get(1) is None
+    memory.put(None, "stateless")
+    assert memory.get(None) is None
+
+
+def test_a_server_is_remembered_by_its_origin_and_path_or_by_how_it_is_started() -> None:
+    assert server_key("http://A.example/mcp") == server_key("http://a.example/mcp?x=1")
+    assert server_key("http://a.example/mcp") != server_key("http://a.example/other")
+    assert server_key(["server", "-v"]) == server_key(Command(["server", "-v"]))
+    assert server_key(["server", "-v"]) != server_key(["server"])
+
+
+@pytest.mark.parametrize("before", [BOTH, MODERN, LEGACY], ids=["dual", "modern", "legacy"])
+@pytest.mark.parametrize("after", [BOTH, MODERN, LEGACY], ids=["dual", "modern", "legacy"])
+def test_what_is_remembered_of_a_url_is_corrected_when_it_proves_wrong(before: list[str], after: list[str]) -> None:
+    with build(before).serve_http() as service:
+        url, port = service.url, urlsplit(service.url).port or 0
+        with dialling(url) as client:
+            assert spoken(client) == works(before[-1])
+    assert ERAS.get(server_key(url)) == REVISIONS[before[-1]].era
+    with build(after).serve_http(port=port):
+        with dialling(url) as client:
+            # A server of both eras that is remembered as an older one is spoken with as such.
+            assert spoken(client) == works(OLD if before is LEGACY and after is BOTH else after[-1])
+            assert ERAS.get(server_key(url)) == client.revision.era
+
+
+def test_what_is_remembered_of_a_command_is_corrected_too(tmp_path: Any) -> None:
+    said, does = SimpleQueue[str](), tmp_path / "revisions"
+    program = (
+        "import sys, pathlib; from tests.features.era_server import build;"
+        "build(pathlib.Path(sys.argv[1]).read_text().split()).run()"
+    )
+    command = Command([sys.executable, "-c", program, str(does)], stderr=said.put)
+    for revisions in (LEGACY, MODERN, LEGACY):
+        does.write_text(" ".join(revisions))
+        with dialling(command) as client:
+            assert spoken(client) == works(revisions[-1])
+
+
+def test_a_client_finds_out_anew_when_its_server_is_replaced_by_an_older_one() -> None:
+    reopened = SimpleQueue[Any]()
+    service = build(BOTH).serve_http()
+    port = urlsplit(service.url).port or 0
+    with dialling(service.url, on_reopen=lambda: reopened.put(True)) as client:
+        assert spoken(client) == works(NEW)
+        service.close()
+        with build(LEGACY).serve_http(port=port):
+            assert client.call_tool("hello")["content"] == [text(OLD)]
+            assert reopened.get(timeout=PATIENCE)
+            assert client.revision.name == OLD
+            assert ERAS.get(server_key(service.url)) == "session"
+
+
+# -- both at once -------------------------------------------------------------------------------------------------
+
+
+def initialize(version: str) -> dict[str, Any]:
+    params = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT_INFO}
+    return {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+
+
+@pytest.mark.parametrize("asked", [NEW, "2027-01-01"])
+def test_initialize_never_agrees_on_a_version_of_the_stateless_era(asked: str) -> None:
+    with to_server(build(BOTH)) as wire:
+        wire.send(initialize(asked))
+        assert wire.receive()["result"]["protocolVersion"] == OLD
+    headers = {"Accept": "application/json, text/event-stream"}
+    with build(BOTH).serve_http() as service:
+        answer = requests.post(service.url, json=initialize(asked), headers=headers, timeout=PATIENCE)
+        assert answer.json()["result"]["protocolVersion"] == OLD
+
+
+@pytest.mark.parametrize("asked", [NEW, OLD])
+def test_a_server_of_the_stateless_era_alone_names_its_versions_when_it_refuses(asked: str) -> None:
+    with to_server(build(MODERN)) as wire:
+        wire.send(initialize(asked))
+        assert wire.receive()["error"]["data"]["supported"] == MODERN
+    headers = {"Accept": "application/json, text/event-stream"}
+    with build(MODERN).serve_http() as service:
+        answer = requests.post(service.url, json=initialize(asked), headers=headers, timeout=PATIENCE)
+        assert (answer.status_code, answer.json()["error"]["data"]["supported"]) == (400, MODERN)
+        for method in ("GET", "DELETE"):
+            refused = requests.request(method, service.url, headers={"Accept": "text/event-stream"}, timeout=PATIENCE)
+            assert (refused.status_code, refused.headers["Allow"]) == (405, "POST")
+
+
+def test_clients_of_both_eras_call_one_server_at_once() -> None:
+    server = build(BOTH)
+    with server.serve_http() as service, dialling(service.url) as new, dialling(service.url, LEGACY) as old:
+
+        def many(client: Client) -> set[str]:
+            return {client.call_tool("hello")["content"][0]["text"] for _ in range(25)}  # type: ignore[typeddict-item]
+
+        calls = [Background(many, client) for client in (new, old) * 4]
+        assert [call.outcome() for call in calls] == [{NEW}, {OLD}] * 4
+        # Only one of the two has a session.
+        assert len(server.sessions) == 1
+
+
+def test_one_channel_carries_both_eras_at_once() -> None:
+    with to_server(build(BOTH)) as wire:
+        call = {"name": "hello", "arguments": {}}
+        modern = {"_meta": envelope()}
+        assert wire.request(7, "tools/call", {**call, **modern})["result"]["content"] == [text(NEW)]
+        wire.send(initialize(OLD))
+        assert wire.receive()["result"]["protocolVersion"] == OLD
+        wire.notify("notifications/initialized")
+        for request_id in range(2, 6):
+            assert wire.request(request_id, "tools/call", call)["result"]["content"] == [text(OLD)]
+            alone = wire.request(f"m{request_id}", "tools/call", {**call, **modern})["result"]
+            assert (alone["content"], alone["resultType"]) == ([text(NEW)], "complete")
+        assert wire.request(9, "server/discover", modern)["result"]["supportedVersions"] == BOTH[::-1]

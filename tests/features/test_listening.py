@@ -1,0 +1,264 @@
+"""basic/patterns/subscriptions by every way that has it: many listeners, floods of them, and one that does not read."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from queue import SimpleQueue
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from mcp_ref import Client, ErrorResponse, RequestTimeout, Server, text
+from mcp_ref.basic.patterns import subscriptions
+from mcp_ref.basic.transports.stdio import StdioServerTransport
+from mcp_ref.errors import HttpStatusError
+from tests.basic.transports.streamable_http import modern, raw
+from tests.features.conftest import Connect, alive, stateless_era, until
+from tests.features.test_losses import listen_on
+from tests.wire import PATIENCE, Background
+
+TOOLS = "notifications/tools/list_changed"
+
+every_way = stateless_era("before, everybody hears of every list, and a session remembers what was subscribed to")
+
+
+def shop() -> Server:
+    server = Server("s", declare=["tools", "prompts", "resources"])
+    server.tool("hello")(lambda: "hello")
+    return server
+
+
+def open_listens(server: Server) -> int:
+    assert server.stateless is not None
+    return len(server.stateless.subscriptions)
+
+
+@every_way
+def test_several_subscriptions_of_one_client_are_told_apart(connect: Connect) -> None:
+    server = shop()
+    client = connect(server)
+    with (
+        client.listen(tools=True) as tools,
+        client.listen(resources=["r://1", "r://2/"]) as some,
+        client.listen(tools=True, resources=["r://1"]) as both,
+    ):
+        assert (tools.honoured, both.honoured["resourceSubscriptions"]) == ({"toolsListChanged": True}, ["r://1"])
+        server.resource_updated("r://2/below")
+        server.resource_updated("r://1")
+        server.resource_updated("r://3")
+        server.tool("new")(lambda: "new")
+        assert tools.get(PATIENCE).method == TOOLS
+        assert [some.get(PATIENCE).params["uri"] for _ in range(2)] == ["r://2/below", "r://1"]
+        assert [both.get(PATIENCE).method for _ in range(2)] == ["notifications/resources/updated", TOOLS]
+        with pytest.raises(RequestTimeout):
+            some.get(0.01)
+        assert open_listens(server) == 3
+    until(lambda: open_listens(server) == 0)
+
+
+@every_way
+def test_a_subscription_is_ended_by_the_server_with_its_result(connect: Connect) -> None:
+    server = shop()
+    client = connect(server)
+    with client.listen(tools=True) as events:
+        reading = Background(list, events)
+        assert server.stateless is not None
+        server.stateless.subscriptions.end_all()
+        assert reading.outcome() == []
+        assert events.graceful
+    assert client.call_tool("hello")["content"] == [text("hello")]
+
+
+@every_way
+def test_a_subscription_has_no_time_limit_and_is_ended_from_any_thread(connect: Connect) -> None:
+    server = shop()
+    client = connect(server, timeout=0.2)
+    with client.listen(tools=True, timeout=PATIENCE) as events:
+        heard = SimpleQueue[Any]()
+        reading = Background(listen_on, events, heard)
+        # Longer than any other call may last.
+        assert heard.empty() and not threading.Event().wait(0.3)
+        server.tool("new")(lambda: "new")
+        assert heard.get(timeout=PATIENCE) == TOOLS
+        assert Background(events.close).outcome() is None
+        assert reading.outcome() is None
+    until(lambda: open_listens(server) == 0)
+    assert alive(client)
+
+
+@every_way
+def test_a_client_that_closes_ends_what_it_listens_to(connect: Connect) -> None:
+    server = shop()
+    client = connect(server)
+    listening = [client.listen(tools=True).__enter__() for _ in range(3)]
+    reading = [Background(list, events) for events in listening]
+    client.close()
+    assert [each.outcome() for each in reading] == [[], [], []]
+    until(lambda: open_listens(server) == 0)
+
+
+@every_way
+def test_listeners_do_not_take_the_places_of_handlers(connect: Connect) -> None:
+    server = Server("s", declare=["tools"], max_workers=1)
+    server.tool("hello")(lambda: "hello")
+    client = connect(server)
+    listening = [client.listen(tools=True).__enter__() for _ in range(8)]
+    try:
+        assert client.call_tool("hello")["content"] == [text("hello")]
+        server.tool("new")(lambda: "new")
+        assert [events.get(PATIENCE).method for events in listening] == [TOOLS] * 8
+    finally:
+        for events in listening:
+            events.close()
+
+
+# -- floods -------------------------------------------------------------------------------------------------------
+
+
+@every_way
+def test_of_too_many_subscriptions_those_on_top_are_refused(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "MOST_OPEN", 3)
+    client = connect(shop())
+    listening = [client.listen(tools=True).__enter__() for _ in range(3)]
+    try:
+        for _ in range(3):
+            with pytest.raises(ErrorResponse, match="Too many subscriptions"):
+                client.listen(tools=True).__enter__()
+        # Everything else goes on, and so do those that are there.
+        assert client.call_tool("hello")["content"] == [text("hello")]
+        listening.pop().close()
+        assert alive(client)
+        until(lambda: entered(client, listening))
+    finally:
+        for events in listening:
+            events.close()
+
+
+def entered(client: Client, listening: list[Any]) -> bool:
+    """Whether there was room for one more."""
+    try:
+        listening.append(client.listen(tools=True).__enter__())
+    except ErrorResponse:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("limit", "code"), [("listens", 503), ("listens_per_client", 429)])
+def test_over_http_a_flood_is_refused_by_its_status(limit: str, code: int) -> None:
+    server = shop()
+    options: Any = {limit: 2}
+    with server.serve_http(keep_alive=0.1, **options) as service:
+        address = ("127.0.0.1", urlsplit(service.url).port or 0)
+        wires = [raw.Wire(address) for _ in range(2)]
+        for wire in wires:
+            wire.send(modern.post(modern.listening(toolsListChanged=True)))
+            assert wire.head()[0] == 200
+        for _ in range(20):
+            with raw.Wire(address) as wire:
+                answer = wire.ask(modern.post(modern.listening(toolsListChanged=True)))
+                assert (answer.status, answer.headers["retry-after"]) == (code, "10")
+        with Client(service.url, timeout=PATIENCE) as client:
+            with pytest.raises((ErrorResponse, HttpStatusError)):
+                client.listen(tools=True).__enter__()
+            assert client.call_tool("hello")["content"] == [text("hello")]
+            wires.pop().close()
+            until(lambda: entered_over_http(client))
+        for wire in wires:
+            wire.close()
+
+
+def entered_over_http(client: Client) -> bool:
+    try:
+        with client.listen(tools=True):
+            return True
+    except (ErrorResponse, HttpStatusError):
+        return False
+
+
+@every_way
+def test_a_filter_that_is_too_long_is_refused(connect: Connect) -> None:
+    client = connect(shop())
+    with pytest.raises(ErrorResponse) as refused:
+        client.listen(resources=[f"r://{number}" for number in range(subscriptions.MOST_URIS + 1)]).__enter__()
+    assert refused.value.code == -32602
+
+
+# -- a listener that does not read --------------------------------------------------------------------------------
+
+LONG = "x" * 2000
+URIS = [f"r://{number}/{LONG}" for number in range(2000)]
+"""Four megabytes of URIs, more than any buffer on the way holds."""
+
+
+def announce(server: Server, uris: list[str]) -> float:
+    """Say that all of it has changed, twice; how long that took."""
+    before = time.monotonic()
+    for uri in uris * 2:
+        server.resource_updated(uri)
+    return time.monotonic() - before
+
+
+def test_a_listener_on_http_that_does_not_read_holds_up_nobody() -> None:
+    server = shop()
+    service = server.serve_http(keep_alive=0.2)
+    wire = raw.Wire(("127.0.0.1", urlsplit(service.url).port or 0), buffer=4096)
+    wire.send(modern.post(modern.listening(resourceSubscriptions=URIS)))
+    assert wire.head()[0] == 200
+    with Client(service.url, timeout=PATIENCE) as client, client.listen(resources=["r://0/"]) as events:
+        assert announce(server, URIS) < PATIENCE
+        assert events.get(PATIENCE).params["uri"] == URIS[0]
+        assert client.call_tool("hello")["content"] == [text("hello")]
+    before = time.monotonic()
+    service.close()
+    assert time.monotonic() - before < PATIENCE
+    wire.close()
+
+
+def test_a_listener_over_stdio_that_does_not_read_holds_up_nobody_else() -> None:
+    server = shop()
+    there, back = os.pipe(), os.pipe()
+    server.connect(StdioServerTransport(read_fd=there[0], write_fd=back[1]))
+    line = json.dumps(modern.listening(resourceSubscriptions=URIS[:100])).encode() + b"\n"
+    writing = Background(os.write, there[1], line)
+    until(lambda: open_listens(server) == 1)
+    assert writing.outcome() == len(line)
+    with Client(server, timeout=PATIENCE) as client, client.listen(resources=["r://0/"]) as events:
+        assert announce(server, URIS[:100]) < PATIENCE
+        assert events.get(PATIENCE).params["uri"] == URIS[0]
+        assert client.call_tool("hello")["content"] == [text("hello")]
+    before = time.monotonic()
+    server.close(2)
+    assert time.monotonic() - before < PATIENCE
+    for descriptor in (there[1], back[0]):
+        os.close(descriptor)
+
+
+@every_way
+def test_what_has_changed_again_before_it_was_read_is_told_once(connect: Connect) -> None:
+    server, heard = shop(), list[str]()
+    client = connect(server)
+    with client.listen(tools=True, resources=["r://1"]) as events:
+        for _ in range(1000):
+            server.resource_updated("r://1")
+        server.prompt("p")(lambda: "p")
+        server.tool("last")(lambda: "last")
+        while TOOLS not in heard:
+            heard.append(events.get(PATIENCE).method)
+    # A thousand changes are one thing to look at again, or as many as there was time for; each is told by the last.
+    assert set(heard) == {"notifications/resources/updated", TOOLS}
+    assert 2 <= len(heard) <= 1001
+
+
+def test_a_listening_client_that_hung_up_is_forgotten() -> None:
+    server = shop()
+    with server.serve_http(keep_alive=0.1) as service:
+        wire = raw.Wire(("127.0.0.1", urlsplit(service.url).port or 0))
+        wire.send(modern.post(modern.listening(toolsListChanged=True)))
+        assert wire.head()[0] == 200
+        assert open_listens(server) == 1
+        wire.reset()
+        until(lambda: open_listens(server) == 0)

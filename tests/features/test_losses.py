@@ -1,0 +1,361 @@
+"""What is lost with a connection in the stateless era, and what is sent again: a server over stdio that dies in
+mid-call, a reply over HTTP that breaks off, a client that hangs up; headers that the server does not take."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from mcp_ref import Client, Context, ErrorResponse, RequestTimeout, Server, TransportClosed, text
+from mcp_ref.basic.patterns.listening import Listening
+from mcp_ref.client.targets import Command
+from mcp_ref.errors import AnswerLost
+from mcp_ref.server.hosting import HttpService
+from tests.basic.transports.streamable_http import modern, raw
+from tests.basic.transports.streamable_http.scripted import ScriptedServer, content, result
+from tests.features.conftest import until
+from tests.features.relay import Relay
+from tests.wire import PATIENCE, Background
+
+NEW = "2026-07-28"
+
+# -- over stdio: the server dies ----------------------------------------------------------------------------------
+
+
+class Mortal:
+    """A server that dies so many times, and what is known of its life."""
+
+    def __init__(self, folder: Path, deaths: int) -> None:
+        self._story = folder / "story"
+        self.command = Command([sys.executable, "-m", "tests.features.mortal_server", str(self._story), str(deaths)])
+        self.reopened = SimpleQueue[Any]()
+
+    def client(self, **options: Any) -> Client:
+        more = {"timeout": PATIENCE, "on_reopen": lambda: self.reopened.put(True), **options}
+        return Client(self.command, revision=NEW, **more)
+
+    @property
+    def story(self) -> list[str]:
+        return self._story.read_text().split()
+
+
+READING: dict[str, Callable[[Client], Any]] = {
+    "read": lambda client: client.read_resource("story://now"),
+    "prompt": lambda client: client.get_prompt("tell"),
+    "look": lambda client: client.call_tool("look"),
+    "put": lambda client: client.call_tool("put"),
+}
+
+
+@pytest.mark.parametrize("what", READING)
+def test_what_does_no_harm_is_sent_again_to_a_server_that_is_started_again(what: str, tmp_path: Path) -> None:
+    mortal = Mortal(tmp_path, 1)
+    with mortal.client() as client:
+        client.list_tools()
+        assert READING[what](client)
+        assert mortal.story == ["started", what, "died", "started", what]
+        assert mortal.reopened.get(timeout=PATIENCE)
+
+
+def test_any_other_call_fails_and_the_next_one_finds_the_server_started_again(tmp_path: Path) -> None:
+    mortal = Mortal(tmp_path, 1)
+    with mortal.client() as client:
+        client.list_tools()
+        with pytest.raises(TransportClosed, match="exited with code 3"):
+            client.call_tool("pay")
+        assert mortal.story[:3] == ["started", "pay", "died"]
+        assert client.call_tool("pay")["content"] == [text("pay")]
+        assert mortal.story[3:] == ["started", "pay"]
+
+
+def test_of_a_tool_that_was_never_listed_nothing_is_known(tmp_path: Path) -> None:
+    with Mortal(tmp_path, 1).client() as client, pytest.raises(TransportClosed):
+        client.call_tool("look")
+
+
+@pytest.mark.parametrize(("what", "resend"), [("pay", True), ("look", False)])
+def test_the_caller_may_say_whether_to_send_it_again(what: str, resend: bool, tmp_path: Path) -> None:
+    mortal = Mortal(tmp_path, 1)
+    with mortal.client() as client:
+        client.list_tools()
+        if resend:
+            assert client.call_tool(what, resend=True)["content"] == [text(what)]
+        else:
+            with pytest.raises(TransportClosed):
+                client.call_tool(what, resend=False)
+    assert mortal.story.count(what) == (2 if resend else 1)
+
+
+def test_a_call_is_sent_twice_again_and_no_more(tmp_path: Path) -> None:
+    mortal = Mortal(tmp_path, 100)
+    with mortal.client() as client:
+        client.list_tools()
+        with pytest.raises(TransportClosed, match="exited with code 3"):
+            client.call_tool("put")
+    assert mortal.story.count("put") == 3
+
+
+def test_a_server_that_dies_again_and_again_is_not_started_without_end(tmp_path: Path) -> None:
+    mortal = Mortal(tmp_path, 100)
+    with mortal.client() as client:
+        for _ in range(8):
+            with pytest.raises(TransportClosed):
+                client.call_tool("pay")
+    # Once, and five times again within a minute.
+    assert mortal.story.count("started") == 6
+
+
+def test_calls_under_way_in_several_threads_share_one_new_start(tmp_path: Path) -> None:
+    mortal = Mortal(tmp_path, 1)
+    with mortal.client() as client:
+        client.list_tools()
+        calls = [Background(client.read_resource, "story://now") for _ in range(4)]
+        for call in calls:
+            assert call.outcome()["contents"][0]["text"] == "read"
+    assert mortal.story.count("started") == 2
+
+
+def listen_on(events: Listening, heard: SimpleQueue[Any]) -> None:
+    """Put the methods of all events into a queue, to the end."""
+    for event in events:
+        heard.put(event.method)
+
+
+def test_what_is_listened_for_is_listened_for_again(tmp_path: Path) -> None:
+    mortal, again = Mortal(tmp_path, 1), threading.Event()
+    with mortal.client() as client, client.listen(tools=True, on_reopen=again.set) as events:
+        heard = SimpleQueue[Any]()
+        reading = Background(listen_on, events, heard)
+        with pytest.raises(TransportClosed):
+            client.call_tool("pay")
+        assert again.wait(PATIENCE)
+        client.call_tool("change")
+        assert heard.get(timeout=PATIENCE) == "notifications/tools/list_changed"
+        events.close()
+        reading.outcome()
+    assert mortal.story.count("started") == 2
+
+
+def test_the_level_of_log_messages_outlives_the_connection(tmp_path: Path) -> None:
+    mortal, sent = Mortal(tmp_path, 1), list[Any]()
+    with mortal.client(on_log=print, trace=sent.append) as client:
+        client.set_log_level("error")
+        with pytest.raises(TransportClosed):
+            client.call_tool("pay")
+        client.call_tool("pay")
+    calls = [event.message for event in sent if event.message and event.message.get("method") == "tools/call"]
+    levels = [call["params"]["_meta"].get("io.modelcontextprotocol/logLevel") for call in calls]
+    assert levels == ["error", "error"]
+
+
+def test_a_server_that_cannot_be_started_again_leaves_nothing_behind(tmp_path: Path) -> None:
+    mortal, gone = Mortal(tmp_path, 1), tmp_path / "gone"
+    program = "import sys, pathlib; pathlib.Path(sys.argv[1]).exists() and sys.exit(9);" + (
+        "from tests.features.mortal_server import build; build(pathlib.Path(sys.argv[2]), 1).run()"
+    )
+    command = Command([sys.executable, "-c", program, str(gone), str(tmp_path / "story")])
+    with Client(command, revision=NEW, timeout=PATIENCE) as client:
+        assert [tool["name"] for tool in client.list_tools()][:1] == ["pay"]
+        gone.touch()
+        for _ in range(3):
+            with pytest.raises(TransportClosed):
+                client.call_tool("pay")
+        gone.unlink()
+        assert client.call_tool("pay")["content"] == [text("pay")]
+    assert mortal.reopened.empty()
+
+
+# -- over HTTP: the reply breaks off ------------------------------------------------------------------------------
+
+
+class Held:
+    """A server on HTTP whose tools wait until they are let go, or given up; `runs` has what became of each run."""
+
+    def __init__(self) -> None:
+        self.server = Server("s")
+        self.began, self.runs, self.go = SimpleQueue[Any](), SimpleQueue[Any](), threading.Event()
+
+        def work(ctx: Context) -> str:
+            self.began.put(True)
+            until(lambda: ctx.cancelled or self.go.is_set())
+            self.runs.put("given up" if ctx.cancelled else "done")
+            return "done"
+
+        def work_with_reports(ctx: Context) -> str:
+            ctx.progress(1)
+            return work(ctx)
+
+        self.server.tool("pay")(work)
+        self.server.tool("put", annotations={"idempotentHint": True})(work)
+        self.server.tool("report")(work_with_reports)
+        self.server.tool("hello")(lambda: "hello")
+
+        @self.server.resource("r://y")
+        def read(ctx: Context) -> str:
+            return work(ctx)
+
+    def serve(self) -> HttpService:
+        return self.server.serve_http(keep_alive=0.2)
+
+
+def connected(url: str, **options: Any) -> Client:
+    return Client(url, revision=NEW, **{"timeout": PATIENCE, **options})
+
+
+@pytest.mark.parametrize("tool", ["pay", "report"])
+def test_a_reply_that_breaks_off_loses_its_call_alone(tool: str) -> None:
+    held = Held()
+    with held.serve() as service, Relay(service.url) as relay, connected(relay.url) as client:
+        client.list_tools()
+        call = Background(client.call_tool, tool, on_progress=lambda *report: None)
+        assert held.began.get(timeout=PATIENCE)
+        relay.cut()
+        assert isinstance(call.outcome(), AnswerLost)
+        # The end of the connection is the end of the request.
+        assert held.runs.get(timeout=PATIENCE) == "given up"
+        assert client.call_tool("hello")["content"] == [text("hello")]
+
+
+@pytest.mark.parametrize("how", ["idempotent", "reading", "asked for"])
+def test_what_does_no_harm_is_sent_again(how: str) -> None:
+    held = Held()
+    with held.serve() as service, Relay(service.url) as relay, connected(relay.url) as client:
+        client.list_tools()
+        if how == "reading":
+            call = Background(client.read_resource, "r://y")
+        else:
+            options: Any = {"resend": True} if how == "asked for" else {}
+            call = Background(client.call_tool, "put" if how == "idempotent" else "pay", **options)
+        assert held.began.get(timeout=PATIENCE)
+        relay.cut()
+        assert held.runs.get(timeout=PATIENCE) == "given up"
+        assert held.began.get(timeout=PATIENCE)
+        held.go.set()
+        assert "done" in str(call.outcome())
+        assert held.runs.get(timeout=PATIENCE) == "done"
+
+
+def test_a_reply_that_breaks_off_every_time_is_given_up() -> None:
+    held = Held()
+    with held.serve() as service, Relay(service.url) as relay, connected(relay.url) as client:
+        client.list_tools()
+        call = Background(client.call_tool, "put")
+        for _ in range(3):
+            assert held.began.get(timeout=PATIENCE)
+            relay.cut()
+        assert isinstance(call.outcome(), AnswerLost)
+        assert [held.runs.get(timeout=PATIENCE) for _ in range(3)] == ["given up"] * 3
+        assert held.began.empty()
+
+
+def test_a_listener_whose_stream_broke_listens_again() -> None:
+    server, again, heard = Server("s", declare=["tools"]), threading.Event(), SimpleQueue[Any]()
+    with server.serve_http() as service, Relay(service.url) as relay, connected(relay.url) as client:
+        with client.listen(tools=True, on_reopen=again.set) as events:
+            reading = Background(listen_on, events, heard)
+            server.tool("one")(lambda: "one")
+            assert heard.get(timeout=PATIENCE)
+            relay.cut()
+            assert again.wait(PATIENCE)
+            server.tool("two")(lambda: "two")
+            assert heard.get(timeout=PATIENCE)
+        reading.outcome()
+
+
+def test_a_client_goes_on_after_the_server_was_started_anew() -> None:
+    held = Held()
+    service = held.serve()
+    with connected(service.url) as client:
+        for _ in range(2):
+            assert client.call_tool("hello")["content"] == [text("hello")]
+            service.close()
+            service = held.server.serve_http(port=urlsplit(service.url).port or 0)
+    service.close()
+
+
+# -- over HTTP: the client hangs up -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tool", ["pay", "report"])
+@pytest.mark.parametrize("how", ["close", "reset"])
+def test_a_client_that_hangs_up_cancels_its_request_while_the_handler_runs(tool: str, how: str) -> None:
+    held = Held()
+    with held.serve() as service:
+        wire = raw.Wire(("127.0.0.1", urlsplit(service.url).port or 0))
+        call = modern.called(tool)
+        call["params"]["_meta"]["progressToken"] = "t"
+        wire.send(modern.post(call))
+        assert held.began.get(timeout=PATIENCE)
+        getattr(wire, how)()
+        assert held.runs.get(timeout=PATIENCE) == "given up"
+
+
+def test_a_call_that_takes_too_long_is_hung_up_on() -> None:
+    held = Held()
+    with held.serve() as service, connected(service.url) as client:
+        with pytest.raises(RequestTimeout):
+            client.call_tool("pay", timeout=0.1)
+        assert held.runs.get(timeout=PATIENCE) == "given up"
+        assert client.call_tool("hello")["content"] == [text("hello")]
+
+
+def test_of_many_clients_with_the_same_id_one_hangs_up_and_the_others_are_answered() -> None:
+    held = Held()
+    with held.serve() as service:
+        address = ("127.0.0.1", urlsplit(service.url).port or 0)
+        wires = [raw.Wire(address) for _ in range(4)]
+        for wire in wires:
+            wire.send(modern.post(modern.called("pay", 1)))
+            assert held.began.get(timeout=PATIENCE)
+        wires[0].close()
+        assert held.runs.get(timeout=PATIENCE) == "given up"
+        held.go.set()
+        for wire in wires[1:]:
+            answer = wire.answer().json
+            assert (answer["id"], answer["result"]["content"]) == (1, [text("done")])
+            wire.close()
+
+
+# -- headers ------------------------------------------------------------------------------------------------------
+
+
+def schema(**mark: Any) -> Any:
+    return {"type": "object", "properties": {"region": {"type": "string", **mark}}}
+
+
+def test_after_a_change_of_its_parameters_a_tool_is_listed_again_and_called_once_more() -> None:
+    server, sent = Server("s"), list[Any]()
+    server.tool("where", input_schema=schema())(lambda region: region)
+    with server.serve_http() as service, connected(service.url, trace=sent.append) as client:
+        client.list_tools()
+        server.remove_tool("where")
+        server.tool("where", input_schema=schema(**{"x-mcp-header": "Region"}))(lambda region: region)
+        assert client.call_tool("where", {"region": "eü"})["content"] == [text("eü")]
+        assert client.call_tool("where", {"region": "us"})["content"] == [text("us")]
+    said = [event.message["method"] for event in sent if event.direction == "send" and event.message]
+    assert said == ["server/discover", "tools/list", "tools/call", "tools/list", "tools/call", "tools/call"]
+
+
+def test_a_call_that_is_refused_for_its_headers_twice_is_given_up() -> None:
+    discovered = {"supportedVersions": [NEW], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"}
+    tools = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}], "ttlMs": 0, "cacheScope": "private"}
+
+    def mismatch(request_id: int) -> bytes:
+        error = {"code": -32020, "message": "Header mismatch"}
+        return content({"jsonrpc": "2.0", "id": request_id, "error": error}, code=400)
+
+    answers = [content(result(1, **discovered)), mismatch(2), content(result(3, **tools)), mismatch(4)]
+    with ScriptedServer(post=answers) as server:
+        with connected(server.url) as client, pytest.raises(ErrorResponse) as refused:
+            client.call_tool("t")
+        assert refused.value.code == -32020
+        asked = [server.request("POST").json()["method"] for _ in range(4)]
+        assert asked == ["server/discover", "tools/call", "tools/list", "tools/call"]
+        assert server.asked.empty()
