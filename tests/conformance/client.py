@@ -1,24 +1,33 @@
 """The client that the official conformance suite runs: `python tests/conformance/client.py URL`.
 
-The suite names the scenario in MCP_CONFORMANCE_SCENARIO and the revision in MCP_CONFORMANCE_PROTOCOL_VERSION.
+The suite names the scenario in MCP_CONFORMANCE_SCENARIO. Which revision is spoken, and so which era, the client finds
+out by itself. What a scenario wants to have said beside stands in MCP_CONFORMANCE_CONTEXT.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from mcp_ref import Client
+from mcp_ref.client.sampling import reply
 
 
-def accept_defaults(message: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Accept the form as it is: every field gets its default."""
-    return {}
+def accept(message: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Accept the form: every field gets its default, and what has none and can be confirmed is confirmed."""
+    fields = schema["properties"].items()
+    return {name: True for name, field in fields if field["type"] == "boolean" and "default" not in field}
 
 
-def initialize(client: Client) -> None:
+def answer(params: dict[str, Any]) -> Any:
+    """Answer as a model would."""
+    return reply("Paris", model="none")
+
+
+def connect(client: Client) -> None:
     """Connecting is all: the server declares no tools, so there is nothing to list."""
 
 
@@ -30,6 +39,10 @@ def tools_call(client: Client) -> None:
 def call_first_tool(client: Client) -> None:
     tools = client.list_tools()
     client.call_tool(tools[0]["name"])
+
+
+def list_tools(client: Client) -> None:
+    client.list_tools()
 
 
 def elicitation_defaults(client: Client) -> None:
@@ -47,18 +60,55 @@ def preserve_schema(client: Client) -> None:
     client.call_tool("json_schema_echo", {"schema": schema})
 
 
+def request_metadata(client: Client) -> None:
+    """The server declares nothing, so there is no more to ask than what it is."""
+    client.discover(cached=False)
+
+
+def request_state(client: Client) -> None:
+    client.list_tools()
+    for name in ("echo_state", "unrelated", "no_state", "no_result_type"):
+        client.call_tool(f"test_mrtr_{name}")
+
+
+def standard_headers(client: Client) -> None:
+    for tool in client.list_tools():
+        client.call_tool(tool["name"], {})
+    for resource in client.list_resources():
+        client.read_resource(resource["uri"])
+    for prompt in client.list_prompts():
+        client.get_prompt(prompt["name"])
+
+
+def custom_headers(client: Client) -> None:
+    client.list_tools()
+    for call in json.loads(os.environ["MCP_CONFORMANCE_CONTEXT"])["toolCalls"]:
+        client.call_tool(call["name"], call["arguments"])
+
+
+def invalid_tool_headers(client: Client) -> None:
+    for tool in client.list_tools():
+        client.call_tool(tool["name"], {"region": "us-west1"})
+
+
 SCENARIOS: dict[str, Callable[[Client], None]] = {
-    "initialize": initialize,
+    "initialize": connect,
     "tools_call": tools_call,
     "elicitation-sep1034-client-defaults": elicitation_defaults,
     "sse-retry": sse_retry,
     "json-schema-2020-12-preservation": preserve_schema,
+    "json-schema-ref-no-deref": list_tools,
+    "request-metadata": request_metadata,
+    "sep-2322-client-request-state": request_state,
+    "http-standard-headers": standard_headers,
+    "http-custom-headers": custom_headers,
+    "http-invalid-tool-headers": invalid_tool_headers,
 }
 
 
 def main(url: str) -> None:
     scenario = SCENARIOS.get(os.environ["MCP_CONFORMANCE_SCENARIO"], call_first_tool)
-    with Client(url, elicit=accept_defaults) as client:
+    with Client(url, elicit=accept, sample=answer, roots=["."]) as client:
         scenario(client)
 
 

@@ -1,6 +1,7 @@
 """The server that the official conformance suite is run against: `python tests/conformance/server.py --port 8000`.
 
-It offers what the suite's scenarios ask for, by the public API alone.
+It offers what the suite's scenarios ask for, by the public API alone, and in both eras at once: one process, one URL,
+the same handlers. What only one era is asked for is there in the other one too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import threading
 from typing import Annotated, Any
 
 from mcp_ref import Context, Server, ToolError, audio, image, text
+from mcp_ref.basic.patterns.input_requests import elicitation_form, input_required
 from mcp_ref.basic.types import ContentBlock
 from mcp_ref.server.prompts import user
 
@@ -226,6 +228,133 @@ def prompt_with_resource(resourceUri: str) -> list[Any]:
 def prompt_with_image() -> list[Any]:
     """A picture and a request."""
     return [user(image(PNG, "image/png")), user("Please analyze the image above.")]
+
+
+# -- what only the scenarios of the stateless era ask for ---------------------------------------------------------
+
+
+@server.tool("test_missing_capability")
+def missing_capability(ctx: Context) -> str:
+    """Needs a client that can sample."""
+    ctx.require("sampling")
+    return "The client can sample."
+
+
+@server.tool("test_streaming_elicitation")
+def streaming_elicitation(ctx: Context) -> str:
+    """Asks in the middle of its work."""
+    ctx.progress(1, 2)
+    return f"Answer: {json.dumps(ctx.elicit('Please say something', {'word': {'type': 'string'}}))}"
+
+
+@server.tool("test_logging_tool")
+def logs_once(ctx: Context) -> str:
+    """Logs once, to those who asked for it."""
+    ctx.log("info", "test_logging_tool was called")
+    return "done"
+
+
+@server.tool("test_trigger_tool_change")
+def trigger_tool_change() -> str:
+    """Changes the list of tools, and changes it back."""
+    server.tool("test_short_lived")(simple_text)
+    server.remove_tool("test_short_lived")
+    return "The list of tools has changed."
+
+
+@server.tool("test_trigger_prompt_change")
+def trigger_prompt_change() -> str:
+    """Changes the list of prompts, and changes it back."""
+    server.prompt("test_short_lived")(simple_prompt)
+    server.remove_prompt("test_short_lived")
+    return "The list of prompts has changed."
+
+
+@server.tool("test_input_required_result_elicitation")
+def asks_by_its_result(ctx: Context) -> Any:
+    """Asks for a name, under a key that its caller knows beforehand."""
+    answer = ctx.input_responses.get("user_name", {})
+    name = (answer.get("content") or {}).get("name")
+    if not isinstance(name, str):
+        return input_required({"user_name": elicitation_form("What is your name?", {"name": {"type": "string"}})})
+    return f"Hello, {name}!"
+
+
+@server.tool("test_input_required_result_sampling")
+def asks_the_model(ctx: Context) -> str:
+    """Asks the client's model for a capital."""
+    return f"The model says: {json.dumps(ctx.sample('What is the capital of France?', max_tokens=100)['content'])}"
+
+
+@server.tool("test_input_required_result_list_roots")
+def asks_for_roots(ctx: Context) -> str:
+    """Asks for the client's folders."""
+    return f"Roots: {json.dumps(ctx.roots())}"
+
+
+@server.tool("test_input_required_result_request_state")
+def keeps_a_state(ctx: Context) -> Any:
+    """Asks by its result, and finds a state of its own when the answer comes."""
+    if ctx.request_state != {"asked": True} or not ctx.input_responses:
+        return input_required(
+            {"confirm": elicitation_form("Please confirm", {"ok": {"type": "boolean"}})}, state={"asked": True}
+        )
+    return "state-ok"
+
+
+@server.tool("test_input_required_result_multiple_inputs")
+def asks_together(ctx: Context) -> str:
+    """Asks three different things at once."""
+    name, greeting, folders = ctx.ask_all(
+        lambda: ctx.elicit("What is your name?", {"name": {"type": "string"}}),
+        lambda: ctx.sample("Generate a greeting", max_tokens=50),
+        ctx.roots,
+    )
+    return json.dumps([name, greeting["content"], folders])
+
+
+@server.tool("test_input_required_result_multi_round")
+def asks_in_turn(ctx: Context) -> str:
+    """Asks one thing after the other."""
+    name = ctx.elicit("Step 1: What is your name?", {"name": {"type": "string"}})
+    colour = ctx.elicit("Step 2: What is your favorite color?", {"color": {"type": "string"}})
+    return json.dumps([name, colour])
+
+
+@server.tool("test_input_required_result_tampered_state")
+def seals_its_state(ctx: Context) -> str:
+    """Asks for a confirmation; what comes back is believed only if its seal is whole."""
+    return f"Confirmed: {json.dumps(ctx.elicit('Please confirm', {'ok': {'type': 'boolean'}}))}"
+
+
+@server.tool("test_input_required_result_capabilities")
+def asks_what_can_be_asked(ctx: Context) -> str:
+    """Asks for whatever this client can answer."""
+    asks: list[Any] = []
+    if "elicitation" in ctx.peer_capabilities:
+        asks.append(lambda: ctx.elicit("What is your name?", {"name": {"type": "string"}}))
+    if "sampling" in ctx.peer_capabilities:
+        asks.append(lambda: ctx.sample("Generate a greeting", max_tokens=50))
+    return json.dumps(ctx.ask_all(*asks))
+
+
+REGION: dict[str, Any] = {
+    "type": "object",
+    "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
+}
+
+
+@server.tool("test_x_mcp_header", input_schema=REGION)
+def in_a_region(arguments: dict[str, Any]) -> str:
+    """Has an argument that HTTP repeats in a header."""
+    return f"region: {arguments.get('region')}"
+
+
+@server.prompt("test_input_required_result_prompt")
+def prompt_that_asks(ctx: Context) -> str:
+    """A message that needs to be told something first."""
+    answer = ctx.elicit("What context should the prompt use?", {"context": {"type": "string"}})
+    return f"Use this context: {json.dumps(answer)}"
 
 
 if __name__ == "__main__":

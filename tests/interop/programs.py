@@ -17,12 +17,20 @@ from typing import Any, NamedTuple, Self
 
 import pytest
 
+from mcp_ref.revisions import SESSION_REVISIONS
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PEERS = HERE / "peers"
 
 OLD_SDK, NEW_SDK, TYPESCRIPT = "mcp 1.8.1", "mcp 2", "typescript 1"
-"""How tests name the two releases of the official SDK, and the one for TypeScript."""
+"""How tests name the two releases of the official SDK, and the one for TypeScript, where they speak the session era."""
+
+BOTH_ERAS, TYPESCRIPT_2 = "mcp 2 in both eras", "typescript 2"
+"""How tests name the newest releases of both SDKs where they may speak either era."""
+
+SESSION = "session era"
+"""In place of a revision: our side knows those of the session era alone."""
 
 OLD_SDK_PYTHON = Path(os.environ.get("MCP_REF_OLD_SDK_PYTHON", ROOT / ".ci/old-sdk/bin/python"))
 NODE_MODULES = Path(os.environ.get("MCP_REF_NODE_MODULES", HERE / "node/node_modules"))
@@ -35,9 +43,10 @@ START = 20.0
 
 
 class Pairing(NamedTuple):
-    """With whom, in which revision (None: what both sides come to), and over what.
+    """With whom, and over what.
 
     Attributes:
+        revision: what our side is kept to: one revision, or SESSION; None: it is as it is by default, in both eras.
         way: "stdio"; Streamable HTTP: "http", or "json" (no event streams) or "stateless" (no sessions); or "sse".
     """
 
@@ -50,10 +59,21 @@ class Pairing(NamedTuple):
         return ", ".join([self.peer, *way, self.revision or "any"])
 
     @property
+    def revisions(self) -> tuple[str, ...]:
+        """Those that our side is kept to; empty where it is as it is by default."""
+        if self.revision == SESSION:
+            return tuple(str(revision) for revision in SESSION_REVISIONS)
+        return () if self.revision is None else (self.revision,)
+
+    @property
     def agreed(self) -> str:
         """The revision that is agreed on."""
-        oldest = self.peer == OLD_SDK or self.way == "sse"
-        return self.revision or ("2024-11-05" if oldest else "2025-11-25")
+        if self.revision not in (None, SESSION):
+            return str(self.revision)
+        if self.peer == OLD_SDK or self.way == "sse":
+            return "2024-11-05"
+        newest = self.revision is None and self.peer in (BOTH_ERAS, TYPESCRIPT_2)
+        return "2026-07-28" if newest else "2025-11-25"
 
 
 def sdk() -> list[str]:
@@ -81,9 +101,9 @@ def node(package: str, command: str) -> list[str]:
     return [_node(), str(folder / commands[command])]
 
 
-def typescript(program: str, *arguments: str) -> list[str]:
+def typescript(program: str, *arguments: str, package: str = "sdk") -> list[str]:
     """A program of ours that is made with the official SDK for TypeScript."""
-    _package("@modelcontextprotocol/sdk")
+    _package(f"@modelcontextprotocol/{package}")
     return ["env", f"NODE_PATH={NODE_MODULES}", _node(), str(PEERS / program), *arguments]
 
 
@@ -99,28 +119,40 @@ def _node() -> str:
     return str(own) if own.exists() else "node"
 
 
-def our_server(*revisions: str, way: str = "stdio") -> list[str]:
+def our_server(*revisions: str, way: str = "stdio", program: str = "our_server.py") -> list[str]:
     """The command of our server."""
-    return [sys.executable, str(PEERS / "our_server.py"), way, *revisions]
+    return [sys.executable, "-W", "ignore", str(PEERS / program), way, *revisions]
 
 
-def their_client(peer: str, target: list[str], *, auto: bool = False) -> list[str]:
-    """The command of a client that uses every feature of a server of ours, made with an official SDK.
+def their_client(peer: str, target: list[str]) -> list[str]:
+    """The command of a client that uses every feature of the session era of a server of ours.
 
     Args:
+        peer: the SDK that it is made with; BOTH_ERAS: it asks for the stateless era first.
         target: the server's command, or its URL alone.
-        auto: whether it asks for the stateless era first.
     """
     if peer == TYPESCRIPT:
         return typescript("ts_client.mjs", *target)
     if peer == OLD_SDK:
         return [*old_sdk(), str(PEERS / "old_sdk_client.py"), *target]
-    return [*sdk(), str(PEERS / "sdk_client.py"), "auto" if auto else "legacy", *target]
+    return [*sdk(), str(PEERS / "sdk_client.py"), "auto" if peer == BOTH_ERAS else "legacy", *target]
+
+
+def their_stateless_client(peer: str, target: list[str]) -> list[str]:
+    """The command of a client that uses every feature of the stateless era of a server of ours."""
+    if peer == TYPESCRIPT_2:
+        return typescript("ts_stateless_client.mjs", *target, package="client")
+    return [*sdk(), str(PEERS / "sdk_stateless_client.py"), *target]
 
 
 def their_server(peer: str, way: str = "stdio", port: int = 0) -> list[str]:
-    """The command of a server that offers every feature, made with an official SDK."""
+    """The command of a server that offers every feature of the session era, or with BOTH_ERAS and TYPESCRIPT_2 of the
+    stateless era, made with an official SDK."""
     arguments = [way, str(port)]
+    if peer == TYPESCRIPT_2:
+        return typescript("ts_stateless_server.mjs", *arguments, package="server")
+    if peer == BOTH_ERAS:
+        return [*sdk(), str(PEERS / "sdk_stateless_server.py"), *arguments]
     if peer == TYPESCRIPT:
         return typescript("ts_server.mjs", *arguments)
     if peer == OLD_SDK:
@@ -140,12 +172,12 @@ def serving(peer: str, way: str) -> Iterator[list[str] | str]:
 
 
 @contextmanager
-def we_serve(way: str, *revisions: str) -> Iterator[list[str]]:
+def we_serve(way: str, *revisions: str, program: str = "our_server.py") -> Iterator[list[str]]:
     """What clients of others are pointed at: the command of our server, or its URL while it runs."""
     if way == "stdio":
-        yield our_server(*revisions)
+        yield our_server(*revisions, program=program)
         return
-    with Served(our_server(*revisions, way="http")) as served:
+    with Served(our_server(*revisions, way="http", program=program)) as served:
         yield [served.url.removesuffix("/mcp") + ("/sse" if way == "sse" else "/mcp")]
 
 

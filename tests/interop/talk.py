@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import Empty, Queue
 from types import TracebackType
 from typing import Any, Self
@@ -22,6 +22,9 @@ WAIT = 10.0
 class Talk:
     """A client that declares every capability; tests set what it answers, and read what came.
 
+    Args:
+        revisions: those that it knows; none given: all.
+
     Attributes:
         answers: what it says to "sample", "elicit" and "open": a value, an exception, or a function of the question.
         asked: the questions of the server, as (kind, what was asked).
@@ -29,7 +32,7 @@ class Talk:
         on_log: called with each log message before it is put on record.
     """
 
-    def __init__(self, target: Any, *, revision: str | None = None, timeout: float = WAIT, **options: Any) -> None:
+    def __init__(self, target: Any, revisions: Sequence[str] = (), *, timeout: float = WAIT, **options: Any) -> None:
         self.answers: dict[str, Any] = {}
         self.asked: Queue[tuple[str, Any]] = Queue()
         self.logs: Queue[JsonObject] = Queue()
@@ -38,7 +41,7 @@ class Talk:
         self.roots: list[JsonObject] = [{"uri": "file:///work", "name": "Work"}, {"uri": "file:///home"}]
         self.client = Client(
             target,
-            revision=revision,
+            revision=revisions or None,
             timeout=timeout,
             roots=lambda: self.roots,
             sample=lambda params: self._answer("sample", params),

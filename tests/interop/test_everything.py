@@ -58,7 +58,7 @@ def serving(way: str) -> Iterator[Any]:
 @pytest.fixture(scope="module", params=SESSIONS, ids=str)
 def session(request: pytest.FixtureRequest) -> Iterator[tuple[Talk, Pairing]]:
     pairing: Pairing = request.param
-    with serving(pairing.way) as target, Talk(target, revision=pairing.revision) as talk:
+    with serving(pairing.way) as target, Talk(target, pairing.revisions) as talk:
         # It asks for the roots a while after the opening, and says so.
         assert talk.logs.get(timeout=WAIT)["data"] == "Roots updated: 2 root(s) received from client"
         yield talk, pairing

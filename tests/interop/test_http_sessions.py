@@ -1,6 +1,7 @@
 """What becomes of a session over HTTP: its end, a server that forgets it, and connections that break.
 
-Our client, with servers made with the official SDKs; what a server offers while all goes well is in test_sdk_server.
+Our client, with servers made with the official SDKs; what a server offers while all goes well is in test_sdk_server,
+and what becomes of requests without a session is in test_stateless_servers.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tests.interop.talk import WAIT, Talk
 
 PEERS = [NEW_SDK, TYPESCRIPT]
 REVISIONS = ["2025-03-26", "2025-06-18", "2025-11-25"]
+NEWEST = REVISIONS[-1]
 CHANGED = [f"notifications/{page}/list_changed" for page in ("tools", "resources", "prompts")]
 
 
@@ -38,7 +40,7 @@ def changes(talk: Talk) -> list[str]:
 @pytest.mark.parametrize("peer", PEERS)
 def test_the_end_of_a_session_is_told_to_the_server(peer: str, revision: str) -> None:
     with served(peer, "http") as server:
-        with Talk(server.url, revision=revision) as talk:
+        with Talk(server.url, [revision]) as talk:
             assert talk.say("add", {"a": 1, "b": 2}) == "3"
         assert " 200" in server.until("DELETE")
 
@@ -60,7 +62,7 @@ def test_the_end_of_the_event_stream_of_2024_11_05_ends_the_session(peer: str) -
 def test_a_server_that_was_started_anew_gets_a_new_session(peer: str, revision: str) -> None:
     reopened: Queue[None] = Queue()
     with served(peer, "http") as server:
-        with Talk(server.url, revision=revision, on_reopen=lambda: reopened.put(None)) as talk:
+        with Talk(server.url, [revision], on_reopen=lambda: reopened.put(None)) as talk:
             assert talk.say("grow") == "grown"
             assert changes(talk) == CHANGED
             server.stop()
@@ -98,18 +100,18 @@ def paused(talk: Talk, interrupt: Any, **arguments: Any) -> list[Any]:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_an_answer_is_fetched_over_another_connection_when_one_breaks(resumable: Served, revision: str) -> None:
-    with Proxy(resumable.url) as proxy, Talk(proxy.url, revision=revision) as talk:
+    with Proxy(resumable.url) as proxy, Talk(proxy.url, [revision]) as talk:
         assert paused(talk, proxy.cut) == [1, 2, "went on"]
 
 
 def test_an_answer_is_fetched_when_the_server_has_closed_the_stream(resumable: Served) -> None:
-    with Talk(resumable.url) as talk:
+    with Talk(resumable.url, [NEWEST]) as talk:
         assert paused(talk, lambda: None, hang_up=True) == [1, 2, "went on"]
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_what_the_standing_stream_missed_is_told_later(resumable: Served, revision: str) -> None:
-    with Proxy(resumable.url) as proxy, Talk(proxy.url, revision=revision) as talk:
+    with Proxy(resumable.url) as proxy, Talk(proxy.url, [revision]) as talk:
         assert talk.say("grow") == "grown"
         assert changes(talk) == CHANGED
         proxy.cut()
@@ -119,7 +121,7 @@ def test_what_the_standing_stream_missed_is_told_later(resumable: Served, revisi
 
 @pytest.mark.parametrize("peer", PEERS)
 def test_an_answer_of_a_server_that_keeps_no_events_is_lost_with_its_connection(peer: str) -> None:
-    with served(peer, "http") as server, Proxy(server.url) as proxy, Talk(proxy.url) as talk:
+    with served(peer, "http") as server, Proxy(server.url) as proxy, Talk(proxy.url, [NEWEST]) as talk:
         with pytest.raises(TransportClosed):
             talk.client.call_tool("pause", on_progress=lambda *step: proxy.cut())
         assert talk.say("add", {"a": 1, "b": 2}) == "3"

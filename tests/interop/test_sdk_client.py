@@ -1,6 +1,10 @@
-"""Our server with clients made with the official SDKs, for Python and TypeScript, in each revision over each transport.
+"""Our server with clients made with the official SDKs, in each revision of the session era over each transport.
 
-A client runs through all its steps once for each session, and prints what it saw; the tests read that.
+Where a pairing says so, our server knows that revision alone, or the session era alone. Everywhere else it is the
+server that it is by default, in both eras, and the client is one that knows the session era only.
+
+A client runs through all its steps once for each session, and prints what it saw; the tests read that. What clients of
+the stateless era see is in test_stateless_clients.
 """
 
 from __future__ import annotations
@@ -13,18 +17,16 @@ import pytest
 
 from mcp_ref.revisions import Revision, find_revision
 from tests.interop import programs
-from tests.interop.programs import NEW_SDK, OLD_SDK, TYPESCRIPT, Pairing
-
-AUTO = "mcp 2, asking for the stateless era first"
+from tests.interop.programs import BOTH_ERAS, NEW_SDK, OLD_SDK, SESSION, TYPESCRIPT, Pairing
 
 SESSIONS = [
-    Pairing(AUTO, None),
+    Pairing(BOTH_ERAS, SESSION),
     Pairing(NEW_SDK, None),
     Pairing(NEW_SDK, "2024-11-05"),
     Pairing(NEW_SDK, "2025-03-26"),
     Pairing(NEW_SDK, "2025-06-18"),
     Pairing(NEW_SDK, "2025-11-25"),
-    Pairing(AUTO, None, "http"),
+    Pairing(BOTH_ERAS, SESSION, "http"),
     Pairing(NEW_SDK, None, "http"),
     Pairing(NEW_SDK, "2025-03-26", "http"),
     Pairing(NEW_SDK, "2025-06-18", "http"),
@@ -62,8 +64,8 @@ class Seen:
 @pytest.fixture(scope="module", params=SESSIONS, ids=str)
 def session(request: pytest.FixtureRequest) -> Seen:
     pairing: Pairing = request.param
-    with programs.we_serve(pairing.way, *([pairing.revision] if pairing.revision else [])) as target:
-        steps = programs.report(programs.their_client(pairing.peer, target, auto=pairing.peer == AUTO))
+    with programs.we_serve(pairing.way, *pairing.revisions) as target:
+        steps = programs.report(programs.their_client(pairing.peer, target))
     return Seen(pairing.peer == OLD_SDK, pairing.way, find_revision(pairing.agreed), steps)
 
 

@@ -1,7 +1,8 @@
-"""Our client against servers made with the official SDKs, over each transport.
+"""Our client in the session era, against servers made with the official SDKs, over each transport.
 
-Those are the newest for Python, the newest 1.x for TypeScript, and one for Python that knows 2024-11-05 only. Without a
-revision pinned, the newest that the transport carries is agreed on.
+Those are the newest for Python, the newest 1.x for TypeScript, and one for Python that knows 2024-11-05 only. Where a
+pairing says so, our client knows that revision alone, or the session era alone, for the first of these servers speaks
+both eras. Everywhere else it is the client that it is by default. The stateless era is in test_stateless_servers.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ from mcp_ref.client.elicitation import cancel, required_urls
 from mcp_ref.client.sampling import UserRejected, reply
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
 from tests.interop import programs
-from tests.interop.programs import NEW_SDK, OLD_SDK, TYPESCRIPT, Pairing
+from tests.interop.programs import NEW_SDK, OLD_SDK, SESSION, TYPESCRIPT, Pairing
 from tests.interop.talk import WAIT, Talk, drained
 
 SESSIONS = [
-    Pairing(NEW_SDK, None),
+    Pairing(NEW_SDK, SESSION),
     Pairing(NEW_SDK, "2024-11-05"),
     Pairing(NEW_SDK, "2025-03-26"),
     Pairing(NEW_SDK, "2025-06-18"),
     Pairing(NEW_SDK, "2025-11-25"),
-    Pairing(NEW_SDK, None, "http"),
+    Pairing(NEW_SDK, SESSION, "http"),
     Pairing(NEW_SDK, "2025-03-26", "http"),
     Pairing(NEW_SDK, "2025-06-18", "http"),
-    Pairing(NEW_SDK, None, "json"),
-    Pairing(NEW_SDK, None, "stateless"),
+    Pairing(NEW_SDK, SESSION, "json"),
+    Pairing(NEW_SDK, SESSION, "stateless"),
     Pairing(NEW_SDK, None, "sse"),
     Pairing(NEW_SDK, "2024-11-05", "sse"),
     Pairing(TYPESCRIPT, None, "http"),
@@ -66,7 +67,7 @@ class Session(Talk):
 @pytest.fixture(scope="module", params=SESSIONS, ids=str)
 def session(request: pytest.FixtureRequest) -> Iterator[Session]:
     pairing: Pairing = request.param
-    with programs.serving(pairing.peer, pairing.way) as target, Session(target, revision=pairing.revision) as session:
+    with programs.serving(pairing.peer, pairing.way) as target, Session(target, pairing.revisions) as session:
         session.pairing, session.old = pairing, pairing.peer == OLD_SDK
         yield session
 
@@ -99,7 +100,8 @@ def test_the_server_understands_the_introduction_of_the_client(talk: Session) ->
     told = talk.tell("whoami")
     initialize = told if talk.old else told["initialize"]
     capabilities = initialize["capabilities"]
-    asked = talk.pairing.revision or ("2024-11-05" if talk.pairing.way == "sse" else "2025-11-25")
+    # The old SDK is asked for the newest of all, and answers with the one that it has.
+    asked = "2025-11-25" if talk.old and talk.pairing == (OLD_SDK, None, "stdio") else talk.pairing.agreed
     assert initialize["protocolVersion"] == asked
     assert initialize["clientInfo"]["name"] == "mcp_ref"
     assert capabilities["roots"] == {"listChanged": True}

@@ -1,6 +1,6 @@
 """A server made with mcp_ref that offers every feature, for clients that others wrote.
 
-Usage: python our_server.py [stdio | http [revision ...]]      the revisions to speak; all of the session era by default
+Usage: python our_server.py [stdio | http [revision ...]]      the revisions to speak; all of both eras by default
 
 Over HTTP it prints its URL. The event stream for clients of 2024-11-05 is at /sse, and Streamable HTTP at /mcp.
 """
@@ -11,7 +11,7 @@ import sys
 import threading
 from typing import Annotated, Any, TypedDict
 
-from mcp_ref import Context, Refusal, Server, ToolError, UrlElicitationRequired, audio, image, text
+from mcp_ref import CacheHint, Context, Refusal, Server, ToolError, UrlElicitationRequired, audio, image, text
 from mcp_ref.server.prompts import assistant, user
 
 PIXEL = bytes.fromhex("89504e470d0a1a0a")
@@ -25,6 +25,7 @@ server = Server(
     info={"title": "Ours", "description": "a test server", "websiteUrl": "https://example.com", "icons": [ICON]},
     experimental={"example.com/trial": {"on": True}},
     page_size=7,
+    cache={"prompts/list": CacheHint(60, "public"), "resources/read": CacheHint(30)},
     **({"revisions": sys.argv[2:]} if sys.argv[2:] else {}),
 )
 

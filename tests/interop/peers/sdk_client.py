@@ -373,9 +373,14 @@ async def main() -> None:
 async def taken(visit: Visit, step: str) -> Any:
     """What a step returned, or how it failed."""
     visit.answers.clear()
+    return await outcome(getattr(visit, step)())
+
+
+async def outcome(doing: Any) -> Any:
+    """What something returned, or how it failed."""
     try:
         with anyio.fail_after(WAIT):
-            return await getattr(visit, step)()
+            return await doing
     except MCPError as problem:
         return {"error": {"code": problem.code, "message": problem.message, "data": problem.error.data}}
     except Exception as problem:

@@ -1,0 +1,154 @@
+"""Which era and revision our server and theirs, our client and theirs come to.
+
+Each side knows both eras, or one of them alone. What is done once they have met is in the other files.
+
+Servers made with the SDK for Python speak both eras on every transport, and cannot be told not to; those made with the
+newest one for TypeScript can. A server of the session era over HTTP is therefore one of version 1 of that SDK.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import pytest
+
+from mcp_ref import Client, ErrorResponse, McpError, RemoteProtocolError, RequestTimeout
+from mcp_ref.revisions import SESSION_REVISIONS, STATELESS_REVISIONS
+from tests.interop import programs
+from tests.interop.programs import BOTH_ERAS, NEW_SDK, OLD_SDK, TYPESCRIPT, TYPESCRIPT_2, Served
+
+VERSION, OLDER = "2026-07-28", "2025-11-25"
+ERAS: dict[str, tuple[str, ...]] = {
+    "both": (),
+    "session": tuple(map(str, SESSION_REVISIONS)),
+    "stateless": tuple(map(str, STATELESS_REVISIONS)),
+}
+WAYS = ["stdio", "http"]
+
+# -- their clients, our servers
+
+
+@pytest.fixture(scope="module")
+def ours() -> Iterator[dict[str, list[str]]]:
+    """Our servers: their commands, or their URLs while they run."""
+    with ExitStack() as running:
+        yield {
+            f"{era} {way}": running.enter_context(programs.we_serve(way, *revisions))
+            for era, revisions in ERAS.items()
+            for way in WAYS
+        }
+
+
+@pytest.fixture(scope="module", params=[BOTH_ERAS, TYPESCRIPT_2])
+def met(request: pytest.FixtureRequest, ours: dict[str, list[str]]) -> tuple[str, dict[str, Any]]:
+    if request.param == TYPESCRIPT_2:
+        command = programs.typescript("ts_meet.mjs", package="client")
+    else:
+        command = [*programs.sdk(), str(programs.PEERS / "sdk_meet.py")]
+    return request.param, programs.report([*command, json.dumps(ours)])
+
+
+# What they make of a server that is not of the era that they insist on.
+REFUSED = {
+    (BOTH_ERAS, "legacy", "stdio"): -32022,
+    (BOTH_ERAS, "legacy", "http"): -32022,
+    (BOTH_ERAS, VERSION, "stdio"): -32600,
+    (BOTH_ERAS, VERSION, "http"): -32603,  # of its own, for a status that is none of success
+    (TYPESCRIPT_2, "legacy", "stdio"): -32022,
+    (TYPESCRIPT_2, "legacy", "http"): "CLIENT_HTTP_NOT_IMPLEMENTED",  # so it calls a status of 400 here
+    (TYPESCRIPT_2, VERSION, "stdio"): "ERA_NEGOTIATION_FAILED",
+    (TYPESCRIPT_2, VERSION, "http"): "ERA_NEGOTIATION_FAILED",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("mode", ["auto", "legacy", VERSION])
+@pytest.mark.parametrize("era", ERAS)
+def test_their_client_and_our_server_come_to_the_newest_of_both(
+    met: tuple[str, dict[str, Any]], era: str, mode: str, way: str
+) -> None:
+    peer, found = met
+    client = {"auto": {OLDER, VERSION}, "legacy": {OLDER}, VERSION: {VERSION}}[mode]
+    server = set(ERAS[era]) or {OLDER, VERSION}
+    agreed = max(client & server, default=None)
+    refused = {"error": REFUSED.get((peer, mode, way))}
+    assert found[f"{era} {way}"][mode] == (refused if agreed is None else [agreed, "42"])
+
+
+# -- our client, their servers
+
+
+def typescript(era: str, way: str, port: int = 0) -> list[str]:
+    """The command of a server that is made with the newest SDK for TypeScript, and knows that era alone, or both."""
+    return programs.typescript("ts_stateless_server.mjs", way, str(port), era, package="server")
+
+
+THEIRS = [
+    ("mcp 2", "stdio", partial(programs.their_server, NEW_SDK), {OLDER, VERSION}),
+    ("mcp 2", "http", partial(programs.their_server, NEW_SDK, "http"), {OLDER, VERSION}),
+    ("mcp 1.8.1", "stdio", partial(programs.their_server, OLD_SDK), {"2024-11-05"}),
+    ("typescript 2, both", "stdio", partial(typescript, "both", "stdio"), {OLDER, VERSION}),
+    ("typescript 2, both", "http", partial(typescript, "both", "http"), {OLDER, VERSION}),
+    ("typescript 2, stateless", "stdio", partial(typescript, "stateless", "stdio"), {VERSION}),
+    ("typescript 2, stateless", "http", partial(typescript, "stateless", "http"), {VERSION}),
+    ("typescript 2, session", "stdio", partial(typescript, "session", "stdio"), {OLDER}),
+    ("typescript 1", "http", partial(programs.their_server, TYPESCRIPT, "http"), {OLDER}),
+]
+"""Their servers: a name, the transport, what makes the command, and the versions that matter here."""
+
+
+@pytest.fixture(scope="module", params=THEIRS, ids=lambda row: f"{row[0]}, {row[1]}")
+def theirs(request: pytest.FixtureRequest) -> Iterator[tuple[Any, set[str]]]:
+    _, way, command, versions = request.param
+    if way == "stdio":
+        yield command(), versions
+        return
+    with Served(command()) as running:
+        yield running.url, versions
+
+
+def meet(target: Any, revisions: Sequence[str] = (), **limits: float) -> list[str]:
+    """The version that is agreed on, and what a call says."""
+    with Client(target, revision=revisions or None, **limits) as client:  # type: ignore[arg-type]
+        return [str(client.revision), client.call_tool("add", {"a": 2, "b": 40})["content"][0]["text"]]
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_our_client_and_their_server_come_to_the_newest_of_both(theirs: tuple[Any, set[str]], era: str) -> None:
+    target, versions = theirs
+    agreed = max(versions & (set(ERAS[era]) or {"2024-11-05", OLDER, VERSION}), default=None)
+    # The oldest does not answer `server/discover` at all.
+    limits = {"probe_timeout": 1.0} if versions == {"2024-11-05"} else {}
+    if agreed is not None:
+        assert meet(target, ERAS[era], **limits) == [agreed, "42"]
+        return
+    if limits:
+        limits["connect_timeout"] = 2
+    with pytest.raises((ErrorResponse, RemoteProtocolError, RequestTimeout)) as caught:
+        meet(target, ERAS[era], **limits)
+    if era == "session":
+        assert _names_the_version(caught.value)
+
+
+def _names_the_version(problem: McpError) -> bool:
+    """Whether a refusal of `initialize` says which version the server speaks."""
+    return isinstance(problem, ErrorResponse) and problem.code == -32022 and problem.data["supported"] == [VERSION]
+
+
+@pytest.mark.parametrize(("before", "after"), [("session", "stateless"), ("stateless", "session"), ("both", "session")])
+def test_what_is_remembered_of_a_server_is_found_out_anew_when_it_proves_wrong(before: str, after: str) -> None:
+    commands = {
+        "session": lambda port: programs.their_server(TYPESCRIPT, "http", port),
+        "stateless": lambda port: typescript("stateless", "http", port),
+        "both": lambda port: programs.their_server(NEW_SDK, "http", port),
+    }
+    versions = {"session": OLDER, "stateless": VERSION, "both": VERSION}
+    with Served(commands[before](0)) as first:
+        assert meet(first.url) == [versions[before], "42"]
+        port = first.port
+    with Served(commands[after](port)) as second:
+        assert meet(second.url) == [versions[after], "42"]
