@@ -11,11 +11,12 @@ import pytest
 
 from mcp_ref import Cancel, Context, RequestCancelled, RequestTimeout, Server
 from mcp_ref.basic.patterns.reply import Incoming
+from mcp_ref.basic.versioning import SUBSCRIPTION_ID
 from mcp_ref.client.context import ClientContext
+from mcp_ref.revisions import REVISIONS
 from tests.basic.patterns.fakes import a_peer
+from tests.eras import MODERN, open_client
 from tests.wire import PATIENCE, Background, opened, to_client
-
-REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 
 
 class Handler:
@@ -40,7 +41,7 @@ class Handler:
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_client_gives_a_call_up(revision: str) -> None:
     give_up = Cancel()
-    with to_client(revision, {"tools": {}}) as (client, wire):
+    with open_client(revision, {"tools": {}}) as (client, wire):
         call = Background(client.request, "tools/list", None, {"cancel": give_up})
         request_id = wire.receive()["id"]
         give_up("the user closed the window")
@@ -308,6 +309,27 @@ def test_a_request_of_the_other_direction_is_not_meant() -> None:
         wire.notify("notifications/cancelled", {"requestId": request_id})
         wire.answer(request_id, {})
         assert call.outcome() is None
+
+
+@pytest.mark.parametrize("method", ["notifications/cancelled", "notifications/tools/list_changed"])
+def test_in_the_stateless_era_a_server_ends_no_call_by_a_notification(method: str) -> None:
+    """It cancels subscriptions alone, and nothing but what belongs to one is tagged with its id."""
+    told: list[Any] = []
+    with open_client(MODERN) as (client, wire):
+        call = Background(client.request, "x/y", None, {"on_progress": lambda *report: told.append(report)})
+        request_id = wire.receive()["id"]
+        wire.notify(method, {"requestId": request_id, "_meta": {SUBSCRIPTION_ID: request_id}})
+        wire.notify("notifications/progress", {"progressToken": request_id, "progress": 1})
+        wire.answer(request_id, {})
+        assert call.outcome() == {}
+        assert told == [(1, None, None)]
+        give_up = Cancel()
+        call = Background(client.request, "x/y", None, {"cancel": give_up})
+        request_id = wire.receive()["id"]
+        wire.notify(method, {"requestId": request_id, "_meta": {SUBSCRIPTION_ID: request_id}})
+        give_up("no longer wanted")
+        assert isinstance(call.outcome(), RequestCancelled)
+        assert wire.receive()["params"] == {"requestId": request_id, "reason": "no longer wanted"}
 
 
 # -- the three races ----------------------------------------------------------------------------------------------

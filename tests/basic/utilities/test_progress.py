@@ -12,9 +12,11 @@ from mcp_ref.basic.patterns import requester
 from mcp_ref.basic.rate_limit import Rate
 from mcp_ref.basic.utilities.progress import progress, token_of
 from mcp_ref.client.context import ClientContext
+from tests.eras import MODERN, open_client, open_server
 from tests.wire import PATIENCE, Background, opened, to_client
 
-WITH_MESSAGE = ["2025-03-26", "2025-06-18", "2025-11-25"]
+WITH_MESSAGE = ["2025-03-26", "2025-06-18", "2025-11-25", MODERN]
+in_both_eras = pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 
 
 def a_server(**options: Any) -> Server:
@@ -41,7 +43,7 @@ def call_with(token: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("token", ["", "abc", 0, 7, 2**70])
 @pytest.mark.parametrize("revision", WITH_MESSAGE)
 def test_a_server_reports_with_the_token_it_was_given(token: Any, revision: str) -> None:
-    with opened(a_server(), revision) as wire:
+    with open_server(a_server(), revision) as wire:
         wire.send(call_with(token))
         reports = [wire.receive() for _ in range(3)]
         assert wire.receive()["id"] == 1
@@ -132,7 +134,8 @@ def test_progress_may_be_a_whole_number_of_any_size_or_a_fraction() -> None:
     assert recorder.sent == [-1, 0.25, 10**400]
 
 
-def test_nothing_is_sent_after_the_answer() -> None:
+@in_both_eras
+def test_nothing_is_sent_after_the_answer(revision: str) -> None:
     server, kept = Server("s"), []
 
     @server.tool()
@@ -140,7 +143,7 @@ def test_nothing_is_sent_after_the_answer() -> None:
         kept.append(ctx)
         return "ok"
 
-    with opened(server, "2025-11-25") as wire:
+    with open_server(server, revision) as wire:
         wire.send(call_with("t"))
         assert "result" in wire.receive()
         # The answer is on the wire once it is read; its end is noted under the lock that `progress` takes.
@@ -149,7 +152,8 @@ def test_nothing_is_sent_after_the_answer() -> None:
         assert wire.silent()
 
 
-def test_nothing_is_sent_after_a_cancellation() -> None:
+@in_both_eras
+def test_nothing_is_sent_after_a_cancellation(revision: str) -> None:
     server, running, go, done = Server("s"), threading.Event(), threading.Event(), threading.Event()
 
     @server.tool()
@@ -160,7 +164,7 @@ def test_nothing_is_sent_after_a_cancellation() -> None:
         done.set()
         return "ok"
 
-    with opened(server, "2025-11-25") as wire:
+    with open_server(server, revision) as wire:
         wire.send(call_with("t"))
         assert running.wait(PATIENCE)
         wire.notify("notifications/cancelled", {"requestId": 1})
@@ -170,7 +174,8 @@ def test_nothing_is_sent_after_a_cancellation() -> None:
         assert wire.silent()
 
 
-def test_a_flood_of_reports_is_cut_by_the_rate() -> None:
+@in_both_eras
+def test_a_flood_of_reports_is_cut_by_the_rate(revision: str) -> None:
     server = Server("s", rates={"notifications/progress": Rate(per_second=0.001, burst=2)})
 
     @server.tool()
@@ -179,7 +184,7 @@ def test_a_flood_of_reports_is_cut_by_the_rate() -> None:
             ctx.progress(number)
         return "ok"
 
-    with opened(server, "2025-11-25") as wire:
+    with open_server(server, revision) as wire:
         wire.send(call_with("t"))
         assert [wire.receive()["params"]["progress"] for _ in range(2)] == [0, 1]
         assert "result" in wire.receive()
@@ -201,7 +206,8 @@ def test_a_client_reports_progress_of_the_servers_question() -> None:
 # -- being told ---------------------------------------------------------------------------------------------------
 
 
-def test_a_client_that_asks_is_told_in_the_calling_thread() -> None:
+@in_both_eras
+def test_a_client_that_asks_is_told_in_the_calling_thread(revision: str) -> None:
     seen: list[Any] = []
     threads: set[str] = set()
 
@@ -209,14 +215,14 @@ def test_a_client_that_asks_is_told_in_the_calling_thread() -> None:
         seen.append(report)
         threads.add(threading.current_thread().name)
 
-    with to_client() as (client, wire):
-        call = Background(client.ping, on_progress=on_progress)
+    with open_client(revision) as (client, wire):
+        call = Background(client.request, "x/y", None, {"on_progress": on_progress})
         request = wire.receive()
         token = request["params"]["_meta"]["progressToken"]
         wire.notify("notifications/progress", {"progressToken": token, "progress": 1})
         wire.notify("notifications/progress", {"progressToken": token, "progress": 2.5, "total": 3, "message": "m"})
         wire.answer(request["id"], {})
-        assert call.outcome() is None
+        assert call.outcome() == {}
     assert seen == [(1, None, None), (2.5, 3, "m")]
     assert threads == {"test-call"}
 
@@ -230,16 +236,17 @@ def test_a_request_without_a_callback_carries_no_token() -> None:
         call.outcome()
 
 
-def test_tokens_of_active_requests_differ() -> None:
-    with to_client() as (client, wire):
-        calls = [Background(client.ping, on_progress=lambda *report: None) for _ in range(3)]
+@in_both_eras
+def test_tokens_of_active_requests_differ(revision: str) -> None:
+    with open_client(revision) as (client, wire):
+        calls = [Background(client.request, "x/y", None, {"on_progress": lambda *report: None}) for _ in range(3)]
         requests = [wire.receive() for _ in calls]
         tokens = [request["params"]["_meta"]["progressToken"] for request in requests]
         assert len(set(tokens)) == 3
         assert {type(token) for token in tokens} <= {str, int}
         for request in requests:
             wire.answer(request["id"], {})
-        assert [call.outcome() for call in calls] == [None] * 3
+        assert [call.outcome() for call in calls] == [{}] * 3
 
 
 @pytest.mark.parametrize(
