@@ -310,11 +310,12 @@ def test_a_server_that_answers_no_ping_is_lost_and_closing_is_in_time() -> None:
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_a_server_ends_the_handlers_of_a_client_that_is_gone(revision: str) -> None:
     """The client has vanished without a word; whoever closes the server still ends what runs for it."""
-    ended = threading.Event()
+    begun, ended = threading.Event(), threading.Event()
     server = Server("s")
 
     @server.tool()
     def watch(ctx: Context) -> str:
+        begun.set()
         while not ctx.cancelled:
             ended.wait(0.005)
         ended.set()
@@ -328,6 +329,7 @@ def test_a_server_ends_the_handlers_of_a_client_that_is_gone(revision: str) -> N
         target=lambda: pytest.raises(TransportClosed, client.call_tool, "watch"), name="test-call"
     )
     thread.start()
+    assert begun.wait(PATIENCE)
     near.close(Deadline(1))
     thread.join(PATIENCE)
     assert server.close(BOUND) == []
