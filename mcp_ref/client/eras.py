@@ -16,7 +16,8 @@ The newer era is tried first, with `server/discover`:
     its end, over stdio                                 of the session era, and is started again
     HTTP 401, 403, 408, 429, 5xx, no connection         not known: it is raised
 
-What was found is remembered for the server: a process that is started alike, or the origin of a URL.
+What was found is remembered for the server: a process that is started alike, or the URL without its
+query.
 """
 
 from __future__ import annotations
@@ -109,7 +110,6 @@ def connect(
     server: Hashable | None,
     deadline: Deadline,
     began: Callable[[Conversation], None],
-    memory: EraMemory = ERAS,
 ) -> Conversation:
     """Try the ways to a server, and hold the opening conversation on the first that works.
 
@@ -123,7 +123,7 @@ def connect(
     """
     newer = [route for route in routes if route.era == "stateless"]
     older = [route for route in routes if route.era == "session"]
-    remembered = memory.get(server)
+    remembered = ERAS.get(server)
     failed: list[Conversation] = []
     tried: list[McpError] = []
 
@@ -136,7 +136,7 @@ def connect(
     if newer and not (older and remembered == "session"):
         try:
             found = _open_newer(setup, newer[0], bool(older), deadline, began)
-            memory.put(server, "stateless")
+            ERAS.put(server, "stateless")
             return found
         except _Legacy as legacy:
             log.info("the server is of the session era")
@@ -153,10 +153,10 @@ def connect(
         if remembered != "session" or not newer:
             raise
         # MAY persist, re-probing if the assumption later fails (basic/versioning)
-        memory.forget(server)
+        ERAS.forget(server)
         failed[-1].close(Deadline(1))
-        return connect(setup, routes, server, deadline, began, memory)
-    memory.put(server, "session")
+        return connect(setup, routes, server, deadline, began)
+    ERAS.put(server, "session")
     return opened
 
 

@@ -11,7 +11,7 @@ Not here:  dispatch (server/session, server/stateless); how a question reaches t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.methods import JsonObject, Options
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from mcp_ref.server.server import Server
 
 __all__ = ["Context", "Conversation"]
-
-T = TypeVar("T")
 
 
 class Conversation(Protocol):
