@@ -11,7 +11,7 @@ import queue
 import threading
 
 from mcp_ref import Cancel, Client, Context, RequestCancelled, RequestTimeout, Server
-from mcp_ref.basic.methods import JsonObject
+from mcp_ref.messages import JsonObject
 
 server = Server("kitchen")
 stopped: queue.Queue[str] = queue.Queue()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_ref import Client, Context, ErrorResponse, Server
-from mcp_ref.basic.patterns.mrtr import StateKeys
+from mcp_ref.basic.mrtr import StateKeys
 
 CALL = {"city": "Lisbon"}
 CAN_ASK: dict[str, Any] = {"elicitation": {"form": {}}}

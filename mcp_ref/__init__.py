@@ -2,21 +2,16 @@
 
 Spec:      the whole; each module names its page
 Upholds:   spec_notes/index.md
-Reads:     server/server, client/client
 Not here:  everything else: this file only gathers the public names
 """
 
 from __future__ import annotations
 
 from mcp_ref._version import __version__
-from mcp_ref.basic.deadline import Cancel
-from mcp_ref.basic.patterns.input_requests import input_required
-from mcp_ref.basic.patterns.listening import Event
-from mcp_ref.basic.patterns.request_state import StateKeys
-from mcp_ref.basic.types import audio, image, text
+from mcp_ref.basic.mrtr import StateKeys, input_required
+from mcp_ref.basic.subscriptions import Event
 from mcp_ref.client.client import Client
-from mcp_ref.client.result_cache import ResultCache
-from mcp_ref.client.targets import Command, Url
+from mcp_ref.client.config import Command, Url
 from mcp_ref.errors import (
     AnswerLost,
     ErrorResponse,
@@ -33,9 +28,11 @@ from mcp_ref.errors import (
     TransportClosed,
     UrlElicitationRequired,
 )
+from mcp_ref.machinery.deadline import Cancel
 from mcp_ref.server.context import Context
 from mcp_ref.server.server import Server
-from mcp_ref.server.utilities.caching import CacheHint
+from mcp_ref.server.utilities.caching import CacheHint, ResultCache
+from mcp_ref.types import audio, image, text
 
 __all__ = [
     "AnswerLost",

@@ -1,7 +1,6 @@
 """The version of this package.
 
 Spec:      basic/lifecycle: `Implementation.version`
-Reads:     nothing
 Not here:  the revisions of the protocol (revisions.py)
 """
 

@@ -2,8 +2,7 @@
 
 Spec:      basic/index#responses, basic/messages; the "Error Handling" section of each page
 Upholds:   spec_notes/basic/index.md, the rows on errors
-Reads:     nothing
-Not here:  turning an exception into an error reply (basic/patterns/request_response)
+Not here:  turning an exception into an error reply (peer)
 
 Two families, and they never mix. What *we* raise to the caller says who broke the protocol:
 
@@ -27,32 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-
-__all__ = [
-    "MODERN_ERRORS",
-    "AnswerLost",
-    "ErrorResponse",
-    "HeaderMismatch",
-    "HttpStatusError",
-    "InputRefused",
-    "InternalError",
-    "InvalidParams",
-    "InvalidRequest",
-    "LocalProtocolError",
-    "McpError",
-    "MethodNotFound",
-    "MissingClientCapability",
-    "ParseError",
-    "Refusal",
-    "RemoteProtocolError",
-    "RequestCancelled",
-    "RequestTimeout",
-    "SessionExpired",
-    "ToolError",
-    "TransportClosed",
-    "UnsupportedVersion",
-    "UrlElicitationRequired",
-]
 
 MODERN_ERRORS: Final = frozenset({-32020, -32021, -32022})
 """The codes by which a client knows a server of the stateless era (2026-07-28/basic/index#error-codes)."""

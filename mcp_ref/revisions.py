@@ -2,7 +2,6 @@
 
 Spec:      the changelog page of each revision; basic/lifecycle#version-negotiation
 Upholds:   every row of the notes that begins "in this revision ..."
-Reads:     nothing
 Not here:  fields that appeared or vanished (the annotations of the types, read by schema.py), and methods
            (the rows of each page's module)
 
@@ -15,16 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
-
-__all__ = [
-    "LATEST_SESSION",
-    "REVISIONS",
-    "SESSION_REVISIONS",
-    "STATELESS_REVISIONS",
-    "Revision",
-    "find_revision",
-    "in_order",
-]
 
 
 class Revision(NamedTuple):

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from mcp_ref import Client, Server
-from mcp_ref.basic.deadline import Deadline
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, SERVER_INFO
+from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import find_revision
 from tests import wire as by_hand
 from tests.wire import PATIENCE, Background, Wire, opened, to_client

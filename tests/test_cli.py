@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from mcp_ref.basic.transports.streamable_http.http import HttpRequest
 from mcp_ref.cli import main
-from mcp_ref.demo import build_server
-from mcp_ref.methods import METHODS
+from mcp_ref.cli.demo import build_server
+from mcp_ref.machinery.http_server import HttpRequest
+from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.record import TraceEvent, read_trace
 
-DEMO = ["--", sys.executable, "-m", "mcp_ref.demo"]
+DEMO = ["--", sys.executable, "-m", "mcp_ref.cli.demo"]
 Capture = pytest.CaptureFixture[str]
 
 SERVER = '''

@@ -21,11 +21,11 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Context, McpError, RequestTimeout, Server, TransportClosed
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.patterns.mrtr import InputNeeded
+from mcp_ref.basic.mrtr import InputNeeded
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.basic.transports.transport import Inbox, Receive, Transport
-from mcp_ref.client.targets import Command
+from mcp_ref.client.config import Command
+from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import SESSION_REVISIONS
 from tests.wire import PATIENCE, to_client
 

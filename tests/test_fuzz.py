@@ -18,13 +18,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_ref import Client, Context, Server
-from mcp_ref.basic import messages
-from mcp_ref.basic.transports.lines import LineSplitter, LineTooLong
+from mcp_ref import Client, Context, Server, messages
 from mcp_ref.client.sampling import reply
 from mcp_ref.errors import InvalidParams, McpError, ParseError
+from mcp_ref.machinery.pipes import LineSplitter, LineTooLong
+from mcp_ref.machinery.uri_template import UriMatcher, UriTemplate
 from mcp_ref.revisions import SESSION_REVISIONS, find_revision
-from mcp_ref.server.uri_template import UriMatcher, UriTemplate
 from mcp_ref.server.utilities.pagination import page
 from tests.wire import PATIENCE, Wire, opened, to_client, to_server
 

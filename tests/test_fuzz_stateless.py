@@ -14,14 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_ref import Client, Context, McpError, Server
-from mcp_ref.basic import messages
-from mcp_ref.basic.deadline import Deadline
+from mcp_ref import Client, Context, McpError, Server, messages
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.basic.versioning import LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID, is_modern, read_envelope
 from mcp_ref.client.sampling import reply
 from mcp_ref.errors import InvalidParams, ParseError
-from mcp_ref.methods import METHODS
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS
 from tests.eras import MODERN, discovered, envelope, open_client
 from tests.test_fuzz import (

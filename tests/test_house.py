@@ -1,12 +1,14 @@
-"""The house: which room may import which, and which rooms know nothing of threads, sockets and processes.
+"""The three floors: which room may import which, and what is only for a particular room.
 
-The arrows are those of the package's map in README.md. Imports inside functions count too, except where a module asks
-for a transport or a recorder at the moment of its use.
+trace, cli      looking at it: above everything, imported by nobody below but where a trace is opened
+the pages       the specification, a file for each page; the two roles; the transports
+machinery       threads, sockets, processes, compilation: nothing of MCP but errors and revisions
 """
 
 from __future__ import annotations
 
 import ast
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,121 +17,114 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "mcp_ref"
 MODULES = sorted(path.relative_to(PACKAGE).with_suffix("").as_posix() for path in PACKAGE.rglob("*.py"))
 
-LEAVES = ("errors", "revisions", "_version", "schema/", "basic/deadline", "basic/messages", "basic/methods",
-          "basic/types", "basic/capabilities", "basic/deprecated", "basic/terms", "basic/rate_limit", "basic/formats",
-          "basic/json_schema", "basic/versioning", "basic/transports/streamable_http/mirroring")  # fmt: skip
-PAGES = ("basic/lifecycle", "basic/utilities/", "server/discover", "server/prompts", "server/resource", "server/tool",
-         "server/uri_template", "server/signatures", "server/hints", "server/shapes", "server/string_arguments",
-         "server/utilities/", "client/roots", "client/sampling", "client/elicitation",
-         "client/answering")  # fmt: skip
-HTTP = ("basic/transports/streamable_http/", "basic/transports/http_sse")
-TRANSPORTS = ("basic/transports/",)
-PEER = ("basic/patterns/",)
-SESSIONS = (
-    "server/choices",
-    "server/context",
-    "server/session",
-    "server/stateless",
-    "client/context",
-    "client/answers",
-    "client/events",
-    "client/result_cache",
-    "client/setup",
-    "client/session",
-    "client/stateless",
-    "methods",
-)
-ROLES = ("server/server", "server/hosting", "client/client", "client/targets", "__init__")
-ABOVE = ("cli", "__main__", "demo", "describe", "form", "shown", "trace/")
+# What each room may import, beside itself. A name that ends in "/" is a folder. The first room that fits is a module's.
+ROOMS = {
+    "_version": set[str](),
+    "errors": set[str](),
+    "revisions": set[str](),
+    "machinery/": {"errors", "revisions", "_version"},
+    "trace/": {"pages", "core", "machinery/", "errors", "revisions", "table", "transports"},
+    "cli/": {"top", "trace/", "pages", "core", "machinery/", "errors", "revisions", "table", "transports", "roles",
+             "_version"},
+    "__main__": {"cli/"},
+    "top": {"errors", "roles", "pages", "core", "transports", "machinery/", "_version", "revisions"},
+    "core": {"errors", "revisions", "machinery/", "pages"},
+    "http": {"errors", "revisions", "machinery/", "core", "transports", "pages"},
+    "transports": {"errors", "revisions", "machinery/", "core"},
+    "roles": {"errors", "revisions", "_version", "machinery/", "core", "pages", "table", "transports", "http"},
+    "pages": {"errors", "revisions", "machinery/", "core"},
+    "table": {"pages", "core"},
+}  # fmt: skip
+MEMBERS = {
+    "top": ("__init__",),
+    "core": ("messages", "types", "methods", "agreement", "incoming", "peer", "basic/transports/transport"),
+    "table": ("pages",),
+    "http": ("basic/transports/streamable_http/", "basic/transports/http_sse"),
+    "transports": ("basic/transports/",),
+    "roles": ("server/server", "server/session", "server/stateless", "server/context", "server/hosting",
+              "client/client", "client/session", "client/stateless", "client/connecting", "client/config",
+              "client/answers"),
+    "pages": ("basic/", "server/", "client/"),
+}  # fmt: skip
 
-LAYERS = {"leaves": LEAVES, "pages": PAGES, "http": HTTP, "transports": TRANSPORTS, "peer": PEER, "sessions": SESSIONS,
-          "roles": ROLES, "above": ABOVE}  # fmt: skip
-
-MAY_IMPORT = {
-    "leaves": {"leaves"},
-    "pages": {"leaves", "pages"},
-    "transports": {"leaves", "transports"},
-    # The endpoint hands messages to a peer and has them answered in its own thread.
-    "http": {"leaves", "transports", "http", "peer"},
-    # The one page that the peer reads is cancellation: what it sends when a call is given up.
-    "peer": {"leaves", "transports", "peer", "pages"},
-    "sessions": {"leaves", "pages", "transports", "peer", "sessions"},
-    "roles": {"leaves", "pages", "transports", "http", "peer", "sessions", "roles", "above"},
-    "above": {"leaves", "pages", "transports", "http", "peer", "sessions", "roles", "above"},
+LAZILY = {
+    # A role makes a transport, or a recorder, when it is asked to: inside the function that does it.
+    ("roles", "trace/"),
+    ("pages", "transports"),
 }
 
-WITHOUT_IO = {"socket", "threading", "queue", "subprocess", "http", "requests", "select", "selectors", "asyncio"}
+
+def room_of(module: str) -> str:
+    for room in ROOMS:
+        for name in MEMBERS.get(room, (room,)):
+            if module == name or (name.endswith("/") and module.startswith(name)):
+                return room
+    for room, names in MEMBERS.items():
+        if any(module.startswith(name) for name in names if name.endswith("/")):
+            return room
+    raise AssertionError(f"{module} has no room in tests/test_house.py")
 
 
-def layer_of(module: str) -> str:
-    if module.endswith("__init__") and module != "__init__":
-        module = module.removesuffix("__init__") + "/"
-        if module.startswith("schema"):
-            return "leaves"
-        return "package"
-    for layer, names in LAYERS.items():
-        if any(module == name or (module.startswith(name) and name != "__init__") for name in names):
-            return layer
-    return "unknown"
-
-
-def imports_of(module: str) -> set[str]:
-    """The modules that a file imports, by their names; those under `if TYPE_CHECKING` do not count."""
+def imports_of(module: str, *, lazy: bool) -> set[str]:
+    """The modules that a file imports, at its top or inside its functions; `if TYPE_CHECKING` does not count."""
     tree = ast.parse((PACKAGE / f"{module}.py").read_text("utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            node.body = []
     found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+
+    def visit(node: ast.AST, inside: bool) -> None:
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            return
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            inside = True
+        if isinstance(node, ast.Import) and inside == lazy:
+            found.update(alias.name for alias in node.names)
+        if isinstance(node, ast.ImportFrom) and node.module and inside == lazy:
+            found.add(node.module)
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+        for child in ast.iter_child_nodes(node):
+            visit(child, inside)
+
+    visit(tree, False)
     return found
 
 
-def own_imports(module: str) -> set[str]:
-    names = {
-        name.removeprefix("mcp_ref.").replace(".", "/") for name in imports_of(module) if name.startswith("mcp_ref.")
-    }
-    return names & set(MODULES)
+def own_imports(module: str, *, lazy: bool) -> set[str]:
+    ours = {name.removeprefix("mcp_ref.") for name in imports_of(module, lazy=lazy) if name.startswith("mcp_ref.")}
+    return ({name.replace(".", "/") for name in ours} & set(MODULES)) - {module}
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_every_module_has_its_place_in_the_house(module: str) -> None:
-    assert layer_of(module) != "unknown", f"{module} is in no layer of tests/test_house.py"
+def outer_imports(module: str) -> set[str]:
+    found = imports_of(module, lazy=False) | imports_of(module, lazy=True)
+    return {name.split(".")[0] for name in found}
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if layer_of(m) not in ("package", "unknown")])
-def test_imports_follow_the_arrows(module: str) -> None:
-    allowed = MAY_IMPORT[layer_of(module)]
-    wrong = {name for name in own_imports(module) if layer_of(name) not in allowed | {"package"}}
-    assert not wrong, f"{module} ({layer_of(module)}) must not import {sorted(wrong)}"
+CODE = [module for module in MODULES if not module.endswith("/__init__") or module == "cli/__init__"]
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if layer_of(m) in ("leaves", "pages")])
-def test_the_core_is_without_io(module: str) -> None:
-    assert not {name.split(".")[0] for name in imports_of(module)} & WITHOUT_IO
+@pytest.mark.parametrize("module", CODE)
+def test_imports_follow_the_floors(module: str) -> None:
+    room = room_of(module)
+    allowed = ROOMS[room] | {room}
+    wrong = {name for name in own_imports(module, lazy=False) if room_of(name) not in allowed}
+    assert not wrong, f"{module} ({room}) must not import {sorted(wrong)}"
+    lazily = allowed | {to for by, to in LAZILY if by == room}
+    wrong = {name for name in own_imports(module, lazy=True) if room_of(name) not in lazily}
+    assert not wrong, f"{module} ({room}) must not import {sorted(wrong)}, inside a function either"
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_nothing_is_imported_beyond_the_standard_library_requests_and_jsonschema(module: str) -> None:
-    import sys
-
-    outside = {name.split(".")[0] for name in imports_of(module)} - set(sys.stdlib_module_names)
+@pytest.mark.parametrize("module", CODE)
+def test_imports_nothing_beyond_the_standard_library_requests_and_jsonschema(module: str) -> None:
+    outside = outer_imports(module) - set(sys.stdlib_module_names)
     # urllib3 is what `requests` sends with, referencing what `jsonschema` resolves with: they come with them.
     assert outside <= {"mcp_ref", "requests", "urllib3", "jsonschema", "referencing", "jsonschema_specifications"}
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_no_event_loop_anywhere(module: str) -> None:
-    assert not {name.split(".")[0] for name in imports_of(module)} & {"asyncio", "anyio", "trio", "concurrent"}
+@pytest.mark.parametrize("module", CODE)
+def test_has_no_event_loop(module: str) -> None:
+    assert not outer_imports(module) & {"asyncio", "anyio", "trio", "concurrent"}
 
 
 def test_revisions_are_compared_in_one_place() -> None:
-    names = {path.name for path in (ROOT / "mcp_ref").iterdir()}
-    assert "revisions.py" in names
-    for module in MODULES:
+    for module in CODE:
         tree = ast.parse((PACKAGE / f"{module}.py").read_text("utf-8"))
         for node in ast.walk(tree):
             if isinstance(node, ast.Compare) and module != "revisions":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from mcp_ref.methods import METHODS, method_row
+from mcp_ref.pages import METHODS, method_row
 from mcp_ref.revisions import REVISIONS
 
 
@@ -17,9 +17,9 @@ def test_a_row_is_found_by_its_wire_name_alone() -> None:
 
 
 def test_no_name_has_two_rows() -> None:
-    from mcp_ref import methods
+    from mcp_ref import pages
 
-    assert sum(len(page.METHODS) for page in methods._PAGES) == len(METHODS)
+    assert sum(map(len, pages._TABLES)) == len(METHODS)
 
 
 def test_rows_fit_the_revisions_and_their_capabilities_name_a_role() -> None:
@@ -31,6 +31,6 @@ def test_rows_fit_the_revisions_and_their_capabilities_name_a_role() -> None:
 
 
 def test_the_table_imports_no_heavy_library() -> None:
-    code = "import mcp_ref.methods, sys; print([m for m in ('requests', 'jsonschema', 'asyncio') if m in sys.modules])"
+    code = "import mcp_ref.pages, sys; print([m for m in ('requests', 'jsonschema', 'asyncio') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)
     assert done.stdout.strip() == "[]"

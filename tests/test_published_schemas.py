@@ -23,11 +23,14 @@ import jsonschema
 import pytest
 
 import mcp_ref
-from mcp_ref.basic.methods import Method
-from mcp_ref.basic.types import Icons
 from mcp_ref.errors import LocalProtocolError
+from mcp_ref.machinery.checking import Check, SchemaMismatch, checker
+from mcp_ref.machinery.projection import projector
+from mcp_ref.machinery.publishing import json_schema
+from mcp_ref.machinery.shapes import published_name
+from mcp_ref.methods import Method
 from mcp_ref.revisions import LATEST_SESSION, REVISIONS, SESSION_REVISIONS, STATELESS_REVISIONS, Revision
-from mcp_ref.schema import Check, SchemaMismatch, checker, json_schema, projector, published_name
+from mcp_ref.types import Icons
 
 JsonObject = dict[str, Any]
 

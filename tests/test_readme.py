@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from mcp_ref import cli
-from mcp_ref.describe import mark
-from mcp_ref.methods import METHODS
+from mcp_ref.cli.describe import mark
+from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS
 from tests.test_house import LAYERS
 

@@ -8,18 +8,11 @@ from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict
 
 import pytest
 
-from mcp_ref.basic.types import (
-    ContentBlock,
-    ImageContent,
-    Implementation,
-    NotificationParams,
-    PaginatedRequestParams,
-    RequestParams,
-    Result,
-)
 from mcp_ref.errors import LocalProtocolError
-from mcp_ref.revisions import REVISIONS, Revision
-from mcp_ref.schema import (
+from mcp_ref.machinery.checking import SchemaMismatch, checker
+from mcp_ref.machinery.projection import losing, projector
+from mcp_ref.machinery.publishing import json_schema
+from mcp_ref.machinery.shapes import (
     AtMost,
     Bounds,
     Closed,
@@ -27,15 +20,20 @@ from mcp_ref.schema import (
     Former,
     FromRevision,
     RequiredIn,
-    SchemaMismatch,
     Since,
     Until,
-    checker,
-    json_schema,
-    losing,
-    projector,
     published_name,
     renamed,
+)
+from mcp_ref.revisions import REVISIONS, Revision
+from mcp_ref.types import (
+    ContentBlock,
+    ImageContent,
+    Implementation,
+    NotificationParams,
+    PaginatedRequestParams,
+    RequestParams,
+    Result,
 )
 
 JsonObject = dict[str, Any]
@@ -404,10 +402,10 @@ def test_a_key_of_another_revision_is_left_out() -> None:
 
 
 def test_a_loss_is_logged_with_type_key_and_revision(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, logger="mcp_ref.schema"):
+    with caplog.at_level(logging.INFO, logger="mcp_ref.machinery.projection"):
         project(Changing, {"new": 1}, FIRST)
     (record,) = caplog.records
-    assert record.name == "mcp_ref.schema"
+    assert record.name == "mcp_ref.machinery.projection"
     assert record.getMessage() == "Changing.new (since 2025-06-18) is left out: not in 2024-11-05"
 
 

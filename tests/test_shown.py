@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_ref import shown
+from mcp_ref.cli import shown
 
 
 def test_every_kind_of_content_has_a_line() -> None:

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from mcp_ref import Client, Server
-from mcp_ref.basic.patterns.request_response import Peer
-from mcp_ref.basic.patterns.workers import Workers
 from mcp_ref.basic.transports.stdio import StdioServerTransport, StdioTransport
 from mcp_ref.basic.versioning import envelope
+from mcp_ref.machinery.workers import Workers
+from mcp_ref.peer import Peer
 from mcp_ref.revisions import REVISIONS, Revision
 
 ROOT = Path(__file__).parent.parent

@@ -13,9 +13,9 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from mcp_ref import Client, Server
-from mcp_ref.basic.deadline import Deadline
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.errors import McpError
+from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import SESSION_REVISIONS
 
 PATIENCE = 5.0

@@ -2,8 +2,7 @@
 
 Spec:      basic/lifecycle (2024-11-05 ... 2025-11-25); 2026-07-28 has no such phase
 Upholds:   spec_notes/basic/lifecycle.md
-Reads:     basic/types, basic/capabilities, basic/terms, schema.py
-Not here:  closing (each transport's `close`), timeouts (basic/deadline)
+Not here:  closing (each transport's `close`), timeouts (machinery/deadline)
 
 The whole of the lifecycle is the table TRANSITIONS: in this state, on this event, go there. What has no row is not
 allowed. The first word of an event says whether this side sends or receives it.
@@ -18,37 +17,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, NamedTuple, NotRequired
 
-from mcp_ref.basic.capabilities import (
+from mcp_ref.agreement import Role
+from mcp_ref.errors import InvalidRequest, LocalProtocolError, RemoteProtocolError
+from mcp_ref.machinery.projection import projector
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Method
+from mcp_ref.revisions import REVISIONS, Revision
+from mcp_ref.types import (
     ClientCapabilities,
+    Implementation,
+    NotificationParams,
+    RequestParams,
+    Result,
     ServerCapabilities,
     client_capabilities,
     server_capabilities,
 )
-from mcp_ref.basic.methods import JsonObject, Method
-from mcp_ref.basic.terms import Role
-from mcp_ref.basic.types import Implementation, NotificationParams, RequestParams, Result
-from mcp_ref.errors import InvalidRequest, LocalProtocolError, RemoteProtocolError
-from mcp_ref.revisions import REVISIONS, Revision
-from mcp_ref.schema import projector
-
-__all__ = [
-    "METHODS",
-    "TRANSITIONS",
-    "ClientCapabilities",
-    "InitializeRequestParams",
-    "InitializeResult",
-    "Introduction",
-    "Lifecycle",
-    "ServerCapabilities",
-    "accept_answer",
-    "client_capabilities",
-    "initialize_params",
-    "initialize_result",
-    "negotiate",
-    "offered_instead",
-    "server_capabilities",
-]
-
 
 # -- types --------------------------------------------------------------------------------------------------------
 

@@ -2,9 +2,8 @@
 
 Spec:      basic/versioning, basic/index#_meta, basic/index#resulttype (2026-07-28)
 Upholds:   spec_notes/basic/versioning.md
-Reads:     errors.py, revisions.py
 Not here:  the session era's opening (basic/lifecycle); answering such a request (server/stateless); finding out which
-           era a server is of (client/eras); the headers that repeat this over HTTP (streamable_http/mirroring)
+           era a server is of (client/connecting); the headers that repeat this over HTTP (streamable_http/headers)
 
 There is no handshake and no session. A request declares its protocol version and what its client can do, and is
 answered from that alone:
@@ -15,31 +14,16 @@ answered from that alone:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, NotRequired, Protocol, Unpack, cast
 
-from mcp_ref.basic.messages import is_meta_key
-from mcp_ref.basic.methods import JsonObject
+from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.errors import MODERN_ERRORS, InvalidParams
+from mcp_ref.messages import JsonObject, is_meta_key
+from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.revisions import Revision
-
-__all__ = [
-    "CLIENT_CAPABILITIES",
-    "CLIENT_INFO",
-    "LOG_LEVEL",
-    "PROTOCOL_VERSION",
-    "SERVER_INFO",
-    "SUBSCRIPTION_ID",
-    "Envelope",
-    "Mirrored",
-    "checked_extensions",
-    "complete",
-    "envelope",
-    "http_status",
-    "is_input_required",
-    "is_modern",
-    "read_envelope",
-]
+from mcp_ref.server.utilities.caching import CacheableResult
+from mcp_ref.types import RequestParams, ServerCapabilities, server_capabilities
 
 _PREFIX: Final = "io.modelcontextprotocol/"
 PROTOCOL_VERSION: Final = _PREFIX + "protocolVersion"
@@ -182,3 +166,71 @@ def checked_extensions(extensions: Mapping[str, JsonObject] | None) -> dict[str,
         if not isinstance(settings, dict):
             raise ValueError(f"the settings of the extension {name} are an object, not {settings!r}")
     return dict(extensions or {})
+
+
+# -- discover --------------------------------------------------------------------------------------------
+
+
+class DiscoverResult(CacheableResult):
+    """What a server says of itself to whoever asks. Who it is stands in the `_meta` of every result."""
+
+    supportedVersions: list[str]
+    capabilities: ServerCapabilities
+    instructions: NotRequired[str]
+
+
+class Introducing(Protocol):
+    """The request being served, of a server that can say what it is. `Context` is one."""
+
+    @property
+    def revision(self) -> Revision: ...
+
+    @property
+    def introduction(self) -> Introduction: ...
+
+    @property
+    def supported(self) -> Sequence[Revision]: ...
+
+
+def server_discover(ctx: Introducing, params: JsonObject) -> DiscoverResult:
+    """Answer `server/discover`, with every version that is spoken here, the newest first.
+
+    Spec: server/discover#response
+    """
+    introduction = ctx.introduction
+    result: DiscoverResult = {
+        "supportedVersions": [revision.name for revision in reversed(ctx.supported)],
+        "capabilities": cast(ServerCapabilities, server_capabilities(introduction.capabilities, ctx.revision)),
+    }
+    if introduction.instructions is not None:
+        result["instructions"] = introduction.instructions
+    return result
+
+
+def discover(self: Caller, **options: Unpack[Options]) -> DiscoverResult:
+    """Ask the server for its versions, its capabilities and its instructions, with `server/discover`.
+
+    A client does so once when it connects; `client.server_capabilities` and its siblings tell what came.
+
+    Returns: the whole result; who the server is stands in `_meta`, under "io.modelcontextprotocol/serverInfo".
+    Raises: LocalProtocolError: the revision agreed has no such request; ErrorResponse, RequestTimeout, TransportClosed,
+        RemoteProtocolError as for every request.
+    Blocks: until the answer, bounded by `timeout`; not at all where a fresh one is kept.
+    Threads: any.
+    Spec: server/discover#request
+    """
+    return cast(DiscoverResult, self.request("server/discover", None, options))
+
+
+METHODS = (
+    Method(
+        name="server/discover",
+        kind="request",
+        sender="client",
+        page="server/discover",
+        about="ask which versions the server speaks, what it can do, and what it is for",
+        params=RequestParams,
+        result=DiscoverResult,
+        since="2026-07-28",
+    ),
+)

@@ -2,8 +2,7 @@
 
 Spec:      client/index (2024-11-05), basic/lifecycle, server/*, client/*
 Upholds:   spec_notes/basic/lifecycle.md, the rows on the client
-Reads:     the pages' modules, client/connection
-Not here:  what a method does (each page's module); the conversations (client/connection); several servers at once
+Not here:  what a method does (each page's module); the conversations (client/connecting); several servers at once
 """
 
 from __future__ import annotations
@@ -15,35 +14,27 @@ from types import TracebackType
 from typing import Any, Self
 
 from mcp_ref._version import __version__
-from mcp_ref.basic.deadline import Deadline
+from mcp_ref.basic import subscriptions as listening
+from mcp_ref.basic import utilities as ping
+from mcp_ref.basic import versioning as discover
 from mcp_ref.basic.lifecycle import Introduction
-from mcp_ref.basic.methods import JsonObject, Options
-from mcp_ref.basic.patterns import listening
-from mcp_ref.basic.rate_limit import Rate
 from mcp_ref.basic.transports.transport import Tap
-from mcp_ref.basic.utilities import ping
 from mcp_ref.basic.versioning import checked_extensions
-from mcp_ref.client import answers, elicitation, roots, targets
-from mcp_ref.client.connection import Connection
-from mcp_ref.client.eras import Conversation
-from mcp_ref.client.events import Events
-from mcp_ref.client.result_cache import CacheView, ResultCache
-from mcp_ref.client.setup import Setup
+from mcp_ref.client import answers, elicitation, roots
+from mcp_ref.client import config as targets
+from mcp_ref.client.answers import Events, Setup
+from mcp_ref.client.connecting import Connection, Conversation
 from mcp_ref.client.stateless import Stateless
-from mcp_ref.errors import (
-    ErrorResponse,
-    HttpStatusError,
-    LocalProtocolError,
-    McpError,
-    SessionExpired,
-    TransportClosed,
-)
+from mcp_ref.errors import ErrorResponse, HttpStatusError, LocalProtocolError, McpError, SessionExpired, TransportClosed
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.rates import Rate
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Options
 from mcp_ref.revisions import REVISIONS, Revision, in_order
-from mcp_ref.server import discover, prompts, resources, tools
+from mcp_ref.server import prompts, resources, tools
 from mcp_ref.server.utilities import completion
 from mcp_ref.server.utilities import logging as log_page
-
-__all__ = ["Client"]
+from mcp_ref.server.utilities.caching import CacheView, ResultCache
 
 
 class Client:

@@ -2,8 +2,7 @@
 
 Spec:      client/roots (2024-11-05 ... 2026-07-28)
 Upholds:   spec_notes/client/roots.md
-Reads:     client/answering
-Not here:  the error for a client without roots (basic/terms: what was not declared is -32601)
+Not here:  the error for a client without roots (agreement: what was not declared is -32601)
 
     roots(ctx)                 in a server: ask the client for its roots
     roots_list(...)            in a client: answer, from `Client(..., roots=...)`
@@ -22,34 +21,19 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict, Unpack, cast
 
-from mcp_ref.basic.deprecated import warn_deprecated
-from mcp_ref.basic.formats import is_uri
-from mcp_ref.basic.methods import Answering, Caller, JsonObject, Method, Options
-from mcp_ref.basic.types import Meta, NotificationParams, RequestParams
-from mcp_ref.client.answering import call
+from mcp_ref.agreement import warn_deprecated
 from mcp_ref.errors import LocalProtocolError
-from mcp_ref.schema import Format, Until
+from mcp_ref.machinery.handlers import call
+from mcp_ref.machinery.json_schema import is_uri
+from mcp_ref.machinery.shapes import Format, Until
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Answering, Caller, Method, Options
+from mcp_ref.types import Meta, NotificationParams, RequestParams
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = [
-    "METHODS",
-    "ListRootsResult",
-    "Root",
-    "RootLike",
-    "RootsSource",
-    "as_root",
-    "capability",
-    "is_within",
-    "root_path",
-    "roots",
-    "roots_changed",
-    "roots_list",
-]
-
-_log = logging.getLogger(__name__)
-
+log = logging.getLogger(__name__)
 
 # -- types ------------------------------------------------------------------------------------------------------
 
@@ -105,7 +89,7 @@ def roots(self: Caller, **options: Unpack[Options]) -> list[Root]:
     kept = [root for root in result["roots"] if _problem(root["uri"]) is None]
     left_out = len(result["roots"]) - len(kept)
     if left_out:
-        _log.warning("left out %d roots of the client that are no paths under file://", left_out)
+        log.warning("left out %d roots of the client that are no paths under file://", left_out)
     return kept
 
 
@@ -171,7 +155,7 @@ def roots_list(handler: RootsSource, ctx: Answering, params: JsonObject | None) 
     answer = [as_root(entry) for entry in entries]
     for root in answer:
         if not os.access(root_path(root), os.R_OK):
-            _log.warning("the root %s cannot be read", root["uri"])
+            log.warning("the root %s cannot be read", root["uri"])
     return {"roots": answer}
 
 

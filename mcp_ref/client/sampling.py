@@ -1,59 +1,90 @@
-"""Sampling: `sampling/createMessage`.
+"""Messages of sampling: how tool uses and tool results must stand in a conversation.
 
-Spec:      client/sampling (2024-11-05 ... 2026-07-28)
-Upholds:   spec_notes/client/sampling.md
-Reads:     client/answering, client/sampling_messages, server/tool_types (Tool), basic/types
-Not here:  the model itself, and the user who must be able to refuse: both are in the function given as
-           `Client(..., sample=...)`
-
-    sample(ctx, ...)                   in a server: ask the client for a message of its model
-    sampling_create_message(...)       in a client: answer, from `Client(..., sample=...)`
-    reply, UserRejected, choose_model  for the function that the client's user writes
-
-A conversation with tools is a loop in the server: ask; while the answer holds `tool_use` blocks, run the tools, add the
-answer and one user message of their `tool_result` blocks to the messages, and ask again. Both sides should bound that
-loop; a server ends it by asking once more with `tool_choice={"mode": "none"}`.
+Spec:      client/sampling#message-content-constraints (2025-11-25 ... 2026-07-28)
+Upholds:   spec_notes/client/sampling.md, the rows on the content of messages
+Not here:  the types of messages, asking and answering (client/sampling)
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict, Unpack, cast
 
-from mcp_ref.basic.deprecated import warn_deprecated
-from mcp_ref.basic.methods import Answering, Caller, JsonObject, Method, Options
-from mcp_ref.basic.terms import undeclared
-from mcp_ref.basic.types import AudioContent, ContentBlock, ImageContent, RequestMetaObject, Role, TextContent, text
-from mcp_ref.client.answering import call
-from mcp_ref.client.sampling_messages import message_problem, of_type
+from mcp_ref.agreement import undeclared, warn_deprecated
 from mcp_ref.errors import InvalidParams, LocalProtocolError, Refusal
+from mcp_ref.machinery.handlers import call
+from mcp_ref.machinery.shapes import Bounds, FromRevision, Since, Until
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Answering, Caller, Method, Options
 from mcp_ref.revisions import Revision
-from mcp_ref.schema import Bounds, FromRevision, Since, Until
-from mcp_ref.server.tool_types import Tool
+from mcp_ref.server.tools import Tool
+from mcp_ref.types import (
+    AudioContent,
+    ContentBlock,
+    ImageContent,
+    RequestMetaObject,
+    Role,
+    TextContent,
+    block_type,
+    text,
+)
 
-__all__ = [
-    "METHODS",
-    "CreateMessageRequestParams",
-    "CreateMessageResult",
-    "ModelHint",
-    "ModelPreferences",
-    "SampleHandler",
-    "SampleOptions",
-    "SamplingMessage",
-    "SamplingMessageContentBlock",
-    "ToolChoice",
-    "ToolResultContent",
-    "ToolUseContent",
-    "UserRejected",
-    "capability",
-    "choose_model",
-    "reply",
-    "sample",
-    "sampling_create_message",
-]
+log = logging.getLogger(__name__)
 
-_log = logging.getLogger(__name__)
+
+def _blocks(message: Mapping[str, Any]) -> list[Any]:
+    content = message.get("content", [])
+    return content if isinstance(content, list) else [content]
+
+
+def of_type(message: Mapping[str, Any], kind: str) -> list[Any]:
+    """The blocks of a message that are of one type, such as "tool_use"."""
+    return [block for block in _blocks(message) if block_type(block) == kind]
+
+
+def message_problem(messages: Sequence[Mapping[str, Any]]) -> str | None:
+    """What is wrong with the tool uses and tool results of a conversation, such as "messages[2]: ..."; None if nothing.
+
+    Tool uses stand in assistant messages and results in user messages; a message with results holds nothing else; each
+    tool use is answered in the very next message.
+
+    Spec: client/sampling#message-content-constraints
+    """
+    asked: list[str] = []
+    for index, message in enumerate(messages):
+        problem = _mixed(message) or _unbalanced(asked, message)
+        if problem is not None:
+            return f"messages[{index}]: {problem}"
+        asked = [str(use.get("id")) for use in of_type(message, "tool_use")]
+    return f"tool result missing at the end for {', '.join(asked)}" if asked else None
+
+
+def _mixed(message: Mapping[str, Any]) -> str | None:
+    """Blocks that the role may not send, or that may not stand together."""
+    results = of_type(message, "tool_result")
+    if results and message.get("role") != "user":
+        return "a tool result belongs in a user message"
+    if message.get("role") != "assistant" and of_type(message, "tool_use"):
+        return "a tool use belongs in an assistant message"
+    # MUST: a user message with tool results holds only those (client/sampling#tool-result-messages)
+    if results and len(results) < len(_blocks(message)):
+        return "tool results are mixed with other content"
+    return None
+
+
+def _unbalanced(asked: list[str], message: Mapping[str, Any]) -> str | None:
+    """Tool uses of the message before that this one leaves open, or results of none of them."""
+    answered = [str(result.get("toolUseId")) for result in of_type(message, "tool_result")]
+    # MUST: each tool use is matched by a result before any other message (client/sampling#tool-use-and-result-balance)
+    missing = [use for use in asked if use not in answered]
+    if missing:
+        return f"tool result missing for {', '.join(missing)}"
+    unknown = [use for use in answered if use not in asked]
+    return f"no tool use before it for the result of {', '.join(unknown)}" if unknown else None
+
+
+# -- sampling --------------------------------------------------------------------------------------------
 
 
 # -- types ------------------------------------------------------------------------------------------------------
@@ -248,7 +279,7 @@ def _check_capability(params: JsonObject, capabilities: JsonObject, revision: Re
     if params.get("includeContext", "none") != "none":
         warn_deprecated('includeContext "thisServer" or "allServers"', revision)
         if "context" not in declared:
-            _log.warning("includeContext %r for a client without `sampling.context`", params["includeContext"])
+            log.warning("includeContext %r for a client without `sampling.context`", params["includeContext"])
 
 
 # -- the client answers -----------------------------------------------------------------------------------------

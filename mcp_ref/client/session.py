@@ -2,7 +2,6 @@
 
 Spec:      basic/lifecycle; the notifications of the server's pages
 Upholds:   spec_notes/basic/lifecycle.md, the rows on the client
-Reads:     basic/lifecycle, basic/terms, basic/patterns/request_response
 Not here:  what a method does (each page's module); which transport is tried, and when another session is opened
            (client/client)
 
@@ -16,30 +15,20 @@ import logging
 from functools import partial
 from typing import Any, cast
 
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.lifecycle import (
-    Lifecycle,
-    accept_answer,
-    client_capabilities,
-    initialize_params,
-    offered_instead,
-    server_capabilities,
-)
-from mcp_ref.basic.methods import JsonObject
-from mcp_ref.basic.patterns.keepalive import KeepAlive
-from mcp_ref.basic.patterns.reply import Incoming
-from mcp_ref.basic.patterns.request_response import Peer
-from mcp_ref.basic.terms import Terms
+from mcp_ref.agreement import Terms
+from mcp_ref.basic.lifecycle import Lifecycle, accept_answer, initialize_params, offered_instead
 from mcp_ref.basic.transports.transport import SessionTransport, Transport
-from mcp_ref.basic.utilities.ping import answer_ping
+from mcp_ref.basic.utilities import KeepAlive, answer_ping
 from mcp_ref.client import elicitation
-from mcp_ref.client.context import ClientContext
-from mcp_ref.client.setup import Setup
+from mcp_ref.client.answers import ClientContext, Setup
 from mcp_ref.errors import ErrorResponse, McpError, MethodNotFound, Refusal
-from mcp_ref.methods import METHODS
+from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.messages import JsonObject
+from mcp_ref.pages import METHODS
+from mcp_ref.peer import Peer
 from mcp_ref.revisions import Revision
-
-__all__ = ["Session"]
+from mcp_ref.types import client_capabilities, server_capabilities
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +127,7 @@ class Session:
         if self._keep_alive is not None:
             self._keep_alive.join(deadline)
 
-    # -- who it is with (client/answering reads this)
+    # -- who it is with (client/answers reads this)
 
     @property
     def revision(self) -> Revision:
@@ -150,7 +139,7 @@ class Session:
         """What this client declared, as the agreed revision knows it."""
         return self.peer.terms.local
 
-    # -- what the peer asks (basic/patterns/side)
+    # -- what the peer asks (peer)
 
     def admit(self, method: str, params: JsonObject) -> JsonObject | None:
         """Decide on a request of the server in the order of arrival; a ping is answered at once."""

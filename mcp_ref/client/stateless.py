@@ -3,8 +3,7 @@
 Spec:      basic/versioning, basic/patterns/index, basic/patterns/mrtr, server/utilities/caching,
            server/utilities/logging#per-request-log-level (2026-07-28)
 Upholds:   spec_notes/basic/versioning.md, the rows on the client; spec_notes/basic/patterns/mrtr.md, the same
-Reads:     basic/versioning, basic/patterns/input_responses, basic/patterns/request_response, client/setup
-Not here:  which era a server is of (client/eras); sending again what a broken connection lost (client/client)
+Not here:  which era a server is of (client/connecting); sending again what a broken connection lost (client/client)
 
 One call of the user may be several requests: when the server needs input first, this client's handlers give it, and the
 call is sent again with the answers. Nothing is agreed on; what the opening learned (`server/discover`) says only what
@@ -19,23 +18,22 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, cast
 
-from mcp_ref.basic.deadline import Cancel, Clock, Deadline
-from mcp_ref.basic.lifecycle import client_capabilities, offered_instead, server_capabilities
-from mcp_ref.basic.methods import DEFAULT, JsonObject, Options
-from mcp_ref.basic.patterns.input_responses import MOST_ROUNDS, answer_inputs, required_inputs, retry_params
-from mcp_ref.basic.patterns.reply import Incoming
-from mcp_ref.basic.patterns.request_response import Peer
-from mcp_ref.basic.terms import Terms
+from mcp_ref.agreement import Terms
+from mcp_ref.basic.lifecycle import offered_instead
+from mcp_ref.basic.mrtr import MOST_ROUNDS, answer_inputs, required_inputs, retry_params
 from mcp_ref.basic.transports.transport import MirroringTransport, Transport
 from mcp_ref.basic.versioning import SERVER_INFO, envelope, is_input_required
-from mcp_ref.client.context import ClientContext
-from mcp_ref.client.setup import Setup
+from mcp_ref.client.answers import ClientContext, Setup
 from mcp_ref.errors import ErrorResponse, LocalProtocolError, McpError, MethodNotFound, Refusal, RemoteProtocolError
-from mcp_ref.methods import METHODS
+from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.deadline import Cancel, Clock, Deadline
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import DEFAULT, Options
+from mcp_ref.pages import METHODS
+from mcp_ref.peer import Peer
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.caching import CACHEABLE
-
-__all__ = ["Stateless"]
+from mcp_ref.types import client_capabilities, server_capabilities
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +123,7 @@ class Stateless:
             incoming.cancel(reason)
         self.peer.close(deadline, reason)
 
-    # -- who it is with (client/answering reads this)
+    # -- who it is with (client/answers reads this)
 
     @property
     def revision(self) -> Revision:
@@ -265,7 +263,7 @@ class Stateless:
         return {**result, "tools": tools}
 
     def _can_be_called(self, tool: JsonObject) -> bool:
-        from mcp_ref.basic.transports.streamable_http.mirroring import parameters
+        from mcp_ref.basic.transports.streamable_http.headers import parameters
 
         try:
             parameters(tool["inputSchema"])
@@ -277,12 +275,12 @@ class Stateless:
 
     def _mirror(self, message: JsonObject) -> Mapping[str, str]:
         """The headers that repeat what a message says."""
-        from mcp_ref.basic.transports.streamable_http.mirroring import mirror
+        from mcp_ref.basic.transports.streamable_http.headers import mirror
 
         name = (message.get("params") or {}).get("name") if message["method"] == "tools/call" else None
         return mirror(message, self.revision.name, self._schemas.get(name) if isinstance(name, str) else None)
 
-    # -- what the peer asks (basic/patterns/side)
+    # -- what the peer asks (peer)
 
     def may_send(self, method: str, *, is_request: bool) -> None:
         """Anything, at any time: there is no lifecycle."""

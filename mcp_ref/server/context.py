@@ -3,9 +3,8 @@
 Spec:      server/index; the pages of what it binds: basic/utilities/progress, server/utilities/logging,
            client/elicitation, client/sampling, client/roots
 Upholds:   the rows of those pages that speak of the server
-Reads:     the pages' modules, basic/patterns/reply
 Not here:  dispatch (server/session, server/stateless); how a question reaches the client
-           (basic/patterns/request_response, basic/patterns/mrtr)
+           (peer, basic/patterns/mrtr)
 """
 
 from __future__ import annotations
@@ -13,20 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mcp_ref.agreement import declares, undeclared
+from mcp_ref.basic import utilities as progress
 from mcp_ref.basic.lifecycle import Introduction
-from mcp_ref.basic.methods import JsonObject, Options
-from mcp_ref.basic.patterns.reply import Incoming
-from mcp_ref.basic.terms import declares, undeclared
-from mcp_ref.basic.utilities import progress
 from mcp_ref.client import elicitation, roots, sampling
 from mcp_ref.errors import LocalProtocolError, MissingClientCapability, RequestCancelled
+from mcp_ref.incoming import Incoming
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Options
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities import logging
 
 if TYPE_CHECKING:
     from mcp_ref.server.server import Server
-
-__all__ = ["Context", "Conversation"]
 
 
 class Conversation(Protocol):
@@ -217,7 +215,7 @@ class Context:
         """The `state` that the handler gave to `input_required` in the round before; None in the first."""
         return self._incoming.state
 
-    # -- what the pages' halves read (basic/methods Handling)
+    # -- what the pages' halves read (methods Handling)
 
     @property
     def introduction(self) -> Introduction:

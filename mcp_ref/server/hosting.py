@@ -2,7 +2,6 @@
 
 Spec:      basic/transports#streamable-http, #backwards-compatibility; basic/versioning (2026-07-28)
 Upholds:   spec_notes/basic/transports.md, the rows on hosting both transports
-Reads:     basic/transports/streamable_http, basic/transports/http_sse
 Not here:  the endpoints; what a server answers
 
 Which revision may travel on which transport is `Revision.http`: the event stream of 2024-11-05 carries that revision
@@ -17,21 +16,19 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
-from mcp_ref.basic.deadline import Deadline
 from mcp_ref.basic.transports.http_sse import SseEndpoint
 from mcp_ref.basic.transports.streamable_http.endpoint import EndpointOptions, StreamableEndpoint
-from mcp_ref.basic.transports.streamable_http.guards import LOOPBACK
-from mcp_ref.basic.transports.streamable_http.http import Endpoint, HttpRequest
+from mcp_ref.basic.transports.streamable_http.headers import LOOPBACK
 from mcp_ref.basic.transports.streamable_http.server import HttpLimits, HttpServer
 from mcp_ref.basic.transports.streamable_http.stateless import StatelessEndpoint
 from mcp_ref.basic.transports.streamable_http.streams import EventStore
 from mcp_ref.basic.transports.transport import Tap
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.http_server import Endpoint, HttpRequest
 from mcp_ref.revisions import Revision
 
 if TYPE_CHECKING:
     from mcp_ref.server.server import Server
-
-__all__ = ["HttpOptions", "HttpService", "RunOptions"]
 
 
 class HttpOptions(TypedDict, total=False):

@@ -2,7 +2,6 @@
 
 Spec:      server/prompts (2024-11-05 ... 2026-07-28)
 Upholds:   spec_notes/server/prompts.md
-Reads:     server/string_arguments, utilities/pagination, schema.py (the check of what a handler returned)
 Not here:  what stands in for a content block that a revision does not have (schema: projection)
 
     @server.prompt()
@@ -18,8 +17,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, TypedDict, TypeVar, Unpack, cast
 
-from mcp_ref.basic.methods import Caller, Handling, JsonObject, Method, Options, Registering
-from mcp_ref.basic.types import (
+from mcp_ref.basic.versioning import is_input_required
+from mcp_ref.errors import InvalidParams
+from mcp_ref.machinery.checking import checker
+from mcp_ref.machinery.shapes import Since
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Caller, Handling, Method, Options, Registering
+from mcp_ref.revisions import Revision
+from mcp_ref.server.utilities.caching import CacheableResult
+from mcp_ref.server.utilities.pagination import PaginatedResult, list_page, page, walk
+from mcp_ref.types import (
     ContentBlock,
     Icon,
     Icons,
@@ -33,35 +40,9 @@ from mcp_ref.basic.types import (
     check_data,
     text,
 )
-from mcp_ref.basic.versioning import is_input_required
-from mcp_ref.errors import InvalidParams
-from mcp_ref.revisions import Revision
-from mcp_ref.schema import Since, checker
-from mcp_ref.server.utilities.caching import CacheableResult
-from mcp_ref.server.utilities.pagination import PaginatedResult, list_page, page, walk
 
 if TYPE_CHECKING:
-    from mcp_ref.server.string_arguments import StringHandler
-
-__all__ = [
-    "METHODS",
-    "GetPromptRequestParams",
-    "GetPromptResult",
-    "ListPromptsResult",
-    "Prompt",
-    "PromptArgument",
-    "PromptMessage",
-    "assistant",
-    "get_prompt",
-    "list_prompts",
-    "list_prompts_page",
-    "prompt",
-    "prompts_get",
-    "prompts_list",
-    "remove_prompt",
-    "user",
-]
-
+    from mcp_ref.machinery.handlers import StringHandler
 
 # -- types --------------------------------------------------------------------------------------------------------
 
@@ -176,7 +157,7 @@ def prompt(
     """
 
     def decorate(function: F) -> F:
-        from mcp_ref.server.string_arguments import inspect_strings, summary
+        from mcp_ref.machinery.handlers import inspect_strings, summary
 
         handler = inspect_strings(function, self.context_type)
         listed = _derived(handler) if arguments is None else arguments

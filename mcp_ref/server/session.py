@@ -4,7 +4,6 @@ Over a channel that may carry both eras, such as stdio, a request that stands al
 
 Spec:      basic/lifecycle; server/index; basic/versioning#compatibility-matrix (2026-07-28)
 Upholds:   spec_notes/basic/lifecycle.md, the rows on the server; the rows on rate limits of each page
-Reads:     basic/lifecycle, basic/terms, basic/patterns/request_response
 Not here:  what a method does (each page's module); registries and several clients (server/server)
 """
 
@@ -16,19 +15,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mcp_ref.basic import messages
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.lifecycle import Lifecycle, client_capabilities, initialize_result, negotiate
-from mcp_ref.basic.methods import JsonObject, Options
-from mcp_ref.basic.patterns.input_requests import missing_capability
-from mcp_ref.basic.patterns.keepalive import KeepAlive
-from mcp_ref.basic.patterns.reply import Incoming
-from mcp_ref.basic.patterns.request_response import Peer
-from mcp_ref.basic.patterns.subscriptions import Subscription
-from mcp_ref.basic.rate_limit import RateLimited, TokenBucket
-from mcp_ref.basic.terms import Terms, undeclared
+from mcp_ref import messages
+from mcp_ref.agreement import Terms, undeclared
+from mcp_ref.basic.lifecycle import Lifecycle, initialize_result, negotiate
+from mcp_ref.basic.mrtr import missing_capability
+from mcp_ref.basic.subscriptions import Subscription
 from mcp_ref.basic.transports.transport import Transport
-from mcp_ref.basic.utilities.ping import answer_ping
+from mcp_ref.basic.utilities import KeepAlive, answer_ping
 from mcp_ref.basic.versioning import complete, is_input_required, is_modern
 from mcp_ref.errors import (
     MODERN_ERRORS,
@@ -39,14 +32,19 @@ from mcp_ref.errors import (
     Refusal,
     UrlElicitationRequired,
 )
-from mcp_ref.methods import METHODS
+from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.rates import RateLimited, TokenBucket
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Options
+from mcp_ref.pages import METHODS
+from mcp_ref.peer import Peer
 from mcp_ref.revisions import Revision
 from mcp_ref.server.context import Context
+from mcp_ref.types import client_capabilities
 
 if TYPE_CHECKING:
     from mcp_ref.server.server import Server
-
-__all__ = ["MOST_SUBSCRIPTIONS", "Session"]
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +119,7 @@ class Session:
         self.peer.terms = Terms("server", revision, METHODS, self.peer.terms.local, {})
         self.peer.terms.open = True
 
-    # -- what the peer asks (basic/patterns/side)
+    # -- what the peer asks (peer)
 
     def admit(self, method: str, params: JsonObject) -> JsonObject | None:
         """Decide on a request in the order of arrival: `initialize` and `ping` are answered at once."""

@@ -2,7 +2,6 @@
 
 Spec:      basic/versioning, basic/index#statelessness, basic/index#_meta, basic/patterns/index (2026-07-28)
 Upholds:   spec_notes/basic/versioning.md, spec_notes/basic/patterns/index.md
-Reads:     basic/versioning, basic/terms, basic/patterns/mrtr and subscriptions
 Not here:  what a method does (each page's module); headers and statuses (streamable_http/stateless); the session era
            (server/session)
 
@@ -17,16 +16,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from mcp_ref.basic import messages
-from mcp_ref.basic.lifecycle import client_capabilities, server_capabilities
-from mcp_ref.basic.methods import JsonObject, Options
-from mcp_ref.basic.patterns.mrtr import Rounds
-from mcp_ref.basic.patterns.reply import Incoming
-from mcp_ref.basic.patterns.subscription_types import LISTEN
-from mcp_ref.basic.patterns.subscriptions import Subscription, Subscriptions, SubscriptionsListenRequestParams
-from mcp_ref.basic.rate_limit import RateLimited, TokenBucket
-from mcp_ref.basic.terms import Terms
-from mcp_ref.basic.utilities.progress import token_of
+from mcp_ref import messages
+from mcp_ref.agreement import Terms
+from mcp_ref.basic.mrtr import Rounds
+from mcp_ref.basic.subscriptions import LISTEN, Subscription, Subscriptions, SubscriptionsListenRequestParams
+from mcp_ref.basic.utilities import token_of
 from mcp_ref.basic.versioning import Envelope, Mirrored, complete, is_input_required, is_modern, read_envelope
 from mcp_ref.errors import (
     MODERN_ERRORS,
@@ -38,15 +32,18 @@ from mcp_ref.errors import (
     UnsupportedVersion,
     UrlElicitationRequired,
 )
-from mcp_ref.methods import METHODS
+from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.rates import RateLimited, TokenBucket
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Options
+from mcp_ref.pages import METHODS
 from mcp_ref.revisions import Revision
 from mcp_ref.server.context import Context
 from mcp_ref.server.utilities.caching import CACHEABLE, hinted
+from mcp_ref.types import client_capabilities, server_capabilities
 
 if TYPE_CHECKING:
     from mcp_ref.server.server import Server
-
-__all__ = ["Stateless"]
 
 _OF_A_REQUEST: Final = frozenset({"notifications/progress", "notifications/message"})
 """The protocol's notifications that belong to a request; the others travel on subscriptions alone."""

@@ -1,81 +1,330 @@
-"""Tools: `tools/list`, `tools/call`, `notifications/tools/list_changed`.
+"""The data types of the page Tools, and the error of arguments that do not fit.
 
-Spec:      server/tools (2024-11-05 ... 2026-07-28)
-Upholds:   spec_notes/server/tools.md
-Reads:     server/tool_types, server/tool_entry, server/tool_results, server/utilities/pagination
-Not here:  the data types (server/tool_types); schemas and signatures (server/tool_entry); what a handler's return value
-           becomes (server/tool_results); sending, dispatch, rate limits, and the checks of
-           parameters and results (server/server, client/client); the HTTP headers of a call (basic/transports)
+Spec:      server/tools#data-types; schema Tool, ToolAnnotations, ToolExecution, CallToolRequest, CallToolResult
+Upholds:   the rows on data types of spec_notes/server/tools.md
+Not here:  what is done with them (server/tools)
 """
 
 from __future__ import annotations
 
+import functools
+import json
 import logging
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar, Unpack, cast
+from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict, TypeVar, Unpack, cast
 
-from mcp_ref.basic.methods import (
-    DEFAULT,
-    Asking,
-    Handling,
-    JsonObject,
-    Method,
-    Options,
-    Registering,
-)
-from mcp_ref.basic.types import Icon, NotificationParams, PaginatedRequestParams
 from mcp_ref.basic.versioning import is_input_required
-from mcp_ref.errors import (
-    InvalidParams,
-    McpError,
-    Refusal,
-    RemoteProtocolError,
-    RequestCancelled,
-    ToolError,
-)
+from mcp_ref.errors import InvalidParams, McpError, Refusal, RemoteProtocolError, RequestCancelled, ToolError
+from mcp_ref.machinery import json_schema
+from mcp_ref.machinery.handlers import BadArguments
+from mcp_ref.machinery.shapes import FromRevision, Since, Until
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import DEFAULT, Asking, Handling, Method, Options, Registering
 from mcp_ref.revisions import Revision
-from mcp_ref.server.tool_entry import KnownTool, ToolEntry, make_entry
-from mcp_ref.server.tool_results import (
-    content_of,
-    error_result,
-    is_whole_result,
-    structured_result,
-    whole_result,
+from mcp_ref.server.utilities.caching import CacheableResult
+from mcp_ref.server.utilities.pagination import PaginatedResult, list_page, page, walk
+from mcp_ref.types import (
+    ContentBlock,
+    Icon,
+    Icons,
+    InputResponseRequestParams,
+    Meta,
+    NotificationParams,
+    PaginatedRequestParams,
+    Result,
+    block_type,
+    text,
 )
-from mcp_ref.server.tool_types import (
-    BadArguments,
-    CallToolRequestParams,
-    CallToolResult,
-    ListToolsResult,
-    Tool,
-    ToolAnnotations,
-    ToolExecution,
-    display_name,
-)
-from mcp_ref.server.utilities.pagination import list_page, page, walk
 
-__all__ = [
-    "METHODS",
-    "CallToolRequestParams",
-    "CallToolResult",
-    "KnownTool",
-    "ListToolsResult",
-    "Tool",
-    "ToolAnnotations",
-    "ToolEntry",
-    "ToolExecution",
-    "call_tool",
-    "display_name",
-    "list_tools",
-    "list_tools_page",
-    "remove_tool",
-    "tool",
-    "tools_call",
-    "tools_list",
-]
+log = logging.getLogger(__name__)
 
-logger = logging.getLogger(__name__)
+
+class ToolAnnotations(TypedDict):
+    """Hints on what a tool does; a client must not trust those of a server that it does not trust."""
+
+    title: NotRequired[str]
+    readOnlyHint: NotRequired[bool]
+    destructiveHint: NotRequired[bool]
+    idempotentHint: NotRequired[bool]
+    openWorldHint: NotRequired[bool]
+
+
+class ToolExecution(TypedDict):
+    """Whether a tool may be called as a task."""
+
+    taskSupport: NotRequired[Literal["forbidden", "optional", "required"]]
+
+
+class Tool(TypedDict):
+    """A tool as it is listed. `inputSchema` and `outputSchema` are JSON Schemas of objects (`outputSchema` since
+    2026-07-28: of anything)."""
+
+    name: str
+    title: NotRequired[Annotated[str, Since("2025-06-18")]]
+    description: NotRequired[str]
+    icons: NotRequired[Icons]
+    inputSchema: JsonObject
+    outputSchema: NotRequired[Annotated[JsonObject, Since("2025-06-18")]]
+    annotations: NotRequired[Annotated[ToolAnnotations, Since("2025-03-26")]]
+    execution: NotRequired[Annotated[ToolExecution, Since("2025-11-25"), Until("2025-11-25")]]
+    _meta: NotRequired[Meta]
+
+
+class ListToolsResult(PaginatedResult, CacheableResult):
+    """One page of the tools."""
+
+    tools: list[Tool]
+
+
+class CallToolRequestParams(InputResponseRequestParams):
+    """Which tool is called, with which arguments. `task` is ignored here: no task capability is declared."""
+
+    name: str
+    arguments: NotRequired[JsonObject]
+    task: NotRequired[Annotated[JsonObject, Since("2025-11-25"), Until("2025-11-25")]]
+
+
+class CallToolResult(Result):
+    """What a call came to; `isError` true: the tool failed, and `content` says why."""
+
+    content: list[ContentBlock]
+    structuredContent: NotRequired[Annotated[JsonObject, Since("2025-06-18"), FromRevision("2026-07-28", Any)]]
+    isError: NotRequired[bool]
+
+
+def display_name(tool: Tool) -> str:
+    """The name to show to people: `title`, else `annotations.title`, else `name`."""
+    return tool.get("title") or tool.get("annotations", {}).get("title") or tool["name"]
+
+
+# -- tool results ----------------------------------------------------------------------------------------
+
+
+_RESULT_FIELDS: Final = {
+    "content",
+    "structuredContent",
+    "isError",
+    "_meta",
+    "resultType",
+}
+
+_BLOCK_FIELDS: Final = {
+    "text": {"text"},
+    "image": {"data", "mimeType"},
+    "audio": {"data", "mimeType"},
+    "resource": {"resource"},
+    "resource_link": {"uri", "name"},
+}
+
+
+def error_result(message: str) -> JsonObject:
+    """A result that says what went wrong, for the model to read and to try again."""
+    return {"content": [text(message)], "isError": True}
+
+
+def structured_result(value: Any) -> JsonObject:
+    """The result of a tool with an `outputSchema`; raises `TypeError` for what has no form in JSON."""
+    from mcp_ref.machinery.handlers import to_json
+
+    data = to_json(value)
+    # SHOULD: also as text, for clients that do not know the field (server/tools#structured-content)
+    return {"content": [text(_json_text(data))], "structuredContent": data}
+
+
+def is_whole_result(value: Any) -> bool:
+    """Whether a handler returned a `CallToolResult` itself, and not data that happens to be a dict."""
+    if not isinstance(value, dict) or not value.keys() <= _RESULT_FIELDS:
+        return False
+    content = value.get("content")
+    return "structuredContent" in value if content is None else _are_blocks(content)
+
+
+def whole_result(value: JsonObject) -> JsonObject:
+    """A `CallToolResult` of a handler with the fields that it may leave out; the original is not changed."""
+    if "structuredContent" not in value:
+        return dict(value)
+    structured = structured_result(value["structuredContent"])
+    return structured | value | {"structuredContent": structured["structuredContent"]}
+
+
+def content_of(value: Any) -> list[Any]:
+    """The blocks for a value without an `outputSchema`; raises `TypeError` for what has no form in JSON."""
+    if type(value) is str:
+        return [text(value)]
+    if value is None:
+        return []
+    if _is_block(value):
+        return [value]
+    if isinstance(value, list | tuple) and all(isinstance(each, str) or _is_block(each) for each in value):
+        return [text(each) if isinstance(each, str) else each for each in value]
+    from mcp_ref.machinery.handlers import to_json
+
+    data = to_json(value)
+    return [text(data if isinstance(data, str) else _json_text(data))]
+
+
+def _is_block(value: Any) -> bool:
+    fields = _BLOCK_FIELDS.get(block_type(value) or "")
+    return fields is not None and fields <= value.keys()
+
+
+def _are_blocks(value: Any) -> bool:
+    return isinstance(value, list) and all(_is_block(each) for each in value)
+
+
+def _json_text(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False)
+
+
+# -- tool entry ------------------------------------------------------------------------------------------
+
+
+class ToolEntry(NamedTuple):
+    """A registered tool: how it is listed, and how it is called."""
+
+    definition: Tool
+    function: Callable[..., Any]
+    context_parameter: str | None
+    arguments: Callable[[JsonObject], dict[str, Any]]
+    output_problems: Callable[[Any], list[str]] | None
+
+    def output_shown(self, revision: Revision) -> bool:
+        """Whether the revision can carry the `outputSchema`, and so the `structuredContent`, of this tool."""
+        if revision.structured_content == "object":
+            return self.definition.get("outputSchema", {"type": "object"}).get("type") == "object"
+        return revision.structured_content == "any"
+
+    def listed(self, revision: Revision) -> Tool:
+        """The definition as that revision can show it."""
+        if "outputSchema" not in self.definition or self.output_shown(revision):
+            return self.definition
+        return cast(
+            Tool,
+            {key: value for key, value in self.definition.items() if key != "outputSchema"},
+        )
+
+
+def make_entry(
+    function: Callable[..., Any],
+    context_type: type,
+    known: JsonObject,
+    input_schema: JsonObject | None,
+    output_schema: JsonObject | None,
+) -> ToolEntry:
+    """The entry of a function, with the schemas of its hints or those given; see `server.tools.tool`."""
+    from mcp_ref.machinery.handlers import inspect_handler
+
+    found = inspect_handler(
+        function,
+        context_type,
+        inputs=input_schema is None,
+        output=output_schema is None,
+    )
+    arguments: Callable[[JsonObject], dict[str, Any]] = found.arguments
+    output_problems: Callable[[Any], list[str]] | None = found.output_problems if found.output_schema else None
+    schemas: JsonObject = {
+        "inputSchema": found.input_schema,
+        "outputSchema": found.output_schema,
+    }
+    if input_schema is not None:
+        given = _prepared(input_schema, "inputSchema", known["name"])
+        arguments, schemas["inputSchema"] = (
+            _by_hand(function, found.context_parameter, given),
+            given.schema,
+        )
+    if output_schema is not None:
+        promised = _prepared(output_schema, "outputSchema", known["name"])
+        output_problems, schemas["outputSchema"] = promised.problems, promised.schema
+    if known["description"] is None:
+        known = known | {"description": found.summary}
+    return ToolEntry(
+        definition=cast(
+            Tool,
+            {key: value for key, value in (known | schemas).items() if value is not None},
+        ),
+        function=function,
+        context_parameter=found.context_parameter,
+        arguments=arguments,
+        output_problems=output_problems,
+    )
+
+
+def _prepared(schema: JsonObject, field: str, name: str) -> json_schema.Validator:
+    what = f"the {field} of tool {name!r}"
+    prepared = json_schema.prepare(schema, what=what)
+    # MUST: an object, not null; arguments are an object too (server/tools#tool)
+    if not isinstance(schema, dict) or (field == "inputSchema" and schema.get("type") != "object"):
+        raise json_schema.SchemaRefused(
+            f"{what} must be a JSON object{' with `type: object`' * (field == 'inputSchema')}"
+        )
+    if field == "inputSchema":
+        _check_headers(schema, what)
+    return prepared
+
+
+def _check_headers(schema: JsonObject, what: str) -> None:
+    from mcp_ref.basic.transports.streamable_http.headers import parameters
+
+    try:
+        # MUST: the rules of x-mcp-header; clients over HTTP leave out a tool that breaks one (server/tools)
+        parameters(schema)
+    except ValueError as problem:
+        raise json_schema.SchemaRefused(f"{what}: {problem}") from None
+
+
+def _by_hand(
+    function: Callable[..., Any], context: str | None, schema: json_schema.Validator
+) -> Callable[[JsonObject], dict[str, Any]]:
+    """The check of arguments with a schema written by hand."""
+    import inspect
+
+    parameters = inspect.signature(function).parameters
+    names = [name for name in parameters if name != context]
+    properties = schema.schema.get("properties", {})
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    together = names == ["arguments"] and not takes_any and "arguments" not in properties
+    unknown = properties.keys() - set(names)
+    if unknown and not together and not takes_any:
+        raise TypeError(f"{function}: the inputSchema has {sorted(unknown)}, which the function does not take")
+
+    def arguments(given: JsonObject) -> dict[str, Any]:
+        problems = schema.problems(given)
+        if problems:
+            raise BadArguments(problems)
+        return {"arguments": given} if together else dict(given)
+
+    return arguments
+
+
+class KnownTool:
+    """A tool as the server listed it, and what checks its output.
+
+    Attributes:
+        tool: the definition, as it came.
+    """
+
+    def __init__(self, tool: Tool) -> None:
+        self.tool = tool
+
+    @functools.cached_property
+    def output(self) -> json_schema.Validator | None:
+        """Made when the first result needs it; None without an `outputSchema`, or with one that cannot be used."""
+        if "outputSchema" not in self.tool:
+            return None
+        try:
+            # MUST: validate schemas by their dialect (basic/index#implementation-requirements)
+            return json_schema.prepare(
+                self.tool["outputSchema"],
+                what=f"the outputSchema of tool {self.tool['name']!r}",
+            )
+        except json_schema.SchemaRefused as exc:
+            log.warning("%s; the results of this tool are not checked", exc)
+            return None
+
+
+# -- tools -----------------------------------------------------------------------------------------------
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -99,8 +348,8 @@ def tool(
 ) -> Callable[[F], F]:
     """Offer a function as a tool: `@server.tool()`.
 
-    The function is called with the arguments by name, converted as its type hints say (server/hints has the table), and
-    with the context if a parameter is annotated with `Context`. It may return what server/tool_results lists, raise
+    The function is called with the arguments by name, converted as its type hints say (machinery/handlers has the
+    table), and with the context if a parameter is annotated with `Context`. It may return what the page lists, raise
     `ToolError` to fail, or a `Refusal` to answer with a protocol error. Any other exception fails the call as well: its
     text is sent, its traceback is only logged.
 
@@ -144,7 +393,7 @@ def tool(
         if called is None:
             raise TypeError(f'{function!r} has no name of its own: write @server.tool("name")')
         if not _NAME.fullmatch(called):
-            logger.warning(
+            log.warning(
                 "the tool name %r is not 1 to 128 of A-Z a-z 0-9 _ - . and may not work everywhere",
                 called,
             )
@@ -207,7 +456,7 @@ def tools_call(ctx: Handling, params: CallToolRequestParams) -> CallToolResult:
         return _failed(str(exc))
     except Exception as exc:
         # An ErrorResponse of another server ends here too: only a Refusal is an answer of this one.
-        logger.exception("tool %s failed", name)
+        log.exception("tool %s failed", name)
         return _failed(f"Error executing tool {name}: {str(exc) or type(exc).__name__}")
 
 
@@ -251,7 +500,7 @@ def _output_problems(check: Callable[[Any], list[str]] | None, result: JsonObjec
 
 def _unfit(entry: ToolEntry, problems: Sequence[str]) -> CallToolResult:
     message = f"the tool's output does not fit its outputSchema: {'; '.join(problems)}"
-    logger.error("tool %s: %s", entry.definition["name"], message)
+    log.error("tool %s: %s", entry.definition["name"], message)
     return _failed(message)
 
 
@@ -362,7 +611,7 @@ def _learn(self: Asking, options: Options) -> None:
     try:
         list_tools(self, timeout=options.get("timeout", DEFAULT), cancel=options.get("cancel"))
     except McpError as exc:
-        logger.warning(
+        log.warning(
             "a result could not be checked, because the tools could not be listed: %s",
             exc,
         )

@@ -1,8 +1,6 @@
 """Recording the wire: each message that a connection carries becomes a `TraceEvent`, in the order of the wire.
 
 Spec:      basic/transports; basic/index#messages
-Upholds:   nothing by itself: no page speaks of traces
-Reads:     basic/messages (decode, encode), basic/deadline, trace/redact
 Not here:  what the events mean (trace/narrate); when a transport notes a message (each transport)
 
     transport, in its write lock      tap.note("send", message)      number it, remember it: a microsecond
@@ -32,17 +30,14 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, Literal, NamedTuple, Self, TextIO, cast, get_args
 
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.messages import decode, encode
 from mcp_ref.basic.transports.transport import Tap
 from mcp_ref.errors import Refusal
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.messages import JsonObject, decode, encode
 from mcp_ref.trace.redact import redact, redact_headers, redact_text
-
-__all__ = ["Direction", "Recorder", "Sink", "TraceEvent", "from_row", "read_trace", "recorder", "to_row"]
 
 logger = logging.getLogger(__name__)
 
-JsonObject = dict[str, Any]
 Direction = Literal["send", "receive", "stderr"]
 Message = dict[str, Any] | list[Any] | str | None
 

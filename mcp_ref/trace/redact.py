@@ -2,8 +2,6 @@
 
 Spec:      basic/authorization#security-considerations; basic/security_best_practices;
            basic/patterns/mrtr#security-considerations (2026-07-28)
-Upholds:   nothing by itself: no page speaks of traces
-Reads:     nothing
 Not here:  when it is applied (trace/record)
 
 What counts is the name: of a member of an object, of a parameter in the query of a URL, of a field in text that is
@@ -17,8 +15,6 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
-
-__all__ = ["REDACTED", "is_secret", "redact", "redact_headers", "redact_text"]
 
 REDACTED: Final = "[redacted]"
 

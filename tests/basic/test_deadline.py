@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Context, RequestTimeout, Server
-from mcp_ref.basic import deadline as deadline_module
-from mcp_ref.basic.deadline import Cancel, Clock, Deadline
-from mcp_ref.basic.patterns import requester
+from mcp_ref import peer as requester
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.client import stateless
+from mcp_ref.machinery import deadline as deadline_module
+from mcp_ref.machinery.deadline import Cancel, Clock, Deadline
 from mcp_ref.revisions import SESSION_REVISIONS
 from tests.eras import MODERN, open_client
 from tests.wire import PATIENCE, Background, Wire, opened, to_client

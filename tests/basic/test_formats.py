@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mcp_ref.basic import formats
+from mcp_ref.machinery import json_schema as formats
 
 GOOD: dict[Callable[[str], bool], list[str]] = {
     formats.is_date: ["2025-11-25", "2024-02-29"],

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic import json_schema
-from mcp_ref.basic.json_schema import DIALECTS, SchemaRefused, prepare
+from mcp_ref.machinery import json_schema
+from mcp_ref.machinery.json_schema import DIALECTS, SchemaRefused, prepare
 
 
 def problems(schema: Any, instance: Any) -> list[str]:
@@ -28,7 +28,7 @@ def nested(depth: int, keyword: str = "not") -> dict[str, Any]:
 
 
 def test_importing_the_module_does_not_import_the_library() -> None:
-    code = "import sys, mcp_ref.basic.json_schema; sys.exit('jsonschema' in sys.modules)"
+    code = "import sys, mcp_ref.machinery.json_schema; sys.exit('jsonschema' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=30, check=False).returncode == 0
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, RemoteProtocolError, RequestTimeout, Server
-from mcp_ref.basic.deadline import Deadline
 from mcp_ref.basic.lifecycle import EVENTS, STATES, TRANSITIONS, Lifecycle, negotiate, offered_instead
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.errors import InvalidRequest
+from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
 from tests.wire import CLIENT_INFO, SERVER_INFO, Wire, opened, play, to_client, to_server
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic import messages
+from mcp_ref import messages
 from mcp_ref.errors import InvalidParams, InvalidRequest, LocalProtocolError, ParseError, Refusal, RemoteProtocolError
 
 # -- text <-> JSON ------------------------------------------------------------------------------------------------

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, ErrorResponse, Server
-from mcp_ref.basic.rate_limit import RateLimited
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.basic.versioning import CLIENT_INFO, SERVER_INFO
-from mcp_ref.client.result_cache import ResultCache
 from mcp_ref.client.sampling import UserRejected
 from mcp_ref.errors import MODERN_ERRORS, Refusal
-from mcp_ref.server.utilities.caching import CacheHint
+from mcp_ref.machinery.rates import RateLimited
+from mcp_ref.server.utilities.caching import CacheHint, ResultCache
 from mcp_ref.server.utilities.pagination import walk
 from tests.eras import discovered, open_client
 from tests.server.alone import MODERN, Reply, ask, meta

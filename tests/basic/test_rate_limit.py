@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_ref.basic.rate_limit import Rate, RateLimited, TokenBucket
+from mcp_ref.machinery.rates import Rate, RateLimited, TokenBucket
 
 
 class Hand:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_ref.basic.methods import Options
+from mcp_ref.methods import Options
 from mcp_ref.revisions import REVISIONS, Revision
 
 JsonObject = dict[str, Any]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from mcp_ref.client.answering import call
+from mcp_ref.machinery.handlers import call
 from tests.client.fakes import FakeClient
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.methods import Answering
 from mcp_ref.client import elicitation
 from mcp_ref.client.elicitation import Elicitors
 from mcp_ref.errors import InvalidParams, LocalProtocolError, RemoteProtocolError
+from mcp_ref.methods import Answering
 from tests.client.fakes import FORMS_ONLY, OLDEST, FakeClient, FakeServer
 
 JsonObject = dict[str, Any]

@@ -5,13 +5,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.client.elicitation_form import (
-    complete_form,
-    content_problem,
-    downgrade,
-    requested_schema,
-    schema_problem,
-)
+from mcp_ref.client.elicitation import complete_form, content_problem, downgrade, requested_schema, schema_problem
 from mcp_ref.errors import LocalProtocolError
 from tests.client.fakes import FORMS_ONLY, LATEST
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.formats import is_uuid
-from mcp_ref.basic.methods import Answering
 from mcp_ref.client import elicitation
 from mcp_ref.client.elicitation import Elicitors
 from mcp_ref.errors import ErrorResponse, InvalidParams, LocalProtocolError, RemoteProtocolError, UrlElicitationRequired
+from mcp_ref.machinery.json_schema import is_uuid
+from mcp_ref.methods import Answering
 from tests.client.fakes import FORMS_ONLY, FakeClient, FakeServer
 
 JsonObject = dict[str, Any]

@@ -24,11 +24,11 @@ from mcp_ref import (
     image,
     text,
 )
-from mcp_ref.basic.methods import Answering
-from mcp_ref.basic.rate_limit import Rate
 from mcp_ref.client.elicitation import accept, cancel, decline, required_urls, url_elicitation
 from mcp_ref.client.sampling import UserRejected, choose_model, reply
 from mcp_ref.errors import InputRefused, MissingClientCapability
+from mcp_ref.machinery.rates import Rate
+from mcp_ref.methods import Answering
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
 from tests.wire import PATIENCE, opened, to_client
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, ErrorResponse, McpError, Server, text
-from mcp_ref.basic.deadline import Deadline
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.basic.transports.streamable_http.client import HttpClientTransport
 from mcp_ref.basic.versioning import PROTOCOL_VERSION
 from mcp_ref.errors import HttpStatusError
+from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from tests.basic.transports.streamable_http.scripted import ScriptedServer, content, status
 from tests.eras import MODERN, discovered

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.client.resending import Restarts, may_resend
+from mcp_ref.client.connecting import Restarts, may_resend
 from mcp_ref.errors import AnswerLost, TransportClosed
-from mcp_ref.server.tool_entry import KnownTool
+from mcp_ref.server.tools import KnownTool
 
 READING = ["tools/list", "prompts/get", "resources/read", "completion/complete", "server/discover"]
 
@@ -58,7 +58,7 @@ def test_what_never_went_out_is_always_sent() -> None:
 
 def test_a_server_is_started_again_so_many_times_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("mcp_ref.client.resending.monotonic", lambda: now[0])
+    monkeypatch.setattr("mcp_ref.client.connecting.monotonic", lambda: now[0])
     restarts = Restarts(most=2, within=10)
     assert [restarts.take() for _ in range(3)] == [True, True, False]
     now[0] = 10.5

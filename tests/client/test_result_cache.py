@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_ref.basic import messages
-from mcp_ref.client import result_cache
-from mcp_ref.client.result_cache import Asking, CacheView, ResultCache
+from mcp_ref import messages
 from mcp_ref.errors import ParseError
 from mcp_ref.server.resources import covers
-from mcp_ref.server.utilities.caching import CACHEABLE
+from mcp_ref.server.utilities import caching as result_cache
+from mcp_ref.server.utilities.caching import CACHEABLE, Asking, CacheView, ResultCache
 
 SERVER = "https://example.com/mcp"
 TOOLS = "notifications/tools/list_changed"

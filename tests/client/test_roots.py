@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.methods import Answering
 from mcp_ref.client import roots
 from mcp_ref.errors import LocalProtocolError
+from mcp_ref.methods import Answering
 from tests.client.fakes import FakeClient, FakeServer
 
 

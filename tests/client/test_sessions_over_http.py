@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Server
-from mcp_ref.basic.deadline import Deadline
 from mcp_ref.errors import SessionExpired
+from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import SESSION_REVISIONS
 from tests.basic.transports.streamable_http.scripted import ScriptedServer, content, status
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, ErrorResponse, RemoteProtocolError, RequestTimeout
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.patterns.mrtr import MOST_ROUNDS, roots_listing
+from mcp_ref.basic.mrtr import MOST_ROUNDS, roots_listing
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from mcp_ref.errors import InputRefused
+from mcp_ref.machinery.deadline import Deadline
 from tests.eras import MODERN, discovered, open_client
 from tests.wire import PATIENCE, Background, Wire
 

@@ -17,8 +17,8 @@ import pytest
 import requests
 
 from mcp_ref import Client, ErrorResponse, RemoteProtocolError, RequestTimeout, TransportClosed, text
-from mcp_ref.client.eras import ERAS, EraMemory
-from mcp_ref.client.targets import Command, server_key
+from mcp_ref.client.config import Command, server_key
+from mcp_ref.client.connecting import ERAS, EraMemory
 from mcp_ref.errors import HttpStatusError
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from tests.basic.transports.streamable_http.scripted import STREAM_HEAD, ScriptedServer, content, result, status, then

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from mcp_ref import Client, ErrorResponse, RequestTimeout, Server, text
-from mcp_ref.basic.patterns import subscriptions
+from mcp_ref.basic import subscriptions
 from mcp_ref.basic.transports.stdio import StdioServerTransport
 from mcp_ref.errors import HttpStatusError
 from tests.basic.transports.streamable_http import modern, raw

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, RequestTimeout, Server, TransportClosed, text
-from mcp_ref.basic.patterns.listening import Listening
-from mcp_ref.client.targets import Command
+from mcp_ref.basic.subscriptions import Listening
+from mcp_ref.client.config import Command
 from mcp_ref.errors import AnswerLost
 from mcp_ref.server.hosting import HttpService
 from tests.basic.transports.streamable_http import modern, raw

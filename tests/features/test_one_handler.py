@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Server, text
+from mcp_ref.client.config import Command
 from mcp_ref.client.elicitation import decline
 from mcp_ref.client.sampling import reply
-from mcp_ref.client.targets import Command
 from mcp_ref.revisions import REVISIONS
 from tests.features.conftest import Connect
 from tests.features.one_handler import build

@@ -8,15 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import (
-    Context,
-    ErrorResponse,
-    InputRefused,
-    LocalProtocolError,
-    Server,
-    UrlElicitationRequired,
-    text,
-)
+from mcp_ref import Context, ErrorResponse, InputRefused, LocalProtocolError, Server, UrlElicitationRequired, text
 from mcp_ref.client.elicitation import decline, required_urls, url_elicitation
 from mcp_ref.client.sampling import UserRejected, reply
 from mcp_ref.errors import MissingClientCapability

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_ref import Server
-from mcp_ref.basic import messages
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.patterns.reply import Incoming
+from mcp_ref import Server, messages
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION
 from mcp_ref.errors import Refusal
+from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.deadline import Deadline
 
 MODERN = "2026-07-28"
 INFO = {"name": "alone", "version": "1"}

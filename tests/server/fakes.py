@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mcp_ref.basic.methods import JsonObject, Options
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Options
 from mcp_ref.revisions import LATEST_SESSION, Revision
 
 

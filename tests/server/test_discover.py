@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from mcp_ref import Server
-from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, PROTOCOL_VERSION, SERVER_INFO
+from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, METHODS, PROTOCOL_VERSION, SERVER_INFO, discover
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
-from mcp_ref.server.discover import METHODS, discover
 from mcp_ref.server.utilities.caching import CacheHint
 from tests.server.alone import MODERN, ask, meta, refused, without
 from tests.wire import opened, to_server

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, Refusal, Server
+from mcp_ref.machinery.uri_template import UriTemplate
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
 from mcp_ref.server import session as session_module
 from mcp_ref.server.resources import ResourceNotFound, contents_bytes
-from mcp_ref.server.uri_template import UriTemplate
 from tests.eras import hearing, open_server
 from tests.wire import PATIENCE, opened
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, RemoteProtocolError, Server
-from mcp_ref.basic.rate_limit import Rate
 from mcp_ref.basic.versioning import LOG_LEVEL
+from mcp_ref.machinery.rates import Rate
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
 from mcp_ref.server.utilities.logging import LEVELS

@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import pytest
 
-from mcp_ref.basic.methods import JsonObject
-from mcp_ref.basic.types import image
 from mcp_ref.errors import InvalidParams, Refusal
+from mcp_ref.machinery.checking import SchemaMismatch, checker
+from mcp_ref.machinery.projection import projector
+from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import REVISIONS
-from mcp_ref.schema import SchemaMismatch, checker, projector
 from mcp_ref.server.prompts import (
     GetPromptRequestParams,
     GetPromptResult,
@@ -24,6 +24,7 @@ from mcp_ref.server.prompts import (
     remove_prompt,
     user,
 )
+from mcp_ref.types import image
 from tests.server.fakes import Ctx, FakeCaller, FakeContext, FakeServer
 
 

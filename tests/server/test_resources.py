@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.methods import JsonObject
 from mcp_ref.errors import InvalidParams, Refusal, RemoteProtocolError
+from mcp_ref.machinery.checking import SchemaMismatch, checker
+from mcp_ref.machinery.projection import projector
+from mcp_ref.machinery.publishing import json_schema
+from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import REVISIONS, Revision
-from mcp_ref.schema import SchemaMismatch, checker, json_schema, projector
 from mcp_ref.server.resources import (
     METHODS,
     ListResourcesResult,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, Server, TransportClosed
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.rate_limit import Rate
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.rates import Rate
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from mcp_ref.server.server import DEFAULT_RATES
 from mcp_ref.server.utilities.completion import prompt_ref

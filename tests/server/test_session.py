@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from mcp_ref import Context, Server
-from mcp_ref.basic.patterns import subscriptions as subscriptions_page
-from mcp_ref.basic.patterns.mrtr import elicitation_form, elicitation_url, input_required, roots_listing, sampling
-from mcp_ref.basic.rate_limit import Rate
+from mcp_ref.basic import subscriptions as subscriptions_page
+from mcp_ref.basic.mrtr import elicitation_form, elicitation_url, input_required, roots_listing, sampling
 from mcp_ref.basic.versioning import PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID
 from mcp_ref.errors import Refusal
+from mcp_ref.machinery.rates import Rate
 from mcp_ref.revisions import SESSION_REVISIONS
 from mcp_ref.server import session as page
 from tests.features.conftest import until

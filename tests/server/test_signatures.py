@@ -12,9 +12,8 @@ from uuid import UUID
 import jsonschema
 import pytest
 
-from mcp_ref.basic.types import ContentBlock, TextContent
-from mcp_ref.server.hints import to_json
-from mcp_ref.server.signatures import BadArguments, Signature, inspect_handler
+from mcp_ref.machinery.handlers import BadArguments, Signature, inspect_handler, to_json
+from mcp_ref.types import ContentBlock, TextContent
 
 
 class Context:

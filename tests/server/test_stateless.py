@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from mcp_ref import Context, Server
-from mcp_ref.basic.patterns import subscriptions as subscriptions_page
-from mcp_ref.basic.patterns.mrtr import elicitation_form, elicitation_url, input_required, roots_listing, sampling
-from mcp_ref.basic.patterns.reply import Incoming
-from mcp_ref.basic.patterns.subscriptions import Subscription
-from mcp_ref.basic.rate_limit import Rate
+from mcp_ref.basic import subscriptions as subscriptions_page
+from mcp_ref.basic.mrtr import elicitation_form, elicitation_url, input_required, roots_listing, sampling
+from mcp_ref.basic.subscriptions import Subscription
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID
 from mcp_ref.client.elicitation import url_elicitation
 from mcp_ref.errors import (
@@ -29,8 +27,10 @@ from mcp_ref.errors import (
     RequestCancelled,
     UrlElicitationRequired,
 )
+from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.rates import Rate
 from mcp_ref.server import stateless as page
-from mcp_ref.server.resource_handlers import ResourceNotFound
+from mcp_ref.server.resources import ResourceNotFound
 from mcp_ref.server.utilities.caching import CACHEABLE, CacheHint
 from mcp_ref.server.utilities.logging import LEVELS
 from tests.server.alone import INFO, MODERN, Reply, ask, call, meta, refused, retried, without

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from mcp_ref.server.string_arguments import inspect_strings, summary
+from mcp_ref.machinery.handlers import inspect_strings, summary
 from tests.server.fakes import Ctx
 
 

@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.json_schema import SchemaRefused
-from mcp_ref.basic.methods import JsonObject, Options
-from mcp_ref.basic.types import TextContent, image, text
 from mcp_ref.errors import (
     ErrorResponse,
     InvalidParams,
@@ -20,9 +17,13 @@ from mcp_ref.errors import (
     RequestTimeout,
     ToolError,
 )
+from mcp_ref.machinery.json_schema import SchemaRefused
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Options
 from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.server import tools
 from mcp_ref.server.tools import METHODS, CallToolResult, ToolEntry, display_name, tools_call, tools_list
+from mcp_ref.types import TextContent, image, text
 
 LATEST = REVISIONS["2025-11-25"]
 ALL = list(REVISIONS.values())

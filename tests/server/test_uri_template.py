@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_ref.server.uri_template import LONGEST_URI, UriMatcher, UriTemplate, Value
+from mcp_ref.machinery.uri_template import LONGEST_URI, UriMatcher, UriTemplate, Value
 
 # -- expansion: the examples of RFC 6570, sections 1.2 and 3.2 ----------------------------------------------------
 

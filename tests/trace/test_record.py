@@ -328,7 +328,7 @@ def test_a_callable_may_ask_the_server_through_the_client_that_it_watches(over_s
             client.discover(timeout=5, cached=False)
             asked.set()
 
-    target: Any = [sys.executable, "-m", "mcp_ref.demo"] if over_stdio else Server("silent")
+    target: Any = [sys.executable, "-m", "mcp_ref.cli.demo"] if over_stdio else Server("silent")
     with Client(target, trace=sink) as client:
         client.discover(cached=False)
         assert asked.wait(timeout=5)

@@ -2,7 +2,6 @@
 
 Spec:      basic/transports#custom-transports
 Upholds:   spec_notes/basic/transports.md, the rows on custom transports; spec_notes/basic/transports/index.md
-Reads:     transport (its contract), basic/messages, basic/deadline
 Not here:  which of the two is the client (they are alike)
 
 Each message is encoded and given as text to the other side's `receive`, in the thread of the sender. So nothing is
@@ -19,15 +18,12 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from mcp_ref.basic import messages
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.transports.lines import seconds
+from mcp_ref import messages
 from mcp_ref.basic.transports.transport import Inbox, Receive, Tap, Transport
 from mcp_ref.errors import McpError, TransportClosed
-
-__all__ = ["pair"]
-
-JsonObject = dict[str, Any]
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.pipes import seconds
+from mcp_ref.messages import JsonObject
 
 _CLOSED = "one of the two sides closed the connection"
 

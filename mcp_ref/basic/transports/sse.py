@@ -2,7 +2,6 @@
 
 Spec:      basic/transports (the pages on HTTP name it); the WHATWG HTML standard, "Server-sent events"
 Upholds:   spec_notes/basic/transports.md, the rows on event streams
-Reads:     nothing
 Not here:  which events are sent when (streamable_http/endpoint), reading them from a socket (streamable_http/client)
 
     stream  = event*                          an event ends with an empty line
@@ -16,8 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
-
-__all__ = ["COMMENT", "CONTENT_TYPE", "MAX_EVENT", "Event", "EventParser", "EventTooLong", "encode_event"]
 
 CONTENT_TYPE = "text/event-stream"
 

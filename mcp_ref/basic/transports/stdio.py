@@ -1,35 +1,133 @@
-"""stdio: one message a line over standard in and standard out; the server's side, and what both sides share.
+"""Standard in and standard out, out of everybody's reach while they carry messages.
 
-Spec:      basic/transports#stdio; basic/lifecycle#stdio; 2026-07-28/basic/transports/stdio
-Upholds:   spec_notes/basic/transports.md, the rows on stdio; spec_notes/basic/transports/stdio.md
-Reads:     lines, standard_streams, transport (its contract), basic/messages, basic/deadline
-Not here:  launching and ending a server (stdio_client, child)
-
-The way of a message: `exchange` -> `send` -> `_write` -> the descriptor; and back: `_read` -> `receive`, in the thread
-`mcp-stdio-reader`, which is also the only one that ever calls `lost`: hence once.
+Spec:      basic/transports#stdio
+Upholds:   spec_notes/basic/transports.md, the row on what a server writes to standard out
+Not here:  who does this and when (stdio)
 """
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import select
+import stat
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mcp_ref.basic import messages
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.transports import standard_streams
-from mcp_ref.basic.transports.lines import CHUNK, HAS_POLL, LineSplitter, LineTooLong, Wake, milliseconds, seconds
+from mcp_ref import messages
 from mcp_ref.basic.transports.transport import Inbox, Receive, Tap
 from mcp_ref.errors import McpError, TransportClosed
-
-__all__ = ["CLOSED", "IN_PART", "StdioServerTransport", "StdioTransport"]
-
-JsonObject = dict[str, Any]
+from mcp_ref.machinery.child import Child, Stderr, StderrReader, merged_environment, shown
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.pipes import CHUNK, HAS_POLL, LineSplitter, LineTooLong, Wake, milliseconds, seconds
+from mcp_ref.messages import JsonObject
 
 log = logging.getLogger(__name__)
+
+
+def take() -> tuple[int, int]:
+    """Give copies of descriptors 0 and 1 that no child process inherits; 0 is then empty, 1 leads to standard error.
+
+    Raises:
+        OSError: one of them is not open; nothing was changed.
+    """
+    read_fd = _copy(0)
+    try:
+        write_fd = _copy(1)
+    except OSError:
+        os.close(read_fd)
+        raise
+    _point(0, os.open(os.devnull, os.O_RDONLY))
+    # MUST NOT: anything on stdout that is not a valid MCP message (basic/transports#stdio)
+    os.dup2(_stderr(), 1)
+    _print_by_line()
+    return read_fd, write_fd
+
+
+def unshared(write_fd: int) -> int:
+    """The same pipe, opened anew so that writing to it does not block; `write_fd` itself where that cannot be had.
+
+    To set O_NONBLOCK on `write_fd` would do it to everybody who shares that open file: the client, other processes. A
+    pipe can be opened a second time on Linux; a socket, a terminal or another user's pipe cannot, or should not.
+    """
+    if not (sys.platform == "linux" and stat.S_ISFIFO(os.fstat(write_fd).st_mode)):
+        return write_fd
+    try:
+        return os.open(f"/proc/self/fd/{write_fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return write_fd
+
+
+def restore(read_fd: int, write_fd: int) -> None:
+    """Undo `take()`; the copies stay open, and the caller's."""
+    _flush_prints()
+    os.dup2(read_fd, 0)
+    os.dup2(write_fd, 1)
+
+
+def _copy(fd: int) -> int:
+    """Another number for a descriptor, above the standard three even if one of those is closed; never inherited."""
+    if sys.platform == "win32":
+        return os.dup(fd)
+    import fcntl
+
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+
+
+def _stderr() -> int:
+    """Standard error; it leads to nowhere if it was closed, lest another file get the number 2."""
+    try:
+        os.fstat(2)
+    except OSError:
+        _point(2, os.open(os.devnull, os.O_WRONLY))
+    return 2
+
+
+def _point(number: int, fd: int) -> None:
+    """Make a standard descriptor, which child processes do inherit, mean what `fd` means; `fd` itself is closed."""
+    if fd == number:
+        os.set_inheritable(fd, True)
+        return
+    os.dup2(fd, number)
+    os.close(fd)
+
+
+def _print_by_line() -> None:
+    """Have each line that is printed reach standard error when it ends; into a pipe it would go 8 KiB at a time."""
+    # Setting it flushes what was printed before, hence the question for room.
+    if isinstance(sys.stdout, io.TextIOWrapper) and _room_for_prints():
+        try:
+            sys.stdout.reconfigure(line_buffering=True)
+        except OSError:
+            return
+
+
+def _flush_prints() -> None:
+    """Let out what was printed and not yet written, while standard out still leads to standard error."""
+    if sys.stdout is not None and _room_for_prints():
+        try:
+            sys.stdout.flush()
+        except OSError:
+            return
+
+
+def _room_for_prints() -> bool:
+    """Whether standard out takes something now; where nobody reads it, to flush would be to wait for ever."""
+    if sys.stdout.closed:
+        return False
+    if not hasattr(select, "poll"):
+        return True
+    poll = select.poll()
+    poll.register(1, select.POLLOUT)
+    return bool(poll.poll(0))
+
+
+# -- stdio -----------------------------------------------------------------------------------------------
+
 
 CLOSED = "closed by this side"
 """The reason of an end that `close()` brought about."""
@@ -368,10 +466,10 @@ class StdioServerTransport(StdioTransport):
             self._read_fd, self._write_fd = self._given
             return
         try:
-            self._read_fd, self._taken_fd = standard_streams.take()
+            self._read_fd, self._taken_fd = take()
         except OSError as problem:
             raise TransportClosed(f"standard in or standard out is not open: {problem}") from None
-        self._write_fd = standard_streams.unshared(self._taken_fd)
+        self._write_fd = unshared(self._taken_fd)
         self._watch_parent()
 
     def _watch_parent(self) -> None:
@@ -389,7 +487,198 @@ class StdioServerTransport(StdioTransport):
 
     def _give_back(self, read_fd: int, write_fd: int) -> None:
         if self._given is None and read_fd >= 0:
-            standard_streams.restore(read_fd, self._taken_fd)
+            restore(read_fd, self._taken_fd)
         super()._give_back(read_fd, write_fd)
         super()._give_back(self._parent_fd, -1 if self._taken_fd == write_fd else self._taken_fd)
         self._parent_fd = self._taken_fd = -1
+
+
+# -- stdio client ----------------------------------------------------------------------------------------
+
+
+_LAST_WORDS = 1.0  # seconds between the end of the output and what is said about it: for the exit code and stderr
+_REAP = 0.25  # seconds that the system gets to end what SIGKILL ended, even when the deadline has passed
+
+
+class StdioClientTransport(StdioTransport):
+    """The client's side: a server as a child process, messages over its standard in and out.
+
+    Args:
+        command: the program and its arguments, each a string. A single string is refused: no shell takes it apart.
+        env: variables to add or to change; None as a value takes one away. The rest of this process's environment is
+            passed on as it is, secrets in it too.
+        cwd: the server's working directory; None for this process's.
+        stderr: what becomes of the server's standard error. "capture": each line is logged at level INFO; "inherit": it
+            goes where ours goes; "ignore": nowhere; a function: it is called with each line, in a thread of its own.
+            Captured or given to a function, the last 20 lines are quoted when the server ends by itself.
+        grace: seconds that `close()` waits after closing standard in, and again after SIGTERM, if its deadline allows.
+        tap: is shown every message, and every line of standard error that is captured.
+
+    The process is launched by `start()`, in a session of its own. The connection is lost when the server ends or closes
+    its output; the reason given has its exit code and last words. A line that cannot be a message is not one: the first
+    is logged as a warning, more of them as debugging.
+
+    Spec: basic/transports#stdio
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str | None] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        stderr: Stderr = "capture",
+        grace: float = 2.0,
+        tap: Tap | None = None,
+    ) -> None:
+        if isinstance(command, (str, bytes)):
+            raise TypeError(f"command is a list of the program and its arguments, not {command!r}")
+        if not command:
+            raise ValueError("command is empty")
+        if not callable(stderr) and stderr not in ("capture", "inherit", "ignore"):
+            raise ValueError(f'stderr is "capture", "inherit", "ignore" or a function, not {stderr!r}')
+        super().__init__(tap)
+        self._command = list(command)
+        self._env, self._cwd = env, cwd
+        self._stderr = stderr
+        self._grace = grace
+        self._child: Child | None = None
+        self._stderr_reader: StderrReader | None = None
+        self._noise = 0
+
+    @property
+    def exit_code(self) -> int | None:
+        """The server's exit code, negative for a signal; None while it runs, and before `start()`. Threads: any."""
+        return None if self._child is None else self._child.exit_code(Deadline(0))
+
+    # -- beginning -------------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        stderr: int | None = None
+        if self._stderr == "ignore":
+            stderr = subprocess.DEVNULL
+        elif self._stderr != "inherit":
+            listener = None if isinstance(self._stderr, str) else self._stderr
+            self._stderr_reader = StderrReader(listener, self._tap)
+            self._stderr_reader.open()
+            stderr = self._stderr_reader.child_fd
+        self._child = Child(self._command, merged_environment(self._env), self._cwd, stderr)
+        self._read_fd, self._write_fd = self._child.stdout_fd, self._child.stdin_fd
+        if self._stderr_reader is not None:
+            self._stderr_reader.close_child_end()
+        if HAS_POLL:
+            # This end of the pipe is ours alone, so nobody else is surprised.
+            os.set_blocking(self._write_fd, False)
+
+    def _new_threads(self) -> list[threading.Thread]:
+        stderr = [self._stderr_reader.thread] if self._stderr_reader is not None else []
+        return [*stderr, *super()._new_threads()]
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def _hand_on(self, line: bytes) -> None:
+        if line.lstrip()[:1] in (b"{", b"[", b""):
+            super()._hand_on(line)
+            return
+        # The server broke a MUST NOT (basic/transports#stdio); what it printed is no reason to lose the session.
+        level = logging.DEBUG if self._noise else logging.WARNING
+        self._noise += 1
+        start = str(line[:200], "utf-8", "replace")
+        log.log(level, "the server %r printed what is no message: %r", shown(self._command), start)
+
+    def _ended(self, found: str) -> str:
+        """Why the server is gone; its process and its standard error may end a moment after its output."""
+        self._break(found)
+        # What this side did is no sign that the server ends.
+        child, deadline = self._child, Deadline(0.0 if found == IN_PART else _LAST_WORDS)
+        code = None if child is None else child.exit_code(deadline)
+        name = f"the server {shown(self._command)!r}"
+        if code is None:
+            what = "it closed its output" if found == "end of input" else found
+            return f"{name} can be talked to no more: {what}"
+        how = f"exited with code {code}" if code >= 0 else f"was ended by signal {-code}"
+        return f"{name} {how}{self._last_words(deadline)}"
+
+    def _last_words(self, deadline: Deadline) -> str:
+        reader = self._stderr_reader
+        if reader is None:
+            return ""
+        if reader.thread is not threading.current_thread():
+            reader.thread.join(deadline.left())
+        lines = reader.tail()
+        return "; its last words:\n" + "\n".join(f"    {line}" for line in lines) if lines else ""
+
+    # -- ending ----------------------------------------------------------------------------------------------------
+
+    def close(self, deadline: Deadline) -> None:
+        """End the server and the connection, in the order of the specification; see `Transport.close`.
+
+        Its standard in is closed; what still runs after `grace` seconds gets SIGTERM, then SIGKILL: the server with its
+        process group. Meanwhile what it still says is read, so that it is not kept from ending. A part of the group
+        that holds the pipes open counts as the server; another is left alone.
+
+        Whoever waits in `send` gets `TransportClosed`. The reader and the reader of standard error end with their
+        pipes, and where somebody holds those open, by a pipe of their own which they also wait for. A function given
+        for standard error is the only thing that can keep a thread: it is left behind then, and named in a warning.
+
+        Blocks: at most until the deadline, and a quarter of a second for the system to end what SIGKILL ended.
+        Threads: any, also within `lost`.
+
+        Spec: basic/lifecycle#stdio
+        """
+        super().close(deadline)
+
+    def _end(self, deadline: Deadline) -> None:
+        # The order is that of basic/lifecycle#stdio. First: no more input.
+        self._close_input(deadline)
+        if self._child is not None:
+            self._end_child(self._child, deadline)
+        if self._stderr_reader is not None:
+            self._stderr_reader.stop()
+        super()._end(self._last(deadline))
+        if self._child is not None and not self._child.reap():
+            log.warning("the server %r does not end, even by SIGKILL", shown(self._command))
+
+    def _close_input(self, deadline: Deadline) -> None:
+        self._broken = self._broken or CLOSED
+        # The reader goes on: a server with much to say could not exit otherwise.
+        self._no_writing.set()
+        if self._write_lock.acquire(timeout=_share(self._grace, deadline)):
+            try:
+                if self._write_fd >= 0:
+                    os.close(self._write_fd)
+                self._write_fd = -1
+            finally:
+                self._write_lock.release()
+
+    def _end_child(self, child: Child, deadline: Deadline) -> None:
+        # Second: time to exit, or else SIGTERM.
+        if self._gone(child, Deadline(_share(self._grace, deadline))):
+            return
+        child.terminate()
+        # Third: time to exit again, or else SIGKILL.
+        if self._gone(child, Deadline(_share(self._grace, deadline))):
+            return
+        child.kill()
+        child.exit_code(self._last(deadline))
+
+    def _gone(self, child: Child, deadline: Deadline) -> bool:
+        """Wait until the process has exited and nobody holds its pipes."""
+        return child.exit_code(deadline) is not None and self._join(deadline)
+
+    def _last(self, deadline: Deadline) -> Deadline:
+        left = deadline.left()
+        return Deadline(max(_REAP, self._grace if left is None else left))
+
+    def _give_back(self, read_fd: int, write_fd: int) -> None:
+        super()._give_back(read_fd, write_fd)
+        if self._stderr_reader is not None:
+            self._stderr_reader.close()
+        if self._child is not None:
+            self._child.close()
+
+
+def _share(grace: float, deadline: Deadline) -> float:
+    """Seconds for one of the waits: the grace, but no more than two fifths of what is left."""
+    left = deadline.left()
+    return grace if left is None else min(grace, 0.4 * left)

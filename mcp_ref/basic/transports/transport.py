@@ -2,7 +2,6 @@
 
 Spec:      basic/transports
 Upholds:   spec_notes/basic/transports.md, the rows on custom transports; spec_notes/basic/transports/index.md
-Reads:     basic/deadline
 Not here:  stdio, memory: the transports; which message may be sent when (basic/lifecycle)
 """
 
@@ -11,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from mcp_ref.basic.deadline import Deadline
 from mcp_ref.errors import McpError
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import Revision
 
-__all__ = ["Inbox", "Lost", "Mirror", "MirroringTransport", "Receive", "SessionTransport", "Tap", "Transport"]
-
-JsonObject = dict[str, Any]
 Receive = Callable[[bytes], None]
 """Takes the text of one inbound message. It only routes: it neither blocks, nor writes, nor runs a user's code."""
 
@@ -46,7 +43,7 @@ class Tap(Protocol):
     ) -> None:
         """Remember a message (the dict or list that is sent, the bytes that came), or a line of a child's stderr.
 
-        http: what HTTP has beside it, as `streamable_http/noting.py` lists it; the message may be None then.
+        http: what HTTP has beside it, as `streamable_http/client.py` lists it; the message may be None then.
         """
         ...
 

@@ -2,7 +2,6 @@
 
 Spec:      server/utilities/completion (2024-11-05 ... 2026-07-28)
 Upholds:   spec_notes/server/utilities/completion.md
-Reads:     basic/methods, basic/types, schema.py (the notation), server/string_arguments (signatures)
 Not here:  the prompts and templates themselves (server/prompts, server/resources); the limit on requests per second
            (server/session)
 
@@ -31,26 +30,11 @@ from typing import (
     get_args,
 )
 
-from mcp_ref.basic.methods import Caller, Handling, JsonObject, Method, Options, Registering
-from mcp_ref.basic.types import RequestParams, Result
 from mcp_ref.errors import InvalidParams
-from mcp_ref.schema import AtMost, Closed, Format, Former, Since, renamed
-
-__all__ = [
-    "METHODS",
-    "MOST_VALUES",
-    "CompleteRequestParams",
-    "CompleteResult",
-    "Completion",
-    "PromptReference",
-    "ResourceTemplateReference",
-    "complete",
-    "completion",
-    "completion_complete",
-    "completion_values",
-    "prompt_ref",
-    "resource_ref",
-]
+from mcp_ref.machinery.shapes import AtMost, Closed, Format, Former, Since, renamed
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Caller, Handling, Method, Options, Registering
+from mcp_ref.types import RequestParams, Result
 
 MOST_VALUES = 100
 """How many suggestions one result may hold."""
@@ -209,7 +193,7 @@ def _key(reference: PromptReference | ResourceTemplateReference, argument: str) 
 def _inspect(function: Callable[..., Any], context_type: type) -> CompletionEntry:
     import inspect
 
-    from mcp_ref.server.string_arguments import signature_of
+    from mcp_ref.machinery.handlers import signature_of
 
     name = getattr(function, "__name__", repr(function))
     if inspect.iscoroutinefunction(function):

@@ -2,7 +2,6 @@
 
 Spec:      server/utilities/logging (2024-11-05 ... 2026-07-28)
 Upholds:   spec_notes/server/utilities/logging.md
-Reads:     basic/methods, basic/types, basic/messages (whether data is JSON)
 Not here:  the limit on messages per second (server/session); the log of this library itself (Python's `logging`)
 
     log(ctx, "info", data)             in a server: send a message to the client, if it wants to hear of that level
@@ -19,25 +18,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NotRequired, Protocol, Unpack, cast, get_args
 
-from mcp_ref.basic import messages
-from mcp_ref.basic.deprecated import warn_deprecated
-from mcp_ref.basic.methods import Caller, Handling, JsonObject, Method, Options
-from mcp_ref.basic.types import EmptyResult, LoggingLevel, NotificationParams, RequestParams
+from mcp_ref import messages
+from mcp_ref.agreement import warn_deprecated
 from mcp_ref.errors import LocalProtocolError
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Caller, Handling, Method, Options
 from mcp_ref.revisions import Revision
-
-__all__ = [
-    "LEVELS",
-    "METHODS",
-    "LoggingLevel",
-    "LoggingMessageNotificationParams",
-    "SetLevelRequestParams",
-    "is_at_least",
-    "log",
-    "log_to_all",
-    "logging_set_level",
-    "set_log_level",
-]
+from mcp_ref.types import EmptyResult, LoggingLevel, NotificationParams, RequestParams
 
 LEVELS: tuple[LoggingLevel, ...] = get_args(LoggingLevel)
 """The eight levels of RFC 5424, the least severe first."""

@@ -2,7 +2,6 @@
 
 Spec:      server/utilities/pagination (2024-11-05 ... 2026-07-28)
 Upholds:   spec_notes/server/utilities/pagination.md
-Reads:     errors.py, basic/deadline, basic/methods, basic/types
 Not here:  the four lists (server/tools, server/prompts, server/resources)
 
 A cursor of this server names the last entry that the client has got, so it stays right while other entries come and
@@ -17,12 +16,11 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypeVar, cast
 
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.methods import DEFAULT, Caller, JsonObject, Options
-from mcp_ref.basic.types import PaginatedRequestParams, Result
 from mcp_ref.errors import ErrorResponse, InvalidParams, RemoteProtocolError
-
-__all__ = ["MOST_PAGES", "PaginatedResult", "list_page", "page", "walk"]
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import DEFAULT, Caller, Options
+from mcp_ref.types import PaginatedRequestParams, Result
 
 MOST_PAGES = 10_000
 """How many pages `walk()` asks for before it takes the list for endless."""

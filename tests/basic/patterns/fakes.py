@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.patterns.reply import Incoming
-from mcp_ref.basic.patterns.request_response import Peer
-from mcp_ref.basic.terms import Role, Terms
+from mcp_ref.agreement import Role, Terms
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.errors import McpError, RequestTimeout
-from mcp_ref.methods import METHODS
+from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.pages import METHODS
+from mcp_ref.peer import Peer
 from mcp_ref.revisions import find_revision
 from tests.wire import PATIENCE, Wire
 

@@ -6,16 +6,9 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.patterns.input_requests import (
-    KINDS,
-    elicitation_form,
-    elicitation_url,
-    input_required,
-    roots_listing,
-    sampling,
-)
+from mcp_ref.basic.mrtr import KINDS, elicitation_form, elicitation_url, input_required, roots_listing, sampling
 from mcp_ref.errors import LocalProtocolError
-from mcp_ref.server.tool_types import Tool
+from mcp_ref.server.tools import Tool
 
 ADD: Tool = {"name": "add", "inputSchema": {"type": "object"}}
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.patterns.input_requests import elicitation_form, roots_listing, sampling
-from mcp_ref.basic.patterns.mrtr import answer_inputs, required_inputs, retry_params
+from mcp_ref.basic.mrtr import answer_inputs, elicitation_form, required_inputs, retry_params, roots_listing, sampling
 from mcp_ref.client.sampling import UserRejected
 from mcp_ref.errors import InputRefused, RemoteProtocolError, RequestCancelled, RequestTimeout, TransportClosed
 

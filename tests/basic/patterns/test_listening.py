@@ -12,13 +12,10 @@ from weakref import WeakSet
 
 import pytest
 
-from mcp_ref.basic import messages
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.patterns import ahead, listening
-from mcp_ref.basic.patterns.listening import Event, Listening, listen
-from mcp_ref.basic.patterns.reply import Incoming
-from mcp_ref.basic.patterns.request_response import Peer
-from mcp_ref.basic.patterns.subscriptions import Subscription, Subscriptions
+from mcp_ref import messages
+from mcp_ref.basic import subscriptions as ahead
+from mcp_ref.basic import subscriptions as listening
+from mcp_ref.basic.subscriptions import Event, Listening, Subscription, Subscriptions, listen
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.errors import (
     ErrorResponse,
@@ -30,6 +27,9 @@ from mcp_ref.errors import (
     RequestTimeout,
     TransportClosed,
 )
+from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.peer import Peer
 from tests.basic.patterns.fakes import Answerer, terms
 from tests.wire import PATIENCE
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_ref.basic.patterns.mrtr import (
+from mcp_ref.basic.mrtr import (
+    MOST_STATE,
     InputNeeded,
     Rounds,
     StateKeys,
@@ -20,7 +21,6 @@ from mcp_ref.basic.patterns.mrtr import (
     roots_listing,
     sampling,
 )
-from mcp_ref.basic.patterns.request_state import MOST_STATE
 from mcp_ref.client.elicitation import elicit, elicit_url, url_elicitation
 from mcp_ref.client.roots import roots
 from mcp_ref.client.sampling import reply, sample

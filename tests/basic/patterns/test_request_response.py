@@ -17,11 +17,11 @@ from mcp_ref import (
     RequestTimeout,
     Server,
 )
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.patterns import request_response
-from mcp_ref.basic.patterns.reply import Incoming
-from mcp_ref.basic.patterns.request_response import Peer
+from mcp_ref import peer as request_response
 from mcp_ref.errors import Refusal
+from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.peer import Peer
 from tests.basic.patterns.fakes import Answerer, Deaf, a_peer, terms
 from tests.wire import CLIENT_INFO, PATIENCE, Background, opened, to_client, to_server
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_ref.basic.patterns import request_state
-from mcp_ref.basic.patterns.request_state import MOST_STATE, StateKeys, StateTooLarge, binding_of, digest_of
+from mcp_ref.basic import mrtr as request_state
+from mcp_ref.basic.mrtr import MOST_STATE, StateKeys, StateTooLarge, binding_of, digest_of
 from mcp_ref.errors import InvalidParams, LocalProtocolError
 
 JSON = st.recursive(

@@ -1,4 +1,4 @@
-"""Tests for mcp_ref/basic/patterns/row.py: a stream that one thread reads, and others close."""
+"""Tests for mcp_ref/peer.py: a stream that one thread reads, and others close."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.patterns.row import Row, Stream
 from mcp_ref.errors import RequestCancelled
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.peer import Row, Stream
 from tests.wire import PATIENCE, Background
 
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}

@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic import messages
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.patterns import subscriptions as page
-from mcp_ref.basic.patterns.reply import Incoming
-from mcp_ref.basic.patterns.subscription_types import METHODS, acknowledged, honour, unheeded
-from mcp_ref.basic.patterns.subscriptions import Subscription, Subscriptions
+from mcp_ref import messages
+from mcp_ref.basic import subscriptions as page
+from mcp_ref.basic.subscriptions import METHODS, Subscription, Subscriptions, acknowledged, honour, unheeded
 from mcp_ref.errors import InternalError, InvalidParams, RemoteProtocolError, RequestTimeout, TransportClosed
+from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.checking import SchemaMismatch, checker
+from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, STATELESS_REVISIONS
-from mcp_ref.schema import SchemaMismatch, checker
 from mcp_ref.server.resources import covers
 from tests.wire import PATIENCE
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mcp_ref import Context, Server
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.patterns.workers import ABOVE_THE_CAP, Workers, before_block
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.workers import ABOVE_THE_CAP, Workers, before_block
 from tests.wire import PATIENCE, opened
 
 

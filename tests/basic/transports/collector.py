@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mcp_ref.basic.deadline import Deadline
 from mcp_ref.errors import McpError
+from mcp_ref.machinery.deadline import Deadline
 
 WAIT = 5.0
 

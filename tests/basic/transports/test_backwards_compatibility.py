@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, HttpStatusError, RemoteProtocolError, Server, TransportClosed, text
-from mcp_ref.basic.transports.http_sse_client import SseClientTransport
-from mcp_ref.client import targets
+from mcp_ref.basic.transports.http_sse import SseClientTransport
+from mcp_ref.client import config as targets
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, Revision
 from tests.basic.transports.collector import Collector, soon
 from tests.basic.transports.streamable_http.replies import PATIENCE

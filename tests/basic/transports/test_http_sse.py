@@ -13,8 +13,8 @@ import pytest
 from mcp_ref import Context, Server
 from mcp_ref.basic.transports.http_sse import SseEndpoint
 from mcp_ref.basic.transports.streamable_http.endpoint import EndpointOptions
-from mcp_ref.basic.transports.streamable_http.http import HttpRequest
 from mcp_ref.errors import TransportClosed
+from mcp_ref.machinery.http_server import HttpRequest
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from tests.basic.transports.streamable_http.raw import until
 from tests.basic.transports.streamable_http.replies import PATIENCE, ListReply

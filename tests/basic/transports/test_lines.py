@@ -6,7 +6,7 @@ import select
 
 import pytest
 
-from mcp_ref.basic.transports.lines import LineSplitter, LineTooLong, Wake
+from mcp_ref.machinery.pipes import LineSplitter, LineTooLong, Wake
 
 TEXT = b'{"a":1}\n\n\xe2\x80\xa8 \r x\r\n\x85\x0b\x0c\x1c\nrest'
 LINES = [b'{"a":1}', b"", b"\xe2\x80\xa8 \r x\r", b"\x85\x0b\x0c\x1c"]

@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
-from mcp_ref.basic.deadline import Deadline
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.errors import LocalProtocolError, McpError, RequestTimeout, TransportClosed
+from mcp_ref.machinery.deadline import Deadline
 
 from .collector import WAIT, Collector, Notes, soon
 

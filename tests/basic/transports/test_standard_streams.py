@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from mcp_ref.basic.transports.standard_streams import unshared
+from mcp_ref.basic.transports.stdio import unshared
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a pipe is opened a second time by /proc")

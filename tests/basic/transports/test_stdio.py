@@ -20,10 +20,10 @@ from typing import Any, Self
 import pytest
 
 import mcp_ref
-from mcp_ref.basic.deadline import Deadline
 from mcp_ref.basic.transports import stdio
 from mcp_ref.basic.transports.stdio import StdioServerTransport
 from mcp_ref.errors import LocalProtocolError, McpError, RequestTimeout, TransportClosed
+from mcp_ref.machinery.deadline import Deadline
 
 from .collector import WAIT, Collector, Notes, no_descriptor_leaks, soon
 
@@ -482,7 +482,7 @@ def test_close_returns_by_its_deadline_even_if_the_receiver_hangs(caplog):
 
 SERVER = """
     import os, queue, subprocess, sys, threading
-    from mcp_ref.basic.deadline import Deadline
+    from mcp_ref.machinery.deadline import Deadline
     from mcp_ref.basic.transports.stdio import StdioServerTransport
 
     events = queue.Queue()

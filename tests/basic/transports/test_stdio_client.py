@@ -18,15 +18,15 @@ from typing import Any, Self
 
 import pytest
 
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.transports.child import merged_environment, shown
-from mcp_ref.basic.transports.stdio_client import StdioClientTransport
+from mcp_ref.basic.transports.stdio import StdioClientTransport
 from mcp_ref.errors import McpError, RequestTimeout, TransportClosed
+from mcp_ref.machinery.child import merged_environment, shown
+from mcp_ref.machinery.deadline import Deadline
 
 from .collector import WAIT, Collector, Notes, no_descriptor_leaks, soon
 from .test_stdio import ROOT, SERVER, in_thread
 
-LOGGER = "mcp_ref.basic.transports"
+LOGGER = "mcp_ref"
 
 SAY = """
     import json, os, signal, subprocess, sys

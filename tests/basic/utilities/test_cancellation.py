@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from mcp_ref import Cancel, Context, RequestCancelled, RequestTimeout, Server
-from mcp_ref.basic.patterns.reply import Incoming
 from mcp_ref.basic.versioning import SUBSCRIPTION_ID
-from mcp_ref.client.context import ClientContext
+from mcp_ref.client.answers import ClientContext
+from mcp_ref.incoming import Incoming
 from mcp_ref.revisions import REVISIONS
 from tests.basic.patterns.fakes import a_peer
 from tests.eras import MODERN, open_client

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from mcp_ref import Context, LocalProtocolError, Server
-from mcp_ref.basic.patterns import requester
-from mcp_ref.basic.rate_limit import Rate
-from mcp_ref.basic.utilities.progress import progress, token_of
-from mcp_ref.client.context import ClientContext
+from mcp_ref import peer as requester
+from mcp_ref.basic.utilities import progress, token_of
+from mcp_ref.client.answers import ClientContext
+from mcp_ref.machinery.rates import Rate
 from tests.eras import MODERN, open_client, open_server
 from tests.wire import PATIENCE, Background, opened, to_client
 

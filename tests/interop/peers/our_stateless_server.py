@@ -13,7 +13,7 @@ from typing import Any
 from our_server import FORM, PIXEL, server, touch
 
 from mcp_ref import Context, ToolError, image, input_required, text
-from mcp_ref.basic.patterns.input_requests import elicitation_form, roots_listing
+from mcp_ref.basic.mrtr import elicitation_form, roots_listing
 
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

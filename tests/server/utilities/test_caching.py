@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_ref.methods import METHODS
+from mcp_ref.pages import METHODS
 from mcp_ref.server.utilities.caching import CACHEABLE, INVALIDATED_BY, CacheHint, is_public, key_of, seconds_fresh
 
 JSON = st.recursive(

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from mcp_ref.errors import LocalProtocolError
+from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.revisions import REVISIONS
-from mcp_ref.schema import SchemaMismatch, checker
 from mcp_ref.server.utilities.logging import (
     LEVELS,
     METHODS,

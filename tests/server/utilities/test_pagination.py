@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.methods import JsonObject, Options
-from mcp_ref.basic.types import PaginatedRequestParams
 from mcp_ref.errors import InvalidParams, RemoteProtocolError, RequestTimeout
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Options
 from mcp_ref.server.utilities import pagination
 from mcp_ref.server.utilities.pagination import list_page, page, walk
+from mcp_ref.types import PaginatedRequestParams
 from tests.server.fakes import FakeCaller
 
 TOOLS = [{"name": name} for name in "abcdefg"]

@@ -1,52 +1,865 @@
-"""Streamable HTTP, the client's side: messages by POST, a standing stream by GET, the end by DELETE.
+"""What a trace is shown of HTTP: the request beside a message, the status, the events of a stream.
 
-Spec:      basic/transports#streamable-http (2025-03-26 ... 2025-11-25); in the stateless shape there are the POSTs
-           alone: 2026-07-28/basic/transports/streamable-http
-Upholds:   spec_notes/basic/transports.md, the rows on the client's side
-Reads:     posting.py, stateless_posting.py, listening.py, client_session.py; calls.py when the first request is sent
-Not here:  `initialize` and opening another session (client/client); which shape is spoken, and sending again what was
-           lost (client/stateless); authorization
+Spec:      basic/transports#streamable-http
+Not here:  which headers are shown, and what is hidden of them (trace/redact)
 
-A request is posted, and its reply read, in the thread of its caller. So there is one thread of our own, for the
-standing stream, and a server that does not answer holds up nobody else.
+    {"method": "POST", "headers": {...}}                  a request
+    {"status": 202, "headers": {...}}                     an answer; without a message, or with the one in its body
+    {"status": 200, "eventId": "s1-2", "retry": 500}      an event of a stream; without a message where it has no data
+    {"hangUp": 7}                                         the end of the connection, which gives up the request 7
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import threading
+import time
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+from urllib.parse import urlsplit
 
-from mcp_ref.basic import messages
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.transports.streamable_http.client_session import (
-    CLOSED,
-    SESSION_ID,
-    ClientSession,
-    HttpOptions,
-    Interrupted,
-    checked_options,
-    checked_url,
+from mcp_ref import messages
+from mcp_ref.basic.transports.sse import CONTENT_TYPE, Event, EventParser
+from mcp_ref.basic.transports.streamable_http.streams import PATIENCE, STREAM_HEADERS, EventStore, Stream, numbering
+from mcp_ref.basic.transports.transport import Inbox, Mirror, Receive, Tap
+from mcp_ref.errors import (
+    MODERN_ERRORS,
+    AnswerLost,
+    HttpStatusError,
+    LocalProtocolError,
+    McpError,
+    Refusal,
+    RemoteProtocolError,
+    SessionExpired,
+    TransportClosed,
 )
-from mcp_ref.basic.transports.streamable_http.listening import Listener
-from mcp_ref.basic.transports.streamable_http.posting import Post
-from mcp_ref.basic.transports.streamable_http.stateless_posting import StatelessPost
-from mcp_ref.basic.transports.transport import Inbox, Mirror, Receive
-from mcp_ref.errors import HttpStatusError, McpError, Refusal, RemoteProtocolError, TransportClosed
+from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted
+from mcp_ref.machinery.http_server import HttpReply, HttpRequest
+from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import Revision
 
 if TYPE_CHECKING:
-    from mcp_ref.basic.transports.streamable_http.calls import Http, Reply
-    from mcp_ref.basic.transports.streamable_http.sockets import Call
-
-__all__ = ["HttpClientTransport"]
-
-JsonObject = dict[str, Any]
+    from mcp_ref.machinery.http_client import Call, Http, Reply
 
 log = logging.getLogger(__name__)
+
+_LONGEST_NOTED = 1 << 40  # characters of an event: it was made here, and is not refused for its size
+
+
+@contextmanager
+def noted(tap: Tap | None, request: HttpRequest, reply: HttpReply) -> Iterator[HttpReply]:
+    """Show the trace, if there is one, what a client has sent; the reply that is given shows it the answer."""
+    if tap is None:
+        yield reply
+        return
+    tap.note("receive", request.body or None, {"method": request.method, "headers": request.headers})
+    tap.deliver()
+    try:
+        yield NotedReply(reply, tap, request.method)
+    finally:
+        tap.deliver()
+
+
+def event_facts(event: Event) -> dict[str, Any]:
+    """What an event has beside its data."""
+    facts: dict[str, Any] = {} if event.event == "message" else {"event": event.event}
+    if event.id:
+        facts["eventId"] = event.id
+    if event.retry is not None:
+        facts["retry"] = event.retry
+    return facts
+
+
+class NotedReply:
+    """An `HttpReply` that shows a trace what goes out, in the order in which it does; see there for the methods.
+
+    It only notes while it writes, since the caller holds a lock then. The endpoint delivers.
+    """
+
+    def __init__(self, reply: HttpReply, tap: Tap, method: str) -> None:
+        self._reply, self._tap, self._method = reply, tap, method
+        self._events = EventParser(_LONGEST_NOTED)
+        self.hang_up, self.end, self.abort = reply.hang_up, reply.end, reply.abort
+
+    def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+        """Send a whole answer, with the message in its body, if any."""
+        message = body if headers.get("Content-Type") == "application/json" else None
+        self._tap.note("send", message or None, {"status": status, "headers": headers})
+        self._reply.send(status, headers, body)
+
+    def open(self, headers: Mapping[str, str]) -> None:
+        """Begin a stream. The answer to a POST is noted with the first event that it brings."""
+        if self._method == "GET":
+            self._tap.note("send", None, {"status": 200, "headers": headers})
+        self._reply.open(headers)
+
+    def write(self, data: bytes) -> None:
+        """Send events, or a comment, which is not noted."""
+        for event in self._events.feed(data):
+            message = event.data.encode() if event.event == "message" and event.data else None
+            self._tap.note("send", message, {"status": 200, **event_facts(event)})
+        self._reply.write(data)
+
+
+# -- resuming --------------------------------------------------------------------------------------------
+
+
+_RETRY = 1000  # milliseconds to wait before connecting again, where the server does not say
+_MOST = 86_400_000  # milliseconds that a server can make us wait: a day is as good as for ever
+_LONGEST_RETRY = 30.0  # seconds to which the wait grows when it fails again and again
+
+
+class Position:
+    """How far an event stream has been read.
+
+    Args:
+        http: sends the GETs, and notes the events that have no message.
+        limit: bytes that an event may have.
+
+    Attributes:
+        facts: what a trace is shown of the event that brought the message given last.
+        last_id: the id of the last event that came whole; None or empty when there is nothing to resume after.
+        failed: attempts in a row that brought no event.
+    """
+
+    def __init__(self, http: Http, limit: int) -> None:
+        self.facts: dict[str, Any] = {}
+        self._http = http
+        self.last_id: str | None = None
+        self.failed = 0
+        self._retry = _RETRY
+        self._limit = limit
+
+    def headers(self, session: ClientSession) -> dict[str, str]:
+        """The headers of a GET that opens the stream, or goes on with it."""
+        # MUST: text/event-stream (basic/transports#listening-for-messages-from-the-server)
+        headers = {"Accept": CONTENT_TYPE, **session.headers()}
+        if self.last_id:
+            # A header goes out as latin-1: this is UTF-8, as the standard says.
+            headers["Last-Event-ID"] = self.last_id.encode("utf-8").decode("latin-1")
+        return headers
+
+    def connect(self, call: Call, session: ClientSession) -> Reply:
+        """Send the GET; gives the reply, whatever its status. Raises: see `Http.open`."""
+        headers = self.headers(session)
+        self._http.note_request("GET", headers)
+        reply = self._http.open(call, "GET", headers)
+        self._http.note_reply(reply.facts)
+        return reply
+
+    def messages(self, reply: Reply) -> Iterator[bytes]:
+        """The text of each message that a connection brings, until its end.
+
+        Other types of events are passed over, and so are events without data: those only move the position.
+
+        Raises: TransportClosed (the connection broke), RequestTimeout, Interrupted, RemoteProtocolError (an event is
+            too long).
+        """
+        parser = EventParser(self._limit)
+        parser.last_id = self.last_id
+        try:
+            while chunk := reply.read():
+                for event in parser.feed(chunk):
+                    self.failed = 0
+                    self.last_id = event.id
+                    if event.retry is not None:
+                        self._retry = min(event.retry, _MOST)
+                    facts = {"method": reply.method, "status": reply.status, **event_facts(event)}
+                    if event.event == "message" and event.data:
+                        self.facts = facts
+                        yield event.data.encode("utf-8")
+                    else:
+                        self._http.note_reply(facts)
+        except ValueError as problem:
+            raise RemoteProtocolError(f"the server's event stream: {problem}") from None
+
+    def pause(self, call: Call) -> None:
+        """Wait for as long as the server asks, and longer each time that it fails.
+
+        Blocks: until then, at most until the call's deadline; `Http.interrupt` ends it.
+        Raises: RequestTimeout, Interrupted.
+        """
+        # MUST: respect the retry field (basic/transports#sending-messages-to-the-server)
+        asked = self._retry / 1000
+        until = time.monotonic() + max(asked, min(_LONGEST_RETRY, asked * 2.0 ** max(0, self.failed - 1)))
+        while (rest := until - time.monotonic()) > 0:
+            left = call.deadline.check("waiting to reconnect to an event stream")
+            if call.interrupted.wait(min(rest, 3600 if left is None else left)):
+                raise Interrupted(CLOSED)
+
+
+# -- posting ---------------------------------------------------------------------------------------------
+
+
+_ERROR_BODY = 1 << 20  # bytes that are read of a body which says why something was refused
+
+
+class Post:
+    """One POST and its reply. Used by one thread, which closes it.
+
+    Args:
+        session: whose headers go out.
+        reconnects: attempts in a row that an event stream may fail to be resumed.
+        limit: bytes that a message may have.
+
+    Attributes:
+        facts: what a trace is shown beside the message that came last.
+        answered: whether all that was wanted has come; set by whoever reads, since only that one knows.
+    """
+
+    def __init__(self, http: Http, call: Call, session: ClientSession, reconnects: int, limit: int) -> None:
+        self.session, self.answered = session, False
+        self._headers: Mapping[str, str] = session.headers()
+        self._http, self._call = http, call
+        self._reconnects, self._limit = reconnects, limit
+        self._reply: Reply | None = None
+        self.facts: dict[str, Any] = {}
+
+    def send(self, text: bytes, message: Any) -> Reply:
+        """Send the message, and note it; gives the reply, whatever its status. Raises: see `Http.open`."""
+        # MUST: both content types (basic/transports#sending-messages-to-the-server)
+        headers = {"Accept": f"{JSON}, {CONTENT_TYPE}", "Content-Type": JSON, **self._headers}
+        self._http.note_request("POST", headers, message)
+        self._reply = self._http.open(self._call, "POST", headers, text)
+        self.facts = self._reply.facts
+        return self._reply
+
+    def close(self) -> None:
+        """Be done with the reply."""
+        if self._reply is not None:
+            self._reply.close()
+        else:
+            self._http.hang_up(self._call)
+
+    def begun(self, reply: Reply) -> ClientSession:
+        """The session as a reply from before the agreement leaves it. Raises: RemoteProtocolError: a bad id."""
+        return self.session.assigned(reply.headers.get(SESSION_ID)) if reply.status < 300 else self.session
+
+    def refusal(self, reply: Reply, request_id: messages.RequestId | None) -> tuple[bytes, bytes] | None:
+        """None when the message was accepted; else the error that answers it: for the peer, and as it came.
+
+        Raises: SessionExpired, HttpStatusError (the body holds no such error, or asks to authorize); and as
+            `Reply.read` does.
+        """
+        if 200 <= reply.status < 300:
+            return None
+        # MUST: start a new session (basic/transports#session-management)
+        if reply.status == 404 and self.session.revision is not None and self.session.id is not None:
+            self._http.note_reply(reply.facts)
+            raise SessionExpired
+        body = reply.body(_ERROR_BODY)
+        asks_to_authorize = reply.status == 401 or (reply.status == 403 and "WWW-Authenticate" in reply.headers)
+        answer = None if request_id is None or asks_to_authorize else _answer(body, request_id)
+        if answer is None:
+            self._http.note_reply(reply.facts, body)
+            raise reply.refusal("a message", body)
+        return messages.encode(answer), body
+
+    def messages(self, reply: Reply) -> Iterator[bytes]:
+        """The text of each message that comes back; b"" when there may be news elsewhere, after a wait.
+
+        The caller stops when the response was among them: only it knows.
+
+        Raises: RemoteProtocolError (no reply to a request), TransportClosed (the stream ended and cannot be resumed),
+            RequestTimeout, Interrupted.
+        """
+        if reply.content_type == JSON:
+            body = reply.body(self._limit)
+            if body.lstrip()[:1] not in (b"{", b"["):
+                raise RemoteProtocolError(f"the server's reply is no message: {str(body[:200], 'utf-8', 'replace')!r}")
+            yield body
+        elif reply.content_type == CONTENT_TYPE:
+            yield from self._stream(reply)
+        else:
+            # MUST: one of the two (basic/transports#sending-messages-to-the-server)
+            what = f"content of type {reply.content_type!r}" if reply.content_type else "no content"
+            raise RemoteProtocolError(f"the server answered with status {reply.status} and {what}: that is no message")
+
+    def _stream(self, reply: Reply) -> Iterator[bytes]:
+        position = Position(self._http, self._limit)
+        current: Reply | None = reply
+        while True:
+            try:
+                if current is not None:
+                    for text in position.messages(current):
+                        self.facts = position.facts
+                        yield text
+                found = "ended"
+            except TransportClosed as problem:
+                found = f"broke ({problem})"
+            if current is not None:
+                current.close()
+            self._check_resumable(position, found)
+            position.failed += 1
+            position.pause(self._call)
+            yield b""
+            current = self._resume(position)
+
+    def _check_resumable(self, position: Position, found: str) -> None:
+        revision = self.session.revision
+        if not position.last_id or revision is None or not revision.sse_resumption:
+            raise TransportClosed(f"the event stream {found} without a response, and cannot be resumed")
+        if position.failed >= self._reconnects:
+            raise TransportClosed(f"the event stream {found} without a response, after {position.failed} reconnects")
+
+    def _resume(self, position: Position) -> Reply | None:
+        """The rest of the stream, over a new connection; None when the attempt failed and another may not."""
+        self._reply = None
+        try:
+            reply = position.connect(self._call, self.session)
+        except TransportClosed as problem:
+            log.debug("could not reconnect to an event stream: %s", problem)
+            return None
+        self._reply = reply
+        if reply.status == 200 and reply.content_type == CONTENT_TYPE:
+            return reply
+        reply.close()
+        if reply.status >= 500:
+            return None
+        # Not SessionExpired, though the session may be: the request was accepted, so it must not be sent again.
+        refused = f"the server refused to resume it with HTTP status {reply.status}"
+        raise TransportClosed(f"the event stream ended without a response, and {refused}")
+
+
+def _answer(body: bytes, request_id: messages.RequestId) -> dict[str, Any] | None:
+    """The JSON-RPC error in the body of a refusal, as the answer to the request that was refused."""
+    try:
+        error = messages.decode(body)
+        if messages.kind_of(error) != "response" or "error" not in error:
+            return None
+        messages.check_response(error)
+    except (Refusal, RemoteProtocolError):
+        return None
+    # MAY: an error without id (basic/transports#sending-messages-to-the-server)
+    return {**error, "id": request_id} if error.get("id") in (None, request_id) else None
+
+
+# -- stateless posting -----------------------------------------------------------------------------------
+
+
+_OF_THIS_ERA = MODERN_ERRORS | {-32601, -32602, -32603}
+"""Codes by which a server of this era refuses a request that is well-formed."""
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"(?:[!-~](?:[\t -~]*[!-~])?)?")
+
+
+class StatelessPost(Post):
+    """One POST and its reply, in the stateless shape. Used by one thread, which closes it.
+
+    Args:
+        message: what will be sent.
+        mirror: makes the headers that repeat what the message says.
+        limit: bytes that a message may have.
+
+    Raises: LocalProtocolError: the message is neither a request nor a notification, or a header cannot be sent as it
+        is; and whatever `mirror` raises. Nothing was sent.
+    """
+
+    def __init__(self, http: Http, call: Call, message: Any, mirror: Mirror, limit: int) -> None:
+        # MUST: one request or notification; MUST NOT: responses (basic/transports/streamable-http#sending-messages)
+        if not isinstance(message, dict) or "method" not in message:
+            raise LocalProtocolError("a client sends one request or notification at a time, and nothing else")
+        # A session without revision and id: so none expires, none begins, and nothing can be resumed in it.
+        super().__init__(http, call, ClientSession(), 0, limit)
+        # MUST: on each POST (basic/transports/streamable-http#sending-messages)
+        self._headers = _checked(mirror(message))
+        self._given_up = message.get("id")
+
+    def send(self, text: bytes, message: Any) -> Reply:
+        """Send the message; see `Post.send`. Raises: AnswerLost too: it was sent, and no reply came."""
+        try:
+            return super().send(text, message)
+        except TransportClosed as problem:
+            if self._call.sent:
+                raise _lost(problem) from problem
+            raise
+
+    def begun(self, reply: Reply) -> ClientSession:
+        """No session. An id that a server assigns nevertheless is not looked at."""
+        return self.session
+
+    def refusal(self, reply: Reply, request_id: messages.RequestId | None) -> tuple[bytes, bytes] | None:
+        """The error that answers the message; see `Post.refusal`.
+
+        Raises: HttpStatusError too: the body holds an error that names no request and has no code of this era, so it
+            comes from something that speaks another one; or it goes with a status that says nothing of the server.
+        """
+        refusal = super().refusal(reply, request_id)
+        if refusal is not None:
+            error = messages.decode(refusal[1])
+            aside = error.get("id") is None or reply.status in (401, 403)
+            if aside and error["error"]["code"] not in _OF_THIS_ERA:
+                self._http.note_reply(reply.facts, refusal[1])
+                raise reply.refusal("a message", refusal[1])
+        return refusal
+
+    def messages(self, reply: Reply) -> Iterator[bytes]:
+        """The text of each message that comes back; see `Post.messages`. Raises: AnswerLost too: it broke off."""
+        try:
+            yield from super().messages(reply)
+        except TransportClosed as problem:
+            raise _lost(problem) from problem
+
+    def close(self) -> None:
+        """Be done with the reply; what has not been answered is given up thereby.
+
+        The connection is not kept then, and not waited for: the server stops when it finds the end of it.
+        """
+        # MUST: close the stream to cancel (basic/patterns/cancellation#transport-specific-cancellation)
+        if not self.answered:
+            if self._call.sent:
+                self._http.note_hang_up(self._given_up)
+            self._http.hang_up(self._call)
+        super().close()
+
+
+def _lost(problem: TransportClosed) -> AnswerLost:
+    return AnswerLost(f"the answer was lost: {problem}")
+
+
+def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """The same headers; LocalProtocolError for one that would be sent as something else, or not at all."""
+    for name, value in headers.items():
+        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+            # The value itself is not shown: it may be a secret.
+            raise LocalProtocolError(f"the header {name!r}, or its value, cannot be sent as it is")
+    return headers
+
+
+# -- exchange --------------------------------------------------------------------------------------------
+
+
+MOST_PENDING = 1_000
+"""Messages that wait for the client to open a stream; one more is refused."""
+
+MOST_STREAMS = 1_000
+"""Streams of one session that can be resumed; the oldest that nobody reads is forgotten first."""
+
+
+class ServerEnd:
+    """The server's end of one HTTP session; see `Transport`.
+
+    Threads: any. Every wait is somebody else's: a write waits for the socket of the connection that it goes to.
+    """
+
+    name = "http"
+
+    def __init__(self, tap: Tap | None = None) -> None:
+        self.tap = tap
+        self._lock = threading.Lock()  # guards what follows
+        self._streams: OrderedDict[str, Stream] = OrderedDict()
+        self._standing: list[Stream] = []
+        self._pending: deque[bytes] = deque()
+        self._flushing = threading.Lock()  # held for the writes of what was pending, so that it keeps its order
+        self._names = numbering("s")
+        self._store: EventStore | None = None
+        self._lost: Callable[[McpError], None] | None = None
+        self._closed = False
+
+    # -- Transport
+
+    def start(self, receive: Receive, lost: Callable[[McpError], None]) -> None:
+        """Remember whom to tell of the end. Messages come from the endpoint, not from here."""
+        self._lost = lost
+
+    def send(self, message: Any, deadline: Deadline) -> None:
+        """Write a message that belongs to no request of the client; it waits where no stream is open.
+
+        Raises: TransportClosed: the session is over, or too much is waiting. LocalProtocolError: it is not JSON.
+        """
+        text = messages.encode(message)
+        with self._lock:
+            if self._closed:
+                raise TransportClosed("the session has ended")
+            if len(self._pending) >= MOST_PENDING:
+                raise TransportClosed(f"the client has no stream open, and {MOST_PENDING} messages wait for one")
+            self._pending.append(text)
+        self.flush()
+
+    def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
+        """Send a request; the answer comes by a POST of the client."""
+        self.send(message, deadline)
+        return inbox.until(deadline)
+
+    def close(self, deadline: Deadline) -> None:
+        """End every stream, which frees the threads that hold their connections; then tell the peer, once."""
+        with self._lock:
+            first, self._closed = not self._closed, True
+            streams = [*self._streams.values()]
+        for stream in streams:
+            left = deadline.left()
+            stream.end(PATIENCE if left is None else min(PATIENCE, left))
+        if first and self._lost is not None:
+            self._lost(TransportClosed("the session has ended"))
+
+    # -- streams
+
+    def keep_events(self, store: EventStore | None) -> None:
+        """Say where events are kept, once the revision is agreed; None where it cannot resume."""
+        self._store = store
+
+    def new_stream(self, *, standing: bool = False) -> Stream:
+        """Another stream of this session; a standing one carries what belongs to no request."""
+        with self._lock:
+            stream = Stream(next(self._names), self._store, standing=standing)
+            self._streams[stream.name] = stream
+            if standing:
+                self._standing.append(stream)
+            if len(self._streams) > MOST_STREAMS:
+                self._forget_locked()
+            closed = self._closed
+        if closed:
+            stream.end()
+        return stream
+
+    def _forget_locked(self) -> None:
+        """Forget the oldest stream that no connection carries."""
+        name = next((name for name, stream in self._streams.items() if not stream.attached), None)
+        if name is not None:
+            gone = self._streams.pop(name)
+            self._standing = [stream for stream in self._standing if stream is not gone]
+
+    def stream(self, name: str) -> Stream | None:
+        """The stream of that name, or None."""
+        return self._streams.get(name)
+
+    def attached(self) -> int:
+        """How many connections carry a stream of this session now."""
+        with self._lock:
+            return sum(stream.attached for stream in self._streams.values())
+
+    def flush(self) -> None:
+        """Write what belongs to no request, in order, while the client has a standing stream open."""
+        with self._flushing:
+            while (taken := self._take()) is not None:
+                text, stream = taken
+                if not stream.write(text):
+                    with self._lock:
+                        self._pending.appendleft(text)
+        self.deliver()
+
+    def _take(self) -> tuple[bytes, Stream] | None:
+        """The message whose turn it is, and the stream that it goes on; None without either."""
+        with self._lock:
+            # MUST: on one of the connected streams, and no other (basic/transports#multiple-connections)
+            stream = next((each for each in reversed(self._standing) if each.attached), None)
+            return None if stream is None or not self._pending else (self._pending.popleft(), stream)
+
+    def deliver(self) -> None:
+        """Have the trace take what replies have noted; to be called without a lock."""
+        if self.tap is not None:
+            self.tap.deliver()
+
+
+class PostReply:
+    """The answer to one POST that holds a request, or a batch with requests; see `basic/patterns/reply.Reply`.
+
+    Args:
+        headers: of the answer to `initialize`: the session id.
+        prime: whether a stream begins with an event that only has an id (2025-11-25).
+
+    Threads: any; the handler's own, and those in which it reports progress.
+    """
+
+    def __init__(
+        self, reply: HttpReply, transport: ServerEnd, headers: Callable[[], Mapping[str, str]], prime: bool
+    ) -> None:
+        self._reply, self._transport = reply, transport
+        self._headers, self._prime = headers, prime
+        self._lock = threading.Lock()  # guards what follows, and is held for the write that belongs to it
+        self._stream: Stream | None = None
+        self._done = False
+
+    def send(self, message: Any, deadline: Deadline) -> None:
+        """Send a message that belongs to the request: the answer, or something before it.
+
+        Raises: TransportClosed: the answer could not be sent and cannot be fetched later. LocalProtocolError: it is no
+            JSON, and nothing of it was sent.
+        """
+        answer = isinstance(message, list) or "method" not in message
+        with self._lock:
+            if self._done:
+                return
+            if answer and self._stream is None:
+                self._answer_locked(messages.encode(message))
+            else:
+                self._write_locked(message, answer)
+        self._transport.deliver()
+
+    def _answer_locked(self, body: bytes) -> None:
+        self._done = True
+        try:
+            self._reply.send(200, {"Content-Type": "application/json", **self._headers()}, body)
+        except OSError as problem:
+            raise TransportClosed(f"the client has hung up: {problem}") from None
+
+    def _write_locked(self, message: Any, answer: bool) -> None:
+        # Encoded before anything is noted: what is not JSON can still be answered with an error.
+        texts = [messages.encode(part) for part in (message if isinstance(message, list) else [message])]
+        stream, self._done = self._open_locked(), answer
+        for number, text in enumerate(texts, 1):
+            if not stream.write(text, last=answer and number == len(texts)):
+                raise TransportClosed("the client has hung up, and this revision cannot resume")
+
+    def _open_locked(self) -> Stream:
+        if self._stream is None:
+            self._stream = self._transport.new_stream()
+            self._stream.attach(self._reply, prime=self._prime)
+        return self._stream
+
+    def skip(self) -> None:
+        """End the answer without one: the request was cancelled. The POST ends although its handler may go on.
+
+        The connection ends with it: its thread may be that handler's, and no other request shall wait for it. The
+        client can tell, and sends nothing more over it: the head says so, or the reply breaks off.
+        """
+        with self._lock:
+            if self._done:
+                return
+            self._done = True
+            if self._stream is None:
+                self._hang_up_locked()
+            else:
+                self._stream.end(hang_up=True)
+
+    def _hang_up_locked(self) -> None:
+        try:
+            self._reply.open({**STREAM_HEADERS, "Connection": "close"})
+            self._reply.hang_up()
+        except OSError as problem:
+            log.debug("the client of a cancelled request has hung up: %s", problem)
+
+    finish = skip
+    """Called when the handler has returned: whatever was not answered by then never will be."""
+
+    def release(self, retry: int | None) -> None:
+        """Close the connection but not the stream; the client comes back for the rest after `retry` milliseconds."""
+        with self._lock:
+            if not self._done:
+                self._open_locked().release(retry)
+
+
+# -- listening -------------------------------------------------------------------------------------------
+
+
+_STEADY = 5.0  # seconds after which a stream that ends without an event has not failed: something between cuts it
+
+
+class Listener:
+    """The thread `mcp-sse-listen`, which reads the standing stream of one session.
+
+    Args:
+        deliver: takes the text of each message, and what a trace is shown beside it.
+        reconnects: failures in a row after which it gives up.
+        limit: bytes that a message may have.
+
+    Attributes:
+        settled: set once the stream is open, or it is known that there is none for now.
+    """
+
+    def __init__(
+        self, http: Http, session: ClientSession, deliver: Callable[[bytes, Any], None], reconnects: int, limit: int
+    ) -> None:
+        self.settled = threading.Event()
+        self._http, self._session, self._deliver = http, session, deliver
+        self._reconnects = reconnects
+        self._position = Position(http, limit)
+        self._call = http.call(Deadline(None))
+        # Daemon: a program that ends without close() must end, though the server has not.
+        self._thread = threading.Thread(target=self._run, name="mcp-sse-listen", daemon=True)
+
+    def start(self) -> None:
+        """Begin to listen."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Shut its connection down, so that the thread ends. Threads: any."""
+        self._http.interrupt(self._call)
+
+    def join(self, deadline: Deadline) -> None:
+        """Wait for the thread, which waits for nothing but its socket and an event once `stop` was called."""
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
+            self._thread.join(deadline.left())
+
+    def _run(self) -> None:
+        try:
+            self._listen()
+        except Interrupted:
+            log.debug("the standing event stream was closed by this side")
+        except McpError as problem:
+            log.warning("the standing event stream is given up: %s", problem)
+        except Exception:
+            log.exception("reading the standing event stream failed")
+        finally:
+            self.settled.set()
+
+    def _listen(self) -> None:
+        position = self._position
+        while True:
+            began = time.monotonic()
+            position.failed += 1
+            if not self._read_once():
+                return
+            self.settled.set()
+            if time.monotonic() - began > _STEADY:
+                position.failed = 0
+            if position.failed > self._reconnects:
+                log.warning("the standing event stream is given up after %d failures in a row", position.failed)
+                return
+            position.pause(self._call)
+
+    def _read_once(self) -> bool:
+        """Read over one connection, until it ends; False when the server offers no stream (any more)."""
+        reply: Reply | None = None
+        try:
+            reply = self._position.connect(self._call, self._session)
+            if not _is_stream(reply):
+                # MAY: 405; and 404 tells that the session is over, which the next POST finds too
+                log.debug("no standing event stream: HTTP status %d, %r", reply.status, reply.content_type)
+                return reply.status >= 500
+            self.settled.set()
+            for text in self._position.messages(reply):
+                self._deliver(text, self._position.facts)
+        except TransportClosed as problem:
+            log.debug("the standing event stream broke: %s", problem)
+        finally:
+            if reply is not None:
+                reply.close()
+        return True
+
+
+def _is_stream(reply: Reply) -> bool:
+    return reply.status == 200 and reply.content_type == CONTENT_TYPE
+
+
+# -- client session --------------------------------------------------------------------------------------
+
+
+JSON = "application/json"
+SESSION_ID = "Mcp-Session-Id"
+VERSION = "MCP-Protocol-Version"
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VISIBLE = re.compile(r"[\x21-\x7e]+")
+_OURS = frozenset(
+    ("accept", "accept-encoding", "connection", "content-length", "content-type", "last-event-id")
+    + ("mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id", "transfer-encoding")
+)
+_OUR_PREFIX = "mcp-param-"
+
+
+class HttpOptions(TypedDict, total=False):
+    """What the client's HTTP transports are told beside the URL; each may be left out.
+
+    Attributes:
+        headers: sent with every request, such as Authorization.
+        verify: whether certificates are checked (they are), or the path of a CA bundle.
+        cert: the client's certificate: the path of a file with it and its key, or the two paths.
+        proxies: by scheme of the URL, such as {"https": "http://proxy:3128"}; SOCKS proxies are refused.
+        trust_env: whether the environment may name proxies and a CA bundle (HTTPS_PROXY, REQUESTS_CA_BUNDLE, ...);
+            it may not, unless this says so.
+        tap: is shown every message.
+    """
+
+    headers: Mapping[str, str] | None
+    verify: bool | str
+    cert: str | tuple[str, str] | None
+    proxies: Mapping[str, str] | None
+    trust_env: bool
+    tap: Tap | None
+
+
+class ClientSession(NamedTuple):
+    """One session, as far as it is known.
+
+    Attributes:
+        revision: what was agreed on; None before.
+        id: what the server assigned with the answer to `initialize`, or None.
+    """
+
+    revision: Revision | None = None
+    id: str | None = None
+
+    def headers(self) -> dict[str, str]:
+        """The headers that every request of the session has. Before the agreement there are none."""
+        headers: dict[str, str] = {}
+        if self.revision is None:
+            return headers
+        # MUST: on all subsequent requests (basic/transports#session-management)
+        if self.id is not None:
+            headers[SESSION_ID] = self.id
+        # MUST: on all subsequent requests (basic/transports#protocol-version-header)
+        if self.revision.version_header:
+            headers[VERSION] = self.revision.name
+        return headers
+
+    def agreed(self, revision: Revision) -> ClientSession:
+        """The same session, once the two sides have agreed on a revision."""
+        return self._replace(revision=revision, id=self.id if revision.session_header else None)
+
+    def assigned(self, value: str | None) -> ClientSession:
+        """The same session with the id that came with a reply to `initialize`.
+
+        Raises: RemoteProtocolError: it has other characters than visible ASCII.
+        """
+        # MUST: only visible ASCII (basic/transports#session-management)
+        if value is not None and not _VISIBLE.fullmatch(value):
+            raise RemoteProtocolError(f"the server assigned a session id that is not visible ASCII: {value[:80]!r}")
+        return self._replace(id=value)
+
+
+def checked_url(url: str) -> str:
+    """The URL without its fragment; ValueError when it is none of http or https."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"the URL of a server begins with http:// or https:// and a host, unlike {url!r}")
+    return parts._replace(fragment="").geturl()
+
+
+def checked_options(options: HttpOptions) -> HttpOptions:
+    """A copy of the options, with a copy of the headers.
+
+    Raises: TypeError: there is no such option. ValueError: a header cannot be sent, or a proxy is of SOCKS.
+    """
+    if unknown := options.keys() - HttpOptions.__annotations__.keys():
+        raise TypeError(f"unexpected keyword argument: {', '.join(sorted(unknown))}")
+    if any(proxy.lower().startswith("socks") for proxy in (options.get("proxies") or {}).values()):
+        raise ValueError("SOCKS proxies are not supported")
+    return {**options, "headers": checked_headers(options.get("headers"))}
+
+
+def checked_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
+    """A copy of a user's headers.
+
+    Raises: ValueError: a name is none, a value has a line break or cannot be sent as it is, or the transport sets
+        this header itself.
+    """
+    for name, value in (headers or {}).items():
+        if not _TOKEN.fullmatch(name):
+            raise ValueError(f"this is not the name of a header: {name!r}")
+        if name.lower() in _OURS or name.lower().startswith(_OUR_PREFIX):
+            raise ValueError(f"the header {name} is set by the transport")
+        # The value itself is not shown: it may be a secret.
+        if value != value.strip() or any(character in value for character in "\r\n\0") or not _is_latin_1(value):
+            raise ValueError(f"the value of the header {name} cannot be sent: a line break, white space around it, ...")
+    return dict(headers or {})
+
+
+def _is_latin_1(value: str) -> bool:
+    try:
+        value.encode("latin-1")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# -- client ----------------------------------------------------------------------------------------------
+
 
 _OPENING = 5.0  # seconds that `opened` waits for the standing stream
 _FAREWELL = 2.0  # seconds that the DELETE may take
@@ -166,7 +979,7 @@ class HttpClientTransport:
 
     def _loaded(self) -> Http:
         """What sends. It is imported here: a program that uses no HTTP does not pay for `requests`."""
-        from mcp_ref.basic.transports.streamable_http.calls import Http
+        from mcp_ref.machinery.http_client import Http
 
         with self._lock:
             if self._http is None:

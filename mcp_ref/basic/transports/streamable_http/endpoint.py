@@ -2,7 +2,6 @@
 
 Spec:      basic/transports#streamable-http (2025-03-26, 2025-06-18, 2025-11-25)
 Upholds:   spec_notes/basic/transports.md, spec_notes/basic/transports/streamable-http.md
-Reads:     guards.py, sessions.py, exchange.py, basic/messages
 Not here:  POSTs of the stateless era (stateless.py), sockets and threads (server.py), what is answered to a method
            (server/session)
 
@@ -20,27 +19,24 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_ref.basic import messages
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.patterns.request_response import Peer
-from mcp_ref.basic.transports.streamable_http.exchange import PostReply, ServerEnd
-from mcp_ref.basic.transports.streamable_http.guards import (
+from mcp_ref import messages
+from mcp_ref.basic.transports.streamable_http.client import PostReply, ServerEnd, noted
+from mcp_ref.basic.transports.streamable_http.headers import (
     LOOPBACK,
     check_accept,
     check_content_type,
     check_host,
     check_origin,
 )
-from mcp_ref.basic.transports.streamable_http.http import HttpRefusal, HttpReply, HttpRequest
-from mcp_ref.basic.transports.streamable_http.noting import noted
 from mcp_ref.basic.transports.streamable_http.sessions import Conversation, HttpSession, HttpSessions
 from mcp_ref.basic.transports.streamable_http.stateless import StatelessEndpoint, era_of
 from mcp_ref.basic.transports.streamable_http.streams import EventStore, MemoryEventStore, Stream, numbers_of
 from mcp_ref.basic.transports.transport import Tap
 from mcp_ref.errors import Refusal
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.http_server import HttpRefusal, HttpReply, HttpRequest
+from mcp_ref.peer import Peer
 from mcp_ref.revisions import REVISIONS, Revision
-
-__all__ = ["EndpointOptions", "StreamableEndpoint"]
 
 SESSION_HEADER = "mcp-session-id"
 VERSION_HEADER = "mcp-protocol-version"

@@ -2,7 +2,6 @@
 
 Spec:      basic/transports#security-warning; RFC 9110 and 9112 for what is HTTP and not MCP
 Upholds:   spec_notes/basic/transports.md, the rows on binding to this machine
-Reads:     http.py, heads.py, ../lines (Wake)
 Not here:  what is answered (endpoint.py)
 
     thread            blocks on                          ended by
@@ -23,12 +22,17 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Self
 
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.transports.lines import Wake
-from mcp_ref.basic.transports.streamable_http.heads import body_length, read_head, write_head
-from mcp_ref.basic.transports.streamable_http.http import Endpoint, HttpRefusal, HttpReply, HttpRequest
-
-__all__ = ["HttpLimits", "HttpServer"]
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.http_server import (
+    Endpoint,
+    HttpRefusal,
+    HttpReply,
+    HttpRequest,
+    body_length,
+    read_head,
+    write_head,
+)
+from mcp_ref.machinery.pipes import Wake
 
 log = logging.getLogger(__name__)
 

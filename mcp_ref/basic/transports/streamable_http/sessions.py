@@ -2,7 +2,6 @@
 
 Spec:      basic/transports#session-management
 Upholds:   spec_notes/basic/transports.md, the rows on sessions
-Reads:     exchange.py
 Not here:  the status codes of requests with a wrong id (endpoint.py); what a session does (server/session)
 """
 
@@ -15,12 +14,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.patterns.request_response import Peer
-from mcp_ref.basic.transports.streamable_http.exchange import ServerEnd
-from mcp_ref.basic.transports.streamable_http.http import HttpRefusal
-
-__all__ = ["Conversation", "HttpSession", "HttpSessions"]
+from mcp_ref.basic.transports.streamable_http.client import ServerEnd
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.http_server import HttpRefusal
+from mcp_ref.peer import Peer
 
 
 class Conversation(Protocol):

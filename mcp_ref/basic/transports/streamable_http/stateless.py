@@ -2,7 +2,6 @@
 
 Spec:      basic/transports/streamable-http, basic/versioning#compatibility-matrix (2026-07-28)
 Upholds:   spec_notes/basic/transports/streamable-http.md
-Reads:     mirroring.py, http.py, sse.py, basic/versioning, basic/patterns/subscriptions
 Not here:  who is let in, and GET and DELETE (endpoint.py); the order of the checks, and the answer (server/stateless)
 
     POST of a request        JSON; an event stream from the first notification on; the status says which error it is
@@ -24,13 +23,9 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from mcp_ref.basic import messages
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.methods import JsonObject
-from mcp_ref.basic.patterns.reply import Incoming
+from mcp_ref import messages
 from mcp_ref.basic.transports.sse import COMMENT, CONTENT_TYPE, encode_event
-from mcp_ref.basic.transports.streamable_http.http import HttpReply, HttpRequest
-from mcp_ref.basic.transports.streamable_http.mirroring import MirroredHeaders
+from mcp_ref.basic.transports.streamable_http.headers import MirroredHeaders
 from mcp_ref.basic.transports.transport import Tap
 from mcp_ref.basic.versioning import Mirrored, complete, http_status, is_modern, read_envelope
 from mcp_ref.errors import (
@@ -42,12 +37,14 @@ from mcp_ref.errors import (
     TransportClosed,
     UnsupportedVersion,
 )
+from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.http_server import HttpReply, HttpRequest
+from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import SESSION_REVISIONS
 
 if TYPE_CHECKING:
-    from mcp_ref.basic.patterns.subscriptions import Subscription
-
-__all__ = ["StatelessEndpoint", "era_of"]
+    from mcp_ref.basic.subscriptions import Subscription
 
 log = logging.getLogger(__name__)
 

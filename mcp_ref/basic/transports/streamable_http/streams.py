@@ -2,7 +2,6 @@
 
 Spec:      basic/transports#resumability-and-redelivery, #multiple-connections
 Upholds:   spec_notes/basic/transports.md, the rows on resuming
-Reads:     sse.py, http.py
 Not here:  which message goes on which stream (exchange.py), the rules of the requests that open one (endpoint.py)
 
 A *stream* outlives the connections that carry it: it has an id, and events numbered from 1. Its events are kept in an
@@ -19,11 +18,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from mcp_ref.basic.deadline import Deadline
 from mcp_ref.basic.transports.sse import COMMENT, CONTENT_TYPE, encode_event
-from mcp_ref.basic.transports.streamable_http.http import HttpReply
-
-__all__ = ["EventStore", "MemoryEventStore", "Stream"]
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.http_server import HttpReply
 
 log = logging.getLogger(__name__)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from mcp_ref import Server
 from mcp_ref.basic.transports.streamable_http.endpoint import EndpointOptions, StreamableEndpoint
-from mcp_ref.basic.transports.streamable_http.http import HttpRequest
-from mcp_ref.basic.transports.streamable_http.mirroring import mirror
+from mcp_ref.basic.transports.streamable_http.headers import mirror
 from mcp_ref.basic.transports.streamable_http.stateless import StatelessEndpoint
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
+from mcp_ref.machinery.http_server import HttpRequest
 from tests.basic.transports.streamable_http import raw
 from tests.basic.transports.streamable_http.replies import BOTH, PATIENCE, ListReply
 

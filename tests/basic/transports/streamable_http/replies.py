@@ -10,7 +10,7 @@ from typing import Any
 from mcp_ref import Server
 from mcp_ref.basic.transports.sse import Event, EventParser
 from mcp_ref.basic.transports.streamable_http.endpoint import EndpointOptions, StreamableEndpoint
-from mcp_ref.basic.transports.streamable_http.http import HttpRequest
+from mcp_ref.machinery.http_server import HttpRequest
 from mcp_ref.revisions import Revision
 
 PATIENCE = 5.0

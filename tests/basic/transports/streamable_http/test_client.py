@@ -14,9 +14,7 @@ from typing import Any, Self
 
 import pytest
 
-from mcp_ref.basic.deadline import Deadline
 from mcp_ref.basic.transports.streamable_http.client import HttpClientTransport
-from mcp_ref.basic.transports.streamable_http.sockets import Sockets
 from mcp_ref.errors import (
     HttpStatusError,
     McpError,
@@ -26,6 +24,8 @@ from mcp_ref.errors import (
     SessionExpired,
     TransportClosed,
 )
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.http_client import Sockets
 from mcp_ref.revisions import find_revision
 from tests.basic.transports.collector import WAIT, Collector, Notes, no_descriptor_leaks, soon
 
@@ -662,7 +662,7 @@ def test_ctrl_c_leaves_no_connection_open(where: str) -> None:
 def test_ctrl_c_that_lands_where_nobody_has_the_reply_yet_closes_its_connection(
     stateless: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mcp_ref.basic.transports.streamable_http import calls
+    from mcp_ref.machinery import http_client as calls
 
     def interrupted(*args: Any) -> None:
         raise KeyboardInterrupt

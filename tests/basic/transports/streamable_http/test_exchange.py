@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.transports.streamable_http import exchange
-from mcp_ref.basic.transports.streamable_http.exchange import PostReply, ServerEnd
+from mcp_ref.basic.transports.streamable_http import client as exchange
+from mcp_ref.basic.transports.streamable_http.client import PostReply, ServerEnd
 from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.errors import LocalProtocolError, TransportClosed
+from mcp_ref.machinery.deadline import Deadline
 from tests.basic.transports.streamable_http.replies import PATIENCE, ListReply
 
 ANSWER = {"jsonrpc": "2.0", "id": 1, "result": {}}

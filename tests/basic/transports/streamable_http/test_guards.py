@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.transports.streamable_http.guards import (
+from mcp_ref.basic.transports.streamable_http.headers import (
     LOOPBACK,
     check_accept,
     check_content_type,
     check_host,
     check_origin,
 )
-from mcp_ref.basic.transports.streamable_http.http import HttpRefusal, HttpRequest
+from mcp_ref.machinery.http_server import HttpRefusal, HttpRequest
 
 
 def status_of(check: Callable[..., None], headers: dict[str, str], *arguments: Any) -> int:

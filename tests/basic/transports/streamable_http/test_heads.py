@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_ref.basic.transports.streamable_http.heads import MAX_HEAD, Head, body_length, read_head, write_head
-from mcp_ref.basic.transports.streamable_http.http import HttpRefusal
+from mcp_ref.machinery.http_server import MAX_HEAD, Head, HttpRefusal, body_length, read_head, write_head
 
 HOST = b"Host: x\r\n"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_ref.basic.transports.streamable_http.mirroring import (
+from mcp_ref.basic.transports.streamable_http.headers import (
     MirroredHeaders,
     decode_value,
     encode_value,

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.transports.streamable_http.http import HttpReply, HttpRequest
 from mcp_ref.basic.transports.streamable_http.server import HANG_UP, HttpLimits, HttpServer
+from mcp_ref.machinery.http_server import HttpReply, HttpRequest
 from tests.basic.transports.streamable_http.raw import Wire, descriptors, http_threads, request, until
 from tests.basic.transports.streamable_http.replies import PATIENCE
 

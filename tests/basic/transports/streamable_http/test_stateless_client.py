@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.deadline import Deadline
-from mcp_ref.basic.transports.http_sse_client import SseClientTransport
-from mcp_ref.basic.transports.streamable_http import mirroring
+from mcp_ref.basic.transports.http_sse import SseClientTransport
+from mcp_ref.basic.transports.streamable_http import headers as mirroring
 from mcp_ref.basic.transports.streamable_http.client import HttpClientTransport
 from mcp_ref.basic.transports.transport import MirroringTransport
 from mcp_ref.errors import (
@@ -25,6 +24,7 @@ from mcp_ref.errors import (
     SessionExpired,
     TransportClosed,
 )
+from mcp_ref.machinery.deadline import Deadline
 from tests.basic.transports.collector import WAIT, no_descriptor_leaks, soon
 
 from .scripted import (
@@ -304,7 +304,7 @@ def test_a_request_that_a_kept_connection_refuses_with_a_reset_is_sent_once_more
 @pytest.fixture
 def lingering(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where an end of the reply is waited for, it is waited for long."""
-    from mcp_ref.basic.transports.streamable_http import calls
+    from mcp_ref.machinery import http_client as calls
 
     monkeypatch.setattr(calls, "_LINGER", 4 * AT_ONCE)
 

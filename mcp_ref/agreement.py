@@ -1,0 +1,284 @@
+"""Terms: what two peers agreed on, as one rule for each method.
+
+Spec:      basic/lifecycle#capability-negotiation, basic/lifecycle#operation
+Upholds:   spec_notes/basic/lifecycle.md, the rows on "only what was negotiated"
+Not here:  how agreement is reached (basic/lifecycle); what answers a request (server/session, client/client)
+
+A revision and two sets of capabilities decide which messages may pass, and in which shape. `Terms` compiles that
+decision the first time a method is used, and afterwards it is one look-up:
+
+    sending("tools/call")    -> how to shape the params that go out, how to check the result that comes back
+    receiving("tools/call")  -> how to check the params that came in, how to shape the result that goes out
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+from mcp_ref.errors import (
+    InvalidParams,
+    LocalProtocolError,
+    MethodNotFound,
+    MissingClientCapability,
+    RemoteProtocolError,
+)
+from mcp_ref.machinery.checking import SchemaMismatch, checker
+from mcp_ref.machinery.projection import losing, projector
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Method
+from mcp_ref.revisions import Revision
+
+Role = Literal["client", "server"]
+Check = Callable[[Any], None]
+Project = Callable[[JsonObject], JsonObject]
+
+_OTHER: dict[Role, Role] = {"client": "server", "server": "client"}
+
+
+class Rule(NamedTuple):
+    """How one method passes.
+
+    Attributes:
+        check: of what comes in; None: nothing to check.
+        project: of what goes out; None: it goes out as it is.
+        losing: the only members at which the projection can change anything; None: anything, anywhere.
+    """
+
+    check: Check | None
+    project: Project | None
+    losing: frozenset[str] | None = frozenset()
+
+
+MAY_ASK = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""The requests that may be answered with `input_required` (2026-07-28/basic/patterns/mrtr#supported-requests)."""
+
+_FREE = Rule(None, None)
+"""For names that no revision has: extensions and experiments pass as they are."""
+
+
+def declares(capabilities: JsonObject, path: str) -> bool:
+    """Whether a capability such as "resources.subscribe" is declared: an object, or a flag that is true."""
+    value: Any = capabilities
+    for member in path.split("."):
+        if not isinstance(value, dict):
+            return False
+        value = value.get(member)
+    return value is True or isinstance(value, dict)
+
+
+def undeclared(revision: Revision, capability: str, problem: str) -> Exception:
+    """What to raise where a handler asks for what its client cannot do.
+
+    Args:
+        capability: such as "elicitation.url".
+        problem: the text, for where the handler alone is told.
+
+    Returns: LocalProtocolError; in the stateless era the refusal that says what to declare, for there the client
+        decides anew with each request.
+    """
+    return LocalProtocolError(problem) if revision.servers_send_requests else MissingClientCapability(capability)
+
+
+class Terms:
+    """What may pass between two peers, and in which shape.
+
+    Args:
+        role: the role of this side.
+        revision: the revision agreed (or, while `initialize` is under way, the one asked for).
+        rows: the method rows of every page, by wire name.
+        local, remote: the capabilities that each side declared, already read through the revision.
+        envelope: what every request that we send says in its `_meta` (basic/versioning); None: nothing.
+        kinds: values of `resultType` that an extension has, beside those of the protocol.
+
+    Attributes:
+        open: whether the lifecycle has come to the point from which everything agreed may be sent; before it is asked.
+        answers: whether this side answers requests: in the stateless era a client does not.
+        sent, notified: the rules of the requests, and of the notifications, that were sent already.
+
+    Threads: any; the caches hold values that are equal whoever computed them.
+    """
+
+    def __init__(
+        self,
+        role: Role,
+        revision: Revision,
+        rows: Mapping[str, Method],
+        local: JsonObject,
+        remote: JsonObject,
+        envelope: JsonObject | None = None,
+        kinds: Collection[str] = (),
+    ) -> None:
+        self.role, self.revision = role, revision
+        self.local, self.remote = local, remote
+        self.envelope = dict(envelope or ())
+        self._rows, self._kinds = rows, kinds
+        self.open = False
+        self.answers = role == "server" or revision.servers_send_requests
+        self.sent: dict[str, Rule] = {}
+        self.notified: dict[str, Rule] = {}
+        self._receiving: dict[str, Rule] = {}
+
+    def sending(self, name: str, kind: Literal["request", "notification"] = "request") -> Rule:
+        """The rule for a message that this side sends.
+
+        Raises:
+            LocalProtocolError: the revision does not have the method, it is of the other kind, it is not this side's to
+                send, or the capability that it needs was not declared.
+        """
+        known = self.sent if kind == "request" else self.notified
+        rule = known.get(name)
+        if rule is None:
+            rule = known[name] = self._rule_to_send(name, kind)
+        return rule
+
+    def receiving(self, name: str) -> Rule:
+        """The rule for a message that this side receives.
+
+        Raises:
+            MethodNotFound: the revision does not have it, it is not the peer's to send, or its capability was not
+                declared.
+        """
+        rule = self._receiving.get(name)
+        if rule is None:
+            rule = self._receiving[name] = self._rule_to_receive(name)
+        return rule
+
+    def _rule_to_send(self, name: str, kind: str) -> Rule:
+        row = self._rows.get(name)
+        if row is None:
+            return _FREE
+        if row.kind != kind:
+            raise LocalProtocolError(f"{name} is a {row.kind}, not a {kind}")
+        if not row.exists_in(self.revision):
+            raise LocalProtocolError(f"{name} does not exist in revision {self.revision}")
+        sender = row.sent_by(self.revision)
+        if sender == _OTHER[self.role]:
+            raise LocalProtocolError(f"{name} is for the {sender} to send")
+        # MUST: only what was negotiated (basic/lifecycle#operation)
+        if missing := self._undeclared(row):
+            raise LocalProtocolError(f"{name} needs the capability {missing}, which was not declared")
+        return Rule(
+            _result_check(name, row, self.revision, self._kinds) if row.kind == "request" else None,
+            projector(row.params, self.revision, replies=False) if row.params else None,
+            losing(row.params, self.revision, replies=False) if row.params else frozenset(),
+        )
+
+    def _rule_to_receive(self, name: str) -> Rule:
+        row = self._rows.get(name)
+        if row is None or not row.exists_in(self.revision) or row.sent_by(self.revision) == self.role:
+            raise MethodNotFound(f"Method not found: {name}", {"method": name})
+        if missing := self._undeclared(row):
+            raise MethodNotFound(f"Method not found: {name} (capability {missing} not declared)", {"method": name})
+        return Rule(
+            _params_check(row, self.revision) if row.params else None,
+            projector(row.result, self.revision, replies=True) if row.result else None,
+        )
+
+    def _undeclared(self, row: Method) -> str | None:
+        """The capability that the method needs and nobody declared."""
+        needed = row.capability(self.revision)
+        if needed is None:
+            return None
+        side, _, path = needed.partition(".")
+        declared = self.local if side == self.role else self.remote
+        return None if declares(declared, path) else needed
+
+
+def _params_check(row: Method, revision: Revision) -> Check:
+    check = checker(row.params, revision)
+
+    def check_params(params: Any) -> None:
+        try:
+            check(params, "params")
+        except SchemaMismatch as mismatch:
+            raise InvalidParams(f"Invalid params: {mismatch}", {"path": mismatch.path}) from None
+
+    return check_params
+
+
+def _result_check(name: str, row: Method, revision: Revision, kinds: Collection[str]) -> Check | None:
+    if row.result is None:
+        return None
+    check = checker(row.result, revision)
+
+    def check_result(result: Any) -> None:
+        if not revision.servers_send_requests:
+            # MUST: absent means complete; what is not known is invalid (2026-07-28/basic/index#resulttype)
+            kind = result.get("resultType", "complete")
+            if isinstance(kind, str) and (kind in kinds or (kind == "input_required" and name in MAY_ASK)):
+                return
+            if kind != "complete":
+                raise RemoteProtocolError(f"the result of {name} is of a kind that is not expected: {kind!r}")
+        try:
+            check(result, "result")
+        except SchemaMismatch as mismatch:
+            raise RemoteProtocolError(f"the result of {name} does not fit revision {revision}: {mismatch}") from None
+
+    return check_result
+
+
+# -- deprecated ------------------------------------------------------------------------------------------
+
+
+_PACKAGE: Final = os.path.dirname(__file__) + os.sep
+
+
+class DeprecatedFeature(NamedTuple):
+    """One row of the registry.
+
+    Attributes:
+        since: the revision that deprecated it.
+        instead: what to do instead.
+    """
+
+    since: str
+    instead: str
+
+
+FEATURES: Final = {
+    "roots": DeprecatedFeature(
+        "2026-07-28", "pass directories and files as tool parameters, as resource URIs or in the server's configuration"
+    ),
+    "sampling": DeprecatedFeature("2026-07-28", "call the API of a model's provider"),
+    "logging": DeprecatedFeature(
+        "2026-07-28", "log to stderr where the transport is stdio, or use OpenTelemetry to be observed"
+    ),
+    "Dynamic Client Registration": DeprecatedFeature("2026-07-28", "use Client ID Metadata Documents"),
+    'includeContext "thisServer" or "allServers"': DeprecatedFeature("2025-11-25", 'leave it out, or say "none"'),
+    "HTTP+SSE": DeprecatedFeature("2025-03-26", "use Streamable HTTP"),
+}
+"""By name, in the order of the page."""
+
+# What is to be said yet. Taking a row out is one step, so of several threads one says it.
+_unsaid = dict(FEATURES)
+
+
+def warn_deprecated(feature: str, revision: Revision) -> None:
+    """Warn that a feature is deprecated, once in this process; the line is that of whoever called into this package.
+
+    Args:
+        feature: a name in `FEATURES`.
+        revision: of the request. In the session era nothing is said: there the feature has no successor.
+
+    Raises: DeprecationWarning, where Python was told to make errors of warnings.
+    Threads: any.
+    Spec: deprecated#deprecated
+    """
+    if revision.era == "session" or feature not in _unsaid:
+        return
+    row = _unsaid.pop(feature, None)
+    if row is not None:
+        text = f"deprecated in MCP since {row.since}: {feature}; instead, {row.instead}"
+        warnings.warn(text, DeprecationWarning, stacklevel=_level_of_the_caller())
+
+
+def _level_of_the_caller() -> int:
+    """How far up the first frame is that is not of this package, counted as `warnings.warn` in our caller does."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level

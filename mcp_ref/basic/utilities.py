@@ -1,0 +1,216 @@
+"""Ping: `ping`.
+
+Spec:      basic/utilities/ping (2024-11-05 ... 2025-11-25); gone in 2026-07-28
+Upholds:   spec_notes/basic/utilities/ping.md
+Not here:  asking at an interval (basic/utilities)
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Protocol, Unpack
+
+from mcp_ref.errors import (
+    ErrorResponse,
+    LocalProtocolError,
+    McpError,
+    RemoteProtocolError,
+    RequestTimeout,
+    TransportClosed,
+)
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.shapes import RequiredIn, Since
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Caller, Method, Options
+from mcp_ref.types import EmptyResult, NotificationParams, ProgressToken, RequestParams
+
+if TYPE_CHECKING:
+    from mcp_ref.peer import Peer
+
+log = logging.getLogger(__name__)
+
+
+def ping(self: Caller, **options: Unpack[Options]) -> None:
+    """Ask with `ping` whether the peer still answers.
+
+    Blocks: until the peer answers, at most `timeout` seconds.
+    Raises: RequestTimeout, TransportClosed.
+    Threads: any.
+    Spec: basic/utilities/ping#behavior-requirements
+    """
+    self.request("ping", None, options)
+
+
+def answer_ping() -> EmptyResult:
+    """The answer: promptly, and empty. It waits for no handler, whatever else this side is doing."""
+    # MUST: respond promptly with an empty response (basic/utilities/ping#behavior-requirements)
+    return {}
+
+
+PING_METHODS = (
+    Method(
+        name="ping",
+        kind="request",
+        sender="both",
+        page="basic/utilities/ping",
+        about="ask whether the other side is still there",
+        params=RequestParams,
+        result=EmptyResult,
+        until="2025-11-25",
+    ),
+)
+
+# -- keepalive -------------------------------------------------------------------------------------------
+
+
+class KeepAlive:
+    """The thread `mcp-ping` of one conversation.
+
+    Args:
+        interval: seconds between an answer and the next ping; the answer must come within the same time.
+
+    Threads: `start` by one thread; `stop` and `join` by any, any number of times.
+    """
+
+    def __init__(self, peer: Peer, interval: float) -> None:
+        self._peer, self._interval = peer, interval
+        self._stop = threading.Event()
+        # Daemon: it holds nothing that must be put in order at exit.
+        self._thread = threading.Thread(target=self._run, name="mcp-ping", daemon=True)
+
+    def start(self) -> None:
+        """Begin, as soon as the session is open."""
+        if self._thread.ident is None and not self._stop.is_set():
+            self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._interval):
+            try:
+                self._peer.request("ping", None, {"timeout": self._interval})
+            except (ErrorResponse, RemoteProtocolError):
+                continue  # An answer all the same: the peer is there.
+            except RequestTimeout:
+                # SHOULD: log it, and treat it as a failed connection (basic/utilities/ping#error-handling)
+                log.warning("no answer to a ping within %g s: the connection counts as lost", self._interval)
+                self._peer.fail(TransportClosed(f"no answer to a ping within {self._interval:g} s"))
+                return
+            except McpError:
+                return
+
+    def stop(self) -> None:
+        """Let the thread end: its wait between pings ends by the event."""
+        self._stop.set()
+
+    def join(self, deadline: Deadline) -> None:
+        """Wait for it, after the peer was closed: that fails a ping which is in flight."""
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
+            self._thread.join(deadline.left())
+
+
+# -- cancellation ----------------------------------------------------------------------------------------
+
+
+UNCANCELLABLE = frozenset({"initialize"})
+"""MUST NOT be cancelled by clients (basic/utilities/cancellation#behavior-requirements); the transport is closed."""
+
+
+class CancelledNotificationParams(NotificationParams):
+    """Which request the sender gives up, and why. 2025-11-25 makes the id optional, for tasks only."""
+
+    requestId: NotRequired[Annotated[str | int, RequiredIn("2024-11-05", "2025-03-26", "2025-06-18", "2026-07-28")]]
+    reason: NotRequired[str]
+
+
+def cancelled_params(request_id: str | int, reason: str | None) -> JsonObject:
+    """The params that give up a request; `reason` is for a person and may be left out."""
+    return {"requestId": request_id} if reason is None else {"requestId": request_id, "reason": reason}
+
+
+CANCELLATION_METHODS = (
+    Method(
+        name="notifications/cancelled",
+        kind="notification",
+        sender="both",
+        page="basic/utilities/cancellation",
+        about="give up a request that is still in flight",
+        params=CancelledNotificationParams,
+    ),
+)
+
+# -- progress --------------------------------------------------------------------------------------------
+
+
+class ProgressNotificationParams(NotificationParams):
+    """How far a request has come. `progress` grows; `total`, where known, is what it grows towards."""
+
+    progressToken: ProgressToken
+    progress: float
+    total: NotRequired[float]
+    message: NotRequired[Annotated[str, Since("2025-03-26")]]
+
+
+class Reporting(Protocol):
+    """What can report progress: the context of a request that is being served."""
+
+    progress_token: ProgressToken | None
+    last_progress: float | None
+
+    def notify(self, method: str, params: JsonObject | None = None) -> None: ...
+
+
+def token_of(params: JsonObject | None) -> ProgressToken | None:
+    """The progress token that a request carries, or None; `0` and `""` are tokens, a boolean is none."""
+    meta = params.get("_meta") if params else None
+    token = meta.get("progressToken") if isinstance(meta, dict) else None
+    return token if type(token) is str or type(token) is int else None
+
+
+def progress(self: Reporting, progress: float, total: float | None = None, message: str | None = None) -> None:
+    """Report with `notifications/progress` how far this request has come; does nothing when its sender did not ask.
+
+    Args:
+        progress: how much is done, in any unit; larger at each report.
+        total: how much there is, in the same unit, where known.
+        message: what is being done, for a person; left out on the wire before 2025-03-26.
+
+    Blocks: until the notification is written.
+    Raises: LocalProtocolError when progress does not grow or is not a finite number.
+    Threads: any, one at a time, while the request is being served; after its answer nothing is sent.
+    Spec: basic/utilities/progress#progress-flow
+    """
+    _check_number("progress", progress)
+    if total is not None:
+        _check_number("total", total)
+    # MUST: increase with each notification (basic/utilities/progress#progress-flow)
+    if self.last_progress is not None and progress <= self.last_progress:
+        raise LocalProtocolError(f"progress must increase: {progress!r} after {self.last_progress!r}")
+    self.last_progress = progress
+    if self.progress_token is None:
+        return
+    params: JsonObject = {"progressToken": self.progress_token, "progress": progress}
+    if total is not None:
+        params["total"] = total
+    if message is not None:
+        params["message"] = message
+    self.notify("notifications/progress", params)
+
+
+def _check_number(name: str, value: Any) -> None:
+    # An integer is finite, also one that is too large for a float.
+    if type(value) is not int and not (isinstance(value, float) and math.isfinite(value)):
+        raise LocalProtocolError(f"{name} must be a finite number, not {value!r}")
+
+
+PROGRESS_METHODS = (
+    Method(
+        name="notifications/progress",
+        kind="notification",
+        sender="both",
+        page="basic/utilities/progress",
+        about="how far a request has come",
+        params=ProgressNotificationParams,
+        servers_alone="2026-07-28",
+    ),
+)

@@ -1,0 +1,157 @@
+"""What the rows say of a method: who sends it, in which revisions, with which parameters and result.
+
+Spec:      schema of every revision; the page that each row names
+Not here:  the command line around it (cli)
+
+In the stateless era three of the server's requests are no messages any more: they stand in the result of another
+request, with the same parameters, and their results in the next one.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Any, Final
+
+from mcp_ref.basic.mrtr import KINDS, MAY_ASK, InputRequiredResult
+from mcp_ref.machinery.publishing import json_schema
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Method
+from mcp_ref.pages import METHODS
+from mcp_ref.revisions import REVISIONS, Revision
+from mcp_ref.trace.narrate import page_in
+
+_WAYS: Final = {"client": "C > S", "server": "S > C", "both": "both"}
+
+
+def method_table() -> Iterator[str]:
+    """A line for each method: its name, who sends it, and a mark under each revision that has it.
+
+    The mark is "yes", or "result" where it is asked for in the result of another request.
+    """
+    width = max(len(name) for name in METHODS)
+    yield f"{'':{width}}  {'':5}  " + "  ".join(REVISIONS)
+    for row in METHODS.values():
+        marks = "  ".join(mark(row, revision).ljust(10) for revision in REVISIONS.values())
+        yield f"{row.name:{width}}  {_WAYS[row.sender]:5}  {marks}".rstrip()
+
+
+def mark(row: Method, revision: Revision) -> str:
+    """Whether a revision has the method: "yes", "-", or "result" where it stands in the result of another request."""
+    if row.exists_in(revision):
+        return "yes"
+    return "result" if row.name in KINDS and not revision.servers_send_requests else "-"
+
+
+def similar(name: str) -> list[str]:
+    """The methods whose names are most like this one."""
+    ending = [method for method in METHODS if method.endswith(name)]
+    return ending or difflib.get_close_matches(name, METHODS, n=3)
+
+
+def describe(row: Method, revision: Revision | None = None) -> Iterator[str]:
+    """Lines about a method, with its parameters and its result in one revision.
+
+    Args:
+        revision: whose parameters are shown; None: the newest that has the method.
+
+    Raises: ValueError: the revision does not have the method.
+    """
+    having = [each for each in REVISIONS.values() if mark(row, each) != "-"]
+    if revision is None:
+        revision = having[-1]
+    elif revision not in having:
+        raise ValueError(f"{row.name} does not exist in {revision}; it does in {', '.join(map(str, having))}")
+    yield f"{row.name}: {row.about}"
+    yield ""
+    yield f"  {row.kind}, {_WAYS[row.sender]}"
+    yield f"  page       {_pages(row, having)}"
+    yield f"  revisions  {', '.join(map(str, having))}"
+    yield f"  needs      {_needs(row, having)}"
+    if alone := [str(each) for each in having if mark(row, each) == "result"]:
+        yield f"  in {', '.join(alone)} no message, but asked in the result of {', '.join(MAY_ASK)}"
+    if not revision.servers_send_requests and row.name in KINDS:
+        row = row._replace(params=KINDS[row.name].params, result=KINDS[row.name].result)
+    yield from _types(row, revision, having)
+    if row.name in MAY_ASK and not revision.servers_send_requests:
+        yield ""
+        yield "  or, where the client is asked first: InputRequiredResult"
+        yield from _fields(InputRequiredResult, revision, [revision])
+
+
+def _pages(row: Method, having: list[Revision]) -> str:
+    """The page, and where it is in the revisions in which it has moved."""
+    moved = [f"{page_in(row.page, each.name)} in {each}" for each in having if page_in(row.page, each.name) != row.page]
+    return ", ".join([row.page, *moved])
+
+
+def _types(row: Method, revision: Revision, having: list[Revision]) -> Iterator[str]:
+    for title, wire_type in (("params", row.params), ("result", row.result)):
+        if wire_type is not None:
+            yield ""
+            yield f"  {title} in {revision}{_name(wire_type)}"
+            yield from _fields(wire_type, revision, having)
+
+
+def _needs(row: Method, having: list[Revision]) -> str:
+    if row.needs is None:
+        return "no capability"
+    without = [revision for revision in having if row.capability(revision) is None]
+    return row.needs + (f" (none in {', '.join(map(str, without))})" if without else "")
+
+
+def _name(wire_type: Any) -> str:
+    return f": {wire_type.__name__}" if isinstance(wire_type, type) else ""
+
+
+def _fields(wire_type: Any, revision: Revision, having: list[Revision]) -> Iterator[str]:
+    """A line for each member of the type; for each arm of a union in its turn."""
+    schemas = {each: json_schema(wire_type, each) for each in having}
+    arms = _arms(schemas[revision])
+    if not any(arm.get("properties") for arm in arms):
+        yield "    no members of its own"
+    for number, arm in enumerate(arms):
+        if number:
+            yield "    or"
+        for name, member in arm.get("properties", {}).items():
+            must = "required" if name in arm.get("required", ()) else ""
+            history = _history(name, schemas, having)
+            yield f"    {name:18} {must:9} {_type(member)}{history}".rstrip()
+
+
+def _history(name: str, schemas: dict[Revision, JsonObject], having: list[Revision]) -> str:
+    """Since and until when the member exists, where that is not as long as the method."""
+    named = [each for each in having if any(name in arm.get("properties", {}) for arm in _arms(schemas[each]))]
+    since = f"since {named[0]}" if named[0] is not having[0] else ""
+    until = f"until {named[-1]}" if named[-1] is not having[-1] else ""
+    if len(named) == 1 and (since or until):
+        return f"   (only in {named[0]})"
+    return f"   ({', '.join(filter(None, (since, until)))})" if since or until else ""
+
+
+def _arms(schema: JsonObject) -> list[JsonObject]:
+    """The object types that a schema stands for: itself, or what its `anyOf` refers to."""
+    arms = schema.get("anyOf", [schema])
+    return [schema["$defs"][_referred(arm)] if "$ref" in arm else arm for arm in arms]
+
+
+def _referred(schema: JsonObject) -> str:
+    return str(schema["$ref"]).rpartition("/")[2]
+
+
+def _type(schema: JsonObject) -> str:
+    """A schema in a few words: "array of Tool", "TextContent | ImageContent", "string (uri)"."""
+    if "$ref" in schema:
+        return _referred(schema)
+    if "anyOf" in schema:
+        return " | ".join(_type(arm) for arm in schema["anyOf"])
+    if "const" in schema or "enum" in schema:
+        return " | ".join(f'"{value}"' for value in schema.get("enum", [schema.get("const")]))
+    if schema.get("type") == "array":
+        inner = _type(schema["items"])
+        return f"array of ({inner})" if " | " in inner else f"array of {inner}"
+    if schema.get("type") == "object":
+        values = _type(schema.get("additionalProperties") or {})
+        return "object" if values == "any JSON" else f"object of {values}"
+    kind = str(schema.get("type", "any JSON"))
+    return f"{kind} ({schema['format']})" if "format" in schema else kind

@@ -1,0 +1,100 @@
+"""A form at a terminal: what a user answers to the questions of a server, by `--answer` or line by line.
+
+Spec:      client/elicitation#form-mode-elicitation-requests, #security-considerations
+Not here:  the command line around it (cli_commands)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mcp_ref.cli import shown
+from mcp_ref.client.elicitation import ElicitResult, accept, cancel, content_problem, decline
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Answering
+
+_WORDS: Final = {"yes": True, "y": True, "true": True, "no": False, "n": False, "false": False}
+
+
+class Form:
+    """Answers the forms of a server; what `Client(elicit=...)` is given.
+
+    Args:
+        given: values by the names of fields, as text.
+        asking: whether somebody is there to be asked for the rest; else a form that needs more is declined.
+
+    Threads: any.
+    """
+
+    def __init__(self, given: Mapping[str, str], *, asking: bool) -> None:
+        self._given, self._asking = given, asking
+
+    def __call__(self, message: str, schema: JsonObject, ctx: Answering) -> ElicitResult:
+        """What the user answers to the server that `ctx` names. Blocks until a line was read for each field."""
+        # MUST: make clear which server asks (client/elicitation#user-interaction-model)
+        shown.note(f"{ctx.server_info.get('name', 'the server')} asks: {message}")
+        required = schema.get("required", [])
+        content: JsonObject = {}
+        for name, field in schema.get("properties", {}).items():
+            try:
+                value = self._value(name, field, name in required)
+            except EOFError:
+                return cancel()
+            if value is not None:
+                content[name] = value
+            elif name in required:
+                shown.note(f"not answered, for {name} is missing: --answer {name}=...")
+                return decline()
+        return accept(content)
+
+    def _value(self, name: str, field: JsonObject, required: bool) -> Any:
+        """The value of a field; None where there is none."""
+        text = self._given.get(name)
+        while True:
+            if text is None:
+                text = self._ask(name, field, required) if self._asking else ""
+            if not text:
+                return None
+            value = _converted(text, field)
+            problem = content_problem({"properties": {name: field}}, {name: value})
+            if problem is None or not self._asking:
+                return value
+            shown.note(problem)
+            text = None
+
+    def _ask(self, name: str, field: JsonObject, required: bool) -> str:
+        """A line from the terminal; EOFError at its end. Not by `input`, which holds a lock that an exit would need."""
+        left_out = f"(empty: {field['default']})" if "default" in field else "" if required else "(may stay empty)"
+        about = [str(field.get("title", name)), _choices(field), left_out]
+        shown.note(f"{' '.join(filter(None, about))}:")
+        line = os.read(0, 65536)
+        if not line:
+            raise EOFError
+        return line.decode("utf-8", "replace").strip()
+
+
+def _converted(text: str, field: JsonObject) -> Any:
+    """Text as the field's type; as it is where it does not look like it."""
+    kind = field.get("type")
+    if kind == "array":
+        return [part.strip() for part in text.split(",")]
+    if kind == "boolean":
+        return _WORDS.get(text.lower(), text)
+    if kind in ("integer", "number"):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _choices(field: JsonObject) -> str:
+    """What may be chosen, in brackets."""
+    if field.get("type") == "boolean":
+        return "[yes, no]"
+    inner = field.get("items", field)
+    values = inner.get("enum") or [option.get("const") for option in inner.get("oneOf") or inner.get("anyOf") or ()]
+    return f"[{', '.join(map(str, values))}]" if values else ""

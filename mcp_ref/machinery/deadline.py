@@ -1,0 +1,141 @@
+"""Deadline and Cancel: the two ways in which a call ends before its answer comes.
+
+Spec:      basic/lifecycle#timeouts; basic/utilities/progress
+Upholds:   spec_notes/basic/lifecycle.md, the rows on timeouts
+Not here:  what is sent when it passes (peer)
+
+Every public call turns its `timeout=` once into a Deadline. Two things can move it: progress, up to a stated
+maximum, and a `Clock` that stands still while this side keeps the peer waiting. A stream that is meant to stay open
+has it lifted once it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from mcp_ref.errors import McpError, RequestTimeout
+
+
+class Clock:
+    """Seconds that stand still while at least one `paused()` block is open.
+
+    A human who thinks about the server's question must not use up the time of the call that asked it, but only for
+    so long: a pause counts up to `limit` seconds, and then the clock goes on.
+
+    Threads: `pause` and `resume` with the owner's lock held; reading needs none.
+    """
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        # pauses that are open, when the first of them began, seconds lost so far; replaced as one, read without a lock
+        self._state = (0, 0.0, 0.0)
+
+    def __call__(self) -> float:
+        pauses, paused_at, lost = self._state
+        now = time.monotonic()
+        return (max(paused_at, now - self._limit) if pauses else now) - lost
+
+    def pause(self) -> None:
+        """Stop the clock; nests. Call with the owner's lock held."""
+        pauses, paused_at, lost = self._state
+        self._state = (pauses + 1, paused_at if pauses else time.monotonic(), lost)
+
+    def resume(self) -> None:
+        """Undo one `pause()`. Call with the owner's lock held."""
+        pauses, paused_at, lost = self._state
+        if pauses == 1:
+            lost += min(time.monotonic() - paused_at, self._limit)
+        self._state = (pauses - 1, paused_at, lost)
+
+
+class Deadline:
+    """A point in time, or never.
+
+    Args:
+        timeout: seconds from now; None for no limit.
+        maximum: seconds from now past which `extend()` never moves it; None: `extend()` does nothing.
+        clock: what tells the seconds; `time.monotonic` unless something may stand still.
+    """
+
+    def __init__(
+        self, timeout: float | None, maximum: float | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
+        self._timeout = timeout
+        self._at = None if timeout is None else clock() + timeout
+        self._latest = None if maximum is None else clock() + maximum
+        self._lifted = False
+
+    def left(self) -> float | None:
+        """Seconds left, at least 0.0; None for no limit."""
+        if self._at is None or self._lifted:
+            return None
+        return max(0.0, self._at - self._clock())
+
+    def check(self, doing: str) -> float | None:
+        """Seconds left; raises `RequestTimeout` naming what was being done when there are none."""
+        left = self.left()
+        if left == 0.0:
+            raise RequestTimeout(f"timed out after {round(self._timeout or 0, 3):g} s {doing}")
+        return left
+
+    def extend(self) -> None:
+        """Start the timeout anew, but never past the maximum given (basic/lifecycle#timeouts: progress may do this)."""
+        if self._at is not None and self._latest is not None and self._timeout is not None:
+            self._at = max(self._at, min(self._clock() + self._timeout, self._latest))
+
+    def lift(self) -> None:
+        """Have no limit from now on; whoever waits until the deadline goes on waiting. Threads: any.
+
+        Spec: 2026-07-28/basic/patterns/subscriptions#acknowledgment: what follows it comes when it comes
+        """
+        self._lifted = True
+
+    def __repr__(self) -> str:
+        left = self.left()
+        return "<Deadline: never>" if left is None else f"<Deadline: {left:.3f} s left>"
+
+
+class Cancel:
+    """A handle to give up a call from another thread: pass it as `cancel=`, then call it.
+
+    >>> give_up = Cancel()
+    >>> give_up("the user closed the window")
+
+    The call that holds it raises `RequestCancelled`, and the peer is told as the revision says. One handle may be given
+    to several calls; used before a call starts, that call is not sent at all.
+
+    Threads: any thread may call it, any number of times; only the first has an effect.
+    """
+
+    def __init__(self) -> None:
+        self.cancelled = False
+        self.reason: str | None = None
+        self._callbacks: list[Callable[[str | None], None]] = []
+
+    def __call__(self, reason: str | None = None) -> None:
+        if self.cancelled:
+            return
+        self.reason, self.cancelled = reason, True
+        for callback in list(self._callbacks):
+            callback(reason)
+
+    def attach(self, callback: Callable[[str | None], None]) -> None:
+        """Have `callback(reason)` called on cancelling; at once if that has happened. It may be called twice."""
+        # Append first, look second: whichever thread comes later sees what the other did.
+        self._callbacks.append(callback)
+        if self.cancelled:
+            callback(self.reason)
+
+    def detach(self, callback: Callable[[str | None], None]) -> None:
+        """Undo `attach()`; nothing happens where it was not attached."""
+        if callback in self._callbacks:
+            self._callbacks.remove(callback)
+
+
+CLOSED = "closed by this side"
+
+
+class Interrupted(McpError):
+    """Another thread has given the call up."""

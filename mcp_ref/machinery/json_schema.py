@@ -1,0 +1,397 @@
+"""The string formats of JSON Schema that MCP's pages name, as plain functions.
+
+Spec:      client/elicitation#requested-schema (email, uri, date, date-time); JSON Schema validation, section 7.3
+Upholds:   the rows on formats of spec_notes/client/elicitation.md
+Not here:  when a format is checked (client/elicitation_schema, machinery/json_schema)
+
+Each takes a string and says whether it has the format. They take no other type: `format` says nothing about those.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from typing import Any, Final
+
+# Texts, which re compiles at the first use and then remembers: most programs use none of them.
+_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME = (
+    r"(?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9]):(?P<second>[0-5][0-9]|60)(\.[0-9]+)?"
+    r"([Zz]|(?P<sign>[+-])(?P<off_hour>[01][0-9]|2[0-3]):(?P<off_minute>[0-5][0-9]))"
+)
+_UUID = r"[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*:"
+_URI_TEXT = r"([A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*"
+
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_EMAIL = (
+    rf'({_ATOM}(\.{_ATOM})*|"([\x20\x21\x23-\x5b\x5d-\x7e]|\\[\x20-\x7e])*")'
+    rf"@({_LABEL}(\.{_LABEL})*|\[(?P<literal>[0-9A-Za-z:.]+)\])"
+)
+
+
+def is_date(value: str) -> bool:
+    """A full date of RFC 3339: "2025-11-25"."""
+    from datetime import date
+
+    if not re.fullmatch(_DATE, value):
+        return False
+    try:
+        date.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+def is_time(value: str) -> bool:
+    """A full time of RFC 3339, with its offset: "10:15:00Z"; second 60 only where it is 23:59:60 in UTC."""
+    match = re.fullmatch(_TIME, value)
+    if match is None:
+        return False
+    return match["second"] != "60" or _utc_minute(match) == 23 * 60 + 59
+
+
+def _utc_minute(match: re.Match[str]) -> int:
+    minutes = int(match["hour"]) * 60 + int(match["minute"])
+    if match["sign"] is not None:
+        offset = int(match["off_hour"]) * 60 + int(match["off_minute"])
+        minutes -= offset if match["sign"] == "+" else -offset
+    return minutes % (24 * 60)
+
+
+def is_date_time(value: str) -> bool:
+    """A date and time of RFC 3339, with its offset: "2025-11-25T10:15:00Z"."""
+    return value[10:11] in ("T", "t") and is_date(value[:10]) and is_time(value[11:])
+
+
+def is_email(value: str) -> bool:
+    """A mailbox of RFC 5321: a dotted or a quoted local part, then a host name or an address in brackets."""
+    match = re.fullmatch(_EMAIL, value)
+    if match is None:
+        return False
+    literal = match["literal"]
+    return literal is None or is_ipv4(literal) or is_ipv6(literal.removeprefix("IPv6:"))
+
+
+def is_uri(value: str) -> bool:
+    """A URI of RFC 3986, with its scheme."""
+    return re.match(_SCHEME, value) is not None and is_uri_reference(value)
+
+
+def is_uri_reference(value: str) -> bool:
+    """A URI, or a reference relative to one."""
+    from urllib.parse import urlsplit
+
+    if not re.fullmatch(_URI_TEXT, value) or value.count("#") > 1:
+        return False
+    try:
+        parts = urlsplit(value)
+        # reading the port checks it
+        _ = parts.port
+    except ValueError:
+        return False
+    # Brackets stand for an address in the authority alone, and a colon in a first segment would be a scheme.
+    after = parts.path + parts.query + parts.fragment
+    return not ("[" in after or "]" in after) and not (not parts.scheme and ":" in parts.path.split("/")[0])
+
+
+def is_uuid(value: str) -> bool:
+    """A UUID of RFC 4122 in its usual form, with hyphens."""
+    return re.fullmatch(_UUID, value) is not None
+
+
+def is_ipv4(value: str) -> bool:
+    """Four numbers with dots, none with a leading zero."""
+    from ipaddress import IPv4Address
+
+    try:
+        IPv4Address(value)
+    except ValueError:
+        return False
+    return True
+
+
+def is_ipv6(value: str) -> bool:
+    """An address of RFC 4291, without a zone."""
+    from ipaddress import IPv6Address
+
+    try:
+        IPv6Address(value)
+    except ValueError:
+        return False
+    return "%" not in value
+
+
+# -- json schema -----------------------------------------------------------------------------------------
+
+
+DEFAULT_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+DIALECTS: Final = {
+    DEFAULT_DIALECT: "Draft202012Validator",
+    "https://json-schema.org/draft/2019-09/schema": "Draft201909Validator",
+    "http://json-schema.org/draft-07/schema": "Draft7Validator",
+    "http://json-schema.org/draft-06/schema": "Draft6Validator",
+    "http://json-schema.org/draft-04/schema": "Draft4Validator",
+}
+"""The dialects supported, by `$schema` without a trailing `#`, and the class of jsonschema that checks each."""
+
+MOST_DEPTH: Final = 64
+MOST_PARTS: Final = 10_000
+MOST_TEXT: Final = 1 << 20
+MOST_PATTERN: Final = 1_000
+MOST_REFERENCES: Final = 100_000
+MOST_PROBLEMS: Final = 10
+
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+
+_FORMATS: Final[dict[str, Callable[[str], bool]]] = {
+    "date": is_date,
+    "date-time": is_date_time,
+    "email": is_email,
+    "ipv4": is_ipv4,
+    "ipv6": is_ipv6,
+    "time": is_time,
+    "uri": is_uri,
+    "uri-reference": is_uri_reference,
+    "uuid": is_uuid,
+}
+
+_references_left: ContextVar[list[int]] = ContextVar("_references_left")
+
+
+class SchemaRefused(ValueError):
+    """A schema that cannot be used; the text says which one and why."""
+
+
+class _TooMuchWork(Exception):
+    """A check followed more than `MOST_REFERENCES` references."""
+
+
+class Validator:
+    """A schema ready to check values with; made by `prepare()`.
+
+    Attributes:
+        schema: the schema as it was given; a copy, so later changes of the original do not reach it.
+
+    Threads: any, also at the same time.
+    """
+
+    __slots__ = ("_compiled", "schema")
+
+    def __init__(self, schema: Any, compiled: Any) -> None:
+        self.schema = schema
+        self._compiled = compiled
+
+    def problems(self, instance: Any) -> list[str]:
+        """What is wrong with a JSON value, such as "city: 5 is not of type 'string'"; empty when it fits.
+
+        At most `MOST_PROBLEMS`. That a value is nested too deeply to be checked, or takes too much work, is one too.
+        """
+        token = _references_left.set([MOST_REFERENCES])
+        try:
+            return [_told(error) for error in itertools.islice(self._compiled.iter_errors(instance), MOST_PROBLEMS)]
+        except RecursionError:
+            return ["nested too deeply to be checked"]
+        except _TooMuchWork:
+            return [f"needs more than {MOST_REFERENCES} references of the schema to be checked"]
+        except Exception as exc:
+            # A reference into a part that is no schema is only seen when it is applied; nothing passes unchecked.
+            return [f"cannot be checked: {exc}"]
+        finally:
+            _references_left.reset(token)
+
+
+def prepare(schema: Any, *, what: str) -> Validator:
+    """Check a schema in its dialect and make it ready.
+
+    Args:
+        schema: a JSON object, or true or false; without `$schema` it is read as 2020-12.
+        what: its name in the text of errors, such as "the inputSchema of tool 'add'".
+
+    Raises:
+        SchemaRefused: it is not JSON, not an object or a boolean, too big, of a dialect not supported, not valid in its
+            dialect, or it refers to something outside itself.
+
+    Threads: any.
+    Spec: basic/index#schema-dialect, basic/index#ref-resolution
+    """
+    try:
+        text = _bounded_text(schema)
+        return Validator(json.loads(text), _compiled(json.loads(text)))
+    except SchemaRefused as exc:
+        raise SchemaRefused(f"{what} {exc}") from None
+    except RecursionError:
+        raise SchemaRefused(f"{what} is nested too deeply") from None
+
+
+# -- before the library: is it JSON of a reasonable size ----------------------------------------------------------
+
+
+def _bounded_text(schema: Any) -> str:
+    if not isinstance(schema, dict | bool):
+        raise SchemaRefused(f"must be a JSON object, true or false, not {type(schema).__name__}")
+    # SHOULD: reasonable bounds (basic/index#composition-keyword-resource-use)
+    if len(_containers(schema)) > MOST_PARTS:
+        raise SchemaRefused(f"has more than {MOST_PARTS} parts")
+    try:
+        text = json.dumps(schema, allow_nan=False)
+    except (TypeError, ValueError) as exc:
+        raise SchemaRefused(f"is not JSON: {exc}") from None
+    if len(text) > MOST_TEXT:
+        raise SchemaRefused(f"is longer than {MOST_TEXT} characters")
+    return text
+
+
+def _containers(value: Any) -> list[Any]:
+    """All objects and arrays in a JSON value, up to one more than are allowed; without recursion."""
+    found: list[Any] = []
+    level = [value]
+    for _ in range(MOST_DEPTH + 1):
+        level = [each for each in level if isinstance(each, dict | list | tuple)]
+        found += level[: MOST_PARTS + 1]
+        if not level or len(found) > MOST_PARTS:
+            return found
+        level = list(itertools.chain.from_iterable(x.values() if isinstance(x, dict) else x for x in level))
+    raise SchemaRefused(f"is nested more than {MOST_DEPTH} levels deep")
+
+
+def _dialect(schema: Any) -> str:
+    """The key in DIALECTS for a schema that says `$schema`, or the default."""
+    named = schema.get("$schema", DEFAULT_DIALECT) if isinstance(schema, dict) else DEFAULT_DIALECT
+    dialect = named.removesuffix("#") if isinstance(named, str) else None
+    if dialect not in DIALECTS:
+        # MUST: an error saying that the dialect is not supported (basic/index#implementation-requirements)
+        raise SchemaRefused(f"has the dialect {named!r}, which is not supported; supported: {', '.join(DIALECTS)}")
+    return dialect
+
+
+# -- with the library ---------------------------------------------------------------------------------------------
+
+
+def _compiled(schema: Any) -> Any:
+    """The validator of jsonschema for a schema, which it may change: the caller keeps none."""
+    import jsonschema
+    from referencing import Registry
+
+    dialect = _dialect(schema)
+    checker = getattr(jsonschema, DIALECTS[dialect])
+    try:
+        # MUST: valid in its dialect (basic/index#schema-validation)
+        checker.check_schema(schema, format_checker=_format_checker("regex"))
+    except jsonschema.SchemaError as exc:
+        raise SchemaRefused(f"is not valid in its dialect {dialect}: {_told(exc)}") from None
+    for part in _parts(schema, dialect):
+        _tidy(part)
+    return _counting(checker)(schema, registry=Registry(), format_checker=_format_checker("regex", *_FORMATS))
+
+
+def _parts(schema: Any, dialect: str) -> list[Any]:
+    """All schemas in a schema, by its dialect's own rules; refuses references that lead out of it."""
+    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
+    from referencing.jsonschema import specification_with
+
+    specification = specification_with(dialect)
+    own = {id(each) for each in _containers(schema)}
+    seen: dict[int, Any] = {}
+    todo = [(schema, REGISTRY.resolver_with_root(specification.create_resource(schema)))]
+    while todo:
+        part, resolver = todo.pop()
+        if not isinstance(part, dict) or id(part) not in own or id(part) in seen:
+            continue
+        seen[id(part)] = part
+        if "$schema" in part and _dialect(part) != dialect:
+            raise SchemaRefused("mixes two dialects")
+        inner = resolver.in_subresource(specification.create_resource(part))
+        todo += [(each, inner) for each in specification.subresources_of(part)]
+        todo += [_target(part[keyword], inner) for keyword in _REFERENCES if isinstance(part.get(keyword), str)]
+    return list(seen.values())
+
+
+def _target(reference: str, resolver: Any) -> tuple[Any, Any]:
+    """What a reference leads to, and the resolver for the references there."""
+    from referencing.exceptions import Unresolvable
+
+    try:
+        found = resolver.lookup(reference)
+    # The library lets more than its own exceptions through where a pointer enters a string or a URI is malformed.
+    except (Unresolvable, LookupError, ValueError, TypeError, AttributeError):
+        found = None
+    if found is None or not isinstance(found.contents, dict | bool):
+        # MUST NOT: fetch it; SHOULD reject the schema (basic/index#ref-resolution)
+        raise SchemaRefused(f"refers to {reference!r}, which is no schema inside it; nothing is fetched")
+    return found.contents, found.resolver
+
+
+def _tidy(part: dict[str, Any]) -> None:
+    """What lets `_counting` see every reference that is followed."""
+    # The library changes to its own class wherever it meets `$schema`.
+    part.pop("$schema", None)
+    # These follow references on their own; after the others they find only what has been counted.
+    for keyword in ("unevaluatedItems", "unevaluatedProperties"):
+        if keyword in part:
+            part[keyword] = part.pop(keyword)
+
+
+@functools.cache
+def _counting(checker: Any) -> Any:
+    """The class of jsonschema, with references that count."""
+    from jsonschema import validators
+
+    extend: Callable[..., Any] = validators.extend
+
+    def counted(keyword: Callable[..., Any]) -> Callable[..., Any]:
+        def check(*args: Any) -> Any:
+            left = _references_left.get()
+            left[0] -= 1
+            if left[0] < 0:
+                raise _TooMuchWork
+            return keyword(*args)
+
+        return check
+
+    known = checker.VALIDATORS
+    return extend(checker, {name: counted(known[name]) for name in _REFERENCES if name in known})
+
+
+@functools.cache
+def _format_checker(*names: str) -> Any:
+    from jsonschema import FormatChecker
+
+    checker = FormatChecker(formats=())
+    for name in names:
+        checker.checks(name)(functools.partial(_has_format, _FORMATS.get(name, _is_pattern)))
+    return checker
+
+
+def _has_format(check: Callable[[str], bool], value: Any) -> bool:
+    return not isinstance(value, str) or check(value)
+
+
+def _is_pattern(value: str) -> bool:
+    if len(value) > MOST_PATTERN:
+        return False
+    try:
+        re.compile(value)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return True
+
+
+# -- telling ------------------------------------------------------------------------------------------------------
+
+
+def _told(error: Any) -> str:
+    problem = error.message if len(error.message) <= 300 else f"{error.message[:200]} ... {error.message[-80:]}"
+    path = _path(error.absolute_path)
+    return f"{path}: {problem}" if path else str(problem)
+
+
+def _path(steps: Iterable[str | int]) -> str:
+    """Such as "a.b[0]"; the empty string for the whole value."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")

@@ -1,0 +1,231 @@
+"""Messages: requests, responses, notifications, errors, batches, and the `_meta` that they carry.
+
+Spec:      basic/messages (2024-11-05), basic/index#messages (2025-03-26 ...); JSON-RPC 2.0
+Upholds:   spec_notes/basic/index.md
+Not here:  which message may be sent when (basic/lifecycle), ids in flight (peer)
+
+    message      = request | notification | response | error
+    request      = {"jsonrpc": "2.0", "id": ID, "method": STRING, "params"?: OBJECT}
+    notification = {"jsonrpc": "2.0", "method": STRING, "params"?: OBJECT}
+    response     = {"jsonrpc": "2.0", "id": ID, "result": OBJECT}
+    error        = {"jsonrpc": "2.0", "id"?: ID | null, "error": {"code": INTEGER, "message": STRING, "data"?: ANY}}
+    ID           = STRING | INTEGER                  (a boolean is none, though Python says it is an int)
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, Literal, NoReturn, TypeGuard
+
+from mcp_ref.errors import InvalidParams, InvalidRequest, LocalProtocolError, ParseError, Refusal, RemoteProtocolError
+from mcp_ref.machinery.shapes import JsonObject as JsonObject
+
+RequestId = str | int
+Kind = Literal["request", "notification", "response"]
+
+
+# -- text <-> JSON ------------------------------------------------------------------------------------------------
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"{digits} is too large for a number")
+    return number
+
+
+_decode = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite).decode
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_encode_ascii = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
+
+
+def decode(data: bytes | str) -> Any:
+    """The JSON value of one message's text.
+
+    Raises:
+        ParseError: not UTF-8, not JSON, `NaN` or an infinity, nested too deeply, or an integer of thousands of digits.
+    """
+    try:
+        # MUST: UTF-8 (basic/transports)
+        return _decode(data if isinstance(data, str) else str(data, "utf-8"))
+    except RecursionError:
+        raise ParseError("Parse error: nested too deeply") from None
+    except ValueError as problem:
+        raise ParseError(f"Parse error: {problem}") from None
+
+
+def encode(message: JsonObject | list[JsonObject]) -> bytes:
+    """The UTF-8 text of one message, without any line break in it.
+
+    Raises:
+        LocalProtocolError: something in it is not JSON, such as a set or `NaN`. (A number as a key becomes a string, as
+            the standard library has it.)
+    """
+    try:
+        return _encode(message).encode("utf-8")
+    except UnicodeEncodeError:
+        # Half a surrogate pair is not a character; JSON can still carry it as an escape.
+        return _encode_ascii(message).encode("ascii")
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise LocalProtocolError(f"this cannot be sent as JSON: {problem}") from None
+
+
+# -- building -----------------------------------------------------------------------------------------------------
+
+
+def request(request_id: RequestId, method: str, params: JsonObject | None) -> JsonObject:
+    """A request; `params` is left out when None."""
+    if params is None:
+        return {"jsonrpc": "2.0", "id": request_id, "method": method}
+    return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+
+
+def notification(method: str, params: JsonObject | None) -> JsonObject:
+    """A notification; `params` is left out when None."""
+    if params is None:
+        return {"jsonrpc": "2.0", "method": method}
+    return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def response(request_id: RequestId, result: JsonObject) -> JsonObject:
+    """The successful answer to a request."""
+    return {"jsonrpc": "2.0", "id": request_id, "result": result}
+
+
+def error(request_id: RequestId | None, refusal: Refusal, *, id_optional: bool = False) -> JsonObject:
+    """The answer that refuses a request.
+
+    Args:
+        request_id: None where the id could not be read: `id` is then null, as JSON-RPC 2.0 says, or left out where
+            the revision's schema makes it optional (`id_optional`, Revision.error_id_optional).
+    """
+    body: JsonObject = {"code": refusal.code, "message": refusal.message}
+    if refusal.data is not None:
+        body["data"] = refusal.data
+    if request_id is None and id_optional:
+        return {"jsonrpc": "2.0", "error": body}
+    return {"jsonrpc": "2.0", "id": request_id, "error": body}
+
+
+# -- reading ------------------------------------------------------------------------------------------------------
+
+
+def is_id(value: Any) -> TypeGuard[RequestId]:
+    """Whether a value can be a request id: a string or an integer, and no boolean."""
+    return type(value) is str or type(value) is int
+
+
+def id_key(value: RequestId) -> tuple[type, RequestId]:
+    """The key of an id in a table: `1` and `True` and `1.0` are equal in Python, and different ids."""
+    return (type(value), value)
+
+
+def readable_id(message: Any) -> RequestId | None:
+    """The id of whatever arrived, where there is one to answer to."""
+    value = message.get("id") if isinstance(message, dict) else None
+    return value if is_id(value) else None
+
+
+def kind_of(message: Any) -> Kind:
+    """Which of the kinds a message claims to be, by its members.
+
+    Raises:
+        InvalidRequest: it is not an object, or has none of `method`, `result` and `error`.
+    """
+    if not isinstance(message, dict):
+        raise InvalidRequest("Invalid request: a message is an object")
+    if "method" in message:
+        return "request" if "id" in message else "notification"
+    if "result" in message or "error" in message:
+        return "response"
+    raise InvalidRequest("Invalid request: neither method nor result nor error")
+
+
+def check_request(message: JsonObject) -> None:
+    """Check the frame of a request or a notification.
+
+    Raises:
+        InvalidRequest: `jsonrpc`, `id` or `method` is not what the protocol says.
+        InvalidParams: `params` is there and is not an object.
+    """
+    if message.get("jsonrpc") != "2.0":
+        raise InvalidRequest('Invalid request: jsonrpc must be "2.0"')
+    # MUST: a string or integer id, never null (basic/messages#requests)
+    if "id" in message and not is_id(message["id"]):
+        raise InvalidRequest("Invalid request: id must be a string or an integer")
+    if not isinstance(message["method"], str):
+        raise InvalidRequest("Invalid request: method must be a string")
+    if not isinstance(message.get("params", {}), dict):
+        raise InvalidParams("Invalid params: params must be an object")
+    if not isinstance(message.get("params", {}).get("_meta", {}), dict):
+        raise InvalidParams("Invalid params: params._meta must be an object")
+
+
+def check_response(message: JsonObject) -> None:
+    """Check the frame of a response.
+
+    Raises:
+        RemoteProtocolError: not exactly one of `result` and `error`, a `result` that is no object, an `error` without
+            an integer `code` and a string `message`, or an id that is none (an error may leave it out, or null).
+    """
+    if message.get("jsonrpc") != "2.0":
+        raise RemoteProtocolError('a response must say jsonrpc "2.0"')
+    # MUST NOT: both (basic/messages#responses)
+    if ("result" in message) == ("error" in message):
+        raise RemoteProtocolError("a response must have either a result or an error, and not both")
+    if "result" in message and not isinstance(message["result"], dict):
+        raise RemoteProtocolError("the result of a response must be an object")
+    if "error" in message:
+        _check_error(message["error"])
+    if not is_id(message.get("id")) and not ("error" in message and message.get("id") is None):
+        raise RemoteProtocolError("the id of a response must be a string or an integer")
+
+
+def _check_error(body: Any) -> None:
+    if not isinstance(body, dict) or type(body.get("code")) is not int or not isinstance(body.get("message"), str):
+        # MUST: an integer code and a message (basic/messages#responses)
+        raise RemoteProtocolError("the error of a response must have an integer code and a string message")
+
+
+# -- _meta --------------------------------------------------------------------------------------------------------
+
+_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_META_KEY = re.compile(rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?)?")
+_RESERVED = {"modelcontextprotocol", "mcp"}
+
+
+def is_meta_key(key: str) -> bool:
+    """Whether a text has the form of a key of `_meta`: an optional prefix of dotted labels, and a name."""
+    return _META_KEY.fullmatch(key) is not None
+
+
+def check_meta_key(key: str, reserved_label: Literal["none", "first", "second"]) -> None:
+    """Check the name of an entry that a user puts into `_meta`.
+
+    Args:
+        reserved_label: `Revision.reserved_meta_label`: which label of the prefix is kept for the protocol. With
+            "first" another label must follow it (`mcp.dev/`), with "second" one precedes it (`dev.mcp/`).
+
+    Raises:
+        LocalProtocolError: the key has not the form of the page, or a prefix that is reserved.
+
+    Spec: basic/index#_meta
+    """
+    if reserved_label == "none":
+        return
+    match = _META_KEY.fullmatch(key)
+    if match is None:
+        raise LocalProtocolError(f"_meta key {key!r} is not an optional prefix of dotted labels and a name")
+    labels = (match["prefix"] or "").split(".")
+    if reserved_label == "first":
+        reserved = any(label in _RESERVED for label in labels[:-1])
+    else:
+        reserved = len(labels) > 1 and labels[1] in _RESERVED
+    if reserved:
+        raise LocalProtocolError(f"_meta key {key!r} has a prefix that is reserved for the protocol")

@@ -1,0 +1,40 @@
+"""Every method of every page, as one table.
+
+Spec:      schema ClientRequest, ServerRequest, ClientNotification, ServerNotification of each revision
+Not here:  what a row says (methods)
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mcp_ref.basic import lifecycle, subscriptions, utilities, versioning
+from mcp_ref.client import elicitation, roots, sampling
+from mcp_ref.methods import Method
+from mcp_ref.server import prompts, resources, tools
+from mcp_ref.server.utilities import completion, logging
+
+_TABLES = (
+    lifecycle.METHODS,
+    utilities.PING_METHODS,
+    utilities.CANCELLATION_METHODS,
+    utilities.PROGRESS_METHODS,
+    subscriptions.METHODS,
+    versioning.METHODS,
+    prompts.METHODS,
+    resources.METHODS,
+    tools.METHODS,
+    completion.METHODS,
+    logging.METHODS,
+    roots.METHODS,
+    sampling.METHODS,
+    elicitation.METHODS,
+)
+
+METHODS: Final[dict[str, Method]] = {row.name: row for table in _TABLES for row in table}
+"""The rows by wire name, in the order of the specification's pages."""
+
+
+def method_row(name: str) -> Method | None:
+    """The row of a method, or None if the protocol has no such method."""
+    return METHODS.get(name)
