@@ -24,8 +24,8 @@ ROOMS = {
     "revisions": set[str](),
     "machinery/": {"errors", "revisions", "_version"},
     "trace/": {"pages", "core", "machinery/", "errors", "revisions", "table", "transports"},
-    "cli/": {"top", "trace/", "pages", "core", "machinery/", "errors", "revisions", "table", "transports", "roles",
-             "_version"},
+    "cli/": {"top", "trace/", "pages", "core", "machinery/", "errors", "revisions", "table", "transports", "http",
+             "roles", "_version"},
     "__main__": {"cli/"},
     "top": {"errors", "roles", "pages", "core", "transports", "machinery/", "_version", "revisions"},
     "core": {"errors", "revisions", "machinery/", "pages"},
@@ -51,6 +51,7 @@ LAZILY = {
     # A role makes a transport, or a recorder, when it is asked to: inside the function that does it.
     ("roles", "trace/"),
     ("pages", "transports"),
+    ("pages", "http"),
 }
 
 

@@ -2,7 +2,7 @@
 
 Spec:      basic/transports#streamable-http; basic/transports/streamable-http#request-metadata (2026-07-28);
            RFC 9110 for what a status means
-Not here:  what is noted (basic/transports/streamable_http/client), and hidden (trace/redact)
+Not here:  what is noted (basic/transports/streamable_http), and hidden (trace/redact)
 
 Each function takes the `http` of an event as it came, which may be anything.
 """

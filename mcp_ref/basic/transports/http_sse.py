@@ -22,15 +22,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 from mcp_ref import messages
-from mcp_ref.basic.transports.sse import CONTENT_TYPE, Event, EventParser, encode_event
-from mcp_ref.basic.transports.streamable_http.client import (
-    HttpOptions,
-    checked_options,
-    checked_url,
-    event_facts,
-    noted,
-)
+from mcp_ref.basic.transports.sse import CONTENT_TYPE, Event, EventParser, encode_event, event_facts
+from mcp_ref.basic.transports.streamable_http.client import HttpOptions, checked_options, checked_url
 from mcp_ref.basic.transports.streamable_http.endpoint import EndpointOptions, refuse
+from mcp_ref.basic.transports.streamable_http.exchange import noted
 from mcp_ref.basic.transports.streamable_http.headers import check_accept, check_content_type, check_host, check_origin
 from mcp_ref.basic.transports.streamable_http.sessions import Conversation
 from mcp_ref.basic.transports.streamable_http.streams import PATIENCE, Stream

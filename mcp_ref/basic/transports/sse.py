@@ -14,7 +14,7 @@ Not here:  which events are sent when (streamable_http/endpoint), reading them f
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 CONTENT_TYPE = "text/event-stream"
 
@@ -39,6 +39,16 @@ class Event(NamedTuple):
     id: str | None = None
     event: str = "message"
     retry: int | None = None
+
+
+def event_facts(event: Event) -> dict[str, Any]:
+    """What an event has beside its data."""
+    facts: dict[str, Any] = {} if event.event == "message" else {"event": event.event}
+    if event.id:
+        facts["eventId"] = event.id
+    if event.retry is not None:
+        facts["retry"] = event.retry
+    return facts
 
 
 class EventTooLong(ValueError):

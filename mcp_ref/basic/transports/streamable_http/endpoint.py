@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_ref import messages
-from mcp_ref.basic.transports.streamable_http.client import PostReply, ServerEnd, noted
+from mcp_ref.basic.transports.streamable_http.exchange import PostReply, ServerEnd, noted
 from mcp_ref.basic.transports.streamable_http.headers import (
     LOOPBACK,
     check_accept,

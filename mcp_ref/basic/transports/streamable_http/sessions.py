@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from mcp_ref.basic.transports.streamable_http.client import ServerEnd
+from mcp_ref.basic.transports.streamable_http.exchange import ServerEnd
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_server import HttpRefusal
 from mcp_ref.peer import Peer

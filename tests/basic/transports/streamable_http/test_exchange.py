@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.transports.streamable_http import client as exchange
-from mcp_ref.basic.transports.streamable_http.client import PostReply, ServerEnd
+from mcp_ref.basic.transports.streamable_http import exchange
+from mcp_ref.basic.transports.streamable_http.exchange import PostReply, ServerEnd
 from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.errors import LocalProtocolError, TransportClosed
 from mcp_ref.machinery.deadline import Deadline

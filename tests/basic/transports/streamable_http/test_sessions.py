@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.transports.streamable_http.client import ServerEnd
+from mcp_ref.basic.transports.streamable_http.exchange import ServerEnd
 from mcp_ref.basic.transports.streamable_http.sessions import HttpSession, HttpSessions
 from mcp_ref.machinery.http_server import HttpRefusal
 
