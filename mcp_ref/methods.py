@@ -1,16 +1,16 @@
-"""What a method row is, and the small Protocols that the pages are written against.
+"""What a row of a page's `METHODS` says, and what every call accepts.
 
 Spec:      schema ClientRequest, ServerRequest, ClientNotification, ServerNotification
 Not here:  the rows; sending, dispatch and the checks that read them (server/server, client/client)
 
 Each page declares its methods as rows. Dispatch, capability gates, checks of parameters and results, the `spec`
-command, the support table and the narrator all read these rows, so a method that is not a row does not exist.
+command, the support table and the narrator all read these rows: a method that is not a row does not exist.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypedDict
 
 from mcp_ref.machinery.deadline import Cancel
@@ -35,25 +35,22 @@ Timeout = float | None | Literal[_Default.DEFAULT]
 
 
 class Method(NamedTuple):
-    """One request or notification of the protocol.
+    """One request or notification of the protocol: a row in the table of its page.
 
     Attributes:
         name: its wire name, such as "tools/call".
-        kind: "request" or "notification".
         sender: who may send it.
         page: the page of the specification, without the revision: "server/tools".
         about: one line, said by the narrator and the `spec` command.
-        params: the TypedDict of its parameters; None when there is nothing to check.
-        result: the TypedDict of the result of a request.
-        since: the first revision that has it.
-        until: the last revision that has it; None: it still exists.
+        params: the TypedDict of its parameters; None if there is nothing to check.
+        result: the TypedDict of the result; None for a notification.
+        since, until: the first and the last revision that have it; `until` is None while it still exists.
         needs: the capability that must be declared, such as "server.tools" or "client.roots.listChanged".
-        needs_since: the first revision in which that capability exists, when later than `since`.
-        servers_alone: the first revision in which only a server may still send it, where both could.
+        needs_since: the first revision in which that capability exists, if later than `since`.
+        servers_alone: the first revision in which only a server may still send it, if both could before.
     """
 
     name: str
-    kind: Literal["request", "notification"]
     sender: Literal["client", "server", "both"]
     page: str
     about: str
@@ -64,6 +61,11 @@ class Method(NamedTuple):
     needs: str | None = None
     needs_since: str | None = None
     servers_alone: str | None = None
+
+    @property
+    def kind(self) -> Literal["request", "notification"]:
+        """A method without a result is a notification."""
+        return "notification" if self.result is None else "request"
 
     def sent_by(self, revision: Revision) -> Literal["client", "server", "both"]:
         """Who may send it in that revision."""
@@ -112,20 +114,12 @@ class Options(TypedDict, total=False):
     cached: bool
 
 
-class Notifying(Protocol):
-    """Whatever can tell the peer something: a `Client`, a `Context`, or a server's session."""
-
-    def notify(self, method: str, params: JsonObject | None = None) -> None:
-        """Send a notification; see `Client.notify`."""
-        ...
-
-
-class Caller(Notifying, Protocol):
+class Caller(Protocol):
     """What a page's asking half is written against: a `Client`, or the `Context` of a handler in a server."""
 
     @property
     def revision(self) -> Revision:
-        """The revision agreed with the peer."""
+        """The revision in use with the peer."""
         ...
 
     @property
@@ -138,57 +132,12 @@ class Caller(Notifying, Protocol):
         ...
 
 
-class Asking(Caller, Protocol):
-    """A `Caller` that can also keep what it learned: the definitions of tools, for the check of their output."""
-
-    @property
-    def tool_definitions(self) -> dict[str, Any]:
-        """Tools by name, as last listed in this connection."""
-        ...
-
-
-class Handling(Protocol):
-    """What a page's answering half is written against: the request being served. `Context` is one."""
-
-    @property
-    def revision(self) -> Revision: ...
-
-    @property
-    def peer_capabilities(self) -> JsonObject: ...
-
-    @property
-    def page_size(self) -> int:
-        """How many entries one page of a list holds."""
-        ...
-
-    def registered(self, feature: str) -> Mapping[str, Any]:
-        """The registry of "tools", "resources", "templates", "prompts" or "completions": a snapshot, never changed."""
-        ...
-
-    @property
-    def log_level(self) -> str | None:
-        """The least level of log messages that this peer asked for; None when it never did."""
-        ...
-
-    def set_log_level(self, level: str) -> None:
-        """Remember the least level of log messages for this conversation."""
-        ...
-
-    def subscribe(self, uri: str) -> None:
-        """Remember that this conversation wants to hear of changes of the URI."""
-        ...
-
-    def unsubscribe(self, uri: str) -> None:
-        """Forget it again; nothing happens where it was not subscribed."""
-        ...
-
-
 class Answering(Protocol):
-    """What a client's answers to a server are written against: the conversation in which it asked. `Client` is one."""
+    """What a client's answers to a server are written against: the conversation, of either era, in which it asked."""
 
     @property
     def revision(self) -> Revision:
-        """The revision agreed with the server."""
+        """The revision in use with the server."""
         ...
 
     @property
@@ -199,21 +148,4 @@ class Answering(Protocol):
     @property
     def server_info(self) -> JsonObject:
         """The `Implementation` of the server that asks, for the user to see who it is."""
-        ...
-
-
-class Registering(Protocol):
-    """What a page's decorators are written against. `Server` is one."""
-
-    @property
-    def context_type(self) -> type:
-        """The type that marks the parameter of a handler which receives the context."""
-        ...
-
-    def register(self, feature: str, key: str, entry: Any) -> None:
-        """Put an entry into a registry (replacing one of the same key is a `ValueError`) and announce the change."""
-        ...
-
-    def unregister(self, feature: str, key: str) -> None:
-        """Take an entry out of a registry (`KeyError` if it is not there) and announce the change."""
         ...

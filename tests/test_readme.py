@@ -32,7 +32,7 @@ BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.D
 PART = re.compile(r"(<!-- (\w+): begin -->\n).*?(<!-- \2: end -->)", re.DOTALL)
 SENDERS = {"client": "C", "server": "S", "both": "C, S"}
 RULES = ("batching", "error_id_optional", "servers_send_requests", "resource_not_found",
-         "tool_input_errors_are_results", "structured_content", "completions_capability", "elicitation_modes",
+         "tool_input_errors_are_results", "structured_content", "elicitation_modes",
          "url_elicitation_error", "sampling_tools", "disconnect_is_cancellation")  # fmt: skip
 THREAD = re.compile(r'(?:name=f?|Ahead\()"(mcp-[a-z-]+(?:\{number\})?)"')
 

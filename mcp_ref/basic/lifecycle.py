@@ -254,23 +254,9 @@ def offered_instead(data: Any, supported: Iterable[Revision]) -> Revision | None
 
 
 METHODS = (
-    Method(
-        name="initialize",
-        kind="request",
-        sender="client",
-        page="basic/lifecycle",
-        about="open a session: propose a revision, and say who we are and what we can do",
-        params=InitializeRequestParams,
-        result=InitializeResult,
-        until="2025-11-25",
-    ),
-    Method(
-        name="notifications/initialized",
-        kind="notification",
-        sender="client",
-        page="basic/lifecycle",
-        about="the client has read the answer; the session is open",
-        params=NotificationParams,
-        until="2025-11-25",
-    ),
-)
+    Method("initialize", "client", "basic/lifecycle",
+           "open a session: propose a revision, and say who we are and what we can do", InitializeRequestParams,
+           InitializeResult, until="2025-11-25"),
+    Method("notifications/initialized", "client", "basic/lifecycle",
+           "the client has read the answer; the session is open", NotificationParams, until="2025-11-25"),
+)  # fmt: skip

@@ -143,26 +143,12 @@ def acknowledged(message: JsonObject) -> SubscriptionFilter:
 
 
 METHODS = (
-    Method(
-        name=LISTEN,
-        kind="request",
-        sender="client",
-        page="basic/patterns/subscriptions",
-        about="ask to be told of changes, until one of the two ends it",
-        params=SubscriptionsListenRequestParams,
-        result=SubscriptionsListenResult,
-        since="2026-07-28",
-    ),
-    Method(
-        name=ACKNOWLEDGED,
-        kind="notification",
-        sender="server",
-        page="basic/patterns/subscriptions",
-        about="say which of the changes that were asked for will be told",
-        params=SubscriptionsAcknowledgedNotificationParams,
-        since="2026-07-28",
-    ),
-)
+    Method(LISTEN, "client", "basic/patterns/subscriptions", "ask to be told of changes, until one of the two ends it",
+           SubscriptionsListenRequestParams, SubscriptionsListenResult, since="2026-07-28"),
+    Method(ACKNOWLEDGED, "server", "basic/patterns/subscriptions",
+           "say which of the changes that were asked for will be told", SubscriptionsAcknowledgedNotificationParams,
+           since="2026-07-28"),
+)  # fmt: skip
 
 # -- subscriptions ---------------------------------------------------------------------------------------
 

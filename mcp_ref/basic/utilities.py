@@ -50,17 +50,9 @@ def answer_ping() -> EmptyResult:
 
 
 PING_METHODS = (
-    Method(
-        name="ping",
-        kind="request",
-        sender="both",
-        page="basic/utilities/ping",
-        about="ask whether the other side is still there",
-        params=RequestParams,
-        result=EmptyResult,
-        until="2025-11-25",
-    ),
-)
+    Method("ping", "both", "basic/utilities/ping", "ask whether the other side is still there", RequestParams,
+           EmptyResult, until="2025-11-25"),
+)  # fmt: skip
 
 # -- keepalive -------------------------------------------------------------------------------------------
 
@@ -129,15 +121,9 @@ def cancelled_params(request_id: str | int, reason: str | None) -> JsonObject:
 
 
 CANCELLATION_METHODS = (
-    Method(
-        name="notifications/cancelled",
-        kind="notification",
-        sender="both",
-        page="basic/utilities/cancellation",
-        about="give up a request that is still in flight",
-        params=CancelledNotificationParams,
-    ),
-)
+    Method("notifications/cancelled", "both", "basic/utilities/cancellation",
+           "give up a request that is still in flight", CancelledNotificationParams),
+)  # fmt: skip
 
 # -- progress --------------------------------------------------------------------------------------------
 
@@ -204,13 +190,6 @@ def _check_number(name: str, value: Any) -> None:
 
 
 PROGRESS_METHODS = (
-    Method(
-        name="notifications/progress",
-        kind="notification",
-        sender="both",
-        page="basic/utilities/progress",
-        about="how far a request has come",
-        params=ProgressNotificationParams,
-        servers_alone="2026-07-28",
-    ),
-)
+    Method("notifications/progress", "both", "basic/utilities/progress", "how far a request has come",
+           ProgressNotificationParams, servers_alone="2026-07-28"),
+)  # fmt: skip

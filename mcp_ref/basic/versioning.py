@@ -223,14 +223,7 @@ def discover(self: Caller, **options: Unpack[Options]) -> DiscoverResult:
 
 
 METHODS = (
-    Method(
-        name="server/discover",
-        kind="request",
-        sender="client",
-        page="server/discover",
-        about="ask which versions the server speaks, what it can do, and what it is for",
-        params=RequestParams,
-        result=DiscoverResult,
-        since="2026-07-28",
-    ),
-)
+    Method("server/discover", "client", "server/discover",
+           "ask which versions the server speaks, what it can do, and what it is for", RequestParams, DiscoverResult,
+           since="2026-07-28"),
+)  # fmt: skip

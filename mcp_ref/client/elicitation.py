@@ -17,13 +17,15 @@ from mcp_ref.machinery.handlers import call
 from mcp_ref.machinery.json_schema import is_date, is_date_time, is_email, is_uri
 from mcp_ref.machinery.shapes import Format, Former, FromRevision, RequiredIn, Since, Until, renamed
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Answering, Caller, Method, Notifying, Options
+from mcp_ref.methods import Answering, Caller, Method, Options
 from mcp_ref.revisions import Revision
 from mcp_ref.types import RequestMetaObject
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address
     from urllib.parse import SplitResult
+
+    from mcp_ref.server.context import Conversation
 
 log = logging.getLogger(__name__)
 
@@ -583,7 +585,7 @@ def _new_id() -> str:
     return str(uuid4())
 
 
-def complete_elicitation(self: Notifying, elicitation_id: str) -> None:
+def complete_elicitation(self: Conversation, elicitation_id: str) -> None:
     """Tell the client with `notifications/elicitation/complete` that a visit has ended; it may then ask again.
 
     It goes to the client that was asked, also after the request that asked is answered: keep `ctx.complete_elicitation`
@@ -934,28 +936,10 @@ def visit_required(self: Visiting, page: ElicitRequestURLParams) -> ElicitResult
 
 
 METHODS = (
-    Method(
-        name="elicitation/create",
-        kind="request",
-        sender="server",
-        page="client/elicitation",
-        about="ask the user for something: by a form, or by a visit to a page",
-        params=ElicitRequestParams,
-        result=ElicitResult,
-        since="2025-06-18",
-        # In 2026-07-28 it is an entry of `inputRequests` and no request.
-        until="2025-11-25",
-        needs="client.elicitation",
-    ),
-    Method(
-        name="notifications/elicitation/complete",
-        kind="notification",
-        sender="server",
-        page="client/elicitation",
-        about="say that the user's visit to a page has ended",
-        params=ElicitationCompleteParams,
-        since="2025-11-25",
-        until="2025-11-25",
-        needs="client.elicitation.url",
-    ),
-)
+    Method("elicitation/create", "server", "client/elicitation",
+           "ask the user for something: by a form, or by a visit to a page", ElicitRequestParams, ElicitResult,
+           since="2025-06-18", until="2025-11-25", needs="client.elicitation"),
+    Method("notifications/elicitation/complete", "server", "client/elicitation",
+           "say that the user's visit to a page has ended", ElicitationCompleteParams, since="2025-11-25",
+           until="2025-11-25", needs="client.elicitation.url"),
+)  # fmt: skip

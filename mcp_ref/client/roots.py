@@ -33,6 +33,8 @@ from mcp_ref.types import Meta, NotificationParams, RequestParams
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mcp_ref.client.client import Client
+
 log = logging.getLogger(__name__)
 
 # -- types ------------------------------------------------------------------------------------------------------
@@ -203,7 +205,7 @@ def _problem(uri: str) -> str | None:
     return None
 
 
-def roots_changed(self: Caller) -> None:
+def roots_changed(self: Client) -> None:
     """Tell the server with `notifications/roots/list_changed` that the roots are others now; it will ask if it cares.
 
     Returns: nothing, and no answer will come.
@@ -216,26 +218,8 @@ def roots_changed(self: Caller) -> None:
 
 
 METHODS = (
-    Method(
-        name="roots/list",
-        kind="request",
-        sender="server",
-        page="client/roots",
-        about="ask which directories and files the user has opened to the server",
-        params=RequestParams,
-        result=ListRootsResult,
-        # In 2026-07-28 it is an entry of `inputRequests` and no request.
-        until="2025-11-25",
-        needs="client.roots",
-    ),
-    Method(
-        name="notifications/roots/list_changed",
-        kind="notification",
-        sender="client",
-        page="client/roots",
-        about="say that the list of roots is another now",
-        params=NotificationParams,
-        until="2025-11-25",
-        needs="client.roots.listChanged",
-    ),
-)
+    Method("roots/list", "server", "client/roots", "ask which directories and files the user has opened to the server",
+           RequestParams, ListRootsResult, until="2025-11-25", needs="client.roots"),
+    Method("notifications/roots/list_changed", "client", "client/roots", "say that the list of roots has changed",
+           NotificationParams, until="2025-11-25", needs="client.roots.listChanged"),
+)  # fmt: skip

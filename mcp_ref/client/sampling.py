@@ -381,16 +381,6 @@ def _message(returned: Any) -> CreateMessageResult:
 
 
 METHODS = (
-    Method(
-        name="sampling/createMessage",
-        kind="request",
-        sender="server",
-        page="client/sampling",
-        about="ask for a message of the client's model",
-        params=CreateMessageRequestParams,
-        result=CreateMessageResult,
-        # In 2026-07-28 it is an entry of `inputRequests` and no request.
-        until="2025-11-25",
-        needs="client.sampling",
-    ),
-)
+    Method("sampling/createMessage", "server", "client/sampling", "ask for a message of the client's model",
+           CreateMessageRequestParams, CreateMessageResult, until="2025-11-25", needs="client.sampling"),
+)  # fmt: skip

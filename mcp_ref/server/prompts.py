@@ -22,7 +22,7 @@ from mcp_ref.errors import InvalidParams
 from mcp_ref.machinery.checking import checker
 from mcp_ref.machinery.shapes import Since
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Caller, Handling, Method, Options, Registering
+from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.caching import CacheableResult
 from mcp_ref.server.utilities.pagination import PaginatedResult, list_page, page, walk
@@ -43,6 +43,8 @@ from mcp_ref.types import (
 
 if TYPE_CHECKING:
     from mcp_ref.machinery.handlers import StringHandler
+    from mcp_ref.server.context import Context
+    from mcp_ref.server.server import Server
 
 # -- types --------------------------------------------------------------------------------------------------------
 
@@ -122,7 +124,7 @@ class PromptEntry(NamedTuple):
 
 
 def prompt(
-    self: Registering,
+    self: Server,
     name: str | None = None,
     *,
     title: str | None = None,
@@ -178,7 +180,7 @@ def prompt(
     return decorate
 
 
-def remove_prompt(self: Registering, name: str) -> None:
+def remove_prompt(self: Server, name: str) -> None:
     """Take a prompt out again; `KeyError` if there is none of that name.
 
     Threads: any.
@@ -216,7 +218,7 @@ def _check_arguments(listed: list[PromptArgument], handler: StringHandler) -> No
 # -- the server's half --------------------------------------------------------------------------------------------
 
 
-def prompts_list(ctx: Handling, params: PaginatedRequestParams) -> ListPromptsResult:
+def prompts_list(ctx: Context, params: PaginatedRequestParams) -> ListPromptsResult:
     """Answer `prompts/list` with one page of the prompts, in order of registration.
 
     Raises: InvalidParams for a cursor that is not valid.
@@ -231,7 +233,7 @@ def prompts_list(ctx: Handling, params: PaginatedRequestParams) -> ListPromptsRe
     return result
 
 
-def prompts_get(ctx: Handling, params: GetPromptRequestParams) -> GetPromptResult:
+def prompts_get(ctx: Context, params: GetPromptRequestParams) -> GetPromptResult:
     """Answer `prompts/get` by calling the prompt's handler.
 
     Raises:
@@ -352,33 +354,10 @@ def get_prompt(
 
 
 METHODS = (
-    Method(
-        name="prompts/list",
-        kind="request",
-        sender="client",
-        page="server/prompts",
-        about="ask for one page of the prompts",
-        params=PaginatedRequestParams,
-        result=ListPromptsResult,
-        needs="server.prompts",
-    ),
-    Method(
-        name="prompts/get",
-        kind="request",
-        sender="client",
-        page="server/prompts",
-        about="ask for the messages of a prompt, with its arguments put in",
-        params=GetPromptRequestParams,
-        result=GetPromptResult,
-        needs="server.prompts",
-    ),
-    Method(
-        name="notifications/prompts/list_changed",
-        kind="notification",
-        sender="server",
-        page="server/prompts",
-        about="say that the list of prompts is another now",
-        params=NotificationParams,
-        needs="server.prompts.listChanged",
-    ),
-)
+    Method("prompts/list", "client", "server/prompts", "ask for one page of the prompts", PaginatedRequestParams,
+           ListPromptsResult, needs="server.prompts"),
+    Method("prompts/get", "client", "server/prompts", "ask for the messages of a prompt, with its arguments put in",
+           GetPromptRequestParams, GetPromptResult, needs="server.prompts"),
+    Method("notifications/prompts/list_changed", "server", "server/prompts", "say that the list of prompts has changed",
+           NotificationParams, needs="server.prompts.listChanged"),
+)  # fmt: skip

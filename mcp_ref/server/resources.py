@@ -18,7 +18,7 @@ from mcp_ref.errors import Refusal, RemoteProtocolError
 from mcp_ref.machinery.json_schema import is_uri
 from mcp_ref.machinery.shapes import Format, Since
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Caller, Handling, Method, Options, Registering
+from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.caching import CacheableResult
 from mcp_ref.server.utilities.pagination import PaginatedResult, list_page, page, walk
@@ -39,6 +39,8 @@ from mcp_ref.types import (
 if TYPE_CHECKING:
     from mcp_ref.machinery.handlers import StringHandler
     from mcp_ref.machinery.uri_template import UriMatcher
+    from mcp_ref.server.context import Context
+    from mcp_ref.server.server import Server
 
 
 class Resource(TypedDict):
@@ -161,7 +163,7 @@ class TemplateEntry(NamedTuple):
 
 
 def resource(
-    self: Registering,
+    self: Server,
     uri: str,
     *,
     name: str | None = None,
@@ -225,7 +227,7 @@ def resource(
     return decorate
 
 
-def remove_resource(self: Registering, uri: str) -> None:
+def remove_resource(self: Server, uri: str) -> None:
     """Take a resource or a template out again, by the text that it was registered with; `KeyError` if it is not there.
 
     Threads: any.
@@ -335,7 +337,7 @@ def _base64(blob: Any) -> str:
 # -- the server's half --------------------------------------------------------------------------------------------
 
 
-def resources_list(ctx: Handling, params: PaginatedRequestParams) -> ListResourcesResult:
+def resources_list(ctx: Context, params: PaginatedRequestParams) -> ListResourcesResult:
     """Answer `resources/list` with one page of the resources that have a URI of their own, in order of registration.
 
     Raises: InvalidParams for a cursor that is not valid.
@@ -350,7 +352,7 @@ def resources_list(ctx: Handling, params: PaginatedRequestParams) -> ListResourc
     return result
 
 
-def resources_templates_list(ctx: Handling, params: PaginatedRequestParams) -> ListResourceTemplatesResult:
+def resources_templates_list(ctx: Context, params: PaginatedRequestParams) -> ListResourceTemplatesResult:
     """Answer `resources/templates/list` with one page of the templates, in order of registration.
 
     Raises: InvalidParams for a cursor that is not valid.
@@ -365,7 +367,7 @@ def resources_templates_list(ctx: Handling, params: PaginatedRequestParams) -> L
     return result
 
 
-def resources_read(ctx: Handling, params: ReadResourceRequestParams) -> ReadResourceResult:
+def resources_read(ctx: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
     """Answer `resources/read` by calling the handler of that URI, or of the first template that the URI fits.
 
     Raises:
@@ -392,7 +394,7 @@ def resources_read(ctx: Handling, params: ReadResourceRequestParams) -> ReadReso
     return read_result(uri, entry.definition.get("mimeType"), returned)
 
 
-def _find(ctx: Handling, uri: str) -> tuple[ResourceEntry | TemplateEntry, Mapping[str, str]]:
+def _find(ctx: Context, uri: str) -> tuple[ResourceEntry | TemplateEntry, Mapping[str, str]]:
     """The entry that serves a URI, and the values in it."""
     fixed: ResourceEntry | None = ctx.registered("resources").get(uri)
     if fixed is not None:
@@ -405,7 +407,7 @@ def _find(ctx: Handling, uri: str) -> tuple[ResourceEntry | TemplateEntry, Mappi
     raise ResourceNotFound(uri, ctx.revision)
 
 
-def resources_subscribe(ctx: Handling, params: SubscribeRequestParams) -> EmptyResult:
+def resources_subscribe(ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
     """Answer `resources/subscribe`: from now on this session hears of changes of that resource and of what is below it.
 
     The resource must be one that `resources/read` would look for: registered, or fitting a template. Whether a handler
@@ -420,7 +422,7 @@ def resources_subscribe(ctx: Handling, params: SubscribeRequestParams) -> EmptyR
     return {}
 
 
-def resources_unsubscribe(ctx: Handling, params: UnsubscribeRequestParams) -> EmptyResult:
+def resources_unsubscribe(ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
     """Answer `resources/unsubscribe`; confirmed too where there was no subscription, for then all is as asked.
 
     Threads: a worker.
@@ -544,74 +546,19 @@ def unsubscribe_resource(self: Caller, uri: str, **options: Unpack[Options]) -> 
 # -- rows ---------------------------------------------------------------------------------------------------------
 
 METHODS = (
-    Method(
-        name="resources/list",
-        kind="request",
-        sender="client",
-        page="server/resources",
-        about="ask for one page of the resources",
-        params=PaginatedRequestParams,
-        result=ListResourcesResult,
-        needs="server.resources",
-    ),
-    Method(
-        name="resources/templates/list",
-        kind="request",
-        sender="client",
-        page="server/resources",
-        about="ask for one page of the resource templates",
-        params=PaginatedRequestParams,
-        result=ListResourceTemplatesResult,
-        needs="server.resources",
-    ),
-    Method(
-        name="resources/read",
-        kind="request",
-        sender="client",
-        page="server/resources",
-        about="read a resource",
-        params=ReadResourceRequestParams,
-        result=ReadResourceResult,
-        needs="server.resources",
-    ),
-    Method(
-        name="resources/subscribe",
-        kind="request",
-        sender="client",
-        page="server/resources",
-        about="ask to be told when a resource changes",
-        params=SubscribeRequestParams,
-        result=EmptyResult,
-        until="2025-11-25",
-        needs="server.resources.subscribe",
-    ),
-    Method(
-        name="resources/unsubscribe",
-        kind="request",
-        sender="client",
-        page="server/resources",
-        about="ask to be told no more when a resource changes",
-        params=UnsubscribeRequestParams,
-        result=EmptyResult,
-        until="2025-11-25",
-        needs="server.resources.subscribe",
-    ),
-    Method(
-        name="notifications/resources/list_changed",
-        kind="notification",
-        sender="server",
-        page="server/resources",
-        about="say that the list of resources or templates is another now",
-        params=NotificationParams,
-        needs="server.resources.listChanged",
-    ),
-    Method(
-        name="notifications/resources/updated",
-        kind="notification",
-        sender="server",
-        page="server/resources",
-        about="say that a resource has changed",
-        params=ResourceUpdatedNotificationParams,
-        needs="server.resources.subscribe",
-    ),
-)
+    Method("resources/list", "client", "server/resources", "ask for one page of the resources", PaginatedRequestParams,
+           ListResourcesResult, needs="server.resources"),
+    Method("resources/templates/list", "client", "server/resources", "ask for one page of the resource templates",
+           PaginatedRequestParams, ListResourceTemplatesResult, needs="server.resources"),
+    Method("resources/read", "client", "server/resources", "read a resource", ReadResourceRequestParams,
+           ReadResourceResult, needs="server.resources"),
+    Method("resources/subscribe", "client", "server/resources", "ask to be told when a resource changes",
+           SubscribeRequestParams, EmptyResult, until="2025-11-25", needs="server.resources.subscribe"),
+    Method("resources/unsubscribe", "client", "server/resources", "ask to be told no more when a resource changes",
+           UnsubscribeRequestParams, EmptyResult, until="2025-11-25", needs="server.resources.subscribe"),
+    Method("notifications/resources/list_changed", "server", "server/resources",
+           "say that resources or templates were added or removed", NotificationParams,
+           needs="server.resources.listChanged"),
+    Method("notifications/resources/updated", "server", "server/resources", "say that a resource has changed",
+           ResourceUpdatedNotificationParams, needs="server.resources.subscribe"),
+)  # fmt: skip

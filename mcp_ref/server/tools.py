@@ -12,7 +12,19 @@ import json
 import logging
 import re
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict, TypeVar, Unpack, cast
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+)
 
 from mcp_ref.basic.versioning import is_input_required
 from mcp_ref.errors import InvalidParams, McpError, Refusal, RemoteProtocolError, RequestCancelled, ToolError
@@ -20,7 +32,7 @@ from mcp_ref.machinery import json_schema
 from mcp_ref.machinery.handlers import BadArguments
 from mcp_ref.machinery.shapes import FromRevision, Since, Until
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import DEFAULT, Asking, Handling, Method, Options, Registering
+from mcp_ref.methods import DEFAULT, Method, Options
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.caching import CacheableResult
 from mcp_ref.server.utilities.pagination import PaginatedResult, list_page, page, walk
@@ -36,6 +48,11 @@ from mcp_ref.types import (
     block_type,
     text,
 )
+
+if TYPE_CHECKING:
+    from mcp_ref.client.client import Client
+    from mcp_ref.server.context import Context
+    from mcp_ref.server.server import Server
 
 log = logging.getLogger(__name__)
 
@@ -335,7 +352,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 def tool(
-    self: Registering,
+    self: Server,
     name: str | None = None,
     *,
     title: str | None = None,
@@ -408,7 +425,7 @@ def tool(
     return register
 
 
-def remove_tool(self: Registering, name: str) -> None:
+def remove_tool(self: Server, name: str) -> None:
     """Withdraw a tool; calls that run already are not affected. Raises `KeyError` if there is none of that name."""
     self.unregister("tools", name)
 
@@ -416,7 +433,7 @@ def remove_tool(self: Registering, name: str) -> None:
 # -- the server's half: answering ---------------------------------------------------------------------------------
 
 
-def tools_list(ctx: Handling, params: PaginatedRequestParams) -> ListToolsResult:
+def tools_list(ctx: Context, params: PaginatedRequestParams) -> ListToolsResult:
     """Answer `tools/list` with one page, in the order of registration. Raises `InvalidParams` for a bad cursor."""
     # SHOULD: the same order every time (2026-07-28/server/tools#capabilities)
     listed = [entry.listed(ctx.revision) for entry in ctx.registered("tools").values()]
@@ -427,7 +444,7 @@ def tools_list(ctx: Handling, params: PaginatedRequestParams) -> ListToolsResult
     return result
 
 
-def tools_call(ctx: Handling, params: CallToolRequestParams) -> CallToolResult:
+def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
     """Answer `tools/call`: check the arguments, run the handler, and make a result of what it returned or raised.
 
     Raises:
@@ -511,7 +528,7 @@ def _carried(entry: ToolEntry, structured: Any, revision: Revision) -> bool:
 # -- the client's half --------------------------------------------------------------------------------------------
 
 
-def list_tools(self: Asking, **options: Unpack[Options]) -> list[Tool]:
+def list_tools(self: Client, **options: Unpack[Options]) -> list[Tool]:
     """Ask for all tools: `tools/list`, page by page.
 
     What comes is remembered until the server says that its list changed, for the check of results in `call_tool()`.
@@ -538,7 +555,7 @@ def list_tools(self: Asking, **options: Unpack[Options]) -> list[Tool]:
     return tools
 
 
-def list_tools_page(self: Asking, cursor: str | None = None, **options: Unpack[Options]) -> ListToolsResult:
+def list_tools_page(self: Client, cursor: str | None = None, **options: Unpack[Options]) -> ListToolsResult:
     """Ask for one page of the tools: `tools/list`. Remembers nothing; otherwise as `list_tools()`.
 
     Args:
@@ -555,7 +572,7 @@ def list_tools_page(self: Asking, cursor: str | None = None, **options: Unpack[O
 
 
 def call_tool(
-    self: Asking,
+    self: Client,
     name: str,
     arguments: JsonObject | None = None,
     **options: Unpack[Options],
@@ -589,7 +606,7 @@ def call_tool(
     return result
 
 
-def _check_output(self: Asking, name: str, result: CallToolResult, options: Options) -> None:
+def _check_output(self: Client, name: str, result: CallToolResult, options: Options) -> None:
     # SHOULD: clients validate structured results (server/tools#output-schema)
     if "content" not in result:
         # Not the end of the call: it asks for input first.
@@ -606,7 +623,7 @@ def _check_output(self: Asking, name: str, result: CallToolResult, options: Opti
         raise RemoteProtocolError(f"the result of tool {name!r} does not fit its outputSchema: {'; '.join(problems)}")
 
 
-def _learn(self: Asking, options: Options) -> None:
+def _learn(self: Client, options: Options) -> None:
     """List the tools for the check of a result; a result that came is not lost because this fails."""
     try:
         list_tools(self, timeout=options.get("timeout", DEFAULT), cancel=options.get("cancel"))
@@ -618,33 +635,10 @@ def _learn(self: Asking, options: Options) -> None:
 
 
 METHODS = (
-    Method(
-        name="tools/list",
-        kind="request",
-        sender="client",
-        page="server/tools",
-        about="ask for one page of the tools",
-        params=PaginatedRequestParams,
-        result=ListToolsResult,
-        needs="server.tools",
-    ),
-    Method(
-        name="tools/call",
-        kind="request",
-        sender="client",
-        page="server/tools",
-        about="call a tool",
-        params=CallToolRequestParams,
-        result=CallToolResult,
-        needs="server.tools",
-    ),
-    Method(
-        name="notifications/tools/list_changed",
-        kind="notification",
-        sender="server",
-        page="server/tools",
-        about="say that the list of tools changed",
-        params=NotificationParams,
-        needs="server.tools.listChanged",
-    ),
-)
+    Method("tools/list", "client", "server/tools", "ask for one page of the tools", PaginatedRequestParams,
+           ListToolsResult, needs="server.tools"),
+    Method("tools/call", "client", "server/tools", "call a tool", CallToolRequestParams, CallToolResult,
+           needs="server.tools"),
+    Method("notifications/tools/list_changed", "server", "server/tools", "say that the list of tools changed",
+           NotificationParams, needs="server.tools.listChanged"),
+)  # fmt: skip

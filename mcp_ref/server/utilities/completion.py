@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sized
 from itertools import islice
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
@@ -33,8 +34,12 @@ from typing import (
 from mcp_ref.errors import InvalidParams
 from mcp_ref.machinery.shapes import AtMost, Closed, Format, Former, Since, renamed
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Caller, Handling, Method, Options, Registering
+from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.types import RequestParams, Result
+
+if TYPE_CHECKING:
+    from mcp_ref.server.context import Context
+    from mcp_ref.server.server import Server
 
 MOST_VALUES = 100
 """How many suggestions one result may hold."""
@@ -130,7 +135,7 @@ class CompletionEntry(NamedTuple):
 
 
 def completion(
-    self: Registering, *, argument: str, prompt: str | None = None, resource: str | None = None
+    self: Server, *, argument: str, prompt: str | None = None, resource: str | None = None
 ) -> Callable[[F], F]:
     """Decorator: a function that suggests values for one argument, asked with `completion/complete`.
 
@@ -162,7 +167,7 @@ def completion(
 
 
 def completion_values(
-    self: Registering, values: Iterable[str], *, argument: str, prompt: str | None = None, resource: str | None = None
+    self: Server, values: Iterable[str], *, argument: str, prompt: str | None = None, resource: str | None = None
 ) -> None:
     """Suggest from a fixed list: those values that begin with what was typed, in any case.
 
@@ -221,7 +226,7 @@ class HasArguments(Protocol):
     def argument_names(self) -> tuple[str, ...]: ...
 
 
-def completion_complete(ctx: Handling, params: CompleteRequestParams) -> CompleteResult:
+def completion_complete(ctx: Context, params: CompleteRequestParams) -> CompleteResult:
     """Answer `completion/complete` with the suggestions of the handler for that argument, or with none.
 
     Raises:
@@ -242,7 +247,7 @@ def completion_complete(ctx: Handling, params: CompleteRequestParams) -> Complet
     return {"completion": _completion(entry.function(**entry.keywords(argument["value"], known, ctx)))}
 
 
-def _arguments_of(ctx: Handling, reference: PromptReference | ResourceTemplateReference) -> tuple[str, ...]:
+def _arguments_of(ctx: Context, reference: PromptReference | ResourceTemplateReference) -> tuple[str, ...]:
     if reference["type"] == "ref/prompt":
         prompt: HasArguments | None = ctx.registered("prompts").get(reference["name"])
         if prompt is None:
@@ -317,15 +322,7 @@ def complete(
 
 
 METHODS = (
-    Method(
-        name="completion/complete",
-        kind="request",
-        sender="client",
-        page="server/utilities/completion",
-        about="ask what an argument of a prompt or a template could be",
-        params=CompleteRequestParams,
-        result=CompleteResult,
-        needs="server.completions",
-        needs_since="2025-03-26",
-    ),
-)
+    Method("completion/complete", "client", "server/utilities/completion",
+           "ask what an argument of a prompt or a template could be", CompleteRequestParams, CompleteResult,
+           needs="server.completions", needs_since="2025-03-26"),
+)  # fmt: skip

@@ -16,15 +16,18 @@ no details of the system that would help an attacker; no code can see that, so i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NotRequired, Protocol, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Any, NotRequired, Protocol, Unpack, cast, get_args
 
 from mcp_ref import messages
 from mcp_ref.agreement import warn_deprecated
 from mcp_ref.errors import LocalProtocolError
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Caller, Handling, Method, Options
+from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.revisions import Revision
 from mcp_ref.types import EmptyResult, LoggingLevel, NotificationParams, RequestParams
+
+if TYPE_CHECKING:
+    from mcp_ref.server.context import Context
 
 LEVELS: tuple[LoggingLevel, ...] = get_args(LoggingLevel)
 """The eight levels of RFC 5424, the least severe first."""
@@ -144,7 +147,7 @@ def _is_wanted(level: str, listener: Listener) -> bool:
     return is_at_least(level, listener.log_level)
 
 
-def logging_set_level(ctx: Handling, params: SetLevelRequestParams) -> EmptyResult:
+def logging_set_level(ctx: Context, params: SetLevelRequestParams) -> EmptyResult:
     """Answer `logging/setLevel`: from now on this session gets messages of that level and above.
 
     A level that is none of the eight was refused as -32602 before.
@@ -190,25 +193,8 @@ def set_log_level(self: Levelled, level: LoggingLevel, **options: Unpack[Options
 
 
 METHODS = (
-    Method(
-        name="logging/setLevel",
-        kind="request",
-        sender="client",
-        page="server/utilities/logging",
-        about="say how severe a log message must be to be sent",
-        params=SetLevelRequestParams,
-        result=EmptyResult,
-        # In 2026-07-28 the level is an entry of `_meta` in each request.
-        until="2025-11-25",
-        needs="server.logging",
-    ),
-    Method(
-        name="notifications/message",
-        kind="notification",
-        sender="server",
-        page="server/utilities/logging",
-        about="a log message of the server",
-        params=LoggingMessageNotificationParams,
-        needs="server.logging",
-    ),
-)
+    Method("logging/setLevel", "client", "server/utilities/logging", "say how severe a log message must be to be sent",
+           SetLevelRequestParams, EmptyResult, until="2025-11-25", needs="server.logging"),
+    Method("notifications/message", "server", "server/utilities/logging", "a log message of the server",
+           LoggingMessageNotificationParams, needs="server.logging"),
+)  # fmt: skip
