@@ -1,8 +1,9 @@
 """The notes under spec_notes/, held against the specification, the code and the tests, in both directions.
 
-A note is a Markdown file: two lines of head (`Pages:`, `Code:`), prose, and tables whose rows say what is asked, under
-which ids, which code answers it and which test shows it. spec_notes/README.md explains the form. All five revisions are
-counted.
+A note is a Markdown file with two lines of head (`Pages:`, `Code:`), prose, and short tables of what is asked and where
+it is answered. Beside it stands a `.jsonl` file of the same name: a row for each statement, with its level, the ids of its
+sentences, the code and the tests. The tables are made from these rows: `python -m tests.test_spec_notes --write`.
+spec_notes/README.md explains the form. All five revisions are counted.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -37,22 +39,24 @@ OUT_OF_SCOPE = {
 
 
 class Row(NamedTuple):
-    """One row of a note."""
+    """One row of a note; `reason` says "not ours: ..." or "later: ..." for one that no code answers."""
 
     note: str
     line: int
+    heading: str
     asked: str
     level: str
     ids: tuple[str, ...]
-    code: str
-    tests: str
+    code: tuple[str, ...]
+    tests: tuple[str, ...]
+    reason: str
 
     def __str__(self) -> str:
         return f"{self.note}:{self.line}"
 
 
 class Note(NamedTuple):
-    """One file under spec_notes/."""
+    """One file under spec_notes/, with the rows beside it."""
 
     path: str
     pages: tuple[str, ...]
@@ -62,13 +66,19 @@ class Note(NamedTuple):
 
 # -- reading ------------------------------------------------------------------------------------------------------
 
+KEYS = {"heading", "asked", "level", "ids", "code", "tests", "not_ours", "later"}
+
 
 def read_note(path: Path) -> Note:
-    """The head and the rows of a note; ValueError where it has not the form."""
+    """The head and the rows of a note; ValueError if it does not have the form."""
     name = path.relative_to(ROOT).as_posix()
     lines = path.read_text("utf-8").splitlines()
     pages, code = _head(name, lines, "Pages:"), _head(name, lines, "Code:")
-    rows = tuple(_row(name, number, line, pages) for number, line in enumerate(lines, 1) if _is_row(line))
+    data = path.with_suffix(".jsonl")
+    rows = tuple(
+        _row(data.relative_to(ROOT).as_posix(), number, json.loads(line), pages)
+        for number, line in enumerate(data.read_text("utf-8").splitlines(), 1)
+    )
     return Note(name, pages, code, rows)
 
 
@@ -79,24 +89,48 @@ def _head(name: str, lines: list[str], word: str) -> tuple[str, ...]:
     raise ValueError(f"{name} has no line {word}")
 
 
-def _is_row(line: str) -> bool:
-    if not line.startswith("|"):
-        return False
-    cells = _cells(line)
-    return len(cells) == 5 and cells[0] != "asked" and not set(cells[0]) <= set("-: ")
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
-
-
-def _row(name: str, number: int, line: str, pages: tuple[str, ...]) -> Row:
-    asked, level, ids, code, tests = _cells(line)
+def _row(name: str, number: int, row: dict[str, Any], pages: tuple[str, ...]) -> Row:
+    if not set(row) <= KEYS:
+        raise ValueError(f"{name}:{number}: unknown keys {sorted(set(row) - KEYS)}")
+    reasons = [f"{kind.replace('_', ' ')}: {row[kind]}" for kind in ("not_ours", "later") if kind in row]
     try:
-        found = () if ids == NO_IDS else tuple(expand(ids, pages[0]))
-        return Row(name, number, asked, level, found, code, tests)
+        ids = () if row["ids"] == NO_IDS else tuple(expand(row["ids"], pages[0]))
     except ValueError as problem:
         raise ValueError(f"{name}:{number}: {problem}") from None
+    code, tests = tuple(row.get("code", ())), tuple(row.get("tests", ()))
+    return Row(name, number, row["heading"], row["asked"], row["level"], ids, code, tests, "; ".join(reasons))
+
+
+# -- the tables of a note, made from its rows ---------------------------------------------------------------------
+
+TABLE = ("| what is asked | where |", "|---|---|")
+
+
+def tables(note: Note) -> dict[str, list[str]]:
+    """The lines of the table under each heading."""
+    found: dict[str, list[str]] = {}
+    for row in note.rows:
+        places = ", ".join(f"`{place.removeprefix('mcp_ref/')}`" for place in row.code)
+        asked = f"**{row.level}** {row.asked}".replace("|", "\\|")
+        found.setdefault(row.heading, list(TABLE)).append(f"| {asked} | {places or row.reason} |")
+    return found
+
+
+def written(note: Note, text: str) -> str:
+    """The text of a note with its tables made again from the rows."""
+    made, lines, heading, inside = tables(note), list[str](), "", False
+    for line in text.splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ").strip()
+        if line == TABLE[0] or line == "<!-- rows -->":
+            lines += made.pop(heading, [])
+            inside = True
+        elif not (inside and line.startswith("|")):
+            inside = False
+            lines.append(line)
+    if made:
+        raise ValueError(f"{note.path} has rows for headings that it does not have: {sorted(made)}")
+    return "\n".join(lines) + "\n"
 
 
 def expand(groups: str, page: str) -> Iterator[str]:
@@ -169,8 +203,8 @@ def counts() -> dict[str, Counter[str]]:
             page = pages.setdefault(entry["page"], Counter())
             page["in scope"] += 1
             page["answered"] += each in rows
-            page["not ours"] += each in rows and rows[each].code.startswith("not ours:")
-            page["later"] += each in rows and rows[each].code.startswith("later:")
+            page["not ours"] += each in rows and rows[each].reason.startswith("not ours:")
+            page["later"] += each in rows and rows[each].reason.startswith("later:")
     return pages
 
 
@@ -188,6 +222,12 @@ def summary() -> str:
 
 
 # -- the specification --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
+def test_the_tables_of_a_note_are_made_from_its_rows(note: Note) -> None:
+    text = (ROOT / note.path).read_text("utf-8")
+    assert text == written(note, text), "run python -m tests.test_spec_notes --write"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(NOTES).as_posix())
@@ -263,19 +303,14 @@ def names_in(path: str) -> frozenset[str]:
     return frozenset(walk(ast.parse(file.read_text("utf-8")).body, "")) if file.is_file() else frozenset()
 
 
-def is_ours(row: Row) -> bool:
-    return not row.code.startswith(("not ours:", "later:"))
-
-
 @pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
 def test_every_row_names_code_and_a_test_or_says_why_not(note: Note) -> None:
     wrong = []
     for row in note.rows:
-        code, tests = re.findall(r"`([^`]+)`", row.code), re.findall(r"`([^`]+)`", row.tests)
-        if is_ours(row) and not (code and tests):
+        if not row.reason and not (row.code and row.tests):
             wrong.append(f"{row}: code and a test are missing")
-        if not is_ours(row) and not row.code.partition(":")[2].strip():
-            wrong.append(f"{row}: a reason is missing")
+        if row.reason and (row.code or not row.reason.partition(":")[2].strip()):
+            wrong.append(f"{row}: either code, or a reason")
         if row.level not in LEVELS or not row.asked:
             wrong.append(f"{row}: what is asked, or its level, is missing")
     assert not wrong, "\n".join(wrong)
@@ -285,7 +320,7 @@ def test_every_row_names_code_and_a_test_or_says_why_not(note: Note) -> None:
 def test_the_code_of_every_row_exists(note: Note) -> None:
     wrong = []
     for row in note.rows:
-        for reference in re.findall(r"`([^`]+)`", row.code) if is_ours(row) else ():
+        for reference in row.code:
             path, _, name = reference.partition(":")
             if name not in names_in(path):
                 wrong.append(f"{row}: {reference}")
@@ -296,7 +331,7 @@ def test_the_code_of_every_row_exists(note: Note) -> None:
 def test_the_tests_of_every_row_exist(note: Note) -> None:
     wrong = []
     for row in note.rows:
-        for reference in re.findall(r"`([^`]+)`", row.tests):
+        for reference in row.tests:
             path, _, name = reference.partition("::")
             if name.replace("::", ".") not in names_in(path) or not name.rpartition("::")[2].startswith("test_"):
                 wrong.append(f"{row}: {reference}")
@@ -348,3 +383,8 @@ def test_ids_are_expanded() -> None:
 def test_what_is_no_group_of_ids_is_refused(wrong: str) -> None:
     with pytest.raises(ValueError, match="not a group"):
         list(expand(wrong, "x"))
+
+
+if __name__ == "__main__" and "--write" in sys.argv:
+    for each in notes():
+        (ROOT / each.path).write_text(written(each, (ROOT / each.path).read_text("utf-8")), "utf-8")
