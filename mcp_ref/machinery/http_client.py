@@ -62,12 +62,14 @@ class Call:
         fresh: whether a kept connection must not be used.
         sent: whether the latest request has been sent whole, so that the server may act on it.
         interrupted: set once somebody has given the call up.
+        exchange: the number that a trace gives the latest request; 0 without a trace.
     """
 
     def __init__(self, deadline: Deadline) -> None:
         self.deadline = deadline
         self.timed_out: RequestTimeout | None = None
         self.fresh = self.sent = False
+        self.exchange = 0
         self.interrupted = threading.Event()
 
 
@@ -494,7 +496,12 @@ class Reply:
     @property
     def facts(self) -> dict[str, Any]:
         """What a trace is shown of it."""
-        return {"method": self.method, "status": self.status, "headers": self.headers}
+        return {**self.origin, "headers": self.headers}
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What a trace is shown of the exchange that an event came by."""
+        return {"exchange": self._call.exchange, "method": self.method, "status": self.status}
 
     def refusal(self, doing: str, body: bytes) -> HttpStatusError:
         """What to raise where the status refuses; names WWW-Authenticate, and a redirect that is not followed."""
@@ -562,10 +569,12 @@ class Http:
         """Close the connections that are kept. Those in use are closed by who reads them."""
         self._adapter.close()
 
-    def note_request(self, method: str, headers: Mapping[str, str], message: Any = None) -> None:
+    def note_request(self, call: Call, method: str, headers: Mapping[str, str], message: Any = None) -> None:
         """Show the trace a request, before it is sent; the message that it carries, if any, as a dict or list."""
         if self._tap is not None:
-            self._tap.note("send", message, {"method": method, "headers": {**self._headers, **headers}})
+            call.exchange = self._tap.exchange()
+            facts = {"exchange": call.exchange, "method": method, "headers": {**self._headers, **headers}}
+            self._tap.note("send", message, facts)
             self._tap.deliver()
 
     def note_reply(self, facts: Mapping[str, Any], body: bytes = b"") -> None:
@@ -574,10 +583,10 @@ class Http:
             self._tap.note("receive", body or None, facts)
             self._tap.deliver()
 
-    def note_hang_up(self, request_id: Any) -> None:
+    def note_hang_up(self, call: Call, request_id: Any) -> None:
         """Show the trace that a request is given up by the end of its connection, which no message says."""
         if self._tap is not None:
-            self._tap.note("send", None, {"hangUp": request_id})
+            self._tap.note("send", None, {"exchange": call.exchange, "hangUp": request_id})
             self._tap.deliver()
 
     def open(self, call: Call, method: str, headers: Mapping[str, str], body: bytes | None = None) -> Reply:

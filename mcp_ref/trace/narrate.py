@@ -57,6 +57,7 @@ _MOVED: Final = {
 _TELLING: Final = (PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES)
 _LISTEN: Final = "subscriptions/listen"
 _MOST_ROUNDS: Final = 1_000
+_MOST_TALKS: Final = 10_000
 
 
 def page_in(page: str, revision: str) -> str:
@@ -81,18 +82,27 @@ class Asked:
 
 
 @dataclass
-class Talk:
-    """What is known of one connection: which side records, what was agreed, what is open. Keys begin with who asked."""
+class Common:
+    """What is known of everything between the same two sides: a request that stands alone has a `Talk` of its own.
 
-    viewpoint: Role
-    revision: str | None = None
-    asked: dict[Any, Asked] = field(default_factory=dict)
-    tokens: dict[Any, Asked] = field(default_factory=dict)
-    # Questions that a result has asked, with the request that it answered; by `requestState`, or what else tells them.
+    questions: what a result has asked, with the request that it answered; by `requestState`, or what else tells them.
+    """
+
     questions: OrderedDict[str, tuple[Asked, JsonObject]] = field(default_factory=OrderedDict)
     envelope: tuple[JsonObject, Any] | None = None
     server: Any = None
     said: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Talk:
+    """What is known of one connection: which side records, what was agreed, what is open. Keys begin with who asked."""
+
+    viewpoint: Role
+    common: Common = field(default_factory=Common)
+    revision: str | None = None
+    asked: dict[Any, Asked] = field(default_factory=dict)
+    tokens: dict[Any, Asked] = field(default_factory=dict)
 
     def page(self, page: str) -> str:
         """The page, with the revision once it is known."""
@@ -180,10 +190,10 @@ class Talk:
             return
         if LOG_LEVEL in meta:
             yield f"_meta: wants the log messages of this request, from level {quoted(meta[LOG_LEVEL])} on"
-        if self.envelope is not None and self.envelope[0] == told:
-            yield f"_meta as in request {quoted(self.envelope[1])}"
+        if self.common.envelope is not None and self.common.envelope[0] == told:
+            yield f"_meta as in request {quoted(self.common.envelope[1])}"
             return
-        self.envelope = (told, request_id)
+        self.common.envelope = (told, request_id)
         yield f"_meta: this request is written in revision {quoted(told.get(PROTOCOL_VERSION))}"
         can = declared({"capabilities": told.get(CLIENT_CAPABILITIES)})
         yield f"_meta: the client is {implementation(told.get(CLIENT_INFO))} and declares {can}"
@@ -193,11 +203,11 @@ class Talk:
         if not isinstance(result, dict):
             return
         kind, server = result.get("resultType"), _meta(result).get(SERVER_INFO)
-        if server is not None and server != self.server:
-            self.server = server
+        if server is not None and server != self.common.server:
+            self.common.server = server
             yield f"_meta: the server is {implementation(server)}"
-        if kind == "complete" and kind not in self.said:
-            self.said.add(kind)
+        if kind == "complete" and kind not in self.common.said:
+            self.common.said.add(kind)
             yield 'resultType "complete": this is the end of the request'
         elif kind not in (None, "complete", "input_required"):
             yield f"resultType {quoted(kind)}: none of the protocol's own"
@@ -218,9 +228,12 @@ class Talk:
         back += ["with requestState as it came (only the server can read it)"] if "requestState" in result else []
         yield f"then the client sends the request again, {', '.join(['with another id', *back])}"
         if asked is not None:
-            self.questions[_place(asked.method, asked.params, result.get("requestState"), requests)] = (asked, requests)
-            if len(self.questions) > _MOST_ROUNDS:
-                self.questions.popitem(last=False)
+            self.common.questions[_place(asked.method, asked.params, result.get("requestState"), requests)] = (
+                asked,
+                requests,
+            )
+            if len(self.common.questions) > _MOST_ROUNDS:
+                self.common.questions.popitem(last=False)
 
     def round_of(self, asked: Asked) -> Iterator[str]:
         """Which round of which call a request is, and what it answers."""
@@ -230,7 +243,7 @@ class Talk:
         given = params.get("inputResponses")
         given = given if isinstance(given, dict) else {}
         place = _place(asked.method, params, params.get("requestState"), given)
-        before, requests = self.questions.get(place, (None, {}))
+        before, requests = self.common.questions.get(place, (None, {}))
         if before is None:
             yield "goes on with a call that was asked for input; its earlier rounds were not seen here"
         else:
@@ -290,7 +303,7 @@ class _Told:
 class Narrator:
     """Puts the events of a trace into words, one after the other.
 
-    It remembers what it was told, for each peer by itself: which request an answer belongs to, and which revision they
+    It remembers what it was told, for each connection by itself: which request an answer belongs to, and which revision they
     agreed on.
 
     Args:
@@ -318,7 +331,8 @@ class Narrator:
         self._color = color
         self._full = full
         self._ascii = ascii
-        self._talks: dict[tuple[str, str], Talk] = {}
+        self._talks: OrderedDict[Any, Talk] = OrderedDict()
+        self._common: dict[tuple[str, str], Common] = {}
 
     def tell(self, event: TraceEvent) -> str:
         """The lines for one event, joined by line breaks, without one at the end."""
@@ -334,10 +348,16 @@ class Narrator:
     # -- state
 
     def _talk(self, event: TraceEvent) -> Talk:
-        key = (event.peer, event.transport)
+        # Ids belong to one connection. A file without such numbers can hold one for each peer, or is told wrongly.
+        sides = (event.peer, event.transport)
+        key = sides if event.conn is None else event.conn
         if key not in self._talks:
-            self._talks[key] = Talk(self._viewpoint or ("server" if event.peer == "client" else "client"))
+            common = self._common.setdefault(sides, Common())
+            self._talks[key] = Talk(self._viewpoint or ("server" if event.peer == "client" else "client"), common)
+            if len(self._talks) > _MOST_TALKS:
+                self._talks.popitem(last=False)
         talk = self._talks[key]
+        self._talks.move_to_end(key)
         message = event.message
         if self._viewpoint is None and _opens(message):
             talk.viewpoint = "client" if event.direction == "send" else "server"

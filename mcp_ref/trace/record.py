@@ -11,9 +11,9 @@ Over HTTP an event also says what HTTP has beside the message, or without one: a
 
 A trace file is JSON Lines, one event in a line:
 
-    {"seq":1,"time":"2025-11-25T09:00:00.000000Z","thread":"MainThread","direction":"send","peer":"server",
+    {"seq":1,"time":"2025-11-25T09:00:00.000000Z","thread":"MainThread","conn":1,"direction":"send","peer":"server",
      "transport":"stdio","message":{"jsonrpc":"2.0","id":1,"method":"ping"}}
-    {... "transport":"http","message":{...},"http":{"method":"POST","headers":{"mcp-protocol-version":"2025-11-25"}}}
+    {... "transport":"http","message":{...},"http":{"exchange":4,"method":"POST","headers":{"host":"127.0.0.1:8000"}}}
 """
 
 from __future__ import annotations
@@ -57,8 +57,11 @@ class TraceEvent(NamedTuple):
     transport: such as "stdio".
     http: over HTTP, what is known of these: "method"; "status"; "headers", those that say something of the protocol,
         by their names in lower case; "eventId" and "retry" (milliseconds) of an event in a stream, and "event", its
-        type, where it is not "message"; "hangUp", the id of the request that the end of a connection gives up. None
-        elsewhere.
+        type, where it is not "message"; "hangUp", the id of the request that the end of a connection gives up;
+        "exchange", the number of the HTTP request to which all of this belongs, unique in the trace. None elsewhere.
+    conn: the number of what the message travels on, unique in the trace: the same for all that share one set of request
+        ids. A process or an in-memory pair is one; over HTTP a client is one, and to a server each session is one, and
+        each request that belongs to no session. None in files recorded before there were such numbers.
 
     Secrets are redacted in `message` and `http`, which are copies: changing them changes nothing on the wire.
     """
@@ -71,6 +74,7 @@ class TraceEvent(NamedTuple):
     message: Message
     transport: str
     http: JsonObject | None = None
+    conn: int | None = None
 
 
 Sink = str | os.PathLike[str] | TextIO | Callable[[TraceEvent], None]
@@ -93,11 +97,11 @@ class Recorder:
     """
 
     def __init__(self, *sinks: Sink, append: bool = False) -> None:
-        # Guards _notes, _seq, _drainer, _closed; held for a few statements, never while the sink runs.
+        # Guards _notes, _seq, _conns, _exchanges, _drainer, _closed, and the `conn` of each tap; held for a few statements, never while the sink runs.
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
         self._notes: deque[tuple[Any, ...]] = deque()
-        self._seq = 0
+        self._seq = self._conns = self._exchanges = 0
         self._drainer: int | None = None
         self._closed = False
         self._files: list[TextIO] = []
@@ -111,7 +115,10 @@ class Recorder:
         return _line_writer(sink)
 
     def tap(self, peer: str, transport: str) -> Tap:
-        """What one connection shows its traffic to; `peer` and `transport` go into each of its events."""
+        """What one connection shows its traffic to; `peer` and `transport` go into each of its events.
+
+        The connection gets its number, `conn`, with its first event.
+        """
         return _Tap(self, peer, transport)
 
     @property
@@ -119,15 +126,22 @@ class Recorder:
         """The number of the event noted last; 0 before the first."""
         return self._seq
 
-    def note(
-        self, direction: Direction, message: Any, peer: str, transport: str, http: Mapping[str, Any] | None = None
-    ) -> None:
-        """Remember a message; see `Tap.note`. After `close()` it is ignored."""
+    def _note(self, tap: _Tap, direction: Direction, message: Any, http: Mapping[str, Any] | None) -> None:
         thread = threading.current_thread().name
         with self._lock:
-            if not self._closed:
-                self._seq += 1
-                self._notes.append((self._seq, time.time(), thread, direction, peer, message, transport, http))
+            if self._closed:
+                return
+            if tap.conn is None:
+                self._conns += 1
+                tap.conn = self._conns
+            self._seq += 1
+            note = (self._seq, time.time(), thread, direction, tap.peer, message, tap.transport, http, tap.conn)
+            self._notes.append(note)
+
+    def _exchange(self) -> int:
+        with self._lock:
+            self._exchanges += 1
+            return self._exchanges
 
     def deliver(self) -> None:
         """Write everything noted so far to the files, and leave it to `mcp-trace` for the callables.
@@ -189,8 +203,8 @@ class Recorder:
             self._idle.notify_all()
 
     def _hand_over(self, note: tuple[Any, ...]) -> None:
-        seq, at, thread, direction, peer, message, transport, http = note
-        event = TraceEvent(seq, at, thread, direction, peer, _shown(message), transport, _shown_http(http))
+        seq, at, thread, direction, peer, message, transport, http, conn = note
+        event = TraceEvent(seq, at, thread, direction, peer, _shown(message), transport, _shown_http(http), conn)
         for sink in (*self._writers, self._listeners.put):
             _try(sink, event)
 
@@ -257,11 +271,15 @@ class _Tap:
 
     def __init__(self, recorder: Recorder, peer: str, transport: str) -> None:
         self._recorder = recorder
-        self._peer = peer
-        self._transport = transport
+        self.peer = peer
+        self.transport = transport
+        self.conn: int | None = None
 
     def note(self, direction: Direction, message: Any, http: Mapping[str, Any] | None = None) -> None:
-        self._recorder.note(direction, message, self._peer, self._transport, http)
+        self._recorder._note(self, direction, message, http)
+
+    def exchange(self) -> int:
+        return self._recorder._exchange()
 
     def deliver(self) -> None:
         self._recorder.deliver()
@@ -324,8 +342,9 @@ def _line_writer(file: TextIO) -> Callable[[TraceEvent], None]:
 def to_row(event: TraceEvent) -> str:
     """The line of a trace file for an event, without its line break."""
     at = datetime.fromtimestamp(event.time, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-    row = {"seq": event.seq, "time": at, "thread": event.thread, "direction": event.direction, "peer": event.peer}
-    row |= {"transport": event.transport, "message": event.message}
+    row: JsonObject = {"seq": event.seq, "time": at, "thread": event.thread}
+    row |= {} if event.conn is None else {"conn": event.conn}
+    row |= {"direction": event.direction, "peer": event.peer, "transport": event.transport, "message": event.message}
     return encode(row if event.http is None else {**row, "http": event.http}).decode("utf-8")
 
 
@@ -353,6 +372,7 @@ _MEMBERS: Final[dict[str, type | tuple[type, ...]]] = {
     "message": (dict, list, str, type(None)),
     "transport": str,
     "http": (dict, type(None)),
+    "conn": (int, type(None)),
 }
 
 

@@ -42,7 +42,7 @@ def facts(events: list[TraceEvent]) -> list[tuple[Any, ...]]:
     """Of each event: the direction, whether it has a message, and what HTTP says of it, but for its headers."""
     rows = []
     for event in events:
-        http = {name: value for name, value in (event.http or {}).items() if name != "headers"}
+        http = {name: value for name, value in (event.http or {}).items() if name not in ("headers", "exchange")}
         rows.append((event.direction, event.message is not None, http))
     return rows
 
@@ -160,6 +160,79 @@ def test_what_is_no_session_is_noted_though_no_conversation_has_it() -> None:
     assert "guessed" not in "".join(map(to_row, theirs))
 
 
+# -- several clients of one server: which connection, which exchange
+
+
+def two_at_once(target: Any, events: list[TraceEvent], revision: str) -> None:
+    """Two clients of one server call a tool at the same time, with the same request id."""
+    inside = threading.Barrier(2)
+    server = Server("weather", trace=events.append)
+
+    @server.tool()
+    def forecast(city: str) -> str:
+        inside.wait(timeout=5)
+        return city
+
+    def talk(url: str, city: str) -> None:
+        with Client(url, revision=revision) as client:
+            client.call_tool("forecast", {"city": city})
+
+    with server.serve_http(sse_path="/sse") as http:
+        url = http.sse_url if revision == "2024-11-05" else http.url
+        threads = [threading.Thread(target=talk, args=[url, city]) for city in ("Lisbon", "Porto")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=5)
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", "2026-07-28"])
+def test_answers_are_paired_with_the_requests_of_their_own_client(revision: str) -> None:
+    events: list[TraceEvent] = []
+    two_at_once(None, events, revision)
+    told = [*narrate(events)]
+    assert not [line for line in told if "no request that was seen" in line]
+    calls = [
+        event for event in events if isinstance(event.message, dict) and event.message.get("method") == "tools/call"
+    ]
+    assert len({event.message["id"] for event in calls if isinstance(event.message, dict)}) == 1
+    assert len({event.conn for event in calls}) == 2
+    for call in calls:
+        assert isinstance(call.message, dict)
+        (answer,) = [
+            event
+            for event in events
+            if event.conn == call.conn and isinstance(event.message, dict) and "result" in event.message
+            and event.message["id"] == call.message["id"]
+        ]  # fmt: skip
+        assert isinstance(answer.message, dict)
+        assert answer.message["result"]["content"][0]["text"] == call.message["params"]["arguments"]["city"]
+        assert "response to 2: tools/call, after" in told[answer.seq - 1] or revision == "2026-07-28"
+
+
+def test_a_session_is_one_connection_to_the_server_and_each_request_without_one_is_one() -> None:
+    for revision, connections in ((SESSION, 1), ("2026-07-28", 3)):
+        # The stateless one begins with server/discover.
+        _, theirs = both_sides(lambda client: [client.list_tools(), client.list_tools()], revision=revision)
+        assert len({event.conn for event in theirs}) == connections
+
+
+def test_an_exchange_has_the_request_its_status_and_its_events() -> None:
+    for events in both_sides(lambda client: client.call_tool("come_back"), revision=SESSION):
+        exchanges: dict[int, list[TraceEvent]] = {}
+        for event in events:
+            assert event.http is not None
+            exchanges.setdefault(event.http["exchange"], []).append(event)
+        assert sorted(exchanges) == list(range(1, len(exchanges) + 1))
+        for request, *answer in exchanges.values():
+            assert request.http is not None and "status" not in request.http
+            assert all(event.http and "status" in event.http for event in answer)
+            # Each answer is there, although the standing stream and the one of the call were open at the same time.
+            assert answer
+        asked = [first.message["method"] for first, *_ in exchanges.values() if isinstance(first.message, dict)]
+        assert asked == ["initialize", "notifications/initialized", "tools/call"]
+
+
 # -- the recorder of a server on HTTP
 
 
@@ -221,6 +294,11 @@ def test_a_line_keeps_what_http_says_and_one_without_is_read_as_before() -> None
     old = TraceEvent(1, 1764061200.123456, "t", "send", "server", {"jsonrpc": "2.0", "method": "x"}, "stdio")
     assert "http" not in json.loads(to_row(old))
     assert from_row(to_row(old)) == old
+    assert "conn" not in json.loads(to_row(old))
+    numbered = event._replace(conn=7, http={"method": "GET", "exchange": 3})
+    assert from_row(to_row(numbered)) == numbered
+    with pytest.raises(ValueError, match="conn is"):
+        from_row(json.dumps({**json.loads(to_row(old)), "conn": "7"}))
     with pytest.raises(ValueError, match="message is missing"):
         from_row(json.dumps({**json.loads(to_row(old)), "message": None}))
     with pytest.raises(ValueError, match="http is"):

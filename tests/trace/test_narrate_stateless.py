@@ -329,7 +329,10 @@ def test_a_connection_that_is_closed_says_which_request_it_gives_up() -> None:
         with pytest.raises(RequestCancelled):
             client.call_tool("slow", {}, cancel=give_up, on_progress=lambda *_: give_up("enough"))
     (closing,) = [each for each in seen if each.http and "hangUp" in each.http]
-    assert (closing.direction, closing.message, closing.http) == ("send", None, {"hangUp": 2})
+    (asking,) = [each for each in seen if isinstance(each.message, dict) and each.message.get("method") == "tools/call"]
+    assert asking.http is not None
+    given_up = {"hangUp": 2, "exchange": asking.http["exchange"]}
+    assert (closing.direction, closing.message, closing.http) == ("send", None, given_up)
     assert "gives up request 2" in Narrator(width=200).tell(closing)
 
 

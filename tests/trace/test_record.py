@@ -394,7 +394,7 @@ def test_a_row_spells_the_time_in_utc_with_microseconds(tmp_path: Path) -> None:
     with Recorder(path) as recording:
         carry(recording, PING)
     row = json.loads(path.read_text(encoding="utf-8"))
-    assert set(row) == {"seq", "time", "thread", "direction", "peer", "transport", "message"}
+    assert set(row) == {"seq", "time", "thread", "conn", "direction", "peer", "transport", "message"}
     assert row["time"].endswith("Z")
     assert len(row["time"]) == len("2025-11-25T09:00:00.000000Z")
 

@@ -50,7 +50,7 @@ class _SseTransport:
         self.id = secrets.token_urlsafe(32)
         self.stream = Stream(self.id, None)
         self.receive: Receive = lambda data: None
-        self._tap = tap
+        self.tap = tap
         self._lock = threading.Lock()  # guards _lost, which is called once
         self._lost: Callable[[McpError], None] | None = None
 
@@ -61,8 +61,8 @@ class _SseTransport:
     def send(self, message: Any, deadline: Deadline) -> None:
         """Write one message as an event. Raises: TransportClosed when the client is gone; LocalProtocolError."""
         written = self.stream.write(messages.encode(message))
-        if self._tap is not None:
-            self._tap.deliver()
+        if self.tap is not None:
+            self.tap.deliver()
         if not written:
             raise TransportClosed("the client has closed the event stream")
 
@@ -110,14 +110,15 @@ class SseEndpoint:
 
     def listen(self, request: HttpRequest, reply: HttpReply) -> None:
         """Answer a GET with the event stream, and hold it until one side ends it."""
-        with noted(self._tap(), request, reply) as answering:
-            self._listen(request, answering)
+        tap = self._tap()
+        with noted(tap, request, reply) as answering:
+            self._listen(request, answering, tap)
 
-    def _listen(self, request: HttpRequest, reply: HttpReply) -> None:
+    def _listen(self, request: HttpRequest, reply: HttpReply, tap: Tap | None) -> None:
         try:
             identity = self._enter(request, "GET")
             check_accept(request, "text/event-stream")
-            transport = _SseTransport(self._tap())
+            transport = _SseTransport(tap)
             conversation = self._begin(transport, identity, request.peer)
         except HttpRefusal as refusal:
             refuse(reply, refusal)
@@ -161,15 +162,16 @@ class SseEndpoint:
 
     def post(self, request: HttpRequest, reply: HttpReply) -> None:
         """Take one message: 202, and the rest happens on the stream."""
-        with noted(self._tap(), request, reply) as answering:
-            self._post(request, answering)
+        found = self._sessions.get(parse_qs(request.query).get("session", [""])[0])
+        with noted(found[0].tap if found else self._tap(), request, reply) as answering:
+            self._post(request, answering, found)
 
-    def _post(self, request: HttpRequest, reply: HttpReply) -> None:
+    def _post(
+        self, request: HttpRequest, reply: HttpReply, found: tuple[_SseTransport, Conversation, Any] | None
+    ) -> None:
         try:
             identity = self._enter(request, "POST")
             check_content_type(request)
-            session_id = parse_qs(request.query).get("session", [""])[0]
-            found = self._sessions.get(session_id)
             if found is None or found[2] != identity or found[1].peer.closed is not None:
                 raise HttpRefusal(404, "Session not found")
         except HttpRefusal as refusal:
@@ -282,25 +284,25 @@ class SseClientTransport:
 
     def _read(self) -> None:
         headers = {"Accept": CONTENT_TYPE, "Cache-Control": "no-store"}
-        self._stream.note_request("GET", headers)
+        self._stream.note_request(self._call, "GET", headers)
         reply = self._stream.open(self._call, "GET", headers)
         self._stream.note_reply(reply.facts)
         try:
             if reply.status != 200 or reply.content_type != CONTENT_TYPE:
                 raise reply.refusal("the event stream", reply.body(1000) if reply.status >= 400 else b"")
             for event in _events(reply, self._limit):
-                self._take(event)
+                self._take(event, {**reply.origin, **event_facts(event)})
         finally:
             reply.close()
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: Event, facts: dict[str, Any]) -> None:
         if event.event == "endpoint":
-            self._stream.note_reply(_facts(event))
+            self._stream.note_reply(facts)
             self._name(event.data)
         elif event.event == "message" and event.data:
             with self._noting:
                 if self._tap is not None:
-                    self._tap.note("receive", event.data.encode(), _facts(event))
+                    self._tap.note("receive", event.data.encode(), facts)
                 self._receive(event.data.encode())
             if self._tap is not None:
                 self._tap.deliver()
@@ -336,10 +338,11 @@ class SseClientTransport:
         if self._closed or posting is None or self._problem is not None:
             raise TransportClosed(str(self._problem or _CLOSED))
         headers = {"Content-Type": "application/json"}
-        posting.note_request("POST", headers, message)
+        call = posting.call(deadline)
+        posting.note_request(call, "POST", headers, message)
         try:
             # MUST: by POST to that endpoint (2024-11-05/basic/transports#http-with-sse)
-            reply = posting.open(posting.call(deadline), "POST", headers, text)
+            reply = posting.open(call, "POST", headers, text)
         except Interrupted:
             raise TransportClosed(_CLOSED) from None
         posting.note_reply(reply.facts)
@@ -382,10 +385,6 @@ def _events(reply: Reply, limit: int) -> Iterator[Event]:
     parser = EventParser(limit)
     while data := reply.read():
         yield from parser.feed(data)
-
-
-def _facts(event: Event) -> dict[str, Any]:
-    return {"method": "GET", "status": 200, **event_facts(event)}
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

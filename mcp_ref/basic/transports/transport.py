@@ -47,6 +47,10 @@ class Tap(Protocol):
         """
         ...
 
+    def exchange(self) -> int:
+        """A number for one more HTTP request and its reply, unique in the trace: goes into the `http` of their notes."""
+        ...
+
     def deliver(self) -> None:
         """Hand what was noted to whoever listens."""
         ...

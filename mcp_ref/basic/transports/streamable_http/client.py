@@ -7,6 +7,8 @@ Not here:  which headers are shown, and what is hidden of them (trace/redact)
     {"status": 202, "headers": {...}}                     an answer; without a message, or with the one in its body
     {"status": 200, "eventId": "s1-2", "retry": 500}      an event of a stream; without a message where it has no data
     {"hangUp": 7}                                         the end of the connection, which gives up the request 7
+
+Each also has "exchange", the number of the HTTP request to which it belongs.
 """
 
 from __future__ import annotations
@@ -85,7 +87,7 @@ class Position:
     def connect(self, call: Call, session: ClientSession) -> Reply:
         """Send the GET; gives the reply, whatever its status. Raises: see `Http.open`."""
         headers = self.headers(session)
-        self._http.note_request("GET", headers)
+        self._http.note_request(call, "GET", headers)
         reply = self._http.open(call, "GET", headers)
         self._http.note_reply(reply.facts)
         return reply
@@ -107,7 +109,7 @@ class Position:
                     self.last_id = event.id
                     if event.retry is not None:
                         self._retry = min(event.retry, _MOST)
-                    facts = {"method": reply.method, "status": reply.status, **event_facts(event)}
+                    facts = {**reply.origin, **event_facts(event)}
                     if event.event == "message" and event.data:
                         self.facts = facts
                         yield event.data.encode("utf-8")
@@ -162,7 +164,7 @@ class Post:
         """Send the message, and note it; gives the reply, whatever its status. Raises: see `Http.open`."""
         # MUST: both content types (basic/transports#sending-messages-to-the-server)
         headers = {"Accept": f"{JSON}, {CONTENT_TYPE}", "Content-Type": JSON, **self._headers}
-        self._http.note_request("POST", headers, message)
+        self._http.note_request(self._call, "POST", headers, message)
         self._reply = self._http.open(self._call, "POST", headers, text)
         self.facts = self._reply.facts
         return self._reply
@@ -352,7 +354,7 @@ class StatelessPost(Post):
         # MUST: close the stream to cancel (basic/patterns/cancellation#transport-specific-cancellation)
         if not self.answered:
             if self._call.sent:
-                self._http.note_hang_up(self._given_up)
+                self._http.note_hang_up(self._call, self._given_up)
             self._http.hang_up(self._call)
         super().close()
 
@@ -871,7 +873,7 @@ class HttpClientTransport:
         call = http.call(Deadline(_FAREWELL if left is None else min(_FAREWELL, left / 2)))
         try:
             headers = {**self._session.headers(), SESSION_ID: session_id}
-            http.note_request("DELETE", headers)
+            http.note_request(call, "DELETE", headers)
             reply = http.open(call, "DELETE", headers)
             http.note_reply(reply.facts)
             reply.close()

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_ref import messages
-from mcp_ref.basic.transports.streamable_http.exchange import PostReply, ServerEnd, noted
+from mcp_ref.basic.transports.streamable_http.exchange import NotedReply, PostReply, ServerEnd, noted
 from mcp_ref.basic.transports.streamable_http.headers import (
     LOOPBACK,
     check_accept,
@@ -108,7 +108,9 @@ class StreamableEndpoint:
 
     def __call__(self, request: HttpRequest, reply: HttpReply) -> None:
         """Answer one request. Raises OSError when the client is gone."""
-        with noted(self._tap(), request, reply) as answering:
+        session = self.sessions.find(request.headers.get(SESSION_HEADER))
+        tap = self._tap() if session is None else session.transport.tap
+        with noted(tap, request, reply) as answering:
             self._serve(request, answering)
 
     def _serve(self, request: HttpRequest, reply: HttpReply) -> None:
@@ -154,7 +156,8 @@ class StreamableEndpoint:
 
     def _open(self, request: HttpRequest, reply: HttpReply, message: Any, identity: Any) -> None:
         """`initialize`: a new session, whose id goes with the answer; one that is refused leaves nothing behind."""
-        session = self.sessions.open(ServerEnd(self._tap()), identity, request.peer)
+        tap = reply.tap if isinstance(reply, NotedReply) else None
+        session = self.sessions.open(ServerEnd(tap), identity, request.peer)
         peer = session.conversation.peer
         opened = False
 

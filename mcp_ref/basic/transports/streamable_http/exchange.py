@@ -9,6 +9,8 @@ A trace is shown of HTTP the request beside a message, the status, the events of
     {"status": 202, "headers": {...}}                     an answer; without a message, or with the one in its body
     {"status": 200, "eventId": "s1-2", "retry": 500}      an event of a stream; without a message where it has no data
     {"hangUp": 7}                                         the end of the connection, which gives up the request 7
+
+Each also has "exchange", the number of the HTTP request to which it belongs.
 """
 
 from __future__ import annotations
@@ -40,10 +42,12 @@ def noted(tap: Tap | None, request: HttpRequest, reply: HttpReply) -> Iterator[H
     if tap is None:
         yield reply
         return
-    tap.note("receive", request.body or None, {"method": request.method, "headers": request.headers})
+    answering = NotedReply(reply, tap, request.method)
+    facts = {"exchange": answering.exchange, "method": request.method, "headers": request.headers}
+    tap.note("receive", request.body or None, facts)
     tap.deliver()
     try:
-        yield NotedReply(reply, tap, request.method)
+        yield answering
     finally:
         tap.deliver()
 
@@ -55,27 +59,28 @@ class NotedReply:
     """
 
     def __init__(self, reply: HttpReply, tap: Tap, method: str) -> None:
-        self._reply, self._tap, self._method = reply, tap, method
+        self._reply, self.tap, self._method = reply, tap, method
+        self.exchange = tap.exchange()
         self._events = EventParser(_LONGEST_NOTED)
         self.hang_up, self.end, self.abort = reply.hang_up, reply.end, reply.abort
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Send a whole answer, with the message in its body, if any."""
         message = body if headers.get("Content-Type") == "application/json" else None
-        self._tap.note("send", message or None, {"status": status, "headers": headers})
+        self.tap.note("send", message or None, {"exchange": self.exchange, "status": status, "headers": headers})
         self._reply.send(status, headers, body)
 
     def open(self, headers: Mapping[str, str]) -> None:
         """Begin a stream. The answer to a POST is noted with the first event that it brings."""
         if self._method == "GET":
-            self._tap.note("send", None, {"status": 200, "headers": headers})
+            self.tap.note("send", None, {"exchange": self.exchange, "status": 200, "headers": headers})
         self._reply.open(headers)
 
     def write(self, data: bytes) -> None:
         """Send events, or a comment, which is not noted."""
         for event in self._events.feed(data):
             message = event.data.encode() if event.event == "message" and event.data else None
-            self._tap.note("send", message, {"status": 200, **event_facts(event)})
+            self.tap.note("send", message, {"exchange": self.exchange, "status": 200, **event_facts(event)})
         self._reply.write(data)
 
 

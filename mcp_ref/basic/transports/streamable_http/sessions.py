@@ -119,6 +119,10 @@ class HttpSessions:
         if not self._per_client[client]:
             del self._per_client[client]
 
+    def find(self, session_id: str | None) -> HttpSession | None:
+        """The session of that id, whoever opened it, for the trace alone; or None."""
+        return None if session_id is None else self._sessions.get(session_id)
+
     def take(self, session_id: str, identity: Any) -> HttpSession:
         """The session of that id, marked as in use until `put_back`.
 
