@@ -303,8 +303,7 @@ class _Told:
 class Narrator:
     """Puts the events of a trace into words, one after the other.
 
-    It remembers what it was told, for each connection by itself: which request an answer belongs to, and which revision they
-    agreed on.
+    It remembers, for each connection by itself, which request an answer belongs to and which revision was agreed on.
 
     Args:
         viewpoint: the role of the side that recorded; None: learned from the peer's label and from who initializes.

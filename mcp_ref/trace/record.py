@@ -97,7 +97,8 @@ class Recorder:
     """
 
     def __init__(self, *sinks: Sink, append: bool = False) -> None:
-        # Guards _notes, _seq, _conns, _exchanges, _drainer, _closed, and the `conn` of each tap; held for a few statements, never while the sink runs.
+        # Guards _notes, _seq, _conns, _exchanges, _drainer, _closed, and the `conn` of each tap;
+        # held for a few statements, never while the sink runs.
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
         self._notes: deque[tuple[Any, ...]] = deque()

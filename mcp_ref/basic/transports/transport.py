@@ -48,7 +48,7 @@ class Tap(Protocol):
         ...
 
     def exchange(self) -> int:
-        """A number for one more HTTP request and its reply, unique in the trace: goes into the `http` of their notes."""
+        """The number of one more HTTP request and its reply, for the `http` of their notes; unique in the trace."""
         ...
 
     def deliver(self) -> None:
