@@ -25,7 +25,7 @@ from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.caching import CacheableResult
-from mcp_ref.server.utilities.pagination import PaginatedResult, list_page, page, walk
+from mcp_ref.server.utilities.pagination import PaginatedResult, answer_list, list_page, walk
 from mcp_ref.types import (
     ContentBlock,
     Icon,
@@ -225,12 +225,7 @@ def prompts_list(ctx: Context, params: PaginatedRequestParams) -> ListPromptsRes
     Threads: a worker.
     Spec: server/prompts#listing-prompts
     """
-    entries = [entry.definition for entry in ctx.registered("prompts").values()]
-    chosen, cursor = page(entries, params, ctx.page_size)
-    result: ListPromptsResult = {"prompts": chosen}
-    if cursor is not None:
-        result["nextCursor"] = cursor
-    return result
+    return cast(ListPromptsResult, answer_list(ctx, "prompts", params, "prompts"))
 
 
 def prompts_get(ctx: Context, params: GetPromptRequestParams) -> GetPromptResult:

@@ -21,7 +21,7 @@ from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.caching import CacheableResult
-from mcp_ref.server.utilities.pagination import PaginatedResult, list_page, page, walk
+from mcp_ref.server.utilities.pagination import PaginatedResult, answer_list, list_page, walk
 from mcp_ref.types import (
     Annotations,
     BlobResourceContents,
@@ -344,12 +344,7 @@ def resources_list(ctx: Context, params: PaginatedRequestParams) -> ListResource
     Threads: a worker.
     Spec: server/resources#listing-resources
     """
-    entries = [entry.definition for entry in ctx.registered("resources").values()]
-    chosen, cursor = page(entries, params, ctx.page_size)
-    result: ListResourcesResult = {"resources": chosen}
-    if cursor is not None:
-        result["nextCursor"] = cursor
-    return result
+    return cast(ListResourcesResult, answer_list(ctx, "resources", params, "resources"))
 
 
 def resources_templates_list(ctx: Context, params: PaginatedRequestParams) -> ListResourceTemplatesResult:
@@ -359,12 +354,7 @@ def resources_templates_list(ctx: Context, params: PaginatedRequestParams) -> Li
     Threads: a worker.
     Spec: server/resources#resource-templates
     """
-    entries = [entry.definition for entry in ctx.registered("templates").values()]
-    chosen, cursor = page(entries, params, ctx.page_size)
-    result: ListResourceTemplatesResult = {"resourceTemplates": chosen}
-    if cursor is not None:
-        result["nextCursor"] = cursor
-    return result
+    return cast(ListResourceTemplatesResult, answer_list(ctx, "templates", params, "resourceTemplates"))
 
 
 def resources_read(ctx: Context, params: ReadResourceRequestParams) -> ReadResourceResult:

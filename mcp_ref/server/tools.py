@@ -35,7 +35,7 @@ from mcp_ref.messages import JsonObject
 from mcp_ref.methods import DEFAULT, Method, Options
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.caching import CacheableResult
-from mcp_ref.server.utilities.pagination import PaginatedResult, list_page, page, walk
+from mcp_ref.server.utilities.pagination import PaginatedResult, answer_list, list_page, walk
 from mcp_ref.types import (
     ContentBlock,
     Icon,
@@ -436,12 +436,8 @@ def remove_tool(self: Server, name: str) -> None:
 def tools_list(ctx: Context, params: PaginatedRequestParams) -> ListToolsResult:
     """Answer `tools/list` with one page, in the order of registration. Raises `InvalidParams` for a bad cursor."""
     # SHOULD: the same order every time (2026-07-28/server/tools#capabilities)
-    listed = [entry.listed(ctx.revision) for entry in ctx.registered("tools").values()]
-    tools, cursor = page(listed, params, ctx.page_size)
-    result: ListToolsResult = {"tools": tools}
-    if cursor is not None:
-        result["nextCursor"] = cursor
-    return result
+    result = answer_list(ctx, "tools", params, "tools", lambda entry: entry.listed(ctx.revision))
+    return cast(ListToolsResult, result)
 
 
 def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,11 +11,22 @@ from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
 from mcp_ref.server.utilities import pagination
-from mcp_ref.server.utilities.pagination import list_page, page, walk
-from mcp_ref.types import PaginatedRequestParams
-from tests.server.fakes import FakeCaller
+from mcp_ref.server.utilities.pagination import answer_list, list_page, walk
+from tests.server.fakes import FakeCaller, FakeContext, FakeServer
 
-TOOLS = [{"name": name} for name in "abcdefg"]
+NAMES = "abcdefg"
+
+
+def ask(keys: Iterable[str], cursor: str | None = None, size: int = 3) -> tuple[list[str], str | None]:
+    """The keys of one page of a registry, and the cursor of the next page."""
+    server = FakeServer()
+    for key in keys:
+        server.register("templates", key, SimpleNamespace(definition={"uriTemplate": key, "name": "same"}))
+    ctx: Any = FakeContext(server)
+    ctx.page_size = size
+    result = answer_list(ctx, "templates", {} if cursor is None else {"cursor": cursor}, "resourceTemplates")
+    assert set(result) <= {"resourceTemplates", "nextCursor"}
+    return [template["uriTemplate"] for template in result["resourceTemplates"]], result.get("nextCursor")
 
 
 class Asker(FakeCaller):
@@ -29,69 +41,58 @@ class Asker(FakeCaller):
         return self.answer((params or {}).get("cursor"))
 
 
-def pages_of(entries: list[dict[str, str]], size: int) -> list[list[str]]:
-    found: list[list[str]] = []
-    params: PaginatedRequestParams = {}
-    while True:
-        chosen, cursor = page(entries, params, size)
-        found.append([entry["name"] for entry in chosen])
-        if cursor is None:
-            return found
-        params = {"cursor": cursor}
+def pages_of(keys: str, size: int) -> list[list[str]]:
+    chosen, cursor = ask(keys, None, size)
+    found = [chosen]
+    while cursor is not None:
+        chosen, cursor = ask(keys, cursor, size)
+        found.append(chosen)
+    return found
 
 
-# -- page ---------------------------------------------------------------------------------------------------------
+# -- answer_list --------------------------------------------------------------------------------------------------
 
 
 def test_pages_follow_each_other_without_gap_or_overlap() -> None:
-    assert pages_of(TOOLS, 3) == [list("abc"), list("def"), list("g")]
+    assert pages_of(NAMES, 3) == [list("abc"), list("def"), list("g")]
 
 
 def test_a_list_that_fills_its_pages_exactly_has_no_empty_last_page() -> None:
-    assert pages_of(TOOLS, 7) == [list("abcdefg")]
+    assert pages_of(NAMES, 7) == [list(NAMES)]
 
 
 def test_an_empty_list_is_one_empty_page() -> None:
-    assert page([], {}, 3) == ([], None)
+    assert ask([]) == ([], None)
 
 
 def test_a_cursor_stays_right_when_other_entries_come_and_go() -> None:
-    _, cursor = page(TOOLS, {}, 3)
-    changed = [entry for entry in TOOLS if entry["name"] not in "ad"] + [{"name": "h"}]
-    assert cursor is not None
-    chosen, _ = page(changed, {"cursor": cursor}, 3)
-    assert [entry["name"] for entry in chosen] == list("efg")
+    _, cursor = ask(NAMES)
+    assert ask("bcefgh", cursor)[0] == list("efg")
 
 
-def test_a_cursor_whose_entry_is_gone_is_refused() -> None:
-    _, cursor = page(TOOLS, {}, 3)
-    assert cursor is not None
+def test_a_cursor_whose_entry_was_removed_is_refused() -> None:
+    _, cursor = ask(NAMES)
     with pytest.raises(InvalidParams, match="Invalid cursor"):
-        page([entry for entry in TOOLS if entry["name"] != "c"], {"cursor": cursor}, 3)
+        ask("abdefg", cursor)
 
 
 @pytest.mark.parametrize("cursor", ["", "!", "YQ", "é", "/w==", "_w==", "bm9uZQ=="])
 def test_an_invalid_cursor_is_32602(cursor: str) -> None:
     with pytest.raises(InvalidParams, match="Invalid cursor") as refused:
-        page(TOOLS, {"cursor": cursor}, 3)
+        ask(NAMES, cursor)
     assert refused.value.code == -32602
 
 
-@pytest.mark.parametrize("field", ["name", "uri", "uriTemplate"])
-def test_every_kind_of_list_has_cursors_even_with_keys_beyond_ascii(field: str) -> None:
-    entries = [{field: "x://ü/1"}, {field: "x://ü/2"}, {field: "x://\ud800"}]
-    chosen, cursor = page(entries, {}, 2)
-    assert cursor is not None
-    assert chosen == entries[:2]
-    assert cursor.isascii()
-    assert page(entries, {"cursor": cursor}, 2) == (entries[2:], None)
+def test_cursors_are_ascii_whatever_the_key() -> None:
+    keys = ["x://ü/1", "x://ü/2", "x://\ud800", "x://4"]
+    for size in (1, 2, 3):
+        _, cursor = ask(keys, None, size)
+        assert cursor is not None and cursor.isascii()
+        assert ask(keys, cursor, 9) == (keys[size:], None)
 
 
-def test_resources_are_told_apart_by_uri_and_not_by_name() -> None:
-    entries = [{"uri": "x://1", "name": "same"}, {"uri": "x://2", "name": "same"}]
-    _, cursor = page(entries, {}, 1)
-    assert cursor is not None
-    assert page(entries, {"cursor": cursor}, 1) == (entries[1:], None)
+def test_entries_are_told_apart_by_their_key_and_not_by_their_name() -> None:
+    assert pages_of("xy", 1) == [["x"], ["y"]]
 
 
 # -- list_page and walk -------------------------------------------------------------------------------------------
@@ -126,7 +127,7 @@ def test_a_cursor_that_comes_twice_ends_the_walk_as_the_peers_fault() -> None:
 
 
 def test_a_list_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pagination, "MOST_PAGES", 5)
+    monkeypatch.setattr(pagination, "MAX_PAGES", 5)
     asker = Asker(lambda cursor: {"tools": [], "nextCursor": f"{cursor}+"})
     with pytest.raises(RemoteProtocolError, match="more than 5 pages"):
         walk(asker, "tools/list", "tools", {})
