@@ -32,7 +32,7 @@ from mcp_ref.errors import (
     Refusal,
     UrlElicitationRequired,
 )
-from mcp_ref.incoming import Incoming
+from mcp_ref.incoming import WRITE_TIMEOUT, Incoming
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.rates import RateLimited, TokenBucket
 from mcp_ref.messages import JsonObject
@@ -74,7 +74,7 @@ class Session:
     """
 
     def __init__(self, server: Server, transport: Transport, revisions: Sequence[Revision]) -> None:
-        self.server = server
+        self.server, self._transport = server, transport
         self._revisions = [revision for revision in revisions if revision.era == "session"]
         self._stateless = server.stateless if len(self._revisions) < len(revisions) else None
         self.client_info: JsonObject = {}
@@ -192,11 +192,17 @@ class Session:
     def _carry(self, subscription: Subscription) -> None:
         """Write what a subscription has pending; at its end the two messages that the pages ask for, in this order."""
         if subscription.flush():
-            # MUST: notifications/cancelled; SHOULD: the result (basic/patterns/cancellation, #graceful-closure)
-            ended = messages.notification("notifications/cancelled", subscription.cancelled_notification())
+            # SHOULD: a server that ends a subscription answers the `subscriptions/listen` request with an empty result
+            # (basic/patterns/subscriptions#graceful-closure). It goes first: some clients take what comes next for a
+            # loss of the subscription and read no further.
             try:
-                subscription.incoming.notify(ended)
                 self.peer.finish(subscription.incoming, complete(subscription.closing(), self.server.info))
+                if not subscription.gone:
+                    # MUST: over stdio a server ends a subscription with `notifications/cancelled` and the id of its
+                    # request (basic/patterns/cancellation#behavior-requirements)
+                    self._transport.send(subscription.cancelled_notification(), Deadline(WRITE_TIMEOUT))
+            except (McpError, OSError) as problem:
+                log.debug("could not say that the subscription %r has ended: %s", subscription.id, problem)
             finally:
                 self._told.release()
         elif not subscription.gone:

@@ -157,6 +157,8 @@ class Talk:
         theirs = self.asked.get((OTHER[sender], id_key(request_id))) if is_id(request_id) else None
         if theirs is not None and theirs.method == _LISTEN and sender == "server":
             return f"ends the subscription that {theirs} has opened{reason}; its result follows"
+        if sender == "server" and _SUBSCRIPTION in _meta(params):
+            return f"ends the subscription {quoted(request_id)}, whose result has said so{reason}"
         if asked is None:
             return f"gives up {quoted(request_id)}, no open request of that side{reason}"
         asked.cancelled = True

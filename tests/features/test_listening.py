@@ -67,7 +67,8 @@ def test_a_subscription_is_ended_by_the_server_with_its_result(connect: Connect)
     with client.listen(tools=True) as events:
         reading = Background(list, events)
         assert server.stateless is not None
-        server.stateless.subscriptions.end_all()
+        for subscription in server.stateless.subscriptions:
+            subscription.end()
         assert reading.outcome() == []
         assert events.graceful
     assert client.call_tool("hello")["content"] == [text("hello")]
@@ -121,7 +122,7 @@ def test_listeners_do_not_take_the_places_of_handlers(connect: Connect) -> None:
 
 @every_way
 def test_of_too_many_subscriptions_those_on_top_are_refused(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscriptions, "MOST_OPEN", 3)
+    monkeypatch.setattr(subscriptions, "MAX_OPEN", 3)
     client = connect(shop())
     listening = [client.listen(tools=True).__enter__() for _ in range(3)]
     try:
@@ -183,7 +184,7 @@ def entered_over_http(client: Client) -> bool:
 def test_a_filter_that_is_too_long_is_refused(connect: Connect) -> None:
     client = connect(shop())
     with pytest.raises(ErrorResponse) as refused:
-        client.listen(resources=[f"r://{number}" for number in range(subscriptions.MOST_URIS + 1)]).__enter__()
+        client.listen(resources=[f"r://{number}" for number in range(subscriptions.MAX_URIS + 1)]).__enter__()
     assert refused.value.code == -32602
 
 

@@ -414,19 +414,19 @@ def test_a_subscription_that_its_client_cancels_gets_nothing_more_not_even_an_an
         assert wire.silent()
 
 
-def test_a_server_that_closes_ends_its_subscriptions_with_the_cancellation_and_the_result() -> None:
+def test_a_server_that_closes_ends_its_subscriptions_with_the_result_and_then_the_cancellation() -> None:
     server = a_server()
     with to_server(server) as wire:
         listen(wire, 5, toolsListChanged=True)
         server.tool("last")(lambda: "")
         assert server.close(PATIENCE) == []
         got = [wire.receive() for _ in range(3)]
-        assert [message.get("method") for message in got] == [TOOLS_CHANGED, "notifications/cancelled", None]
-        assert got[1]["params"]["requestId"] == 5
-        assert got[1]["params"]["_meta"] == {SUBSCRIPTION_ID: 5}
-        assert got[2]["id"] == 5
+        assert [message.get("method") for message in got] == [TOOLS_CHANGED, None, "notifications/cancelled"]
+        assert got[1]["id"] == 5
         meta_of_result = {SUBSCRIPTION_ID: 5, SERVER_INFO: {"name": "s", "version": "0"}}
-        assert got[2]["result"] == {"resultType": "complete", "_meta": meta_of_result}
+        assert got[1]["result"] == {"resultType": "complete", "_meta": meta_of_result}
+        assert got[2]["params"]["requestId"] == 5
+        assert got[2]["params"]["_meta"] == {SUBSCRIPTION_ID: 5}
         assert not isinstance(wire.receive(), dict)
         assert server.stateless is not None
         assert len(server.stateless.subscriptions) == 0
@@ -455,7 +455,7 @@ def test_a_channel_that_closes_takes_its_subscriptions_with_it() -> None:
 
 
 def test_a_flood_of_subscriptions_is_bounded_and_takes_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscriptions_page, "MOST_OPEN", 200)
+    monkeypatch.setattr(subscriptions_page, "MAX_OPEN", 200)
     server = a_server(max_workers=2)
     with to_server(server) as wire:
         for number in range(300):

@@ -1028,7 +1028,7 @@ def test_log_messages_travel_on_no_subscription() -> None:
 
 
 def test_a_flood_of_subscriptions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscriptions_page, "MOST_OPEN", 3)
+    monkeypatch.setattr(subscriptions_page, "MAX_OPEN", 3)
     server = full_server()
     listening = [ask(server, "subscriptions/listen", {"notifications": {}}) for _ in range(3)]
     refusal = refused(server, "subscriptions/listen", {"notifications": {}})

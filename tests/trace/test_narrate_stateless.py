@@ -217,6 +217,14 @@ def test_a_subscription_that_the_server_ends_says_so_twice() -> None:
     assert "the server has ended the subscription" in told[4]
 
 
+def test_a_cancellation_that_follows_the_result_of_a_subscription_is_known_for_what_it_is() -> None:
+    told = listening(
+        ("receive", response(7, resultType="complete", _meta={SUBSCRIPTION_ID: 7})),
+        ("receive", tagged("notifications/cancelled", requestId=7, reason="it closes")),
+    )
+    assert 'ends the subscription 7, whose result has said so, because "it closes"' in told[4]
+
+
 # -- errors and HTTP
 
 

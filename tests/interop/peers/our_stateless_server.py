@@ -117,7 +117,8 @@ def touch_below(uri: str) -> str:
 def let_go() -> str:
     """End every subscription."""
     assert server.stateless is not None
-    server.stateless.subscriptions.end_all("a test")
+    for subscription in server.stateless.subscriptions:
+        subscription.end("a test")
     return "gone"
 
 

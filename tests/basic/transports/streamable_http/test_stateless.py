@@ -511,7 +511,8 @@ def test_the_server_can_end_one_subscription(server: Server) -> None:
     with ModernFront(server) as front:
         reply, thread = acknowledged(front, listening(toolsListChanged=True))
         change(server)
-        server.stateless.subscriptions.end_all("enough")
+        for subscription in server.stateless.subscriptions:
+            subscription.end("enough")
         thread.join(PATIENCE)
         assert not thread.is_alive()
     # What had happened before the end is told before it.

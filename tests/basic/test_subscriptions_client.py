@@ -12,7 +12,6 @@ from weakref import WeakSet
 
 import pytest
 
-from mcp_ref import messages
 from mcp_ref.basic import subscriptions as ahead
 from mcp_ref.basic import subscriptions as listening
 from mcp_ref.basic.subscriptions import Event, Listening, Subscription, Subscriptions, listen
@@ -606,11 +605,11 @@ class Served:
 
     def __init__(self) -> None:
         self.subscriptions = Subscriptions()
-        ours, theirs = pair()
+        ours, self.channel = pair()
         self.listenings: WeakSet[Listening] = WeakSet()
         server_terms, client_terms = terms("2026-07-28", "server"), terms("2026-07-28", "client")
         server_terms.open = client_terms.open = True
-        self.server = Peer(theirs, Answerer(self.answer), server_terms)
+        self.server = Peer(self.channel, Answerer(self.answer), server_terms)
         self.client = Peer(ours, Answerer(lambda incoming: {}), client_terms)
         self.server.start()
         self.client.start()
@@ -623,9 +622,8 @@ class Served:
 
     def flush(self, subscription: Subscription) -> None:
         if subscription.flush():
-            cancelled = messages.notification(CANCELLED, subscription.cancelled_notification())
-            subscription.incoming.notify(cancelled)
             self.server.finish(subscription.incoming, subscription.closing())
+            self.channel.send(subscription.cancelled_notification(), Deadline(PATIENCE))
 
     def open_stream(self, method: str, params: Any, deadline: Deadline) -> Any:
         return self.client.stream(method, params, {}, deadline)
@@ -650,7 +648,8 @@ def test_over_one_connection_each_subscription_gets_its_own(served: Served) -> N
         served.subscriptions.publish(TOOLS)
         assert tools.get(PATIENCE).method == TOOLS
         assert files.get(PATIENCE).params["uri"] == "a:/b"
-        served.subscriptions.end_all("maintenance")
+        for subscription in served.subscriptions:
+            subscription.end("maintenance")
         assert list(tools) == [] and list(files) == []
         assert tools.graceful and files.graceful
 
@@ -658,7 +657,7 @@ def test_over_one_connection_each_subscription_gets_its_own(served: Served) -> N
 def test_the_server_hears_that_the_client_has_ended_it(served: Served) -> None:
     forgotten = threading.Event()
     with listen(served, tools=True):
-        (subscription,) = served.subscriptions._all()
+        (subscription,) = served.subscriptions
         subscription.carry(lambda: forgotten.set())
     assert forgotten.wait(PATIENCE)
     assert subscription.gone and len(served.subscriptions) == 0

@@ -11,7 +11,15 @@ import pytest
 
 from mcp_ref import messages
 from mcp_ref.basic import subscriptions as page
-from mcp_ref.basic.subscriptions import METHODS, Subscription, Subscriptions, acknowledged, honour, unheeded
+from mcp_ref.basic.subscriptions import (
+    METHODS,
+    Subscription,
+    Subscriptions,
+    acknowledged,
+    covering,
+    honour,
+    unheeded,
+)
 from mcp_ref.errors import InternalError, InvalidParams, RemoteProtocolError, RequestTimeout, TransportClosed
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.checking import SchemaMismatch, checker
@@ -183,9 +191,12 @@ URIS = ["", "/", "//", "a", "a/", "a//", "a/b", "a//b", "a/b/", "x:", "x:/", "x:
 
 @pytest.mark.parametrize("asked", URIS)
 def test_looking_a_uri_up_is_the_same_as_searching_for_what_covers_it(asked: str) -> None:
-    subscription, _, _ = listening(Subscriptions(), {"resourceSubscriptions": [asked, "other:/"]})
     for uri in URIS:
-        assert subscription.wants(UPDATED, {"uri": uri}) == covers(asked, uri), uri
+        assert covering(uri, {asked, "other:/"}) == (asked if covers(asked, uri) else None), uri
+
+
+def test_the_longest_of_several_that_cover_a_uri_is_found() -> None:
+    assert covering("x:/a/b/c", {"x:", "x:/a", "x:/a/b/"}) == "x:/a/b/"
 
 
 # -- several at once ----------------------------------------------------------------------------------------------
@@ -263,7 +274,7 @@ def test_a_change_after_it_was_written_is_told_again() -> None:
 
 
 def test_what_waits_for_a_client_is_bounded_and_no_change_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "MOST_PENDING", 4)
+    monkeypatch.setattr(page, "MAX_PENDING", 4)
     subscription, _, wire = listening(Subscriptions(), {**ALL, "resourceSubscriptions": ["file:///a", "file:///a/1"]})
     for number in range(100):
         subscription.put(UPDATED, {"uri": f"file:///a/{number}/x"})
@@ -319,11 +330,15 @@ def test_a_graceful_end_writes_what_waits_and_says_once_that_the_closing_is_due(
     subscription.put(TOOLS)
     subscription.end("maintenance")
     subscription.put(PROMPTS)
-    assert (subscription.ended, subscription.reason, len(subscriptions)) == (True, "maintenance", 0)
+    assert len(subscriptions) == 0
     assert subscription.flush() is True
     assert subscription.flush() is False
     assert wire.methods == [ACKNOWLEDGED, TOOLS]
-    assert subscription.cancelled_notification() == {"requestId": 1, "reason": "maintenance", "_meta": {ID: 1}}
+    assert subscription.cancelled_notification() == {
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"requestId": 1, "reason": "maintenance", "_meta": {ID: 1}},
+    }
     assert subscription.closing() == {"resultType": "complete", "_meta": {ID: 1}}
     assert not subscription.gone
 
@@ -357,14 +372,6 @@ def test_an_end_while_a_flush_writes_is_seen_by_that_flush_alone() -> None:
     assert wire.methods == [ACKNOWLEDGED, TOOLS]
 
 
-def test_all_can_be_ended_at_once() -> None:
-    subscriptions = Subscriptions()
-    opened = [listening(subscriptions, request_id=number)[0] for number in range(3)]
-    subscriptions.end_all("the server shuts down")
-    assert len(subscriptions) == 0
-    assert [subscription.flush() for subscription in opened] == [True, True, True]
-
-
 def test_a_subscription_that_the_client_cancels_is_forgotten_and_gets_nothing_more() -> None:
     subscriptions = Subscriptions()
     subscription, incoming, wire = listening(subscriptions)
@@ -378,7 +385,6 @@ def test_a_subscription_that_the_client_cancels_is_forgotten_and_gets_nothing_mo
     subscription.end()
     assert subscription.flush() is False
     assert wire.methods == [ACKNOWLEDGED]
-    assert not subscription.ended
 
 
 def test_one_that_was_cancelled_before_it_was_opened_is_not_kept() -> None:
@@ -449,8 +455,8 @@ def test_a_notification_that_is_not_json_is_left_out_alone() -> None:
 
 
 def test_there_are_bounds_on_uris_and_on_subscriptions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "MOST_URIS", 2)
-    monkeypatch.setattr(page, "MOST_OPEN", 1)
+    monkeypatch.setattr(page, "MAX_URIS", 2)
+    monkeypatch.setattr(page, "MAX_OPEN", 1)
     subscriptions = Subscriptions()
     with pytest.raises(InvalidParams, match="more than 2 URIs") as refused:
         listening(subscriptions, {"resourceSubscriptions": ["a:", "b:", "c:"]})
