@@ -20,14 +20,14 @@ from mcp_ref import cli
 from mcp_ref.cli.describe import mark
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS
-from tests.test_house import LAYERS
+from tests.test_house import MEMBERS, ROOMS
+from tests.test_reading_core import CORE
+from tests.test_spec_notes import ALL, notes
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 TEXT = README.read_text("utf-8")
 
-READING = re.compile(r"^\| \d+ \| \[(?P<file>\S+)\]\((?P<link>\S+)\) \| (?P<lines>\d+) \|", re.MULTILINE)
-ALL_LINES = re.compile(r"Some ([0-9,]+) lines in all")
 BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 PART = re.compile(r"(<!-- (\w+): begin -->\n).*?(<!-- \2: end -->)", re.DOTALL)
 SENDERS = {"client": "C", "server": "S", "both": "C, S"}
@@ -35,15 +35,6 @@ RULES = ("batching", "error_id_optional", "servers_send_requests", "resource_not
          "tool_input_errors_are_results", "structured_content", "elicitation_modes",
          "url_elicitation_error", "sampling_tools", "disconnect_is_cancellation")  # fmt: skip
 THREAD = re.compile(r'(?:name=f?|Ahead\()"(mcp-[a-z-]+(?:\{number\})?)"')
-
-
-def count(file: str) -> int:
-    return len((ROOT / file).read_text("utf-8").splitlines())
-
-
-def read_lines() -> int:
-    """The lines of all files in the reading list, to the hundred."""
-    return round(sum(count(row["file"]) for row in READING.finditer(TEXT)), -2)
 
 
 # -- the tables that are made
@@ -74,7 +65,55 @@ def rules_table() -> str:
     return table(["column of `revisions.py`", *REVISIONS], rows)
 
 
-PARTS = {"methods": methods_table, "rules": rules_table}
+AFTERNOON = {
+    "examples/00_mcp_in_one_file.py": "the whole protocol in one file: both roles, both eras, tools only",
+    "mcp_ref/basic/lifecycle.py": "how a session opens, as a table of states",
+    "mcp_ref/server/tools.py": "a whole page: types, rows, the server's half, the client's half",
+    "mcp_ref/basic/transports/stdio.py": "lines on two pipes, and how a server is ended",
+}
+
+
+def afternoon_table() -> str:
+    """The first files to read."""
+    rows = [[link(file), f"{lines_of(file):,}", about] for file, about in AFTERNOON.items()]
+    rows.append(["", f"{sum(map(lines_of, AFTERNOON)):,}", ""])
+    return table(["file", "lines", "what to look for"], iter(rows))
+
+
+def core_table() -> str:
+    """The files of the reading core, in the order of reading."""
+    rows = [
+        [str(number), link(file), f"{lines_of(file):,}", about] for number, (file, about) in enumerate(CORE.items(), 1)
+    ]
+    rows.append(["", "", f"{sum(map(lines_of, CORE)):,}", ""])
+    return table(["", "file", "lines", "what to look for"], iter(rows))
+
+
+def pages_table() -> str:
+    """Each page with the revisions that have it, the files that answer it, and its note."""
+    rows = []
+    for note in notes():
+        revisions = [each for each in ALL if any(id_.startswith(f"{each}/") for row in note.rows for id_ in row.ids)]
+        shown = f"{revisions[0]} to {revisions[-1]}" if len(revisions) > 1 else "".join(revisions)
+        rows.append([", ".join(note.pages), shown, ", ".join(map(link, note.code)), link(note.path)])
+    return table(["page", "revisions", "files", "note"], iter(rows))
+
+
+def lines_of(file: str) -> int:
+    return len((ROOT / file).read_text("utf-8").splitlines())
+
+
+def link(file: str) -> str:
+    return f"[{file.removeprefix('mcp_ref/').removeprefix('spec_notes/')}]({file})"
+
+
+PARTS = {
+    "methods": methods_table,
+    "rules": rules_table,
+    "afternoon": afternoon_table,
+    "core": core_table,
+    "pages": pages_table,
+}
 
 
 # -- the code that is run
@@ -141,18 +180,6 @@ def test_links_lead_somewhere(link: str) -> None:
     assert link.startswith("https://") or (ROOT / link).exists()
 
 
-@pytest.mark.parametrize("row", list(READING.finditer(TEXT)), ids=lambda row: row["file"])
-def test_the_reading_list_counts_lines_within_a_tenth(row: re.Match[str]) -> None:
-    assert row["file"] == row["link"]
-    assert abs(count(row["file"]) - int(row["lines"])) <= 0.1 * int(row["lines"])
-
-
-def test_the_reading_list_says_how_long_it_is() -> None:
-    said = ALL_LINES.search(TEXT)
-    assert said is not None
-    assert abs(int(said[1].replace(",", "")) - read_lines()) <= 0.1 * read_lines()
-
-
 @pytest.mark.parametrize("name", PARTS)
 def test_the_tables_are_those_of_the_code(name: str) -> None:
     found = {part[2]: part[0] for part in PART.finditer(TEXT)}
@@ -165,9 +192,10 @@ def test_the_threads_are_those_that_the_code_starts() -> None:
     assert set(re.findall(r"^\| `(mcp-[a-z-]+)` \|", TEXT, re.MULTILINE)) == started
 
 
-def test_the_layers_are_those_of_the_house() -> None:
+def test_the_rooms_are_those_of_the_house() -> None:
     (the_map,) = blocks("text")
-    assert set(re.findall(r"^(\w+) ", the_map, re.MULTILINE)) == set(LAYERS)
+    rooms = {room.removesuffix("/") for room in {**ROOMS, **MEMBERS}} - {"_version", "__main__", "errors", "revisions"}
+    assert set(re.findall(r"^(\w+) ", the_map, re.MULTILINE)) == rooms | {"facts"}
 
 
 def test_the_exit_codes_are_those_of_the_command_line() -> None:
@@ -189,8 +217,6 @@ def test_the_frames_are_those_that_were_traced() -> None:
 def main() -> None:
     """Write the counted and printed parts anew."""
     text = PART.sub(lambda part: part[1] + PARTS[part[2]]() + part[3], TEXT)
-    text = READING.sub(lambda row: re.sub(r"\d+ \|$", f"{count(row['file'])} |", row[0]), text)
-    text = ALL_LINES.sub(f"Some {read_lines():,} lines in all", text)
     with tempfile.TemporaryDirectory() as folder:
         write_programs(Path(folder))
         for block in blocks("console"):

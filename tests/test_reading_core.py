@@ -1,0 +1,58 @@
+"""The reading core: every function that one complete vertical runs stands in one of 24 files, or in machinery/."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+CORE = {
+    "mcp_ref/__init__.py": "the public names",
+    "mcp_ref/errors.py": "who is at fault",
+    "mcp_ref/revisions.py": "the five revisions: a line for each rule, a column for each revision",
+    "mcp_ref/messages.py": "JSON-RPC, as far as MCP uses it",
+    "mcp_ref/types.py": "what pages share: content blocks, `_meta`, capabilities, spelled as on the wire",
+    "mcp_ref/methods.py": "what a row for a method says",
+    "mcp_ref/basic/lifecycle.py": "a session opens: `initialize`, as a table of states",
+    "mcp_ref/basic/versioning.py": "the other era: what each request says of itself, and `server/discover`",
+    "mcp_ref/agreement.py": "what two sides agreed on, and what each may therefore send",
+    "mcp_ref/peer.py": "the requests that we sent, and who wakes their callers",
+    "mcp_ref/incoming.py": "the requests that we got, and their answers",
+    "mcp_ref/basic/utilities.py": "ping, cancellation, progress",
+    "mcp_ref/basic/transports/transport.py": "the contract of a transport",
+    "mcp_ref/basic/transports/memory.py": "the least transport",
+    "mcp_ref/basic/transports/stdio.py": "lines on two pipes, and how a server is ended",
+    "mcp_ref/server/tools.py": "a whole page: types, rows, the server's half, the client's half",
+    "mcp_ref/server/server.py": "a table of contents, and what is registered",
+    "mcp_ref/server/session.py": "one client's conversation, in the session era",
+    "mcp_ref/server/stateless.py": "a request answered from itself alone",
+    "mcp_ref/server/context.py": "what a handler may do",
+    "mcp_ref/client/client.py": "the other table of contents",
+    "mcp_ref/client/session.py": "a client's conversation, in the session era",
+    "mcp_ref/client/stateless.py": "the same in the stateless era",
+    "mcp_ref/client/answers.py": "the user's functions that answer a server's questions",
+}
+"""The files, in the order of reading."""
+
+MAX_LINES = 6_000
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("transport", ["memory", "stdio"])
+def test_every_function_that_runs_is_in_the_core(transport: str, revision: str) -> None:
+    command = [sys.executable, "-m", "tests.reading_core", transport, revision]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=50)
+    assert done.returncode == 0, done.stderr
+    ran = {f"mcp_ref/{file}: {name}" for file, name in json.loads(done.stdout)}
+    outside = [each for each in sorted(ran) if each.split(":")[0] not in CORE and "/machinery/" not in each]
+    assert not outside, "\n".join(["not in the reading core:", *outside])
+
+
+def test_it_is_24_files_and_short_enough_for_two_days() -> None:
+    assert len(CORE) == 24
+    assert sum(len((ROOT / file).read_text("utf-8").splitlines()) for file in CORE) <= MAX_LINES
