@@ -1,8 +1,12 @@
-"""Subscriptions: `subscriptions/listen`, `notifications/subscriptions/acknowledged`: their types, rows and filters.
+"""Subscriptions: `subscriptions/listen`, `notifications/subscriptions/acknowledged`.
+
+A client asks to be told of changes. The request stays open: the acknowledgement comes first, then a notification for
+each change, and the response is the end.
 
 Spec:      basic/patterns/subscriptions (2026-07-28)
 Upholds:   spec_notes/basic/patterns/subscriptions.md
-Not here:  the server's half (basic/patterns/subscriptions), the client's (basic/subscriptions)
+Not here:  `resources/subscribe` of the session era (server/resources); who carries a subscription (server/session over
+           stdio, streamable_http/stateless); what waits to be written (machinery/outbox)
 """
 
 from __future__ import annotations
@@ -10,11 +14,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator
-from types import TracebackType
-from typing import Any, Final, Generic, NamedTuple, NoReturn, NotRequired, Protocol, Self, TypedDict, TypeVar, cast
-from weakref import WeakSet
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, Self, TypedDict, cast
 
 from mcp_ref import messages
 from mcp_ref.agreement import declares
@@ -41,6 +43,10 @@ from mcp_ref.methods import Method
 from mcp_ref.revisions import STATELESS_REVISIONS
 from mcp_ref.server.resources import covers
 from mcp_ref.types import Implementation, NotificationParams, RequestId, RequestParams, ResultType
+
+if TYPE_CHECKING:
+    from mcp_ref.client.client import Client
+    from mcp_ref.peer import Stream
 
 log = logging.getLogger(__name__)
 
@@ -100,47 +106,6 @@ class SubscriptionsListenResult(TypedDict):
 
     _meta: SubscriptionsListenResultMetaObject
     resultType: NotRequired[ResultType]
-
-
-def honour(asked: SubscriptionFilter, capabilities: JsonObject) -> SubscriptionFilter:
-    """The part of a filter that a server with these capabilities honours.
-
-    Spec: basic/patterns/subscriptions#acknowledgment
-    """
-    honoured: JsonObject = {}
-    for field, capability in _NEEDS.items():
-        value = asked.get(field)
-        # MUST: types that the server does not support are left out (basic/patterns/subscriptions#acknowledgment)
-        if value and declares(capabilities, capability):
-            honoured[field] = list(dict.fromkeys(value)) if isinstance(value, list) else value
-    return cast(SubscriptionFilter, honoured)
-
-
-def unheeded(asked: SubscriptionFilter, honoured: SubscriptionFilter) -> SubscriptionFilter:
-    """What was asked for and is not honoured; empty where all is."""
-    wanted, given = cast(JsonObject, asked), cast(JsonObject, honoured)
-    rest: JsonObject = {field: flag for field, flag in wanted.items() if flag is True and given.get(field) is not True}
-    uris = set(given.get("resourceSubscriptions", ()))
-    if missing := [uri for uri in wanted.get("resourceSubscriptions", ()) if uri not in uris]:
-        rest["resourceSubscriptions"] = missing
-    return cast(SubscriptionFilter, rest)
-
-
-def acknowledged(message: JsonObject) -> SubscriptionFilter:
-    """The filter in an acknowledgement, which must be the first message of a subscription.
-
-    Raises: RemoteProtocolError: it is another message, or malformed.
-    """
-    # MUST: before any other message of the subscription (basic/patterns/subscriptions#acknowledgment)
-    if message.get("method") != ACKNOWLEDGED:
-        what = message.get("method") or "the response"
-        raise RemoteProtocolError(f"the server sent {what} before it acknowledged the subscription")
-    params = message.get("params")
-    try:
-        checker(SubscriptionsAcknowledgedNotificationParams, STATELESS_REVISIONS[-1])(params, "params")
-    except SchemaMismatch as mismatch:
-        raise RemoteProtocolError(f"{ACKNOWLEDGED} is malformed: {mismatch}") from None
-    return cast(SubscriptionsAcknowledgedNotificationParams, params)["notifications"]
 
 
 METHODS = (
@@ -327,7 +292,14 @@ class Subscriptions:
         if len(asked.get("resourceSubscriptions", ())) > MAX_URIS:
             path = "params.notifications.resourceSubscriptions"
             raise InvalidParams(f"Invalid params: {path} has more than {MAX_URIS} URIs", {"path": path})
-        subscription = Subscription(incoming, honour(asked, capabilities), self._forget)
+        honoured: JsonObject = {}
+        for field, capability in _NEEDS.items():
+            value = asked.get(field)
+            # MUST: the acknowledgement leaves out the types of notification that the server does not support
+            # (basic/patterns/subscriptions#acknowledgment)
+            if value and declares(capabilities, capability):
+                honoured[field] = list(dict.fromkeys(value)) if isinstance(value, list) else value
+        subscription = Subscription(incoming, cast(SubscriptionFilter, honoured), self._forget)
         with self._lock:
             if len(self._open) >= MAX_OPEN:
                 raise InternalError("Too many subscriptions")
@@ -345,95 +317,16 @@ class Subscriptions:
             self._open.pop(subscription, None)
 
 
-# -- ahead -----------------------------------------------------------------------------------------------
+# -- the client's half ----------------------------------------------------------------------------------------------
 
 
-T = TypeVar("T")
+REOPEN_INTERVALS: Final = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0, 8.0)
+"""Seconds before each attempt to reopen a broken stream. A part is left to chance: other clients do the same."""
 
-MOST_AHEAD: Final = 1000
-"""Items that are read ahead; then reading waits."""
-
-_JOIN: Final = 2.0  # seconds that stop() waits for the thread
-
-
-class Ahead(Generic[T]):
-    """Reads ahead, in a daemon thread.
-
-    Args:
-        name: of the thread.
-        step: gives the next item, or None at the end; it may block, and raise, which ends the reading. Whoever calls
-            `stop` has made it return.
-
-    Threads: any.
-    """
-
-    def __init__(self, name: str, step: Callable[[], T | None]) -> None:
-        self._step = step
-        self._changed = threading.Condition()  # guards the three fields below
-        self._items: deque[T] = deque()
-        self._end: list[BaseException | None] = []
-        self._stopped = False
-        # Daemon: a step may run a user's code, which must not keep the process alive.
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def _run(self) -> None:
-        end: BaseException | None = None
-        try:
-            while (item := self._step()) is not None and self._keep(item):
-                pass
-        except BaseException as problem:
-            end = problem
-        with self._changed:
-            self._end.append(end)
-            self._changed.notify_all()
-
-    def _keep(self, item: T) -> bool:
-        """Put it in the queue, when there is room; False: nobody takes it any more."""
-        with self._changed:
-            # Bounded by stop().
-            self._changed.wait_for(lambda: self._stopped or len(self._items) < MOST_AHEAD)
-            self._items.append(item)
-            self._changed.notify_all()
-            return not self._stopped
-
-    def take(self, deadline: Deadline) -> T | None:
-        """The next item; None at the end. Raises RequestTimeout, and, once, what ended the reading."""
-        with self._changed:
-            while not (self._items or self._end or self._stopped):
-                if not self._changed.wait(deadline.left()):
-                    deadline.check("waiting for an event")
-            if self._stopped:
-                return None
-            if self._items:
-                item = self._items.popleft()
-                self._changed.notify_all()
-                return item
-            problem, self._end[0] = self._end[0], None
-        if problem is not None:
-            raise problem
-        return None
-
-    def stop(self) -> None:
-        """Give nothing more, and wait for the thread: two seconds at most, and not where it calls this itself."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
-        if self._thread is not threading.current_thread():
-            self._thread.join(_JOIN)
-
-
-# -- listening -------------------------------------------------------------------------------------------
-
-
-BACK_OFF: Final = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0, 8.0)
-"""Seconds before each attempt to open a broken stream again. A part is left to chance: other clients do the same."""
-
-STEADY: Final = 5.0
+STEADY_INTERVAL: Final = 5.0
 """Seconds that a stream must have lasted for its break to be the first in a row."""
+
+_JOIN_TIMEOUT = 2.0  # seconds that close() waits for the thread behind get()
 
 
 class Event(NamedTuple):
@@ -447,44 +340,8 @@ class Event(NamedTuple):
     params: JsonObject
 
 
-class Stream(Protocol):
-    """A request that stays open; `requester.stream` gives one."""
-
-    def __iter__(self) -> Iterator[JsonObject]:
-        """The messages that belong to it, its response as the last. Raises TransportClosed where that does not come,
-        RequestTimeout while the deadline is not lifted, RequestCancelled once it is closed.
-        """
-        ...
-
-    def lift(self) -> None:
-        """Let it last as long as it likes."""
-        ...
-
-    def close(self, reason: str) -> None:
-        """Give it up, and tell the server as the transport does. Any thread, any number of times."""
-        ...
-
-
-class Opening(Protocol):
-    """What opens streams: a `Client`.
-
-    Attributes:
-        listenings: those that were entered, for `close()` to end them.
-    """
-
-    listenings: WeakSet[Listening]
-
-    def open_stream(self, method: str, params: JsonObject, deadline: Deadline) -> Stream:
-        """Send a request that stays open, on the connection that there is; on another where the last one is lost.
-
-        Raises: TransportClosed: there is none now, and there may be one later. LocalProtocolError: there never will be,
-            for the client is closed, or the revision has no such request.
-        """
-        ...
-
-
 def listen(
-    self: Opening,
+    self: Client,
     *,
     tools: bool = False,
     prompts: bool = False,
@@ -519,7 +376,7 @@ def listen(
         asked["resourceSubscriptions"] = uris
     if not asked:
         raise ValueError("listen for something: tools, prompts, resource_list or resources")
-    return Listening(self, cast(SubscriptionFilter, asked), timeout=timeout, reopen=reopen, on_reopen=on_reopen)
+    return Listening(self, cast(SubscriptionFilter, asked), timeout, reopen, on_reopen)
 
 
 class Listening:
@@ -544,20 +401,15 @@ class Listening:
 
     def __init__(
         self,
-        opening: Opening,
+        client: Client,
         asked: SubscriptionFilter,
-        *,
-        timeout: float | None = 10,
-        reopen: bool = True,
-        on_reopen: Callable[[], None] | None = None,
+        timeout: float | None,
+        reopen: bool,
+        on_reopen: Callable[[], None] | None,
     ) -> None:
         self.asked, self.honoured = asked, cast(SubscriptionFilter, {})
         self.graceful = False
-        self._opening, self._timeout = opening, timeout
-        self._reopen, self._on_reopen = reopen, on_reopen
-        self._methods = {method for method, flag in LIST_CHANGES.items() if flag in asked}
-        if "resourceSubscriptions" in asked:
-            self._methods.add(UPDATED)
+        self._client, self._timeout, self._reopen, self._on_reopen = client, timeout, reopen, on_reopen
         # Of the thread that iterates:
         self._messages: Iterator[JsonObject] = iter(())
         self._opened_at = 0.0
@@ -567,99 +419,210 @@ class Listening:
         self._lock = threading.Lock()  # guards the three fields below
         self._entered = False
         self._stream: Stream | None = None
-        self._ahead: Ahead[Event] | None = None
+        self._reader: threading.Thread | None = None  # reads one event for get()
+        self._outcomes: SimpleQueue[tuple[Event | None, BaseException | None]] = SimpleQueue()
 
-    # -- entering and leaving -------------------------------------------------------------------------------------
+    # -- opening and closing
 
     def __enter__(self) -> Self:
         with self._lock:
             if self._entered:
                 raise RuntimeError("a subscription is entered once; call listen() for another one")
             self._entered = True
-        self._opening.listenings.add(self)
+        self._client.listenings.add(self)
         self._open()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self, reason: str = "no longer wanted") -> None:
-        """End the subscription, and with it the iteration: the server is told. Idempotent.
-
-        Blocks: for the writing of one message, a second at most; for the thread behind `get`, two.
-        Threads: any, also while another one iterates.
-        Spec: basic/patterns/subscriptions#cancellation
-        """
+    def _open(self) -> None:
+        """Send the request, and wait for its acknowledgement."""
+        deadline = Deadline(self._timeout)
+        closed = RequestCancelled("the subscription was closed")
+        if self._over.is_set():
+            raise closed
+        stream = self._client.open_stream(LISTEN, {"notifications": self.asked}, deadline)
         with self._lock:
-            self._over.set()
-            stream, self._stream = self._stream, None
-            ahead = self._ahead
-        if stream is not None:
-            stream.close(reason)
-        if ahead is not None:
-            ahead.stop()
+            self._stream = stream
+        try:
+            # Hold first, look second: `close` in another thread either finds the stream or is seen here.
+            if self._over.is_set():
+                raise closed
+            arriving = iter(stream)
+            first = next(arriving, None)
+            if first is None:
+                raise TransportClosed("the stream ended before the subscription was acknowledged")
+            if "error" in first:
+                raise _error_in(first)
+            # MUST: `notifications/subscriptions/acknowledged` comes before any other message of the subscription
+            # (basic/patterns/subscriptions#acknowledgment)
+            if first.get("method") != ACKNOWLEDGED:
+                what = first.get("method") or "the response"
+                raise RemoteProtocolError(f"the server sent {what} before it acknowledged the subscription")
+            try:
+                revision = STATELESS_REVISIONS[-1]
+                checker(SubscriptionsAcknowledgedNotificationParams, revision)(first.get("params"), "params")
+            except SchemaMismatch as mismatch:
+                raise RemoteProtocolError(f"{ACKNOWLEDGED} is malformed: {mismatch}") from None
+            self.honoured = first["params"]["notifications"]
+            stream.lift()
+        except BaseException as problem:
+            self._close_stream(str(problem) if isinstance(problem, McpError) else "given up by its caller")
+            raise
+        self._messages, self._opened_at = arriving, time.monotonic()
+        # SHOULD: the client looks at which of the notifications it asked for the server will send
+        # (basic/patterns/subscriptions#acknowledgment)
+        if refused := self.refused:
+            log.warning("the server will not tell of everything that was asked for: not of %s", refused)
+
+    @property
+    def refused(self) -> SubscriptionFilter:
+        """The part of the filter that the server does not honour; empty if it honours all."""
+        asked, honoured = cast(JsonObject, self.asked), cast(JsonObject, self.honoured)
+        rest: JsonObject = {flag: True for flag in asked if asked[flag] is True and honoured.get(flag) is not True}
+        told = frozenset(honoured.get("resourceSubscriptions", ()))
+        if untold := [uri for uri in asked.get("resourceSubscriptions", ()) if uri not in told]:
+            rest["resourceSubscriptions"] = untold
+        return cast(SubscriptionFilter, rest)
 
     @property
     def closed(self) -> bool:
         """Whether `close` was called."""
         return self._over.is_set()
 
-    # -- opening --------------------------------------------------------------------------------------------------
+    def close(self, reason: str = "no longer wanted") -> None:
+        """End the subscription, and with it the iteration: the server is told. Idempotent.
 
-    def _open(self) -> None:
-        """Send the request, and wait for its acknowledgement."""
-        deadline = Deadline(self._timeout)
-        self._check_open()
-        stream = self._opening.open_stream(LISTEN, {"notifications": self.asked}, deadline)
+        The thread behind `get` ends because its stream, or its pause before the next attempt, does.
+
+        Blocks: for the writing of one message, a second at most; for the thread behind `get`, two.
+        Threads: any, also while another one iterates.
+        Spec: basic/patterns/subscriptions#cancellation
+        """
+        self._over.set()
+        self._close_stream(reason)
         with self._lock:
-            self._stream = stream
-        # Hold first, look second: `close` in another thread either finds the stream or is seen here.
+            reader = self._reader
+        if reader is not None and reader is not threading.current_thread():
+            reader.join(_JOIN_TIMEOUT)
+
+    def _close_stream(self, reason: str) -> None:
+        with self._lock:
+            stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close(reason)
+
+    # -- reading
+
+    def __iter__(self) -> Iterator[Event]:
+        return self
+
+    def __next__(self) -> Event:
+        event = self._next_event() if self._reader is None else self._read_event(None)
+        if event is None:
+            raise StopIteration
+        return event
+
+    def get(self, timeout: float | None = None) -> Event:
+        """One event, as iterating gives it, but waited for at most so many seconds.
+
+        The thread `mcp-listen` waits for it, and goes on to wait when the time has passed; the next call, or the
+        iteration, then takes what it has found. That thread also calls `on_reopen`.
+
+        Raises: RequestTimeout: there was none in that time; ask again. TransportClosed: there will be none any more.
+            And as iterating does.
+        Blocks: at most `timeout` seconds; None: until there is one, or the end.
+        """
+        event = self._read_event(timeout)
+        if event is None:
+            raise TransportClosed("the subscription has ended")
+        return event
+
+    def _read_event(self, timeout: float | None) -> Event | None:
+        """What the thread `mcp-listen` finds; it is started unless one is waiting already."""
+
+        def read() -> None:
+            try:
+                self._outcomes.put((self._next_event(), None))
+            except BaseException as problem:
+                self._outcomes.put((None, problem))
+
+        with self._lock:
+            if self._reader is None:
+                # Daemon: it may run a user's code, `on_reopen`, which must not keep the process alive.
+                self._reader = threading.Thread(target=read, name="mcp-listen", daemon=True)
+                self._reader.start()
         try:
-            self._check_open()
-            arriving = iter(stream)
-            self.honoured = acknowledged(_first(arriving))
-            stream.lift()
-        except BaseException as problem:
-            self._give_up(stream, str(problem) if isinstance(problem, McpError) else "given up by its caller")
-            raise
-        self._messages, self._opened_at = arriving, time.monotonic()
-        # SHOULD: check what is honoured (basic/patterns/subscriptions#acknowledgment)
-        if refused := self.refused:
-            log.warning("the server does not tell of all that was asked for: not of %s", refused)
-
-    def _check_open(self) -> None:
-        if self._over.is_set():
-            raise RequestCancelled("the subscription was closed")
-
-    def _give_up(self, stream: Stream, reason: str) -> None:
+            event, problem = self._outcomes.get(timeout=timeout)
+        except Empty:
+            raise RequestTimeout(f"timed out after {timeout:g} s waiting for an event") from None
         with self._lock:
-            self._stream = None
-        stream.close(reason)
+            self._reader = None
+        if problem is not None:
+            raise problem
+        return event
 
-    @property
-    def refused(self) -> SubscriptionFilter:
-        """What was asked for and is not honoured; empty where all is."""
-        return unheeded(self.asked, self.honoured)
+    def _next_event(self) -> Event | None:
+        """The next event; None at the end. What it raises ends the iteration too."""
+        if not self._entered:
+            raise LocalProtocolError("enter it first: `with client.listen(...) as events`")
+        try:
+            while not (self._done or self._over.is_set()):
+                try:
+                    message = next(self._messages, None)
+                    if message is None:
+                        raise TransportClosed("the stream ended without a response")
+                except TransportClosed as broke:
+                    self._close_stream(str(broke))
+                    self._open_again(broke)
+                    continue
+                method, params = message.get("method"), message.get("params") or {}
+                flag = LIST_CHANGES.get(str(method), "")
+                if flag in self.asked:
+                    return Event(cast(str, method), params)
+                if method == UPDATED and "resourceSubscriptions" in self.asked and isinstance(params.get("uri"), str):
+                    return Event(UPDATED, params)
+                if method not in (None, "notifications/cancelled"):
+                    log.warning("ignored %s, which was not asked for, or says nothing", method)
+                    continue
+                # The server ends it with the response or with `notifications/cancelled`; after the one, the other may
+                # follow or not.
+                if "error" in message:
+                    raise _error_in(message)
+                kind = message.get("result", {}).get("resultType", "complete")
+                if kind != "complete":
+                    raise RemoteProtocolError(f"the server ended the subscription with a result of the kind {kind!r}")
+                log.info(
+                    "the server has ended the subscription%s", f": {params['reason']}" if "reason" in params else ""
+                )
+                self.graceful = self._done = True
+                self._close_stream("ended by the server")
+        except BaseException as problem:
+            self._done = True
+            # What close() interrupts may fail in many ways, and means one thing.
+            if not (isinstance(problem, McpError) and self._over.is_set()):
+                raise
+        return None
 
     def _open_again(self, broke: TransportClosed) -> None:
-        """Open a broken stream anew, or raise why it cannot be. Returns also when `close` was called meanwhile."""
+        """Reopen a broken stream, or raise why it cannot be. Returns also when `close` was called meanwhile."""
         if not self._reopen:
             raise broke
-        if time.monotonic() - self._opened_at >= STEADY:
+        if time.monotonic() - self._opened_at >= STEADY_INTERVAL:
             self._attempt = 0
         latest: McpError = broke
-        while self._attempt < len(BACK_OFF):
+        while self._attempt < len(REOPEN_INTERVALS):
             from random import uniform
 
-            pause = BACK_OFF[self._attempt] * uniform(0.5, 1)
+            pause = REOPEN_INTERVALS[self._attempt] * uniform(0.5, 1)
             self._attempt += 1
             log.info("the subscription broke: %s; asking for it again in %.2f s", latest, pause)
             if self._over.wait(pause):
                 return
             try:
-                # MUST: ask again over another connection (basic/patterns/subscriptions#graceful-closure)
+                # MUST: after the connection was lost the client sends `subscriptions/listen` again on a new one
+                # (basic/patterns/subscriptions#graceful-closure)
                 self._open()
             except (TransportClosed, RequestTimeout, HttpStatusError) as problem:
                 if isinstance(problem, HttpStatusError) and problem.status < 500 and problem.status != 429:
@@ -669,107 +632,9 @@ class Listening:
             if self._on_reopen is not None:
                 self._on_reopen()
             return
-        raise TransportClosed(f"the subscription broke, and was not to be had again: {latest}") from latest
-
-    # -- reading --------------------------------------------------------------------------------------------------
-
-    def __iter__(self) -> Iterator[Event]:
-        return self
-
-    def __next__(self) -> Event:
-        ahead = self._ahead
-        event = self._step() if ahead is None else ahead.take(Deadline(None))
-        if event is None:
-            raise StopIteration
-        return event
-
-    def get(self, timeout: float | None = None) -> Event:
-        """One event, as iterating gives it, but waited for at most so many seconds.
-
-        From the first call on the thread `mcp-listen` reads ahead, and iterating takes from what it has read; that
-        thread also calls `on_reopen`.
-
-        Raises: RequestTimeout: there was none in that time; ask again. TransportClosed: there will be none any more.
-            And as iterating does.
-        Blocks: at most `timeout` seconds; None: until there is one, or the end.
-        """
-        with self._lock:
-            ahead = self._ahead
-            if ahead is None and self._entered and not self._over.is_set():
-                ahead = self._ahead = Ahead("mcp-listen", self._step)
-                ahead.start()
-        event = self._step() if ahead is None else ahead.take(Deadline(timeout))
-        if event is None:
-            raise TransportClosed("the subscription has ended")
-        return event
-
-    def _step(self) -> Event | None:
-        """The next event; None at the end. What it raises ends the iteration too."""
-        if not self._entered:
-            raise LocalProtocolError("enter it first: `with client.listen(...) as events`")
-        try:
-            while not self._done and not self._over.is_set():
-                event = self._take()
-                if event is not None:
-                    return event
-        except BaseException as problem:
-            self._done = True
-            # What close() interrupts may fail in many ways, and means one thing.
-            if not (isinstance(problem, McpError) and self._over.is_set()):
-                raise
-        self._done = True
-        return None
-
-    def _take(self) -> Event | None:
-        """Read one message; the event that it is, or None where it is something else, and has been seen to."""
-        try:
-            message = next(self._messages, None)
-            if message is None:
-                raise TransportClosed("the stream ended without a response")
-        except TransportClosed as broke:
-            with self._lock:
-                self._stream = None
-            if not self._over.is_set():
-                self._open_again(broke)
-            return None
-        method, params = message.get("method"), message.get("params") or {}
-        if method in self._methods and (method != UPDATED or isinstance(params.get("uri"), str)):
-            return Event(cast(str, method), params)
-        if method is None:
-            self._answered(message)
-        elif method == "notifications/cancelled":
-            # The result may follow, and may not: this says it already (basic/patterns/cancellation).
-            self._ended(params.get("reason"))
-        else:
-            log.warning("ignored %s, which was not asked for, or says nothing", method)
-        return None
-
-    def _answered(self, message: JsonObject) -> None:
-        """The response: the server has ended the subscription."""
-        if "error" in message:
-            _raise_error(message["error"])
-        kind = message["result"].get("resultType", "complete")
-        if kind != "complete":
-            raise RemoteProtocolError(f"the server ended the subscription with a result of the kind {kind!r}")
-        self._ended(None)
-
-    def _ended(self, reason: Any) -> None:
-        log.info("the server has ended the subscription%s", f": {reason}" if reason else "")
-        self.graceful = self._done = True
-        with self._lock:
-            stream, self._stream = self._stream, None
-        if stream is not None:
-            stream.close("ended by the server")
+        raise TransportClosed(f"the subscription broke and could not be reopened: {latest}") from latest
 
 
-def _first(arriving: Iterator[JsonObject]) -> JsonObject:
-    message = next(arriving, None)
-    if message is None:
-        raise TransportClosed("the stream ended before the subscription was acknowledged")
-    if "error" in message:
-        _raise_error(message["error"])
-    return message
-
-
-def _raise_error(body: JsonObject) -> NoReturn:
-    raise ErrorResponse(body["code"], body["message"], body.get("data"))
+def _error_in(response: JsonObject) -> ErrorResponse:
+    error = response["error"]
+    return ErrorResponse(error["code"], error["message"], error.get("data"))

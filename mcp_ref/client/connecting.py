@@ -565,7 +565,8 @@ class Connection:
     def open_stream(self, method: str, params: JsonObject | None, deadline: Deadline) -> Stream:
         """Send a request whose answer ends a stream, in the conversation that goes on, or in a new one.
 
-        Raises: see `basic.patterns.listening.Opening`.
+        Raises: TransportClosed: there is no connection now, and there may be one later. LocalProtocolError: there never
+            will be, for the client is closed, or the revision has no such request.
         """
         conversation = self.live()
         if conversation.peer.closed is not None and isinstance(conversation, Stateless) and not self.closed:

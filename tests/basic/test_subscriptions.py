@@ -11,16 +11,8 @@ import pytest
 
 from mcp_ref import messages
 from mcp_ref.basic import subscriptions as page
-from mcp_ref.basic.subscriptions import (
-    METHODS,
-    Subscription,
-    Subscriptions,
-    acknowledged,
-    covering,
-    honour,
-    unheeded,
-)
-from mcp_ref.errors import InternalError, InvalidParams, RemoteProtocolError, RequestTimeout, TransportClosed
+from mcp_ref.basic.subscriptions import METHODS, Subscription, Subscriptions, covering
+from mcp_ref.errors import InternalError, InvalidParams, RequestTimeout, TransportClosed
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.deadline import Deadline
@@ -146,7 +138,7 @@ def test_what_is_not_supported_or_not_asked_for_is_not_acknowledged_and_never_se
 @pytest.mark.parametrize("field", ["toolsListChanged", "promptsListChanged", "resourcesListChanged"])
 def test_a_flag_that_is_false_asks_for_nothing(field: str) -> None:
     asked: Any = {field: False, "resourceSubscriptions": []}
-    assert honour(asked, EVERYTHING) == {}
+    assert listening(Subscriptions(), asked)[0].honoured == {}
 
 
 def test_a_filter_of_nothing_is_acknowledged() -> None:
@@ -157,7 +149,7 @@ def test_a_filter_of_nothing_is_acknowledged() -> None:
 
 def test_fields_that_no_page_names_are_not_honoured() -> None:
     asked: Any = {"toolsListChanged": True, "com.example/moon": True}
-    assert honour(asked, EVERYTHING) == {"toolsListChanged": True}
+    assert listening(Subscriptions(), asked)[0].honoured == {"toolsListChanged": True}
 
 
 def test_other_notifications_are_not_for_subscriptions() -> None:
@@ -627,22 +619,3 @@ def test_params_of_another_shape_do_not_fit(params: Any, path: str) -> None:
 def test_a_closing_fits_the_type_of_the_result() -> None:
     subscription, _, _ = listening(Subscriptions())
     checker(METHODS[0].result, REVISIONS["2026-07-28"])(subscription.closing(), "result")
-
-
-def test_an_acknowledgement_is_read_back() -> None:
-    subscription, _, wire = listening(Subscriptions())
-    subscription.flush()
-    assert acknowledged(wire.written[0]) == ALL
-    with pytest.raises(RemoteProtocolError, match="the response before it acknowledged"):
-        acknowledged({"result": {}})
-    with pytest.raises(RemoteProtocolError, match="malformed: params.notifications"):
-        acknowledged({"method": ACKNOWLEDGED, "params": {}})
-
-
-def test_what_is_not_heeded_is_named() -> None:
-    asked: Any = {"toolsListChanged": True, "promptsListChanged": True, "resourceSubscriptions": ["a:", "b:"]}
-    assert unheeded(asked, {"promptsListChanged": True, "resourceSubscriptions": ["b:"]}) == {
-        "toolsListChanged": True,
-        "resourceSubscriptions": ["a:"],
-    }
-    assert unheeded(asked, asked) == {}

@@ -12,7 +12,6 @@ from weakref import WeakSet
 
 import pytest
 
-from mcp_ref.basic import subscriptions as ahead
 from mcp_ref.basic import subscriptions as listening
 from mcp_ref.basic.subscriptions import Event, Listening, Subscription, Subscriptions, listen
 from mcp_ref.basic.transports.memory import pair
@@ -125,7 +124,7 @@ def acknowledged(*said: Any) -> FakeStream:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attempts follow each other without a pause."""
-    monkeypatch.setattr(listening, "BACK_OFF", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(listening, "REOPEN_INTERVALS", (0.0, 0.0, 0.0))
 
 
 def in_a_thread(job: Callable[[], Any]) -> Callable[[], Any]:
@@ -484,26 +483,26 @@ def test_what_will_not_pass_is_raised(last: Any, error: type[McpError]) -> None:
 def test_attempts_are_numbered_in_a_row_and_then_it_is_given_up() -> None:
     client = FakeClient(acknowledged(BROKEN), acknowledged(BROKEN))
     with listen(client, tools=True) as events:
-        with pytest.raises(TransportClosed, match="not to be had again: nobody is there"):
+        with pytest.raises(TransportClosed, match="could not be reopened: nobody is there"):
             next(events)
-    assert len(client.asked) == 1 + len(listening.BACK_OFF)
+    assert len(client.asked) == 1 + len(listening.REOPEN_INTERVALS)
 
 
 @pytest.mark.usefixtures("at_once")
 def test_a_stream_that_has_lasted_begins_a_new_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "STEADY", 0.0)
-    streams = [acknowledged(note(TOOLS), BROKEN) for _ in range(3 * len(listening.BACK_OFF))]
+    monkeypatch.setattr(listening, "STEADY_INTERVAL", 0.0)
+    streams = [acknowledged(note(TOOLS), BROKEN) for _ in range(3 * len(listening.REOPEN_INTERVALS))]
     with listen(FakeClient(*streams, acknowledged(CLOSING)), tools=True) as events:
         assert len(list(events)) == len(streams)
 
 
 def test_the_pauses_grow_and_are_bounded() -> None:
-    assert list(listening.BACK_OFF) == sorted(listening.BACK_OFF)
-    assert sum(listening.BACK_OFF) < 60
+    assert list(listening.REOPEN_INTERVALS) == sorted(listening.REOPEN_INTERVALS)
+    assert sum(listening.REOPEN_INTERVALS) < 60
 
 
 def test_closing_ends_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "BACK_OFF", (3600.0,))
+    monkeypatch.setattr(listening, "REOPEN_INTERVALS", (3600.0,))
     broke = acknowledged(BROKEN)
     client = FakeClient(broke, acknowledged())
     with listen(client, tools=True) as events:
@@ -574,19 +573,23 @@ def test_closing_ends_a_get_that_waits() -> None:
             waiting()
 
 
-def test_no_more_is_read_ahead_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "MOST_AHEAD", 2)
-    stream = acknowledged(*(note(UPDATED, uri=f"a:/{number}") for number in range(10)))
+def test_get_reads_one_event_and_no_more() -> None:
+    stream = acknowledged(*(note(UPDATED, uri=f"a:/{number}") for number in range(3)))
     with listen(FakeClient(stream), resources=["a:"]) as events:
         assert events.get(PATIENCE).params["uri"] == "a:/0"
-        assert stream.inbox.qsize() >= 10 - 1 - 2 - 1
-        assert [events.get(PATIENCE).params["uri"] for _ in range(9)] == [f"a:/{number}" for number in range(1, 10)]
+        assert stream.inbox.qsize() == 2
+        assert [events.get(PATIENCE).params["uri"] for _ in range(2)] == ["a:/1", "a:/2"]
 
 
-def test_closing_ends_a_thread_that_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "MOST_AHEAD", 1)
-    with listen(FakeClient(acknowledged(*[note(TOOLS)] * 10)), tools=True) as events:
-        events.get(PATIENCE)
+def test_what_a_get_that_timed_out_was_waiting_for_is_not_lost() -> None:
+    stream = acknowledged()
+    with listen(FakeClient(stream), resources=["a:"]) as events:
+        with pytest.raises(RequestTimeout, match="waiting for an event"):
+            events.get(0.01)
+        stream.say(UPDATED, uri="a:/0")
+        stream.say(UPDATED, uri="a:/1")
+        stream.inbox.put(CLOSING)
+        assert [event.params["uri"] for event in events] == ["a:/0", "a:/1"]
 
 
 @pytest.mark.usefixtures("at_once")
