@@ -21,7 +21,6 @@ from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.mrtr import StateKeys
 from mcp_ref.basic.transports.transport import Tap, Transport
 from mcp_ref.basic.versioning import checked_extensions
-from mcp_ref.errors import McpError
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.rates import Rate
 from mcp_ref.messages import JsonObject
@@ -298,17 +297,14 @@ class Server:
             self._sessions = tuple(other for other in self._sessions if other is not session)
 
     def announce(self, method: str, params: JsonObject | None, wanted: Callable[[Session], bool]) -> None:
-        """Send a notification to every open session that wants it.
+        """Have a notification sent to every open session that wants it.
 
-        Blocks: until it is written to each; a client that does not read is given up after its time-out.
+        Blocks for nothing: each session has a queue of its own, so that a client that does not read holds up no other.
         Threads: any.
         """
         for session in self._sessions:
             if session.lifecycle.state == "open" and wanted(session):
-                try:
-                    session.notify(method, params)
-                except (McpError, OSError) as problem:
-                    log.debug("could not announce %s: %s", method, problem)
+                session.announce(method, params)
 
     def _announce_list(self, feature: str) -> None:
         method = CHANGES.get(feature)

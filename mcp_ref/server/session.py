@@ -34,6 +34,7 @@ from mcp_ref.errors import (
 )
 from mcp_ref.incoming import WRITE_TIMEOUT, Incoming
 from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.outbox import Outbox
 from mcp_ref.machinery.rates import RateLimited, TokenBucket
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
@@ -41,6 +42,7 @@ from mcp_ref.pages import METHODS
 from mcp_ref.peer import Peer
 from mcp_ref.revisions import Revision
 from mcp_ref.server.context import Context
+from mcp_ref.server.resources import covers
 from mcp_ref.types import client_capabilities
 
 if TYPE_CHECKING:
@@ -55,6 +57,10 @@ _FAREWELL = 0.5
 
 MOST_ROUNDS = 10
 """Results in which a handler asks for input instead of answering, before the request is given up."""
+
+MAX_ANNOUNCEMENTS = 1_000
+"""Announcements that wait for one client. Beyond that, log messages are dropped, and an update below a URI that the
+client subscribed to is told as one of that URI."""
 
 MOST_SUBSCRIPTIONS = 10_000
 """URIs that one client may be subscribed to at once; more are refused, so that what it makes us keep stays bounded."""
@@ -92,6 +98,10 @@ class Session:
         capabilities = server.introduction().capabilities
         terms = Terms("server", revisions[0], METHODS, capabilities, {})
         self.peer = Peer(transport, self, terms, timeout=server.question_timeout, cap=server.max_workers)
+        self._announcements: Outbox[tuple[str, JsonObject | None]] = Outbox()
+        # Over HTTP the thread that holds a stream of the session writes; without one, a worker.
+        run_soon = getattr(transport, "run_soon", self.peer.run_soon)
+        self._announcements.on_work(partial(run_soon, self._write_announcements))
         self._keep_alive = KeepAlive(self.peer, server.ping_interval) if server.ping_interval else None
 
     def start(self) -> None:
@@ -311,6 +321,31 @@ class Session:
                 self._drop(method)
                 return
         self.peer.notify(method, params, reply)
+
+    def announce(self, method: str, params: JsonObject | None = None) -> None:
+        """Have a notification that belongs to no request written by another thread; never blocks.
+
+        One that still waits, with the same method and `uri`, takes up the news; log messages are told one by one.
+        """
+        uri = (params or {}).get("uri")
+        if len(self._announcements) >= MAX_ANNOUNCEMENTS:
+            if method == "notifications/message":
+                self._drop(method)
+                return
+            if uri is not None:
+                uri = next((above for above in self.subscriptions if covers(above, uri)), uri)
+                params = {"uri": uri}
+        key = object() if method == "notifications/message" else (method, uri)
+        self._announcements.put(key, (method, params))
+
+    def _write_announcements(self) -> None:
+        def write(announcement: tuple[str, JsonObject | None]) -> None:
+            try:
+                self.notify(*announcement)
+            except (McpError, OSError) as problem:
+                log.debug("could not announce %s: %s", announcement[0], problem)
+
+        self._announcements.flush(write)
 
     def _drop(self, method: str) -> None:
         with self._lock:

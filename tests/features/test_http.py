@@ -6,6 +6,7 @@ The stateless era has neither sessions nor streams that are resumed: test_losses
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
@@ -15,9 +16,11 @@ import pytest
 import requests
 
 from mcp_ref import Client, Context, LocalProtocolError, RequestTimeout, Server, TransportClosed, text
+from mcp_ref.basic.transports.streamable_http.server import HttpLimits
 from mcp_ref.client.sampling import reply
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from mcp_ref.server.hosting import HttpService
+from tests.basic.transports.streamable_http.raw import Wire, opened, request
 from tests.features.conftest import counts_descriptors, left, until
 from tests.features.relay import Relay
 from tests.wire import PATIENCE, Background
@@ -50,6 +53,32 @@ def end_session(client: Client) -> None:
     transport: Any = client.session.transport
     headers = {"Mcp-Session-Id": transport.session_id, "MCP-Protocol-Version": str(client.revision)}
     assert requests.delete(transport._url, headers=headers, timeout=PATIENCE).status_code == 200
+
+
+# -- announcements ------------------------------------------------------------------------------------------------
+
+
+def test_a_client_that_does_not_read_holds_up_neither_the_announcing_handler_nor_other_clients() -> None:
+    def announce() -> str:
+        for number in range(200):
+            server.log("info", f"{number} " + "x" * 100_000)
+        return "told"
+
+    server, service = serving(announce, limits=HttpLimits(write=60))
+    heard = SimpleQueue[Any]()
+    address = urlsplit(service.url).hostname or "", urlsplit(service.url).port or 0
+    with service, Wire(address) as opening, connected(service.url, on_log=heard.put) as client:
+        deaf = [Wire(address, buffer=4096) for _ in range(4)]
+        for wire in deaf:
+            wire.send(request("GET", accept="text/event-stream", mcp_session_id=opened(opening)))
+            assert wire.head()[0] == 200
+        began = time.monotonic()
+        assert client.call_tool("announce")["content"] == [text("told")]
+        assert time.monotonic() - began < PATIENCE
+        for number in range(200):
+            assert heard.get(timeout=PATIENCE)["data"].startswith(f"{number} ")
+        for wire in deaf:
+            wire.close()
 
 
 # -- sessions -----------------------------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ def log_to_all(self: Announcing, level: LoggingLevel, data: Any, logger: str | N
         LocalProtocolError: the level is none of the eight, or the data is not JSON; also where nobody listens. A client
             that is gone is no error.
 
-    Blocks: until it is written to each.
+    Blocks for nothing: it is written to each by another thread.
     Threads: any.
     Spec: server/utilities/logging#log-message-notifications
     """
