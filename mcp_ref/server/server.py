@@ -8,7 +8,6 @@ Not here:  what becomes of them (server/server)
 from __future__ import annotations
 
 import logging
-import math
 import os
 import sys
 import threading
@@ -70,21 +69,6 @@ def known_features(features: Sequence[str]) -> set[str]:
     if unknown := set(features) - set(FEATURES):
         raise ValueError(f"unknown features {sorted(unknown)}; known: {', '.join(FEATURES)}")
     return set(features)
-
-
-def checked_hints(hints: Mapping[str, CacheHint] | None) -> dict[str, JsonObject]:
-    """The members of results that say how long they may be kept, by method; ValueError for other methods or values.
-
-    Spec: server/utilities/caching#cacheable-results (2026-07-28)
-    """
-    if unknown := set(hints or ()) - CACHEABLE:
-        raise ValueError(f"no results to cache: {sorted(unknown)}; there are {sorted(CACHEABLE)}")
-    for hint in (hints or {}).values():
-        if not (math.isfinite(hint.seconds) and hint.seconds >= 0):
-            raise ValueError(f"a result is fresh for a number of seconds, from 0 on, not for {hint.seconds!r}")
-        if hint.scope not in ("public", "private"):
-            raise ValueError(f'the scope of a result is "public" or "private", not {hint.scope!r}')
-    return {method: hint.fields() for method, hint in (hints or {}).items()}
 
 
 # -- server ----------------------------------------------------------------------------------------------
@@ -173,7 +157,9 @@ class Server:
         self.on_roots_changed: Callable[[Context], None] | None = None
         self._experimental, self._declare = experimental, known_features(declare)
         self._extensions = checked_extensions(extensions)
-        self._hints = checked_hints(cache)
+        if unknown := set(cache or ()) - CACHEABLE:
+            raise ValueError(f"no results to cache: {sorted(unknown)}; there are {sorted(CACHEABLE)}")
+        self._hints = {method: hint.fields() for method, hint in (cache or {}).items()}
         self.state_keys = state_keys if isinstance(state_keys, StateKeys) else StateKeys(state_keys)
         self.generation = 0
         self.trace = trace

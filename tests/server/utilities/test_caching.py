@@ -1,4 +1,4 @@
-"""server/utilities/caching: the hints of a server, and what a client may keep by them."""
+"""server/utilities/caching: the hints of a server, and which results a client may keep because of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_ref.pages import METHODS
-from mcp_ref.server.utilities.caching import CACHEABLE, INVALIDATED_BY, CacheHint, is_public, key_of, seconds_fresh
+from mcp_ref.server.utilities.caching import CACHEABLE, INVALIDATED_BY, CacheHint, hinted, key_of, seconds_fresh
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -25,12 +25,21 @@ def test_a_hint_becomes_the_two_members_of_a_result() -> None:
     assert CacheHint(1.5, "public").fields() == {"ttlMs": 1500, "cacheScope": "public"}
 
 
-def test_without_a_word_a_result_is_stale_at_once_and_private() -> None:
+def test_the_default_hint_is_stale_at_once_and_private() -> None:
     assert CacheHint().fields() == {"ttlMs": 0, "cacheScope": "private"}
 
 
-def test_a_time_below_zero_is_never_sent() -> None:
-    assert CacheHint(-5).fields()["ttlMs"] == 0
+@pytest.mark.parametrize("seconds", [-5, float("inf"), float("nan")])
+def test_a_hint_that_is_not_a_number_of_seconds_from_0_on_is_refused(seconds: float) -> None:
+    with pytest.raises(ValueError, match="from 0 on"):
+        CacheHint(seconds).fields()
+
+
+@pytest.mark.parametrize("member", [{"ttlMs": -1}, {"ttlMs": True}, {"cacheScope": "PUBLIC"}])
+def test_a_member_of_a_handler_that_is_not_valid_is_replaced_by_the_hint(member: dict[str, Any]) -> None:
+    hint = CacheHint(1, "public").fields()
+    assert hinted({"contents": [], **member}, hint) == {"contents": [], **hint}
+    assert hinted({"ttlMs": 7, "cacheScope": "private"}, hint) == {"ttlMs": 7, "cacheScope": "private"}
 
 
 # -- what a kept result is found by -------------------------------------------------------------------------------
@@ -74,11 +83,11 @@ def test_each_page_has_a_key_of_its_own(params: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), {1, 2}, object()])
-def test_what_is_no_json_has_no_key(value: Any) -> None:
+def test_parameters_that_are_not_json_have_no_key(value: Any) -> None:
     assert key_of("tools/list", {"cursor": value}) is None
 
 
-def test_parameters_without_a_floor_have_no_key() -> None:
+def test_endless_parameters_have_no_key() -> None:
     deep: list[Any] = []
     deep.append(deep)
     assert key_of("tools/list", {"cursor": deep}) is None
@@ -105,7 +114,7 @@ def test_two_requests_have_one_key_only_if_they_are_the_same(
     assert (key_of(method, params) == key_of(other, others)) is same
 
 
-# -- for how long, and for whom -----------------------------------------------------------------------------------
+# -- for how long --------------------------------------------------------------------------------------------------
 
 
 def test_a_time_counts_in_milliseconds() -> None:
@@ -126,18 +135,8 @@ def test_only_a_complete_result_is_kept(kind: Any) -> None:
     assert seconds_fresh({"ttlMs": 5000, "resultType": kind}) == 0.0
 
 
-def test_a_time_without_end_is_a_number_of_seconds_all_the_same() -> None:
+def test_a_huge_ttl_is_a_finite_number_of_seconds() -> None:
     assert 10**8 < seconds_fresh({"ttlMs": 10**4000}) < 10**10
-
-
-@pytest.mark.parametrize("scope", [None, "private", "PUBLIC", "shared", "", True, ["public"]])
-def test_what_does_not_say_public_is_private(scope: Any) -> None:
-    assert not is_public({"cacheScope": scope})
-
-
-def test_what_says_nothing_is_private_and_what_says_public_is_public() -> None:
-    assert not is_public({})
-    assert is_public({"cacheScope": "public"})
 
 
 def test_notifications_make_results_stale_that_can_be_kept() -> None:
