@@ -216,7 +216,7 @@ class ResultCache:
         return None
 
     def _keep(self, kept: _KeptResult, slot: _Slot, instead_of: Collection[_Slot]) -> None:
-        """Put a result into its slot if it is fresh and fits; in any case it ends the results that were there before."""
+        """Put a result into its slot if it is fresh and fits; in any case what was there before ends."""
         with self._lock:
             if kept.request.outdated:
                 return
