@@ -29,6 +29,7 @@ from mcp_ref.machinery.projection import projector
 from mcp_ref.machinery.publishing import json_schema
 from mcp_ref.machinery.shapes import published_name
 from mcp_ref.methods import Method
+from mcp_ref.pages import METHODS
 from mcp_ref.revisions import LATEST_SESSION, REVISIONS, SESSION_REVISIONS, STATELESS_REVISIONS, Revision
 from mcp_ref.types import Icons
 
@@ -137,10 +138,8 @@ def wire_types() -> tuple[Any, ...]:
     )
 
 
-@functools.cache
 def rows() -> tuple[Method, ...]:
-    found = [row for module in modules() for row in getattr(module, "METHODS", ()) if isinstance(row, Method)]
-    return tuple(dict.fromkeys(found))
+    return tuple(METHODS.values())
 
 
 @functools.cache

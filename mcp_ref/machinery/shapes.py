@@ -1,7 +1,13 @@
-"""The notation: what a type of the wire says about the revisions.
+"""Shapes: what a type says about JSON, for a type of the wire in one revision and for a hint of a user's function.
 
 Spec:      the fields of schema.ts in every revision, and what differs between them
-Not here:  the types (each page's module, types)
+Not here:  the types of the wire (each page, types.py); reading the hints of users' functions (machinery/handlers)
+
+`shape_of(wire_type, revision)` is the one place that reads the notation. From a shape are derived the check of what
+arrives (machinery/checking), the projection of what goes out (machinery/projection), the JSON Schema that is shown
+(machinery/publishing) and, for hints of users, the conversion of arguments (machinery/handlers).
+
+The notation, in the fields of a TypedDict and in the arms of a union:
 
     class Tool(TypedDict):
         name: str
@@ -10,7 +16,7 @@ Not here:  the types (each page's module, types)
     ContentBlock = TextContent | Annotated[AudioContent, Since("2025-03-26")]
     content: Annotated[Block, FromRevision("2025-11-25", Block | list[Block])]
 
-A TypedDict cannot carry attributes, so a former name is told by a call below the class:
+A TypedDict cannot carry attributes, so a call below the class tells its former name:
 
     renamed(ResourceTemplateReference, Former("ResourceReference", until="2025-03-26"))
 """
@@ -20,14 +26,19 @@ from __future__ import annotations
 import functools
 import types
 import typing
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Literal, NamedTuple
 
 from mcp_ref.revisions import REVISIONS, Revision
 
+JsonObject = dict[str, Any]
+
+
+# -- the notation -------------------------------------------------------------------------------------------------
+
 
 class _Note:
-    """A note in a type. Two are equal where they are of one kind and say the same: `typing` merges hints by that."""
+    """A note in a type. Two are equal if they are of one kind and say the same: `typing` merges hints by that."""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -37,9 +48,6 @@ class _Note:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, vars(self).values()))})"
-
-
-JsonObject = dict[str, Any]
 
 
 class Since(_Note):
@@ -59,8 +67,8 @@ class Until(_Note):
 class RequiredIn(_Note):
     """A field declared NotRequired that is nevertheless required in these revisions.
 
-    `checked` False: so it is published, but what arrives without it is accepted, because the page says what its absence
-    means.
+    With `checked=False` it is published so, but what arrives without it is accepted, because the page says what its
+    absence means.
     """
 
     def __init__(self, *revisions: str, checked: bool = True) -> None:
@@ -75,13 +83,10 @@ class FromRevision(_Note):
 
 
 class Bounds(_Note):
-    """Inclusive bounds of a number; `checked` False: published, but a number outside of them is accepted."""
+    """Inclusive bounds of a number; with `checked=False` they are published, but a number outside is accepted."""
 
     def __init__(self, minimum: float | None = None, maximum: float | None = None, *, checked: bool = True) -> None:
         self.minimum, self.maximum, self.checked = minimum, maximum, checked
-
-
-UNBOUNDED = Bounds()
 
 
 class AtMost(_Note):
@@ -99,7 +104,7 @@ class Format(_Note):
 
 
 class Closed(_Note):
-    """On a union told apart by `type`: a kind that no arm names is refused, where otherwise it would be kept."""
+    """On a union told apart by `type`: a kind that no arm names is refused; otherwise it would be kept."""
 
 
 class Former(_Note):
@@ -125,11 +130,12 @@ def published_name(wire_type: Any, revision: Revision) -> str:
     return str(wire_type.__name__)
 
 
-# -- shapes ----------------------------------------------------------------------------------------------
+# -- the shapes ---------------------------------------------------------------------------------------------------
 
-
-TAGS = ("type", "mode")
+TAGS: Final = ("type", "mode")
 """The keys by which the protocol tells the arms of a union apart."""
+
+Kind = Literal["string", "integer", "number", "boolean", "null"]
 
 
 class Anything:
@@ -137,97 +143,147 @@ class Anything:
 
 
 class Scalar(NamedTuple):
-    """A string, number, boolean or null. `int` is "integer", `float` is "number"."""
+    """A string, number, boolean or null. `int` is "integer", `float` is "number".
 
-    kind: Literal["string", "integer", "number", "boolean", "null"]
-    bounds: Bounds = UNBOUNDED
+    `make` builds what a handler gets from it, such as a date; None: the value itself.
+    """
+
+    kind: Kind
+    bounds: Bounds = Bounds()
     format: str | None = None
+    make: Callable[[Any], Any] | None = None
 
 
 class Enumeration(NamedTuple):
-    """One of these values."""
+    """One of these values; `members` are what a handler gets for each (None: a type of the wire)."""
 
     values: tuple[Any, ...]
+    members: tuple[Any, ...] | None = None
 
 
 class Array(NamedTuple):
-    """A list of one shape."""
+    """A list of one shape; a handler gets what `make` builds: a list, a tuple, a set without repetitions."""
 
-    items: Shape
+    each: Shape
     at_most: AtMost | None = None
+    make: Callable[[list[Any]], Any] = list
+
+
+class Row(NamedTuple):
+    """An array with a shape for each place; a handler gets a tuple."""
+
+    places: tuple[Shape, ...]
 
 
 class Map(NamedTuple):
     """An object whose keys are data."""
 
-    values: Shape
+    each: Shape
+
+
+class Described(NamedTuple):
+    """A shape with a text of its own, which is shown in the schema."""
+
+    shape: Shape
+    text: str
+
+
+class Choice(NamedTuple):
+    """A union; `elsewhere` holds the arms that only other revisions have, as they are there."""
+
+    here: tuple[Shape, ...]
+    elsewhere: tuple[Shape, ...] = ()
+    closed: bool = False
 
 
 class Field(NamedTuple):
-    """A key of an object, in a revision that has it; `demanded`: what arrives without it is refused."""
+    """A key of an object, in a revision that has it.
+
+    Attributes:
+        demanded: what arrives without it is refused.
+        default: the default of a handler's argument in JSON, in a tuple of one; empty: there is none to show.
+    """
 
     shape: Shape
     required: bool
     demanded: bool
+    description: str | None = None
+    default: tuple[Any, ...] = ()
 
 
 class Object:
-    """A TypedDict in one revision.
+    """An object with named keys: a TypedDict in one revision, a handler's arguments, or a dataclass.
 
     Attributes:
-        name: its name in the published schema of the revision.
+        name: its name in the `$defs` of a published schema.
         fields: what the revision names, in the order of the class.
         absent: keys that only other revisions name, each with the note that says which.
         tags: the values of `type` or `mode` that mark it, whether or not the revision has the key.
+        make: builds what a handler gets from the members. Such an object is closed: it refuses keys that it does not
+            name. None: a type of the wire, which is open.
+        referenced: a schema refers to it in `$defs`; otherwise it is written out in its place.
     """
 
-    def __init__(
-        self, name: str, fields: Mapping[str, Field], absent: Mapping[str, str], tags: Mapping[str, tuple[str, ...]]
-    ) -> None:
-        self.name, self.fields, self.absent, self.tags = name, fields, absent, tags
+    def __init__(self, name: str, *, make: Callable[..., Any] | None = None, referenced: bool = True) -> None:
+        self.name, self.make, self.referenced = name, make, referenced
+        self.fields: dict[str, Field] = {}
+        self.absent: dict[str, str] = {}
+        self.tags: dict[str, tuple[Any, ...]] = {}
 
 
-class Choice(NamedTuple):
-    """A union in one revision; `elsewhere` holds the arms of other revisions as they are there."""
+Shape = Anything | Scalar | Enumeration | Array | Row | Map | Described | Choice | Object
 
-    here: tuple[Shape, ...]
-    elsewhere: tuple[Shape, ...]
-    closed: bool
-
-
-Shape = Anything | Scalar | Enumeration | Array | Map | Object | Choice
-
-_SCALARS: dict[Any, Literal["string", "integer", "number", "boolean", "null"]] = {
-    str: "string",
-    int: "integer",
-    float: "number",
-    bool: "boolean",
-    None: "null",
-    type(None): "null",
+SCALARS: Final[dict[Any, Scalar]] = {
+    str: Scalar("string"),
+    int: Scalar("integer"),
+    float: Scalar("number"),
+    bool: Scalar("boolean"),
+    None: Scalar("null"),
+    type(None): Scalar("null"),
 }
 
 
-class _Peeled(NamedTuple):
-    """A hint without Annotated and NotRequired; `required` is None where the hint does not say."""
+# -- from a type of the wire to its shape -------------------------------------------------------------------------
+
+
+class Peeled(NamedTuple):
+    """A hint without Annotated and NotRequired; `required` is None if the hint does not say."""
 
     bare: Any
     notes: tuple[Any, ...]
     required: bool | None
 
     def note(self, kind: type) -> Any:
+        """The first note of a class, or None."""
         return next((note for note in self.notes if isinstance(note, kind)), None)
 
+    def is_required(self, owner: Any, key: str) -> bool:
+        """Whether a TypedDict requires this field of it."""
+        # Under `from __future__ import annotations` `__required_keys__` counts NotRequired fields: the hint wins.
+        return key in owner.__required_keys__ if self.required is None else self.required
 
-class _Arm(NamedTuple):
-    """One type that may stand in a place: in `home`, which is the revision asked for where `here` is true."""
 
-    peeled: _Peeled
-    home: Revision
-    here: bool
+def peel(hint: Any) -> Peeled:
+    """Take Annotated, Required and NotRequired off a hint."""
+    notes: tuple[Any, ...] = ()
+    required: bool | None = None
+    while True:
+        origin = typing.get_origin(hint)
+        if origin is typing.Annotated:
+            notes, hint = notes + hint.__metadata__, hint.__origin__
+        elif origin in (typing.NotRequired, typing.Required):
+            required, hint = origin is typing.Required, typing.get_args(hint)[0]
+        else:
+            return Peeled(hint, notes, required)
+
+
+def is_union(hint: Any) -> bool:
+    """Whether a hint is `A | B`, `Union[A, B]` or `Optional[A]`."""
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
 
 
 def shape_of(hint: Any, revision: Revision) -> Shape:
-    """The shape of a type in a revision.
+    """The shape of a type of the wire in a revision.
 
     Raises:
         TypeError: the type uses something that has no counterpart in JSON, or nothing of it exists in the revision.
@@ -242,27 +298,22 @@ def shape_of(hint: Any, revision: Revision) -> Shape:
     if not here:
         raise TypeError(f"nothing of {hint!r} exists in {revision}")
     if len(here) == 1 and not elsewhere:
-        return _plain(here[0])
-    closed = _peel(hint).note(Closed) is not None
-    return Choice(tuple(map(_plain, here)), tuple(map(_plain, elsewhere)), closed)
+        return _shape_of_arm(here[0])
+    closed = peel(hint).note(Closed) is not None
+    return Choice(tuple(map(_shape_of_arm, here)), tuple(map(_shape_of_arm, elsewhere)), closed)
 
 
-def _peel(hint: Any) -> _Peeled:
-    notes: tuple[Any, ...] = ()
-    required: bool | None = None
-    while True:
-        origin = typing.get_origin(hint)
-        if origin is typing.Annotated:
-            notes, hint = notes + hint.__metadata__, hint.__origin__
-        elif origin in (typing.NotRequired, typing.Required):
-            required, hint = origin is typing.Required, typing.get_args(hint)[0]
-        else:
-            return _Peeled(hint, notes, required)
+class _Arm(NamedTuple):
+    """One type that may stand in a place: in `home`, which is the revision asked for if `here` is true."""
+
+    peeled: Peeled
+    home: Revision
+    here: bool
 
 
-def _nearest(notes: tuple[Any, ...], revision: Revision) -> Revision:
-    """The revision itself where Since and Until allow it, else the nearest one that they allow."""
-    for note in notes:
+def _nearest(peeled: Peeled, revision: Revision) -> Revision:
+    """The revision itself if Since and Until allow it, else the nearest one that they allow."""
+    for note in peeled.notes:
         if isinstance(note, Since) and revision.order < REVISIONS[note.revision].order:
             return REVISIONS[note.revision]
         if isinstance(note, Until) and revision.order > REVISIONS[note.revision].order:
@@ -272,90 +323,61 @@ def _nearest(notes: tuple[Any, ...], revision: Revision) -> Revision:
 
 def _arms(hint: Any, revision: Revision, *, here: bool) -> Iterator[_Arm]:
     """Everything that may stand in a place in any revision: arms of unions, types of before and after."""
-    peeled = _peel(hint)
-    home = _nearest(peeled.notes, revision)
+    peeled = peel(hint)
+    home = _nearest(peeled, revision)
     here = here and home is revision
     changes = [note for note in peeled.notes if isinstance(note, FromRevision)]
     if changes:
-        yield from _arms_over_time(peeled.bare, changes, home, here=here)
-    elif typing.get_origin(peeled.bare) in (typing.Union, types.UnionType):
+        # The place had one type up to the first change and another after each: only one of them is in force.
+        changes.sort(key=lambda change: REVISIONS[change.revision].order)
+        orders = [REVISIONS[change.revision].order for change in changes]
+        in_force = sum(order <= home.order for order in orders)
+        for index, each in enumerate([peeled.bare, *(change.type for change in changes)]):
+            if index == in_force:
+                yield from _arms(each, home, here=here)
+            else:
+                order = orders[index] - 1 if index < in_force else orders[index - 1]
+                yield from _arms(each, list(REVISIONS.values())[order], here=False)
+    elif is_union(peeled.bare):
         for arm in typing.get_args(peeled.bare):
             yield from _arms(arm, home, here=here)
     else:
         yield _Arm(peeled, home, here)
 
 
-def _arms_over_time(first: Any, changes: list[FromRevision], home: Revision, *, here: bool) -> Iterator[_Arm]:
-    """The arms of a place whose type changed: those of the type in force, and those of the others."""
-    changes = sorted(changes, key=lambda change: REVISIONS[change.revision].order)
-    orders = [REVISIONS[change.revision].order for change in changes]
-    in_force = sum(order <= home.order for order in orders)
-    rows = list(REVISIONS.values())
-    for index, hint in enumerate([first, *(change.type for change in changes)]):
-        if index == in_force:
-            yield from _arms(hint, home, here=here)
-        else:
-            order = orders[index] - 1 if index < in_force else orders[index - 1]
-            yield from _arms(hint, rows[order], here=False)
-
-
-def _plain(arm: _Arm) -> Shape:
-    """The shape of a type that is no union."""
-    bare, home = arm.peeled.bare, arm.home
-    origin = typing.get_origin(bare)
+def _shape_of_arm(arm: _Arm) -> Shape:
+    """The shape of a type that is not a union."""
+    peeled, home = arm.peeled, arm.home
+    bare, origin, args = peeled.bare, typing.get_origin(peeled.bare), typing.get_args(peeled.bare)
     if bare is Any:
         return Anything()
-    if bare in _SCALARS:
-        return _scalar(arm.peeled)
+    if bare in SCALARS:
+        form = peeled.note(Format)
+        return Scalar(SCALARS[bare].kind, peeled.note(Bounds) or Bounds(), form.name if form else None)
     if origin is Literal:
-        return Enumeration(typing.get_args(bare))
+        return Enumeration(args)
     if origin is list:
-        return Array(shape_of(typing.get_args(bare)[0], home), arm.peeled.note(AtMost))
+        return Array(shape_of(args[0], home), peeled.note(AtMost))
     if origin is dict:
-        return Map(shape_of(typing.get_args(bare)[1], home))
+        return Map(shape_of(args[1], home))
     if typing.is_typeddict(bare):
-        return _object(bare, home.name)
+        return _shape_of_typed_dict(bare, home)
     raise TypeError(f"{bare!r} is not a type of the wire")
 
 
-def _scalar(peeled: _Peeled) -> Scalar:
-    form = peeled.note(Format)
-    return Scalar(_SCALARS[peeled.bare], peeled.note(Bounds) or UNBOUNDED, form.name if form else None)
-
-
 @functools.cache
-def _object(wire_type: Any, revision_name: str) -> Object:
-    revision = REVISIONS[revision_name]
-    fields: dict[str, Field] = {}
-    absent: dict[str, str] = {}
-    hints = typing.get_type_hints(wire_type, include_extras=True)
-    for key, hint in hints.items():
-        peeled = _peel(hint)
-        if _nearest(peeled.notes, revision) is revision:
-            fields[key] = Field(shape_of(hint, revision), *_requirement(wire_type, key, peeled, revision))
-        else:
-            absent[key] = _span(peeled)
-    return Object(published_name(wire_type, revision), fields, absent, _tags(hints))
-
-
-def _requirement(wire_type: Any, key: str, peeled: _Peeled, revision: Revision) -> tuple[bool, bool]:
-    """Whether the revision requires a key, and whether it is demanded of what arrives."""
-    # Where annotations are strings, CPython counts NotRequired fields as required: the hint has the last word.
-    declared = key in wire_type.__required_keys__ if peeled.required is None else peeled.required
-    also = peeled.note(RequiredIn)
-    here = also is not None and revision.name in also.revisions
-    return declared or here, declared or (here and also.checked)
-
-
-def _span(peeled: _Peeled) -> str:
-    spans = [note for note in peeled.notes if isinstance(note, Since | Until)]
-    return ", ".join(f"{type(span).__name__.lower()} {span.revision}" for span in spans)
-
-
-def _tags(hints: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    tags = {}
-    for key in TAGS:
-        bare = _peel(hints[key]).bare if key in hints else None
-        if typing.get_origin(bare) is Literal:
-            tags[key] = typing.get_args(bare)
-    return tags
+def _shape_of_typed_dict(wire_type: Any, revision: Revision) -> Object:
+    shape = Object(published_name(wire_type, revision))
+    for key, hint in typing.get_type_hints(wire_type, include_extras=True).items():
+        peeled = peel(hint)
+        if key in TAGS and typing.get_origin(peeled.bare) is Literal:
+            shape.tags[key] = typing.get_args(peeled.bare)
+        if _nearest(peeled, revision) is not revision:
+            spans = [note for note in peeled.notes if isinstance(note, Since | Until)]
+            shape.absent[key] = ", ".join(f"{type(span).__name__.lower()} {span.revision}" for span in spans)
+            continue
+        required, also = peeled.is_required(wire_type, key), peeled.note(RequiredIn)
+        also_here = also is not None and revision.name in also.revisions
+        demanded = required or (also_here and also.checked)
+        shape.fields[key] = Field(shape_of(hint, revision), required or also_here, demanded)
+    return shape
