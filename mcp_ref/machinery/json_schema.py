@@ -150,7 +150,7 @@ MOST_PROBLEMS: Final = 10
 
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
-_FORMATS: Final[dict[str, Callable[[str], bool]]] = {
+FORMATS: Final[dict[str, Callable[[str], bool]]] = {
     "date": is_date,
     "date-time": is_date_time,
     "email": is_email,
@@ -288,7 +288,7 @@ def _compiled(schema: Any) -> Any:
         raise SchemaRefused(f"is not valid in its dialect {dialect}: {_told(exc)}") from None
     for part in _parts(schema, dialect):
         _tidy(part)
-    return _counting(checker)(schema, registry=Registry(), format_checker=_format_checker("regex", *_FORMATS))
+    return _counting(checker)(schema, registry=Registry(), format_checker=_format_checker("regex", *FORMATS))
 
 
 def _parts(schema: Any, dialect: str) -> list[Any]:
@@ -365,7 +365,7 @@ def _format_checker(*names: str) -> Any:
 
     checker = FormatChecker(formats=())
     for name in names:
-        checker.checks(name)(functools.partial(_has_format, _FORMATS.get(name, _is_pattern)))
+        checker.checks(name)(functools.partial(_has_format, FORMATS.get(name, _is_pattern)))
     return checker
 
 

@@ -136,11 +136,10 @@ class _Compiler(NamedTuple):
 
     def _choice(self, shape: Choice) -> Projection | None:
         of_object = self._object_of_choice(shape)
-        of_array = next((self.projection(arm) for arm in shape.here if isinstance(arm, Array)), None)
-        has_array = any(isinstance(arm, Array) for arm in shape.here)
-        if not has_array and any(isinstance(arm, Array) for arm in shape.elsewhere):
-            if any(isinstance(arm, Object) for arm in shape.here):
-                of_array = self._only_one
+        array = next((arm for arm in shape.here if isinstance(arm, Array)), None)
+        of_array = self.projection(array) if array else None
+        if array is None and of_object and any(isinstance(arm, Array) for arm in shape.elsewhere):
+            of_array = self._only_one
         if of_object is None and of_array is None:
             return None
 

@@ -42,7 +42,7 @@ from mcp_ref.types import (
 )
 
 if TYPE_CHECKING:
-    from mcp_ref.machinery.handlers import StringHandler
+    from mcp_ref.machinery.handlers import Handler
     from mcp_ref.server.context import Context
     from mcp_ref.server.server import Server
 
@@ -115,7 +115,8 @@ class PromptEntry(NamedTuple):
     """A prompt, and the handler that writes its messages."""
 
     definition: Prompt
-    handler: StringHandler
+    function: Callable[..., Any]
+    keywords: Callable[[Mapping[str, str], Any], dict[str, Any]]
     required: tuple[str, ...]
 
     @property
@@ -159,22 +160,23 @@ def prompt(
     """
 
     def decorate(function: F) -> F:
-        from mcp_ref.machinery.handlers import inspect_strings, summary
+        from mcp_ref.machinery.handlers import inspect_handler, string_arguments
 
-        handler = inspect_strings(function, self.context_type)
+        handler = inspect_handler(function, self.context_type)
+        keywords = string_arguments(handler)
         listed = _derived(handler) if arguments is None else arguments
         _check_arguments(listed, handler)
         given: JsonObject = {
             "name": name or function.__name__,
             "title": title,
-            "description": description or summary(function),
+            "description": description or handler.summary,
             "arguments": listed or None,
             "icons": icons,
             "_meta": meta,
         }
         definition = cast(Prompt, {key: value for key, value in given.items() if value is not None})
         required = tuple(argument["name"] for argument in listed if argument.get("required"))
-        self.register("prompts", definition["name"], PromptEntry(definition, handler, required))
+        self.register("prompts", definition["name"], PromptEntry(definition, function, keywords, required))
         return function
 
     return decorate
@@ -188,30 +190,29 @@ def remove_prompt(self: Server, name: str) -> None:
     self.unregister("prompts", name)
 
 
-def _derived(handler: StringHandler) -> list[PromptArgument]:
+def _derived(handler: Handler) -> list[PromptArgument]:
     listed: list[PromptArgument] = []
-    for parameter in handler.parameters:
-        argument: PromptArgument = {"name": parameter.name, "required": parameter.required}
-        if parameter.description is not None:
+    for parameter in handler.parameters.values():
+        argument: PromptArgument = {"name": parameter.name, "required": not parameter.default}
+        if parameter.description:
             argument["description"] = parameter.description
         listed.append(argument)
     return listed
 
 
-def _check_arguments(listed: list[PromptArgument], handler: StringHandler) -> None:
+def _check_arguments(listed: list[PromptArgument], handler: Handler) -> None:
     """Whether the function can be called with every set of arguments that the list allows."""
-    name = getattr(handler.function, "__name__", "the function")
+    name = handler.name
     may_be_missing = {argument["name"] for argument in listed if not argument.get("required")}
     listed_names = {argument["name"] for argument in listed}
     if len(listed_names) < len(listed):
         raise TypeError(f"{name}: two arguments of the prompt have the same name")
     if handler.open_ended and not listed:
         raise TypeError(f"{name}: a prompt with ** needs its arguments listed: arguments=[...]")
-    parameters = {parameter.name: parameter for parameter in handler.parameters}
-    if (unknown := listed_names - set(parameters)) and not handler.open_ended:
+    if (unknown := listed_names - handler.parameters.keys()) and not handler.open_ended:
         raise TypeError(f"{name} has no parameter for {', '.join(sorted(unknown))}")
-    for parameter in handler.parameters:
-        if parameter.required and (parameter.name in may_be_missing or parameter.name not in listed_names):
+    for parameter in handler.parameters.values():
+        if not parameter.default and (parameter.name in may_be_missing or parameter.name not in listed_names):
             raise TypeError(f"{name}: {parameter.name!r} may be missing, so the parameter needs a default")
 
 
@@ -246,10 +247,10 @@ def prompts_get(ctx: Context, params: GetPromptRequestParams) -> GetPromptResult
     # SHOULD: validate prompt arguments before processing (server/prompts#implementation-considerations)
     _check_given(entry, arguments)
     try:
-        keywords = entry.handler.keywords(arguments, ctx)
+        keywords = entry.keywords(arguments, ctx)
     except ValueError as problem:
         raise InvalidParams(f"Invalid params: {problem}") from None
-    returned = entry.handler.function(**keywords)
+    returned = entry.function(**keywords)
     if is_input_required(returned):
         return cast(GetPromptResult, returned)
     return _checked(_result(entry, returned), ctx.revision)

@@ -37,7 +37,7 @@ from mcp_ref.types import (
 )
 
 if TYPE_CHECKING:
-    from mcp_ref.machinery.handlers import StringHandler
+    from mcp_ref.machinery.handlers import Handler
     from mcp_ref.machinery.uri_template import UriMatcher
     from mcp_ref.server.context import Context
     from mcp_ref.server.server import Server
@@ -143,7 +143,8 @@ class ResourceEntry(NamedTuple):
     """A resource with a URI of its own, and the handler that reads it."""
 
     definition: Resource
-    handler: StringHandler
+    function: Callable[..., Any]
+    keywords: Callable[[Mapping[str, str], Any], dict[str, Any]]
 
     @property
     def argument_names(self) -> tuple[str, ...]:
@@ -154,7 +155,8 @@ class TemplateEntry(NamedTuple):
     """A template, what finds the values in a URI, and the handler that reads what the URI names."""
 
     definition: ResourceTemplate
-    handler: StringHandler
+    function: Callable[..., Any]
+    keywords: Callable[[Mapping[str, str], Any], dict[str, Any]]
     matcher: UriMatcher
 
     @property
@@ -204,12 +206,13 @@ def resource(
     """
 
     def decorate(function: F) -> F:
-        from mcp_ref.machinery.handlers import inspect_strings, summary
+        from mcp_ref.machinery.handlers import inspect_handler, string_arguments
 
+        handler = inspect_handler(function, self.context_type)
         common: JsonObject = {
             "name": name or function.__name__,
             "title": title,
-            "description": description or summary(function),
+            "description": description or handler.summary,
             "mimeType": mime_type,
             "annotations": annotations,
             "size": size,
@@ -217,11 +220,17 @@ def resource(
             "_meta": meta,
         }
         given = {key: value for key, value in common.items() if value is not None}
-        handler = inspect_strings(function, self.context_type)
+        keywords = string_arguments(handler)
         if "{" in uri or "}" in uri:
-            self.register("templates", uri, _template_entry(uri, given, handler))
+            matcher = _check_template(uri, given, handler)
+            template = cast(ResourceTemplate, {"uriTemplate": uri, **given})
+            self.register("templates", uri, TemplateEntry(template, function, keywords, matcher))
         else:
-            self.register("resources", uri, _resource_entry(uri, given, handler))
+            # MUST: custom schemes in accordance with RFC 3986 (server/resources#custom-uri-schemes)
+            if not is_uri(uri):
+                raise ValueError(f"{uri!r} is not a URI with a scheme (RFC 3986)")
+            _check_parameters(uri, (), frozenset(), handler)
+            self.register("resources", uri, ResourceEntry(cast(Resource, {"uri": uri, **given}), function, keywords))
         return function
 
     return decorate
@@ -235,15 +244,7 @@ def remove_resource(self: Server, uri: str) -> None:
     self.unregister("templates" if "{" in uri else "resources", uri)
 
 
-def _resource_entry(uri: str, given: JsonObject, handler: StringHandler) -> ResourceEntry:
-    # MUST: custom schemes in accordance with RFC 3986 (server/resources#custom-uri-schemes)
-    if not is_uri(uri):
-        raise ValueError(f"{uri!r} is not a URI with a scheme (RFC 3986)")
-    _check_parameters(uri, (), frozenset(), handler)
-    return ResourceEntry(cast(Resource, {"uri": uri, **given}), handler)
-
-
-def _template_entry(uri: str, given: JsonObject, handler: StringHandler) -> TemplateEntry:
+def _check_template(uri: str, given: JsonObject, handler: Handler) -> UriMatcher:
     from mcp_ref.machinery.uri_template import UriMatcher
 
     if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", uri):
@@ -252,19 +253,18 @@ def _template_entry(uri: str, given: JsonObject, handler: StringHandler) -> Temp
         raise TypeError(f"URI template {uri!r}: a template has no size")
     matcher = UriMatcher(uri)
     _check_parameters(uri, matcher.template.variables, matcher.optional, handler)
-    return TemplateEntry(cast(ResourceTemplate, {"uriTemplate": uri, **given}), handler, matcher)
+    return matcher
 
 
-def _check_parameters(uri: str, variables: tuple[str, ...], optional: frozenset[str], handler: StringHandler) -> None:
-    names = {parameter.name for parameter in handler.parameters}
-    if handler.open_ended or names != set(variables):
-        have = ", ".join(sorted(names)) or "none"
+def _check_parameters(uri: str, variables: tuple[str, ...], optional: frozenset[str], handler: Handler) -> None:
+    if handler.open_ended or handler.parameters.keys() != set(variables):
+        have = ", ".join(sorted(handler.parameters)) or "none"
         raise TypeError(
             f"{uri!r} has the variables ({', '.join(variables) or 'none'}), its handler the parameters ({have})"
         )
-    for parameter in handler.parameters:
-        if parameter.name in optional and parameter.required:
-            raise TypeError(f"{uri!r}: a URI may leave {parameter.name!r} out, so the parameter needs a default")
+    for name, parameter in handler.parameters.items():
+        if name in optional and not parameter.default:
+            raise TypeError(f"{uri!r}: a URI may leave {name!r} out, so the parameter needs a default")
 
 
 # -- what a handler returns or raises ---------------------------------------------------------------------------
@@ -372,11 +372,11 @@ def resources_read(ctx: Context, params: ReadResourceRequestParams) -> ReadResou
     # (server/resources#security-considerations)
     entry, values = _find(ctx, uri)
     try:
-        keywords = entry.handler.keywords(values, ctx)
+        keywords = entry.keywords(values, ctx)
     except ValueError:
         raise ResourceNotFound(uri, ctx.revision) from None
     try:
-        returned = entry.handler.function(**keywords)
+        returned = entry.function(**keywords)
     except ResourceNotFound as problem:
         raise ResourceNotFound(problem.uri, ctx.revision) from problem
     if is_input_required(returned):

@@ -51,6 +51,7 @@ from mcp_ref.types import (
 
 if TYPE_CHECKING:
     from mcp_ref.client.client import Client
+    from mcp_ref.machinery.handlers import Handler
     from mcp_ref.server.context import Context
     from mcp_ref.server.server import Server
 
@@ -230,38 +231,30 @@ def make_entry(
     output_schema: JsonObject | None,
 ) -> ToolEntry:
     """The entry of a function, with the schemas of its hints or those given; see `server.tools.tool`."""
-    from mcp_ref.machinery.handlers import inspect_handler
+    from mcp_ref.machinery.handlers import inspect_handler, json_arguments, json_result
 
-    found = inspect_handler(
-        function,
-        context_type,
-        inputs=input_schema is None,
-        output=output_schema is None,
-    )
-    arguments: Callable[[JsonObject], dict[str, Any]] = found.arguments
-    output_problems: Callable[[Any], list[str]] | None = found.output_problems if found.output_schema else None
-    schemas: JsonObject = {
-        "inputSchema": found.input_schema,
-        "outputSchema": found.output_schema,
-    }
-    if input_schema is not None:
+    handler = inspect_handler(function, context_type)
+    schemas: JsonObject = {}
+    if input_schema is None:
+        schemas["inputSchema"], arguments = json_arguments(handler)
+    else:
         given = _prepared(input_schema, "inputSchema", known["name"])
-        arguments, schemas["inputSchema"] = (
-            _by_hand(function, found.context_parameter, given),
-            given.schema,
-        )
+        schemas["inputSchema"], arguments = given.schema, _by_hand(handler, given)
+    output_problems: Callable[[Any], list[str]] | None = None
     if output_schema is not None:
         promised = _prepared(output_schema, "outputSchema", known["name"])
-        output_problems, schemas["outputSchema"] = promised.problems, promised.schema
+        schemas["outputSchema"], output_problems = promised.schema, promised.problems
+    elif (derived := json_result(handler)) is not None:
+        schemas["outputSchema"], output_problems = derived
     if known["description"] is None:
-        known = known | {"description": found.summary}
+        known = known | {"description": handler.summary}
     return ToolEntry(
         definition=cast(
             Tool,
             {key: value for key, value in (known | schemas).items() if value is not None},
         ),
         function=function,
-        context_parameter=found.context_parameter,
+        context_parameter=handler.context,
         arguments=arguments,
         output_problems=output_problems,
     )
@@ -290,20 +283,13 @@ def _check_headers(schema: JsonObject, what: str) -> None:
         raise json_schema.SchemaRefused(f"{what}: {problem}") from None
 
 
-def _by_hand(
-    function: Callable[..., Any], context: str | None, schema: json_schema.Validator
-) -> Callable[[JsonObject], dict[str, Any]]:
+def _by_hand(handler: Handler, schema: json_schema.Validator) -> Callable[[JsonObject], dict[str, Any]]:
     """The check of arguments with a schema written by hand."""
-    import inspect
-
-    parameters = inspect.signature(function).parameters
-    names = [name for name in parameters if name != context]
     properties = schema.schema.get("properties", {})
-    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
-    together = names == ["arguments"] and not takes_any and "arguments" not in properties
-    unknown = properties.keys() - set(names)
-    if unknown and not together and not takes_any:
-        raise TypeError(f"{function}: the inputSchema has {sorted(unknown)}, which the function does not take")
+    together = list(handler.parameters) == ["arguments"] and not handler.open_ended and "arguments" not in properties
+    unknown = properties.keys() - handler.parameters.keys()
+    if unknown and not together and not handler.open_ended:
+        raise TypeError(f"{handler.name}: the inputSchema has {sorted(unknown)}, which the function does not take")
 
     def arguments(given: JsonObject) -> dict[str, Any]:
         problems = schema.problems(given)

@@ -28,7 +28,6 @@ from typing import (
     TypeVar,
     Unpack,
     cast,
-    get_args,
 )
 
 from mcp_ref.errors import InvalidParams
@@ -196,24 +195,13 @@ def _key(reference: PromptReference | ResourceTemplateReference, argument: str) 
 
 
 def _inspect(function: Callable[..., Any], context_type: type) -> CompletionEntry:
-    import inspect
+    from mcp_ref.machinery.handlers import inspect_handler
 
-    from mcp_ref.machinery.handlers import signature_of
-
-    name = getattr(function, "__name__", repr(function))
-    if inspect.iscoroutinefunction(function):
-        raise TypeError(f"{name}: a handler is a plain function, not a coroutine function")
-    context, names = None, list[str]()
-    for each in signature_of(function).parameters.values():
-        if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
-            raise TypeError(f"{name}: parameter {each.name!r} cannot be passed by name")
-        if context_type in (each.annotation, *get_args(each.annotation)):
-            context = each.name
-        else:
-            names.append(each.name)
-    if len(names) not in (1, 2):
-        raise TypeError(f"{name}: a completion takes (value) or (value, arguments), and perhaps the context")
-    return CompletionEntry(function, names[0], names[1] if len(names) == 2 else None, context)
+    handler = inspect_handler(function, context_type, may_yield=True)
+    names = list(handler.parameters)
+    if handler.unnamed or handler.open_ended or len(names) not in (1, 2):
+        raise TypeError(f"{handler.name}: a completion takes (value) or (value, arguments), and perhaps the context")
+    return CompletionEntry(function, names[0], names[1] if len(names) == 2 else None, handler.context)
 
 
 # -- the server's half --------------------------------------------------------------------------------------------

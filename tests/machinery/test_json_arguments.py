@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from pathlib import Path
-from typing import Annotated, Any, Literal, NewType, NotRequired, Optional, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, Optional, TypedDict
 from uuid import UUID
 
 import jsonschema
 import pytest
 
-from mcp_ref.machinery.handlers import BadArguments, Signature, inspect_handler, to_json
+from mcp_ref.machinery.handlers import BadArguments, inspect_handler, json_arguments, json_result, to_json
 from mcp_ref.types import ContentBlock, TextContent
 
 
@@ -64,12 +64,25 @@ class Partial(TypedDict, total=False):
 UserId = NewType("UserId", int)
 
 
-def inspect(function: Callable[..., Any]) -> Signature:
-    return inspect_handler(function, Context)
+class Read(NamedTuple):
+    """Everything that can be read from a function of a user."""
+
+    input_schema: dict[str, Any]
+    arguments: Callable[[dict[str, Any]], dict[str, Any]]
+    output_schema: dict[str, Any] | None
+    output_problems: Callable[[Any], list[str]]
+    context: str | None
+    summary: str | None
 
 
-def of(hint: Any) -> Signature:
-    """The signature of a function with one parameter `v` of that hint."""
+def inspect(function: Callable[..., Any]) -> Read:
+    handler = inspect_handler(function, Context)
+    schema, problems = json_result(handler) or (None, lambda value: [])
+    return Read(*json_arguments(handler), schema, problems, handler.context, handler.summary)
+
+
+def of(hint: Any) -> Read:
+    """What is read from a function with one parameter `v` of that hint."""
 
     def f(v):  # type: ignore[no-untyped-def]
         return v
@@ -78,7 +91,7 @@ def of(hint: Any) -> Signature:
     return inspect(f)
 
 
-def returning(hint: Any) -> Signature:
+def returning(hint: Any) -> Read:
     def f():  # type: ignore[no-untyped-def]
         return None
 
@@ -87,6 +100,21 @@ def returning(hint: Any) -> Signature:
 
 
 # -- the schema of the arguments
+
+
+@dataclass
+class Link:
+    value: int
+    following: Link | None = None
+
+
+def test_a_dataclass_may_hold_itself_with_a_default() -> None:
+    found = of(Link)
+    assert found.input_schema["$defs"]["Link"]["properties"] == {
+        "value": {"type": "integer"},
+        "following": {"anyOf": [{"$ref": "#/$defs/Link"}, {"type": "null"}], "default": None},
+    }
+    assert found.arguments({"v": {"value": 1, "following": {"value": 2}}}) == {"v": Link(1, Link(2))}
 
 
 def test_the_schema_has_properties_required_and_is_closed() -> None:
@@ -105,7 +133,7 @@ def test_the_schema_has_properties_required_and_is_closed() -> None:
         "additionalProperties": False,
     }
     assert found.summary == "Forecast for a city."
-    assert found.output_schema is None and found.context_parameter is None
+    assert found.output_schema is None and found.context is None
 
 
 def test_without_parameters_only_the_empty_object_is_accepted() -> None:
@@ -298,7 +326,7 @@ def test_the_context_parameter_is_found_and_left_out() -> None:
     def optional(a: int, *, ctx: Context | None = None) -> None: ...
 
     for function in (plain, optional):
-        assert inspect(function).context_parameter == "ctx"
+        assert inspect(function).context == "ctx"
         assert list(inspect(function).input_schema["properties"]) == ["a"]
 
 
@@ -308,7 +336,7 @@ def test_the_context_may_be_named_by_a_string_that_only_type_checkers_resolve() 
 
     def f(c: Ctx, a: int) -> None: ...
 
-    assert inspect_handler(f, Ctx).context_parameter == "c"
+    assert inspect_handler(f, Ctx).context == "c"
 
 
 # -- what is refused
@@ -331,7 +359,6 @@ def test_parameters_that_cannot_be_given_by_name_are_refused() -> None:
     for function in (star, stars, positional):
         with pytest.raises(TypeError, match="arguments come by name"):
             inspect(function)
-        assert inspect_handler(function, Context, inputs=False).input_schema["type"] == "object"
 
 
 def test_coroutines_and_generators_are_refused() -> None:

@@ -35,7 +35,7 @@ from mcp_ref.types import Icons
 
 JsonObject = dict[str, Any]
 
-SPEC = Path(__file__).parent.parent.parent / "shared" / "spec"
+SPEC = Path(__file__).parents[3] / "shared" / "spec"
 EVERY = tuple(REVISIONS.values())
 
 TASKS = "tasks are not implemented yet"

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 import pytest
 
-from mcp_ref.machinery.handlers import inspect_strings, summary
+from mcp_ref.machinery.handlers import inspect_handler, string_arguments
 from tests.server.fakes import Ctx
 
 
@@ -16,12 +16,16 @@ class Colour(enum.Enum):
     GREEN = 2
 
 
+def keywords(handler: Callable[..., Any]) -> Callable[[Mapping[str, str], Any], dict[str, Any]]:
+    return string_arguments(inspect_handler(handler, Ctx))
+
+
 def reading(annotation: Any, text: str) -> Any:
     def handler(value):  # type: ignore[no-untyped-def]
         pass
 
     handler.__annotations__ = {"value": annotation}
-    return inspect_strings(handler, Ctx).keywords({"value": text}, None)["value"]
+    return keywords(handler)({"value": text}, None)["value"]
 
 
 @pytest.mark.parametrize(
@@ -76,23 +80,23 @@ def test_a_string_that_cannot_be_read_is_named(annotation: Any, text: str) -> No
 def test_missing_and_unknown_arguments_are_named_and_the_context_cannot_be_given() -> None:
     def handler(a: str, ctx: Ctx, b: str = "x") -> None: ...
 
-    inspected = inspect_strings(handler, Ctx)
+    inspected = keywords(handler)
     context = Ctx()
-    assert inspected.keywords({"a": "1"}, context) == {"a": "1", "ctx": context}
+    assert inspected({"a": "1"}, context) == {"a": "1", "ctx": context}
     with pytest.raises(ValueError, match="'a' is missing"):
-        inspected.keywords({"b": "1"}, context)
+        inspected({"b": "1"}, context)
     for name in ("c", "ctx"):
         with pytest.raises(ValueError, match=f"'{name}' is unknown"):
-            inspected.keywords({"a": "1", name: "2"}, context)
+            inspected({"a": "1", name: "2"}, context)
 
 
 def test_an_open_ended_handler_takes_any_name_but_that_of_the_context() -> None:
     def handler(ctx: Ctx | None = None, **rest: str) -> None: ...
 
-    inspected = inspect_strings(handler, Ctx)
-    assert inspected.keywords({"a": "1"}, None) == {"a": "1", "ctx": None}
+    inspected = keywords(handler)
+    assert inspected({"a": "1"}, None) == {"a": "1", "ctx": None}
     with pytest.raises(ValueError, match="'ctx' is unknown"):
-        inspected.keywords({"ctx": "1"}, None)
+        inspected({"ctx": "1"}, None)
 
 
 def test_descriptions_come_from_annotations_and_from_the_docstring() -> None:
@@ -110,14 +114,14 @@ def test_descriptions_come_from_annotations_and_from_the_docstring() -> None:
             d: nothing
         """
 
-    inspected = inspect_strings(handler, Ctx)
-    assert [(each.name, each.required, each.description) for each in inspected.parameters] == [
-        ("a", True, "from the annotation"),
-        ("b", False, "from the docstring: all of it"),
-        ("c", False, None),
-        ("d", False, None),
+    inspected = inspect_handler(handler, Ctx)
+    assert [(each.name, each.default, each.description) for each in inspected.parameters.values()] == [
+        ("a", (), "from the annotation"),
+        ("b", (1,), "from the docstring: all of it"),
+        ("c", ("",), None),
+        ("d", ("",), None),
     ]
-    assert summary(handler) == "Do it. At once."
+    assert inspected.summary == "Do it. At once."
 
 
 def test_methods_partials_and_objects_are_handlers_too() -> None:
@@ -129,8 +133,8 @@ def test_methods_partials_and_objects_are_handlers_too() -> None:
 
     handlers = Handlers()
     for handler in (handlers.method, handlers, functools.partial(handlers.method)):
-        assert inspect_strings(handler, Ctx).keywords({"a": "1"}, None) == {"a": 1}
-    assert summary(functools.partial(handlers.method)) == "A method."
+        assert keywords(handler)({"a": "1"}, None) == {"a": 1}
+    assert inspect_handler(functools.partial(handlers.method), Ctx).summary == "A method."
 
 
 def by_position(a: str, /) -> None: ...
@@ -144,4 +148,4 @@ async def asynchronous(a: str) -> None: ...
 @pytest.mark.parametrize("handler", [by_position, any_number, of_a_list, of_two, of_nothing, asynchronous])
 def test_a_function_that_strings_cannot_call_is_refused_at_registration(handler: Callable[..., Any]) -> None:
     with pytest.raises(TypeError, match=handler.__name__):
-        inspect_strings(handler, Ctx)
+        keywords(handler)
