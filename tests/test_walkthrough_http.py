@@ -17,7 +17,7 @@ import pytest
 
 from mcp_ref import Server
 from mcp_ref.basic.transports.streamable_http.endpoint import StreamableEndpoint
-from mcp_ref.basic.transports.streamable_http.server import _Handler
+from mcp_ref.machinery.http_server import _Connection
 from mcp_ref.revisions import REVISIONS
 from tests.basic.transports.streamable_http import modern
 from tests.basic.transports.streamable_http.raw import Wire, call, opened, post
@@ -36,11 +36,9 @@ SAID = {
     "StreamableEndpoint._answer": "202 for what gets no answer; else have the peer answer into this reply.",
     "StreamableEndpoint._post": "Check what a POST must say, find its session, and answer it.",
     "StreamableEndpoint._serve": "Check who asks and from where, and find the method.",
-    "_Reply.__enter__": "Itself.",
-    "_Reply.__exit__": "Nothing, for the answer was sent.",
-    "_Reply.__init__": "The answer, on this connection.",
-    "_Reply._head": "The head, with what is to become of the connection.",
-    "_Reply.send": "Head and body, in one write.",
+    "_SocketReply.__init__": "The answer, on this connection.",
+    "_SocketReply._begin": "The head, with what is to become of the connection.",
+    "_SocketReply.send": "Head and body, in one write.",
     "_checked": "A name that is a token, a value without a control character.",
     "_fields": "The fields, each checked.",
     "_head": "One Host; whether the connection goes on; whether the client waits to be asked.",
@@ -71,7 +69,7 @@ class _FromHere(Trace):
 def trace_a_post(revision: str = REVISION) -> Post:
     """The thread of a connection, from the loop that reads requests to the tool's function, and to its next read."""
     server = Server("echo")
-    reading, there, back = Trace(_Handler._next), Trace(StreamableEndpoint.__call__), _FromHere(_Handler._next)
+    reading, there, back = Trace(_Connection._next), Trace(StreamableEndpoint.__call__), _FromHere(_Connection._next)
     finished = threading.Event()
 
     @server.tool()
@@ -85,7 +83,7 @@ def trace_a_post(revision: str = REVISION) -> Post:
             return
         if frame.f_code is StreamableEndpoint.__call__.__code__:
             reading.end(frame.f_back)
-        elif frame.f_code is _Handler._next.__code__ and back.armed:
+        elif frame.f_code is _Connection._next.__code__ and back.armed:
             back.end(frame.f_back)
             finished.set()
         for trace in (reading, there, back):
@@ -112,7 +110,7 @@ def trace_a_post(revision: str = REVISION) -> Post:
 
 def _since_the_loop(way: Way) -> Way:
     """Without what is below the loop over the requests: the thread itself."""
-    at = [step.name for step in way.stack].index("_Handler.handle")
+    at = [step.name for step in way.stack].index("_Connection.handle")
     return Way(way.steps, way.stack[at:])
 
 
@@ -154,7 +152,7 @@ def traced() -> Post:
 
 
 def test_a_tool_is_twelve_frames_in_six_files_above_the_loop_that_reads(traced: Post) -> None:
-    assert [traced.there.stack[0].name, traced.there.stack[-1].name] == ["_Handler.handle", "tools_call"]
+    assert [traced.there.stack[0].name, traced.there.stack[-1].name] == ["_Connection.handle", "tools_call"]
     assert len(traced.there.stack) <= 12
     assert len(files(traced.there.stack)) <= 6
 

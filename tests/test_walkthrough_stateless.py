@@ -88,7 +88,7 @@ def test_over_stdio_a_tool_is_one_frame_further_above_its_worker(walks: Walks) -
 
 def test_over_http_a_tool_is_eight_frames_in_five_files_above_the_loop_that_reads(walks: Walks) -> None:
     stack = walks.post.there.stack
-    assert [stack[0].name, stack[-1].name] == ["_Handler.handle", "tools_call"]
+    assert [stack[0].name, stack[-1].name] == ["_Connection.handle", "tools_call"]
     assert len(stack) <= 8
     assert len(files(stack)) <= 5
 

@@ -1,23 +1,45 @@
-"""An HTTP request and its reply, as the endpoint sees them: no socket, no `http.server`.
+"""A server of HTTP/1, on `http.server`: heads, bodies, connections and their threads. Nothing of MCP.
 
-Spec:      basic/transports#streamable-http
-Upholds:   spec_notes/basic/transports.md
-Not here:  what is answered (endpoint.py), the bytes on the socket (server.py)
+    server = HttpServer({"/mcp": endpoint}, "127.0.0.1", 8000)      listens until close()
+    endpoint(request, reply)                                        answers one request, in the thread of its connection
 
-The endpoint is a function of a request and a reply, so that each of its rules can be tested with a list for a reply,
-and so that it can stand under another front than `http.server`.
+An endpoint gets a request that was read whole, and a reply. It calls `reply.send` once, or `reply.open`, `reply.write`
+as often as it likes, and `reply.end`. So its rules can be tested with a list for a reply, and it can stand under
+another front than this one. What it leaves unanswered is answered with 500; an answer that it leaves unfinished is cut
+off.
+
+Requests are read more strictly than `http.server` reads them, so that nothing is understood in two ways (RFC 9110 and
+9112). Every wait has a bound, and no bound is renewed by a client that dribbles.
+
+    thread            blocks on                          ended by
+    mcp-http-accept   the listening socket               a wake pipe
+    mcp-http-n        its socket, or a user's handler    the shutdown of its socket
 """
 
 from __future__ import annotations
 
+import http.server
+import itertools
+import logging
 import re
+import select
+import socket
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from email.utils import formatdate
-from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple, Protocol
+
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.pipes import Wake
+
+log = logging.getLogger(__name__)
+
+
+# -- requests and replies -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -29,7 +51,7 @@ class HttpRequest:
         path: the path of the target, without the query.
         headers: names in lower case; a header that came twice has its values joined with ", ".
         body: the whole body, already bounded.
-        gone: whether the client has hung up; asks the socket.
+        gone: tells whether the client has hung up; asks the socket.
         peer: who is at the other end, for limits per client: an address.
         query: the query of the target, as it came.
         repeated: the headers that came more than once.
@@ -52,21 +74,21 @@ class HttpReply(Protocol):
     """
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
-        """Send a whole answer. Raises OSError when the client is gone."""
+        """Send a whole answer. Raises OSError if the client is gone."""
         ...
 
     def open(self, headers: Mapping[str, str]) -> None:
-        """Begin an answer of unknown length, with status 200. Raises OSError when the client is gone."""
+        """Begin an answer of unknown length, with status 200. Raises OSError if the client is gone."""
         ...
 
     def write(self, data: bytes) -> None:
-        """Send a piece of it at once. Raises OSError when the client is gone, or does not read."""
+        """Send a piece of it at once. Raises OSError if the client is gone or does not read."""
         ...
 
     def end(self, patience: float | None = None) -> None:
-        """End it; the connection may then carry another request. Does nothing when the client is gone.
+        """End it; the connection may then carry another request. Does nothing if the client is gone.
 
-        Blocks: until the client takes what is left, for `patience` seconds where given; then the connection is closed.
+        Blocks: until the client takes what is left, for `patience` seconds if given; then the connection is closed.
         """
         ...
 
@@ -83,7 +105,7 @@ Endpoint = Callable[[HttpRequest, HttpReply], None]
 
 
 class HttpRefusal(Exception):
-    """A request that is refused with an HTTP status before it becomes a message.
+    """A request is refused with an HTTP status.
 
     Args:
         status: the HTTP status.
@@ -100,7 +122,53 @@ class HttpRefusal(Exception):
         self.headers = dict(headers or {})
 
 
-# -- heads -----------------------------------------------------------------------------------------------
+class Places:
+    """At most so many of something at once, in all and for each client.
+
+    Args:
+        what: their name in a refusal, such as "sessions".
+        most, most_per_client: how many.
+
+    Threads: any.
+    """
+
+    def __init__(self, what: str, most: int, most_per_client: int) -> None:
+        self._what, self._most, self._most_per_client = what, most, most_per_client
+        self._freed = threading.Condition()  # guards the three fields below
+        self._taken = 0
+        self._per_client: Counter[str] = Counter()
+        self._closed = False
+
+    def take(self, client: str) -> None:
+        """Take a place. Raises HttpRefusal: 503 if there is none for anybody, 429 if this client has all of its own."""
+        with self._freed:
+            if self._closed or self._taken >= self._most:
+                status, whose = 503, ""
+            elif self._per_client[client] >= self._most_per_client:
+                status, whose = 429, " of this client"
+            else:
+                self._taken += 1
+                self._per_client[client] += 1
+                return
+        raise HttpRefusal(status, f"Too many {self._what}{whose}", headers={"Retry-After": "10"})
+
+    def give_back(self, client: str) -> None:
+        """Give a place back."""
+        with self._freed:
+            self._taken -= 1
+            self._per_client[client] -= 1
+            if not self._per_client[client]:
+                del self._per_client[client]
+            self._freed.notify_all()
+
+    def close(self, timeout: float = 0) -> None:
+        """Give no more places. Blocks: until all are given back, for at most `timeout` seconds."""
+        with self._freed:
+            self._closed = True
+            self._freed.wait_for(lambda: not self._taken, timeout)
+
+
+# -- heads --------------------------------------------------------------------------------------------------------
 
 
 MAX_HEAD = 64 * 1024
@@ -108,6 +176,7 @@ MAX_HEAD = 64 * 1024
 
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _LINE = re.compile(rf"({_TOKEN}) ([!-~]+) HTTP/(\d)\.(\d)\r\n")
+_ABSOLUTE = re.compile(r"https?://([^/?#]*)([^#]*)", re.IGNORECASE)
 _FIELD = re.compile(rf"({_TOKEN}):[ \t]*((?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?)[ \t]*\r\n")
 _NAME = re.compile(_TOKEN)
 _VALUE = re.compile(r"[\t -~\x80-\xff]*")
@@ -117,30 +186,37 @@ class Head(NamedTuple):
     """The head of a request.
 
     Attributes:
-        method, target: as they came.
+        method: as it came.
+        target: path and query.
         headers: names in lower case; what came twice is joined with ", ".
+        repeated: the headers that came more than once.
         chunks: whether the client understands an answer in chunks.
         keep: whether another request may follow on the connection.
+        length: bytes of body that follow.
         asks: whether the client waits to be asked for the body.
-        repeated: the headers that came more than once.
     """
 
     method: str
     target: str
     headers: dict[str, str]
+    repeated: frozenset[str]
     chunks: bool
     keep: bool
+    length: int
     asks: bool
-    repeated: frozenset[str] = frozenset()
 
 
-def read_head(readline: Callable[[int], bytes]) -> Head | None:
-    """Read the head of the next request; None where the connection ends before it is whole.
+def read_head(readline: Callable[[int], bytes], most_body: int) -> Head | None:
+    """Read the head of the next request; None if the connection ends before it is whole.
 
-    Raises: HttpRefusal: 400, 414 (the line is too long), 431 (the fields are), 505 (not HTTP/1). The connection is of
-        no use then.
-    Blocks: as `readline` does, which is given the most that it may return.
+    Args:
+        readline: reads a line of at most so many bytes.
+        most_body: bytes that the body may have.
+
+    Raises: HttpRefusal: 400, 411 (a body in chunks), 413 (too large a body), 414 (too long a line), 431 (too long
+        fields), 505 (not HTTP/1). Nothing more can be read from the connection then.
     """
+    # 1. The request line.
     line = readline(MAX_HEAD)
     if line == b"\r\n":
         # SHOULD: ignore an empty line before the request (RFC 9112 2.2)
@@ -154,14 +230,12 @@ def read_head(readline: Callable[[int], bytes]) -> Head | None:
         raise HttpRefusal(400, "The request line is malformed")
     method, target, major, minor = matched.groups()
     if major != "1":
-        raise HttpRefusal(505, "HTTP/1 is spoken here")
-    repeated: set[str] = set()
-    headers = _fields(readline, MAX_HEAD - len(line), repeated)
-    return None if headers is None else _head(method, target, minor != "0", headers, frozenset(repeated))
-
-
-def _fields(readline: Callable[[int], bytes], room: int, repeated: set[str]) -> dict[str, str] | None:
+        raise HttpRefusal(505, "This server speaks HTTP/1")
+    modern = minor != "0"
+    # 2. The fields.
+    room = MAX_HEAD - len(line)
     headers: dict[str, str] = {}
+    repeated: set[str] = set()
     while (line := readline(max(room, 0) + 1)) != b"\r\n":
         room -= len(line)
         if room < 0:
@@ -176,55 +250,365 @@ def _fields(readline: Callable[[int], bytes], room: int, repeated: set[str]) -> 
             repeated.add(name)
             value = f"{headers[name]}, {value}"
         headers[name] = value
-    return headers
-
-
-def _head(method: str, target: str, modern: bool, headers: dict[str, str], repeated: frozenset[str]) -> Head:
+    # 3. What follows from both.
     # MUST: 400 without a Host, or with two (RFC 9112 3.2)
     if "," in headers.get("host", "" if modern else "-") or (modern and "host" not in headers):
         raise HttpRefusal(400, "There must be one Host")
+    if target[0] != "/" and (matched := _ABSOLUTE.fullmatch(target)):
+        # MUST: accept the absolute form of a target; its host counts, and not the field's (RFC 9112 3.2.2)
+        headers["host"], target = matched[1], matched[2] if matched[2].startswith("/") else f"/{matched[2]}"
     options = {option.strip() for option in headers.get("connection", "").lower().split(",")}
     keep = "close" not in options and (modern or "keep-alive" in options)
     asks = modern and headers.get("expect", "").lower() == "100-continue"
-    return Head(method, target, headers, modern, keep, asks, repeated)
-
-
-def body_length(headers: Mapping[str, str], most: int) -> int:
-    """How many bytes of body follow the head.
-
-    Raises: HttpRefusal: 411 for a body in chunks, 400 for a length that is not one number, 413 for one above `most`.
-    """
+    # 4. The length of the body: one number, said once.
     if "transfer-encoding" in headers:
         raise HttpRefusal(411, "Length required")
     length = headers.get("content-length", "0")
     if not (length.isascii() and length.isdigit()) or len(length) > 18:
         raise HttpRefusal(400, "Content-Length must be one number")
-    if int(length) > most:
+    if int(length) > most_body:
         raise HttpRefusal(413, "Content too large")
-    return int(length)
+    return Head(method, target, headers, frozenset(repeated), modern, keep, int(length), asks and int(length) > 0)
 
 
 def write_head(status: int, headers: Mapping[str, str]) -> bytes:
     """The head of an answer.
 
-    Raises: ValueError: a field's name is no token, or its value has a line break or another control character, or one
-        that Latin-1 does not have: it could begin another field, or another answer.
+    Raises: ValueError: a field's name is not a token, or its value has a line break or another character that a header
+        cannot have: it could begin another field, or another answer.
     """
-    fields = "".join(f"{name}: {_checked(name, value)}\r\n" for name, value in headers.items())
-    return f"{_status_line(status)}Date: {_date(int(time.time()))}\r\n{fields}\r\n".encode("latin-1")
+    lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nDate: {formatdate(usegmt=True)}\r\n"]
+    for name, value in headers.items():
+        if _NAME.fullmatch(name) is None or _VALUE.fullmatch(value) is None:
+            raise ValueError(f"not a header field: {name!r}: {value!r}")
+        lines.append(f"{name}: {value}\r\n")
+    return ("".join(lines) + "\r\n").encode("latin-1")
 
 
-def _checked(name: str, value: str) -> str:
-    if _NAME.fullmatch(name) is None or _VALUE.fullmatch(value) is None:
-        raise ValueError(f"not a header field: {name!r}: {value!r}")
-    return value
+# -- the server ---------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=64)
-def _status_line(status: int) -> str:
-    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
+LINGER_TIMEOUT = 2.0
+"""Seconds for which a refused client may go on to send before it is cut off."""
+
+HANG_UP = getattr(select, "POLLRDHUP", 0)
+"""The client has ended its sending, on systems that tell so while something it sent waits to be read."""
+
+ACCEPT_PAUSE = 0.1
+"""Seconds without accepting after the system had no descriptor or no thread for one more connection."""
 
 
-@lru_cache(maxsize=2)
-def _date(second: int) -> str:
-    return formatdate(second, usegmt=True)
+@dataclass(frozen=True, kw_only=True)
+class HttpLimits:
+    """Limits on connections, bodies and waiting.
+
+    Attributes:
+        body: bytes that a request's body may have; 413 beyond.
+        read: seconds in which a request must have arrived whole, and an idle connection may wait for the next one.
+        write: seconds in which a client must take a piece of what is sent to it, or its connection is given up.
+        connections: how many at once; one more is answered with 503. `connections_per_client`: 429.
+    """
+
+    body: int = 64 * 1024 * 1024
+    read: float = 60
+    write: float = 30
+    connections: int = 2_000
+    connections_per_client: int = 1_000
+
+
+class HttpServer:
+    """Serves endpoints at paths; `close()` ends it.
+
+    Args:
+        endpoints: by path, such as {"/mcp": endpoint}; any other path is 404.
+        host, port: where to listen; port 0 takes a free one.
+
+    Attributes:
+        address: the (host, port) that it listens at.
+
+    Raises: OSError if it cannot listen there.
+    Threads: `close` by any thread, any number of times.
+    """
+
+    def __init__(
+        self,
+        endpoints: Mapping[str, Endpoint],
+        host: str = "127.0.0.1",
+        port: int = 0,
+        limits: HttpLimits | None = None,
+    ) -> None:
+        self.endpoints, self.limits = dict(endpoints), limits or HttpLimits()
+        self._places = Places("connections", self.limits.connections, self.limits.connections_per_client)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listening = socket.create_server((host, port), family=family, backlog=512)
+        self._listening.setblocking(False)
+        self.address: tuple[str, int] = self._listening.getsockname()[:2]
+        self._wake = Wake()
+        self._wake.open()
+        self._lock = threading.Lock()  # guards _connections
+        self._connections: set[_Connection] = set()
+        self._numbers = itertools.count(1)
+        # Daemon: close() joins it; a program that forgets close() must still be able to end.
+        self._accepting = threading.Thread(target=self._accept, name="mcp-http-accept", daemon=True)
+        self._accepting.start()
+
+    def _accept(self) -> None:
+        """Take connections and cut off slow ones until the wake pipe is readable; then close what was polled."""
+        poll = select.poll()
+        poll.register(self._wake.fd, select.POLLIN)
+        poll.register(self._listening, select.POLLIN)
+        while self._wake.fd not in (ready := [fd for fd, _ in poll.poll(1000 if self._connections else None)]):
+            # The time-out of a socket is for one read; this is for the whole request.
+            too_long_ago = time.monotonic() - self.limits.read
+            for connection in self._snapshot():
+                if connection.reading_since < too_long_ago:
+                    connection.shut_down()
+            if ready and not self._take():
+                time.sleep(ACCEPT_PAUSE)
+        self._listening.close()
+        self._wake.close()
+
+    def _take(self) -> bool:
+        """Take a connection and start its thread; False if the system has no room for one more."""
+        try:
+            accepted, address = self._listening.accept()
+        except (BlockingIOError, ConnectionError) as problem:
+            log.debug("a client has hung up already: %s", problem)
+            return True
+        except OSError as problem:
+            log.warning("could not accept a connection: %s", problem)
+            return False
+        client = str(address[0])
+        try:
+            self._places.take(client)
+        except HttpRefusal as refusal:
+            _turn_away(accepted, refusal.status)
+            return True
+        connection = _Connection(self, accepted, client, next(self._numbers))
+        with self._lock:
+            # Before it starts, so that close() finds it.
+            self._connections.add(connection)
+        try:
+            connection.thread.start()
+        except RuntimeError as problem:
+            log.warning("could not start a thread: %s", problem)
+            self.forget(connection)
+            _turn_away(accepted, HTTPStatus.SERVICE_UNAVAILABLE)
+            return False
+        return True
+
+    def _snapshot(self) -> list[_Connection]:
+        with self._lock:
+            return list(self._connections)
+
+    def forget(self, connection: _Connection) -> None:
+        """Called by a connection that has ended."""
+        with self._lock:
+            self._connections.discard(connection)
+        self._places.give_back(connection.client)
+
+    def close(self, timeout: float = 5) -> list[str]:
+        """Stop listening and end every connection; returns the threads that did not end in time. Idempotent.
+
+        Why each thread ends: the accepting one finds the wake pipe readable; that of a connection has its socket shut
+        down under it, and whoever writes to it gets an OSError. One that runs a user's handler ends after it, and is
+        left behind as a daemon when the time has passed: close the endpoint first, which cancels handlers.
+        """
+        deadline = Deadline(timeout)
+        self._wake.set()
+        # Bounded: it waits for nothing but the pipe.
+        self._accepting.join(max(1.0, deadline.left() or 0.0))
+        connections = self._snapshot()
+        for connection in connections:
+            connection.shut_down()
+        others = [each.thread for each in connections if each.thread is not threading.current_thread()]
+        for thread in others:
+            thread.join(deadline.left())
+        stuck = [thread.name for thread in others if thread.is_alive()]
+        for name in stuck:
+            log.warning("left behind at close: %s still runs a handler", name)
+        return stuck
+
+
+class _Connection(http.server.BaseHTTPRequestHandler):
+    """One accepted socket, and the thread that reads its requests and runs their endpoints.
+
+    `http.server` gives the files and the order of `setup`, `handle` and `finish`.
+    """
+
+    rbufsize = 4096  # A head and a usual body; there is one of these for each open connection.
+    wbufsize = 0
+    disable_nagle_algorithm = True
+
+    def __init__(self, owner: HttpServer, accepted: socket.socket, client: str, number: int) -> None:
+        # Without super().__init__, which is the whole life of a connection: its own thread calls that.
+        self.owner, self.socket, self.client = owner, accepted, client
+        self.reading_since = time.monotonic()
+        # Daemon: a user's handler cannot be stopped, and must not keep the process alive.
+        self.thread = threading.Thread(target=self._live, name=f"mcp-http-{number}", daemon=True)
+
+    def _live(self) -> None:
+        try:
+            super().__init__(self.socket, (self.client, 0), self.owner)  # type: ignore[arg-type]
+        except OSError as problem:
+            # An idle connection that times out is not an error, and half a request ends with its connection.
+            log.debug("a connection ended: %s", problem)
+        finally:
+            self.socket.close()
+            # Last: the server's close() waits for those that it remembers.
+            self.owner.forget(self)
+
+    def handle(self) -> None:
+        """Answer one request after the other, until one side has had enough."""
+        self.close_connection = False
+        while not self.close_connection and (request := self._next()) is not None:
+            reply = _SocketReply(self)
+            try:
+                self.owner.endpoints.get(request.path, _nothing_here)(request, reply)
+            except OSError:
+                raise
+            except Exception:
+                log.exception("the endpoint failed")
+            if not reply.begun:
+                self.close_connection = True
+                reply.send(500, {})
+            elif not reply.ended:
+                # Nobody shall take half an answer for a whole one.
+                reply.abort()
+
+    def _next(self) -> HttpRequest | None:
+        """Read the next request whole; None if there will be none."""
+        limits = self.owner.limits
+        self.reading_since = time.monotonic()
+        self.socket.settimeout(limits.read)
+        try:
+            head = read_head(self.rfile.readline, limits.body)
+        except HttpRefusal as refusal:
+            self._refuse(refusal)
+            return None
+        if head is None:
+            return None
+        if head.asks:
+            self.put(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body = self.rfile.read(head.length)
+        if len(body) < head.length:
+            return None
+        self.reading_since = float("inf")
+        self.socket.settimeout(limits.write)
+        self.command, self.chunks, self.close_connection = head.method, head.chunks, not head.keep
+        path, _, query = head.target.partition("?")
+        return HttpRequest(head.method, path, head.headers, body, self.gone, self.client, query, head.repeated)
+
+    def _refuse(self, refusal: HttpRefusal) -> None:
+        """Refuse what cannot be read to its end, and end the connection: what follows on it is not a request."""
+        self.command, self.chunks, self.close_connection = "", False, True
+        self.socket.settimeout(min(LINGER_TIMEOUT, self.owner.limits.read))
+        _SocketReply(self).send(refusal.status, refusal.headers)
+        # Closed with bytes unread, the connection would be reset, and the client might never see the answer.
+        self.socket.shutdown(socket.SHUT_WR)
+        for _ in range(16):
+            if not self.socket.recv(65536):
+                return
+
+    def put(self, data: bytes) -> None:
+        """Write all of it; for each piece that the client takes it has the full time again. Raises OSError."""
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[self.socket.send(rest) :]
+        except OSError:
+            # Part of something was sent: nothing that followed could be understood.
+            self.shut_down()
+            raise
+
+    def shut_down(self) -> None:
+        """Wake whoever reads or writes; no request follows. Only the connection's own thread closes the socket."""
+        self.close_connection = True
+        try:
+            self.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # It ended by itself.
+
+    def gone(self) -> bool:
+        """Whether the client has hung up. (A client that has only ended its sending looks the same.)"""
+        poll = select.poll()
+        try:
+            poll.register(self.socket, select.POLLIN | HANG_UP)
+            ready = poll.poll(0)
+            if any(event & HANG_UP for _, event in ready):
+                return True
+            return bool(ready) and self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except (OSError, ValueError):
+            return True
+
+
+class _SocketReply:
+    """An `HttpReply` on a connection; see there for the methods.
+
+    Attributes:
+        begun, ended: how far the answer is.
+    """
+
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
+        self.begun = self.ended = False
+
+    def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+        headers = {**headers, "Content-Length": str(len(body))}
+        self._begin(status, headers, b"" if self._connection.command == "HEAD" else body)
+        self.ended = True
+
+    def open(self, headers: Mapping[str, str]) -> None:
+        if self._connection.chunks:
+            headers = {**headers, "Transfer-Encoding": "chunked"}
+        else:
+            self._connection.close_connection = True
+        self._begin(200, headers)
+
+    def _begin(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+        connection = self._connection
+        if connection.close_connection:
+            headers = {**headers, "Connection": "close"}
+        elif not connection.chunks:
+            headers = {**headers, "Connection": "keep-alive"}
+        # In one write: two small ones cost 40 ms where the client delays its acknowledgement.
+        data = write_head(status, headers) + body
+        self.begun = True
+        connection.put(data)
+
+    def write(self, data: bytes) -> None:
+        self._connection.put(b"%x\r\n%b\r\n" % (len(data), data) if self._connection.chunks else data)
+
+    def end(self, patience: float | None = None) -> None:
+        self.ended = True
+        try:
+            if self._connection.chunks:
+                if patience is not None:
+                    self._connection.socket.settimeout(patience)
+                self._connection.put(b"0\r\n\r\n")
+        except OSError as problem:
+            log.debug("a stream's connection is gone: %s", problem)
+
+    def hang_up(self) -> None:
+        self.end()
+        self.abort()
+
+    def abort(self) -> None:
+        self._connection.shut_down()
+
+
+def _nothing_here(request: HttpRequest, reply: HttpReply) -> None:
+    """The endpoint of every path that has none."""
+    reply.send(404, {})
+
+
+def _turn_away(accepted: socket.socket, status: int) -> None:
+    """Answer a connection that is one too many, without reading from it and without waiting for it."""
+    with accepted:
+        try:
+            accepted.setblocking(False)
+            accepted.send(write_head(status, {"Retry-After": "10", "Content-Length": "0", "Connection": "close"}))
+        except OSError as problem:
+            log.debug("could not turn a connection away: %s", problem)

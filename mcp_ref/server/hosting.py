@@ -1,7 +1,7 @@
 """Hosting: a server on HTTP, from its endpoints to its listening socket.
 
 Spec:      basic/transports#streamable-http, #backwards-compatibility; basic/versioning (2026-07-28)
-Upholds:   spec_notes/basic/transports.md, the rows on hosting both transports
+Upholds:   spec_notes/basic/transports.md, the rows on hosting both transports and on binding to this machine
 Not here:  the endpoints; what a server answers
 
 Which revision may travel on which transport is `Revision.http`: the event stream of 2024-11-05 carries that revision
@@ -11,6 +11,7 @@ The stateless era shares the URL of Streamable HTTP.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Collection
 from functools import partial
@@ -19,16 +20,18 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict
 from mcp_ref.basic.transports.http_sse import SseEndpoint
 from mcp_ref.basic.transports.streamable_http.endpoint import EndpointOptions, StreamableEndpoint
 from mcp_ref.basic.transports.streamable_http.headers import LOOPBACK
-from mcp_ref.basic.transports.streamable_http.server import HttpLimits, HttpServer
 from mcp_ref.basic.transports.streamable_http.stateless import StatelessEndpoint
 from mcp_ref.basic.transports.streamable_http.streams import EventStore
 from mcp_ref.basic.transports.transport import Tap
 from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.machinery.http_server import Endpoint, HttpRequest
+from mcp_ref.machinery.http_server import Endpoint, HttpLimits, HttpRequest, HttpServer
 from mcp_ref.revisions import Revision
 
 if TYPE_CHECKING:
     from mcp_ref.server.server import Server
+
+
+log = logging.getLogger(__name__)
 
 
 class HttpOptions(TypedDict, total=False):
@@ -116,6 +119,10 @@ class HttpService:
         self._http = HttpServer(routes, host, port, limits)
         self._ended = threading.Event()
         bound, port = self._http.address
+        if bound != "::1" and not bound.startswith("127."):
+            # SHOULD: bind a local server to this machine only, 127.0.0.1, and not to 0.0.0.0
+            # (basic/transports#security-warning)
+            log.warning("listening on %s: everybody who can reach this machine can reach the server", bound)
         base = f"http://[{bound}]:{port}" if ":" in bound else f"http://{bound}:{port}"
         self.url = base + path
         self.sse_url = None if sse_path is None else base + sse_path

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from mcp_ref import Context, Server
-from mcp_ref.basic.transports.streamable_http.server import HttpLimits
 from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
+from mcp_ref.machinery.http_server import HttpLimits
 from mcp_ref.server.hosting import HttpService
 from tests.basic.transports.streamable_http.raw import (
     Answer,
@@ -131,6 +131,13 @@ def test_there_is_an_address_of_the_newer_kind(server: Server) -> None:
         assert service.url.startswith("http://[::1]:")
         assert wire.ask(post({}, host="evil.example")).status == 403
         opened(wire)
+
+
+def test_who_listens_for_everybody_is_warned(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    with hosted(server):
+        assert caplog.text == ""
+    with hosted(server, host="0.0.0.0"):
+        assert "everybody who can reach this machine" in caplog.text
 
 
 def test_a_result_that_is_no_json_is_answered_with_an_error(server: Server, caplog: pytest.LogCaptureFixture) -> None:
