@@ -17,7 +17,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Final, Literal, NamedTuple, NotRequired
 from weakref import WeakSet
@@ -134,15 +133,12 @@ def seconds_fresh(result: JsonObject) -> float:
     return min(ttl, MAX_TTL) / 1000 if type(ttl) is int and ttl > 0 else 0.0
 
 
-@dataclass(eq=False, slots=True, weakref_slot=True)
 class CacheableRequest:
     """A request whose answer may be kept; `outdated` once something has changed that may not be in the answer yet."""
 
-    server: str
-    method: str
-    uri: str
-    key: str
-    outdated: bool = False
+    def __init__(self, server: str, method: str, uri: str, key: str) -> None:
+        self.server, self.method, self.uri, self.key = server, method, uri, key
+        self.outdated = False
 
 
 class _KeptResult(NamedTuple):
