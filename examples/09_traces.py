@@ -58,9 +58,9 @@ with tempfile.TemporaryDirectory() as folder:
 #              {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontext…
 #    2  C ← S  response to 1: server/discover, after N ms  [2026-07-28/server/discover]
 #              speaks 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05; nothing is agreed
-#                on: each request says its own
+#                on, for each request names its own revision
 #              declares the capabilities logging, tools.listChanged
-#              ttlMs 0: to be asked for anew each time
+#              ttlMs 0: to be asked for again each time
 #              _meta: the server is "vault" "0"
 #              resultType "complete": this is the end of the request
 #              {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-0…

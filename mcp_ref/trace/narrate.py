@@ -1,11 +1,12 @@
-"""What the narrator remembers of one connection: what was agreed, what is open, and what a message refers to.
+"""Narrating a trace: each message in words, with what it belongs to, and the page that it stands on.
 
 Spec:      basic/index#messages; basic/utilities/cancellation, basic/utilities/progress; basic/index#_meta,
            basic/patterns/mrtr, basic/patterns/subscriptions (2026-07-28)
-Not here:  what a message says by itself (trace/explain); the layout (trace/narrate)
+Not here:  what a message says by itself (trace/explain); what is recorded (trace/record)
 
-Of what every message repeats in the stateless era only the first is told in full: what a request says of its client,
-and what a result says of the server. A call that needs input is several requests, told as the rounds of one call.
+A narrator remembers, for each connection by itself, which requests are open, which progress tokens they have, and which
+revision is spoken. In the stateless era every message repeats who sends it: that is told in full once, and a call that
+needs input, which takes several requests, is told as the rounds of one call.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ import json
 import os
 import shutil
 import textwrap
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TextIO
+from typing import Any, Final, Literal, TextIO, TypeVar
 
 from mcp_ref.basic.versioning import (
     CLIENT_CAPABILITIES,
@@ -25,39 +25,30 @@ from mcp_ref.basic.versioning import (
     LOG_LEVEL,
     PROTOCOL_VERSION,
     SERVER_INFO,
+    SUBSCRIPTION_ID,
     is_modern,
 )
-from mcp_ref.basic.versioning import SUBSCRIPTION_ID as _SUBSCRIPTION
 from mcp_ref.messages import JsonObject, id_key, is_id
-from mcp_ref.pages import method_row
+from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS
-from mcp_ref.trace.explain import (
-    declared,
-    explain_error,
-    explain_exchange,
-    explain_headers,
-    explain_params,
-    explain_result,
-    failed,
-    implementation,
-    listened,
-    quoted,
-    title,
-)
+from mcp_ref.trace import explain
+from mcp_ref.trace.explain import quoted
 from mcp_ref.trace.record import TraceEvent
 
 Role = Literal["client", "server"]
 
-OTHER: Final[dict[Role, Role]] = {"client": "server", "server": "client"}
+_OTHER: Final[dict[Role, Role]] = {"client": "server", "server": "client"}
 _MOVED: Final = {
     "basic/utilities/cancellation": "basic/patterns/cancellation",
     "basic/utilities/progress": "basic/patterns/progress",
     "basic/transports": "basic/transports/streamable-http",
 }
-_TELLING: Final = (PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES)
+_ENVELOPE: Final = (
+    "_meta: this request is written in revision {version}",
+    ("_meta: the client is {client:implementation} and declares {can:declared}", "_meta: it declares {can:declared}"),
+)
 _LISTEN: Final = "subscriptions/listen"
-_MOST_ROUNDS: Final = 1_000
-_MOST_TALKS: Final = 10_000
+_MAX_REMEMBERED: Final = 10_000  # connections, exchanges, and questions of results; the oldest is forgotten
 
 
 def page_in(page: str, revision: str) -> str:
@@ -66,12 +57,22 @@ def page_in(page: str, revision: str) -> str:
 
 
 @dataclass
+class Told:
+    """One message in words."""
+
+    head: str
+    page: str | None = None
+    lines: list[str] = field(default_factory=list)
+    failed: bool = False
+
+
+@dataclass
 class Asked:
-    """A request that was seen, until it is answered; `round` of which call, where it is not the first of it."""
+    """A request that was seen, until it is answered; `round` of the call that the request `first` began."""
 
     request_id: Any
     method: str
-    params: Any
+    params: JsonObject
     time: float
     cancelled: bool = False
     round: int = 1
@@ -82,179 +83,213 @@ class Asked:
 
 
 @dataclass
-class Common:
-    """What is known of everything between the same two sides: a request that stands alone has a `Talk` of its own.
+class Repeated:
+    """What messages of the stateless era repeat, as it was told last: it belongs to no connection.
 
     questions: what a result has asked, with the request that it answered; by `requestState`, or what else tells them.
     """
 
-    questions: OrderedDict[str, tuple[Asked, JsonObject]] = field(default_factory=OrderedDict)
-    envelope: tuple[JsonObject, Any] | None = None
+    envelope: tuple[JsonObject, Any] = field(default_factory=lambda: ({}, None))
     server: Any = None
-    said: set[str] = field(default_factory=set)
+    complete: bool = False
+    questions: dict[str, tuple[Asked, JsonObject]] = field(default_factory=dict)
 
 
-@dataclass
 class Talk:
-    """What is known of one connection: which side records, what was agreed, what is open. Keys begin with who asked."""
+    """What is known of one connection, whose request ids are its own: who records, what is spoken, what is open."""
 
-    viewpoint: Role
-    common: Common = field(default_factory=Common)
-    revision: str | None = None
-    asked: dict[Any, Asked] = field(default_factory=dict)
-    tokens: dict[Any, Asked] = field(default_factory=dict)
+    def __init__(self, viewpoint: Role, number: int, repeated: Repeated) -> None:
+        self.viewpoint, self.number, self.repeated = viewpoint, number, repeated
+        self.revision: str | None = None
+        # By who asked, and the id or token.
+        self.asked: dict[Any, Asked] = {}
+        self.tokens: dict[Any, Asked] = {}
+        # What each exchange over HTTP began with.
+        self.exchanges: dict[Any, str] = {}
+
+    def tell(self, sender: Role, message: Any, at: float) -> Told:
+        """A message, or a batch, in words."""
+        if isinstance(message, list):
+            told = [self.tell(sender, each, at) for each in message if not isinstance(each, list)]
+            lines = [f"- {each.head}" for each in told]
+            page = self.page("basic/index")
+            return Told(f"batch of {len(message)}", page, lines, any(each.failed for each in told))
+        if isinstance(message, dict) and "method" in message:
+            return self._asking(sender, message, at)
+        if isinstance(message, dict) and ("result" in message or "error" in message):
+            return self._answer(sender, message, at)
+        return Told("not a message: it has no method, no result and no error", failed=True)
 
     def page(self, page: str) -> str:
         """The page, with the revision once it is known."""
         return page if self.revision is None else f"{self.revision}/{page_in(page, self.revision)}"
 
-    def learn(self, revision: Any) -> None:
-        """Take note of a revision that is spoken."""
+    # -- requests and notifications
+
+    def _asking(self, sender: Role, message: JsonObject, at: float) -> Told:
+        method, params = str(message["method"]), _object(message.get("params"))
+        meta = _object(params.get("_meta"))
+        self._learn(meta.get(PROTOCOL_VERSION))
+        kind = "request" if "id" in message else "notification"
+        lines = [*self._about(sender, method, kind), *explain.explain_params(method, params)]
+        told = Told(f"{kind}: {method}", lines=lines)
+        if kind == "notification":
+            told.lines += self._refers(sender, method, params, meta)
+        else:
+            told.head = f"request {quoted(message['id'])}: {method}"
+            asked = Asked(message["id"], method, params, at)
+            for table, name in ((self.asked, asked.request_id), (self.tokens, meta.get("progressToken"))):
+                if is_id(name):
+                    table[_key(sender, name)] = asked
+            told.lines += [*self._round(asked), *self._envelope(asked.request_id, meta)]
+        told.page = self.page(METHODS[method].page) if method in METHODS else None
+        return told
+
+    def _about(self, sender: Role, method: str, kind: str) -> Iterator[str]:
+        """What the method's row says of it, and what this message does against its row."""
+        row = METHODS.get(method)
+        if row is None:
+            yield "not a method of the specification"
+            return
+        yield row.about
+        if row.kind != kind:
+            yield f"sent as a {kind}: by the specification it is a {row.kind}"
+        revision = None if self.revision is None else REVISIONS[self.revision]
+        allowed = row.sender if revision is None else row.sent_by(revision)
+        if allowed not in (sender, "both"):
+            yield f"sent by the {sender}: by the specification only the {allowed} sends it"
+        if revision is not None and not row.exists_in(revision):
+            yield f"does not exist in revision {self.revision}"
+
+    def _refers(self, sender: Role, method: str, params: JsonObject, meta: JsonObject) -> Iterator[str]:
+        """What a notification is about, as far as that was seen."""
+        because = f", because {quoted(params['reason'])}" if "reason" in params else ""
+        if method == "notifications/progress":
+            token = params.get("progressToken")
+            whose = self.tokens.get(_key(_OTHER[sender], token))
+            total = f" of {quoted(params['total'])}" if "total" in params else ""
+            more = f", {quoted(params['message'])}" if "message" in params else ""
+            where = f"is at {quoted(params.get('progress'))}{total}{more}"
+            yield f"{whose or f'token {quoted(token)}, which belongs to no open request,'} {where}"
+        elif method == "notifications/cancelled":
+            own, other = (self.asked.get(_key(side, params.get("requestId"))) for side in (sender, _OTHER[sender]))
+            if sender == "server" and other is not None and other.method == _LISTEN:
+                yield f"ends the subscription that {other} opened{because}; its result follows"
+            elif sender == "server" and SUBSCRIPTION_ID in meta:
+                yield f"ends the subscription {quoted(params.get('requestId'))}, whose result has said so{because}"
+            elif own is None:
+                yield f"gives up {quoted(params.get('requestId'))}, which is not an open request of that side{because}"
+            else:
+                own.cancelled = True
+                yield f"gives up {own}{because}"
+        elif SUBSCRIPTION_ID in meta:
+            yield from self._tagged(method, params, meta[SUBSCRIPTION_ID])
+
+    def _tagged(self, method: str, params: JsonObject, name: Any) -> Iterator[str]:
+        """Which subscription a notification travels on (2026-07-28/basic/patterns/subscriptions)."""
+        asked = self.asked.get(_key("client", name))
+        if asked is None or asked.method != _LISTEN:
+            yield f"tagged with the subscription {quoted(name)}, which is not open"
+        elif method == "notifications/subscriptions/acknowledged":
+            yield f"the subscription is open, and named after its request: {quoted(name)}"
+            wanted, granted = (explain.changes(each.get("notifications")) for each in (asked.params, params))
+            if left_out := [change for change in wanted if change not in granted]:
+                yield f"asked for, but will not be told: {', '.join(left_out)}"
+        else:
+            late = ", which was given up: to be ignored" if asked.cancelled else ""
+            yield f"tagged with the subscription that {asked} opened{late}"
+
+    # -- answers
+
+    def _answer(self, sender: Role, message: JsonObject, at: float) -> Told:
+        asked = self.asked.pop(_key(_OTHER[sender], message.get("id")), None)
+        method, params = (asked.method, asked.params) if asked else (None, None)
+        self.tokens = {key: each for key, each in self.tokens.items() if each is not asked}
+        what = "no request that was seen here"
+        if asked is not None:
+            took = at - asked.time
+            what = f"{method}, after " + (f"{took:.2f} s" if took >= 1 else f"{took * 1000:.1f} ms")
+        lines = ["answers a request that was cancelled: to be ignored"] if asked and asked.cancelled else []
+        if failed := "error" in message:
+            lines += explain.explain_error(message["error"], method)
+        else:
+            result = _object(message["result"])
+            failed = result.get("isError") is True
+            if method == "initialize":
+                self._learn(result.get("protocolVersion"))
+            lines += explain.explain_result(method, message["result"], params)
+            lines += [*self._questions(asked, result), *self._result_type(result)]
+        head = f"{'error for' if 'error' in message else 'response to'} {quoted(message.get('id'))}: {what}"
+        return Told(head, self.page(METHODS[method].page) if method in METHODS else None, lines, failed)
+
+    def _learn(self, revision: Any) -> None:
         if isinstance(revision, str) and revision in REVISIONS:
             self.revision = revision
 
-    # -- requests and their answers
+    # -- what each message of the stateless era repeats (2026-07-28/basic/index#_meta)
 
-    def begin(self, sender: Role, asked: Asked) -> None:
-        """Remember a request, and the progress token in it."""
-        meta = _meta(asked.params)
-        self.learn(meta.get(PROTOCOL_VERSION))
-        if is_id(asked.request_id):
-            self.asked[sender, id_key(asked.request_id)] = asked
-        if is_id(meta.get("progressToken")):
-            self.tokens[sender, id_key(meta["progressToken"])] = asked
-
-    def answered(self, asker: Role, request_id: Any) -> Asked | None:
-        """Take out the request that is answered, and its progress token."""
-        if not is_id(request_id):
-            return None
-        asked = self.asked.pop((asker, id_key(request_id)), None)
-        for key in [key for key, value in self.tokens.items() if value is asked]:
-            del self.tokens[key]
-        return asked
-
-    def refers(self, method: str, sender: Role, params: JsonObject) -> Iterator[str]:
-        """What a notification is about, as far as that was seen."""
-        if method == "notifications/progress":
-            yield self._progress(sender, params)
-        elif method == "notifications/cancelled":
-            yield self._cancelled(sender, params)
-        elif _SUBSCRIPTION in _meta(params):
-            yield from self._tagged(method, params)
-
-    def _progress(self, sender: Role, params: JsonObject) -> str:
-        token = params.get("progressToken")
-        asked = self.tokens.get((OTHER[sender], id_key(token))) if is_id(token) else None
-        total = f" of {quoted(params['total'])}" if "total" in params else ""
-        message = f", {quoted(params['message'])}" if "message" in params else ""
-        whose = asked or f"token {quoted(token)}, of no open request,"
-        return f"{whose} is at {quoted(params.get('progress'))}{total}{message}"
-
-    def _cancelled(self, sender: Role, params: JsonObject) -> str:
-        request_id = params.get("requestId")
-        reason = f", because {quoted(params['reason'])}" if "reason" in params else ""
-        asked = self.asked.get((sender, id_key(request_id))) if is_id(request_id) else None
-        theirs = self.asked.get((OTHER[sender], id_key(request_id))) if is_id(request_id) else None
-        if theirs is not None and theirs.method == _LISTEN and sender == "server":
-            return f"ends the subscription that {theirs} has opened{reason}; its result follows"
-        if sender == "server" and _SUBSCRIPTION in _meta(params):
-            return f"ends the subscription {quoted(request_id)}, whose result has said so{reason}"
-        if asked is None:
-            return f"gives up {quoted(request_id)}, no open request of that side{reason}"
-        asked.cancelled = True
-        return f"gives up {asked}{reason}"
-
-    # -- subscriptions (2026-07-28/basic/patterns/subscriptions)
-
-    def _tagged(self, method: str, params: JsonObject) -> Iterator[str]:
-        """Which subscription a notification travels on."""
-        name = _meta(params)[_SUBSCRIPTION]
-        asked = self.asked.get(("client", id_key(name))) if is_id(name) else None
-        if asked is None or asked.method != _LISTEN:
-            yield f"tagged with the subscription {quoted(name)}, which is not open"
-            return
-        if method == "notifications/subscriptions/acknowledged":
-            wanted, given = ([*listened(each)] for each in (asked.params, params))
-            yield f"the subscription is open; it is named after its request: {quoted(name)}"
-            if left_out := [what for what in wanted if what not in given]:
-                yield f"not of {', '.join(left_out)}, which was asked for too"
-        else:
-            late = ", which was given up: to be ignored" if asked.cancelled else ""
-            yield f"tagged with the subscription that {asked} has opened{late}"
-
-    # -- what each message of the stateless era says (2026-07-28/basic/index#_meta)
-
-    def envelope_of(self, request_id: Any, params: Any) -> Iterator[str]:
+    def _envelope(self, request_id: Any, meta: JsonObject) -> Iterator[str]:
         """What a request says of itself in `_meta`: in full, or that it is the same again."""
-        meta = _meta(params)
-        told: JsonObject = {key: meta[key] for key in _TELLING if key in meta}
-        if PROTOCOL_VERSION not in told and CLIENT_CAPABILITIES not in told:
+        keys = {PROTOCOL_VERSION: "version", CLIENT_INFO: "client", CLIENT_CAPABILITIES: "can"}
+        said = {name: meta[key] for key, name in keys.items() if key in meta}
+        if not said.keys() & {"version", "can"}:
             return
         if LOG_LEVEL in meta:
             yield f"_meta: wants the log messages of this request, from level {quoted(meta[LOG_LEVEL])} on"
-        if self.common.envelope is not None and self.common.envelope[0] == told:
-            yield f"_meta as in request {quoted(self.common.envelope[1])}"
+        before, where = self.repeated.envelope
+        if said == before:
+            yield f"_meta as in request {quoted(where)}"
             return
-        self.common.envelope = (told, request_id)
-        yield f"_meta: this request is written in revision {quoted(told.get(PROTOCOL_VERSION))}"
-        can = declared({"capabilities": told.get(CLIENT_CAPABILITIES)})
-        yield f"_meta: the client is {implementation(told.get(CLIENT_INFO))} and declares {can}"
+        self.repeated.envelope = said, request_id
+        yield from explain.say(_ENVELOPE, said)
 
-    def kind_of(self, result: Any) -> Iterator[str]:
-        """What a result says of itself: of which kind it is, and who the server is, where that was not told yet."""
-        if not isinstance(result, dict):
-            return
-        kind, server = result.get("resultType"), _meta(result).get(SERVER_INFO)
-        if server is not None and server != self.common.server:
-            self.common.server = server
-            yield f"_meta: the server is {implementation(server)}"
-        if kind == "complete" and kind not in self.common.said:
-            self.common.said.add(kind)
+    def _result_type(self, result: JsonObject) -> Iterator[str]:
+        """Of which kind a result is, and who the server is, where that was not told yet."""
+        kind, server = result.get("resultType"), _object(result.get("_meta")).get(SERVER_INFO)
+        if server is not None and server != self.repeated.server:
+            self.repeated.server = server
+            yield from explain.say(("_meta: the server is {server:implementation}",), {"server": server})
+        if kind == "complete" and not self.repeated.complete:
+            self.repeated.complete = True
             yield 'resultType "complete": this is the end of the request'
         elif kind not in (None, "complete", "input_required"):
-            yield f"resultType {quoted(kind)}: none of the protocol's own"
+            yield f"resultType {quoted(kind)} is not one of the protocol's own"
 
     # -- calls of several rounds (2026-07-28/basic/patterns/mrtr)
 
-    def asks_first(self, asked: Asked | None, result: Any) -> Iterator[str]:
-        """What a result wants to know before it can be one."""
-        if not isinstance(result, dict) or result.get("resultType") != "input_required":
+    def _questions(self, asked: Asked | None, result: JsonObject) -> Iterator[str]:
+        """What a result wants to know before it can be complete."""
+        if result.get("resultType") != "input_required":
             return
-        requests = result.get("inputRequests")
-        requests = requests if isinstance(requests, dict) else {}
-        yield f"not finished: {'the server has to know something first' if requests else 'but nothing is asked'}"
+        requests = _object(result.get("inputRequests"))
+        yield f"not finished: {'the server has to know something first' if requests else 'the client is to try again'}"
         for key, request in requests.items():
             method, params = _question(request)
-            yield f"{quoted(key)}: {method}: {'; '.join(explain_params(method, params))}".rstrip(": ")
-        back = ["with the answers"] if requests else []
-        back += ["with requestState as it came (only the server can read it)"] if "requestState" in result else []
-        yield f"then the client sends the request again, {', '.join(['with another id', *back])}"
+            yield f"{quoted(key)}: {method}: {'; '.join(explain.explain_params(method, params))}".rstrip(": ")
+        parts = ["with another id", "with the answers"] if requests else ["with another id"]
+        parts += ["with requestState as it came (only the server can read it)"] if "requestState" in result else []
+        yield f"then the client sends the request again, {', '.join(parts)}"
         if asked is not None:
-            self.common.questions[_place(asked.method, asked.params, result.get("requestState"), requests)] = (
-                asked,
-                requests,
-            )
-            if len(self.common.questions) > _MOST_ROUNDS:
-                self.common.questions.popitem(last=False)
+            place = _place(asked, result.get("requestState"), requests)
+            _remember(self.repeated.questions, place, (asked, requests))
 
-    def round_of(self, asked: Asked) -> Iterator[str]:
+    def _round(self, asked: Asked) -> Iterator[str]:
         """Which round of which call a request is, and what it answers."""
-        params = asked.params if isinstance(asked.params, dict) else {}
+        params = asked.params
         if "inputResponses" not in params and "requestState" not in params:
             return
-        given = params.get("inputResponses")
-        given = given if isinstance(given, dict) else {}
-        place = _place(asked.method, params, params.get("requestState"), given)
-        before, requests = self.common.questions.get(place, (None, {}))
+        given = _object(params.get("inputResponses"))
+        place = _place(asked, params.get("requestState"), given)
+        before, requests = self.repeated.questions.get(place, (None, {}))
         if before is None:
             yield "goes on with a call that was asked for input; its earlier rounds were not seen here"
         else:
-            first = before.request_id if before.first is None else before.first
-            asked.round, asked.first = before.round + 1, first
-            yield f"round {asked.round} of the call that request {quoted(first)} began"
+            asked.round, asked.first = before.round + 1, before.request_id if before.first is None else before.first
+            yield f"round {asked.round} of the call that request {quoted(asked.first)} began"
         for key, answer in given.items():
             method, question = _question(requests.get(key))
-            yield f"answers {quoted(key)}: {'; '.join(explain_result(method, answer, question)) or 'with an object'}"
+            told = "; ".join(explain.explain_result(method, answer, question))
+            yield f"answers {quoted(key)}: {told or 'with an object'}"
         if unanswered := [quoted(key) for key in requests if key not in given]:
             yield f"leaves open {', '.join(unanswered)}, which will be asked again"
         if "requestState" in params:
@@ -262,50 +297,48 @@ class Talk:
             yield f"requestState goes back{came}"
 
 
-def _place(method: str, params: Any, state: Any, keys: JsonObject) -> str:
+def _key(side: Role, name: Any) -> Any:
+    """Request ids and tokens of one side; a number and a text are never the same. None is nobody's."""
+    return (side, id_key(name)) if is_id(name) else None
+
+
+def _place(asked: Asked, state: Any, keys: JsonObject) -> str:
     """What the questions of a result, and the answers to them, have in common."""
     if isinstance(state, str):
         return state
-    params = params if isinstance(params, dict) else {}
-    return f"{method} {params.get('name', params.get('uri'))} {sorted(map(str, keys))}"
+    return f"{asked.method} {asked.params.get('name', asked.params.get('uri'))} {sorted(map(str, keys))}"
 
 
 def _question(request: Any) -> tuple[str, JsonObject]:
     """The method and the params of an entry of `inputRequests`."""
-    request = request if isinstance(request, dict) else {}
-    params = request.get("params")
-    return str(request.get("method", "")), params if isinstance(params, dict) else {}
+    return str(_object(request).get("method", "")), _object(_object(request).get("params"))
 
 
-def _meta(holder: Any) -> JsonObject:
-    meta = holder.get("_meta") if isinstance(holder, dict) else None
-    return meta if isinstance(meta, dict) else {}
+def _object(value: Any) -> JsonObject:
+    return value if isinstance(value, dict) else {}
 
 
-# -- narrate ---------------------------------------------------------------------------------------------
+_V = TypeVar("_V")
+
+
+def _remember(table: dict[Any, _V], key: Any, value: _V) -> None:
+    table[key] = value
+    if len(table) > _MAX_REMEMBERED:
+        del table[next(iter(table))]
+
+
+# -- narrate ------------------------------------------------------------------------------------------------------
 
 
 _ARROWS: Final = {"client": "C → S", "server": "C ← S", "stderr": "S err"}
 _ASCII_ARROWS: Final = {"client": "C>   ", "server": "S<   ", "stderr": "S err"}
 _INDENT: Final = " " * 13
-_NARROWEST: Final = 60
+_MIN_WIDTH: Final = 60
 _BOLD, _DIM, _RED, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[0m"
-
-
-@dataclass
-class _Told:
-    """One message in words."""
-
-    head: str
-    page: str | None = None
-    lines: list[str] = field(default_factory=list)
-    failed: bool = False
 
 
 class Narrator:
     """Puts the events of a trace into words, one after the other.
-
-    It remembers, for each connection by itself, which request an answer belongs to and which revision was agreed on.
 
     Args:
         viewpoint: the role of the side that recorded; None: learned from the peer's label and from who initializes.
@@ -327,215 +360,103 @@ class Narrator:
         full: bool = False,
         ascii: bool = False,
     ) -> None:
-        self._viewpoint = viewpoint
-        self._width = max(width, _NARROWEST)
-        self._color = color
-        self._full = full
-        self._ascii = ascii
-        self._talks: OrderedDict[Any, Talk] = OrderedDict()
-        self._common: dict[tuple[str, str], Common] = {}
+        self._viewpoint, self._width = viewpoint, max(width, _MIN_WIDTH)
+        self._color, self._full, self._ascii = color, full, ascii
+        self._talks: dict[Any, Talk] = {}
+        self._repeated: dict[tuple[str, str], Repeated] = {}
+        self._connections = 0
 
     def tell(self, event: TraceEvent) -> str:
         """The lines for one event, joined by line breaks, without one at the end."""
-        talk = self._talk(event)
         if event.direction == "stderr":
-            return self._layout(event.seq, "stderr", _Told(str(event.message)), None)
-        sender = talk.viewpoint if event.direction == "send" else OTHER[talk.viewpoint]
-        told = _carried(talk, event.http) if event.message is None else _tell(talk, sender, event.message, event.time)
+            return self._layout(event.seq, "stderr", Told(str(event.message)), None)
+        talk = self._talk(event)
+        sender = talk.viewpoint if event.direction == "send" else _OTHER[talk.viewpoint]
+        http, exchange = event.http or {}, (event.http or {}).get("exchange")
+        if event.message is None:
+            head, lines = explain.explain_exchange(http, talk.exchanges.get(exchange))
+            told = Told(head, talk.page("basic/transports"), lines, explain.failed(http))
+        else:
+            told = talk.tell(sender, event.message, event.time)
+            if "status" not in http and exchange is not None:
+                _remember(talk.exchanges, exchange, told.head)
         if event.http is not None:
-            told.lines += explain_headers(event.http, beside=event.message is not None)
+            told.lines += explain.explain_headers(http, beside=event.message is not None)
+        if talk.number > 1:
+            told.head = f"connection {talk.number}, {told.head}"
         return self._layout(event.seq, sender, told, event.message)
 
-    # -- state
-
     def _talk(self, event: TraceEvent) -> Talk:
-        # Ids belong to one connection. A file without such numbers can hold one for each peer, or is told wrongly.
+        """The connection of an event. Files without such numbers have one for each peer."""
         sides = (event.peer, event.transport)
         key = sides if event.conn is None else event.conn
-        if key not in self._talks:
-            common = self._common.setdefault(sides, Common())
-            self._talks[key] = Talk(self._viewpoint or ("server" if event.peer == "client" else "client"), common)
-            if len(self._talks) > _MOST_TALKS:
-                self._talks.popitem(last=False)
-        talk = self._talks[key]
-        self._talks.move_to_end(key)
+        talk = self._talks.get(key)
+        if talk is None:
+            repeated = self._repeated.setdefault(sides, Repeated())
+            if event.conn is not None:
+                self._connections += 1
+            role = self._viewpoint or ("server" if event.peer == "client" else "client")
+            talk = Talk(role, self._connections, repeated)
+            _remember(self._talks, key, talk)
         message = event.message
-        if self._viewpoint is None and _opens(message):
-            talk.viewpoint = "client" if event.direction == "send" else "server"
+        if self._viewpoint is None and isinstance(message, dict) and "id" in message:
+            # Only a client opens a session, or sends a request that stands alone.
+            method = message.get("method")
+            if isinstance(method, str) and (method == "initialize" or is_modern(method, message.get("params"))):
+                talk.viewpoint = "client" if event.direction == "send" else "server"
         return talk
 
     # -- layout
 
-    def _layout(self, seq: int, who: str, told: _Told, message: Any) -> str:
-        arrow = (_ASCII_ARROWS if self._ascii else _ARROWS)[who]
-        head = self._head(f"{seq:>4}  {arrow}  ", told)
-        lines = [part for line in told.lines for part in self._wrapped(line)]
-        if message is not None:
-            lines.append(self._marked(self._json(message), _DIM))
-        return "\n".join([self._marked(head, _RED if told.failed else _BOLD), *lines])
-
-    def _head(self, start: str, told: _Told) -> str:
-        """The first line, with the page at its right end where there is one."""
+    def _layout(self, seq: int, who: str, told: Told, message: Any) -> str:
+        head = f"{seq:>4}  {(_ASCII_ARROWS if self._ascii else _ARROWS)[who]}  {told.head}"
         if told.page is None:
-            return self._line(start + told.head)
-        page = f"[{told.page}]"
-        room = self._width - len(page) - 2
-        return self._line(start + told.head, room).ljust(room) + "  " + self._line(page)
+            head = self._line(head, self._width)
+        else:
+            # The page stands at the right end.
+            page = f"[{told.page}]"
+            room = self._width - len(page) - 2
+            head = self._line(head, room).ljust(room) + "  " + self._line(page, self._width)
+        lines = [self._marked(head, _RED if told.failed else _BOLD)]
+        for sentence in told.lines:
+            parts = textwrap.wrap(sentence, self._width - len(_INDENT), subsequent_indent="  ", break_on_hyphens=False)
+            lines += [self._line(_INDENT + part, self._width) for part in parts]
+        if message is not None:
+            try:
+                text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=repr)
+            except RecursionError:
+                text = "[nested too deeply to be shown]"
+            lines.append(self._marked(self._line(_INDENT + text, None if self._full else self._width), _DIM))
+        return "\n".join(lines)
 
-    def _wrapped(self, text: str) -> list[str]:
-        """A sentence on as many lines as it takes."""
-        hanging = _INDENT + "  "
-        wrapped = textwrap.wrap(
-            text, self._width, initial_indent=_INDENT, subsequent_indent=hanging, break_on_hyphens=False
-        )
-        return [self._line(part) for part in wrapped]
-
-    def _json(self, message: Any) -> str:
-        try:
-            text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=repr)
-        except RecursionError:
-            text = "[nested too deeply to be shown]"
-        return self._line(_INDENT + text, None if self._full else self._width)
-
-    def _line(self, text: str, width: int | None = 0) -> str:
-        """One line, cut to a width (None: not cut; 0: that of the narrator), safe to be shown on a terminal."""
-        # Cut first, for a message may be long; and again, for escapes are longer than what they stand for.
-        text = self._cut(text, width)
-        if not text.isprintable():
-            text = "".join(char if char.isprintable() else _escaped(char) for char in text)
-        if self._ascii:
-            text = text.encode("ascii", "backslashreplace").decode()
-        return self._cut(text, width)
-
-    def _cut(self, text: str, width: int | None) -> str:
-        room = len(text) if width is None else width or self._width
+    def _line(self, text: str, width: int | None) -> str:
+        """One line, cut to a width (None: not cut), safe to be shown on a terminal."""
         more = "..." if self._ascii else "…"
-        return text if len(text) <= room else text[: room - len(more)] + more
+
+        def cut(text: str) -> str:
+            return text if width is None or len(text) <= width else text[: width - len(more)] + more
+
+        # Cut first, for a message may be long; and again, for escapes are longer than what they stand for.
+        text = escaped(cut(text))
+        return cut(text.encode("ascii", "backslashreplace").decode() if self._ascii else text)
 
     def _marked(self, text: str, mark: str) -> str:
         return f"{mark}{text}{_PLAIN}" if self._color else text
 
 
+def escaped(text: str, kept: str = "") -> str:
+    """Text that is safe on a terminal: control characters as escapes, but for those that are kept."""
+    return "".join(char if char.isprintable() or char in kept else ascii(char)[1:-1] for char in text)
+
+
 def narrate(events: Iterable[TraceEvent], narrator: Narrator | None = None) -> Iterator[str]:
     """The lines of each event, as `Narrator.tell` gives them; with a plain `Narrator()` unless one is given."""
-    narrator = narrator or Narrator()
-    for event in events:
-        yield narrator.tell(event)
+    return map((narrator or Narrator()).tell, events)
 
 
 def narrator_for(out: TextIO, *, full: bool = False) -> Narrator:
     """A narrator that suits a stream: as wide as its terminal, in color but for NO_COLOR, in what it can encode."""
     terminal = out.isatty()
     width = shutil.get_terminal_size().columns if terminal else 120
-    encoding = (out.encoding or "utf-8").lower()
     color = terminal and "NO_COLOR" not in os.environ
-    return Narrator(width=width, color=color, full=full, ascii=not encoding.startswith("utf"))
-
-
-def _escaped(char: str) -> str:
-    return char.encode("unicode_escape", "backslashreplace").decode("ascii")
-
-
-def _opens(message: Any) -> bool:
-    """Whether only a client can have sent it: the opening of the session era, or a request that stands alone."""
-    if not isinstance(message, dict) or "id" not in message:
-        return False
-    method = message.get("method")
-    return isinstance(method, str) and (method == "initialize" or is_modern(method, message.get("params")))
-
-
-# -- messages -----------------------------------------------------------------------------------------------------
-
-
-def _tell(talk: Talk, sender: Role, message: Any, at: float) -> _Told:
-    if isinstance(message, list):
-        return _batch(talk, sender, message, at)
-    if not isinstance(message, dict):
-        return _Told("not a message: this is neither an object nor a batch of them", failed=True)
-    if "method" in message:
-        return _request(talk, sender, message, at) if "id" in message else _notification(talk, sender, message)
-    if "result" in message or "error" in message:
-        return _answer(talk, sender, message, at)
-    return _Told("not a message: it has neither method nor result nor error", failed=True)
-
-
-def _carried(talk: Talk, http: JsonObject | None) -> _Told:
-    """What HTTP does without a message."""
-    http = http or {}
-    return _Told(title(http), talk.page("basic/transports"), [*explain_exchange(http)], failed(http))
-
-
-def _batch(talk: Talk, sender: Role, members: list[Any], at: float) -> _Told:
-    told = [_tell(talk, sender, member, at) for member in members if not isinstance(member, list)]
-    lines = [f"- {one.head}" for one in told]
-    return _Told(f"batch of {len(members)}", talk.page("basic/index"), lines, any(one.failed for one in told))
-
-
-def _request(talk: Talk, sender: Role, message: JsonObject, at: float) -> _Told:
-    method, params = str(message["method"]), message.get("params")
-    asked = Asked(message["id"], method, params, at)
-    talk.begin(sender, asked)
-    lines = [*_about(talk, sender, method, "request"), *explain_params(method, params), *talk.round_of(asked)]
-    lines += talk.envelope_of(message["id"], params)
-    return _Told(f"request {quoted(message['id'])}: {method}", _page_of(talk, method), lines)
-
-
-def _notification(talk: Talk, sender: Role, message: JsonObject) -> _Told:
-    method, params = str(message["method"]), message.get("params")
-    lines = [*_about(talk, sender, method, "notification"), *explain_params(method, params)]
-    if isinstance(params, dict):
-        lines += talk.refers(method, sender, params)
-    return _Told(f"notification: {method}", _page_of(talk, method), lines)
-
-
-def _answer(talk: Talk, sender: Role, message: JsonObject, at: float) -> _Told:
-    asked = talk.answered(OTHER[sender], message.get("id"))
-    what, failed = ("error for", True) if "error" in message else ("response to", False)
-    head = f"{what} {quoted(message.get('id'))}: {_whom(asked, at)}"
-    method = asked.method if asked else None
-    if method == "initialize" and isinstance(message.get("result"), dict):
-        talk.learn(message["result"].get("protocolVersion"))
-    lines = ["answers a request that was cancelled; to be ignored"] if asked and asked.cancelled else []
-    if failed:
-        lines += explain_error(message["error"])
-    else:
-        result = message["result"]
-        failed = isinstance(result, dict) and result.get("isError") is True
-        lines += [*explain_result(method, result, asked.params if asked else None), *talk.asks_first(asked, result)]
-        lines += talk.kind_of(result)
-    return _Told(head, _page_of(talk, method) if method else None, lines, failed)
-
-
-def _whom(asked: Asked | None, at: float) -> str:
-    if asked is None:
-        return "no request that was seen here"
-    return f"{asked.method}, after {_span(at - asked.time)}"
-
-
-def _span(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.1f} ms"
-
-
-# -- rows and pages -----------------------------------------------------------------------------------------------
-
-
-def _about(talk: Talk, sender: Role, method: str, kind: str) -> Iterator[str]:
-    """What the method's row says of it, and what this message does against its row."""
-    row = method_row(method)
-    if row is None:
-        yield "no method of the specification"
-        return
-    yield row.about
-    if row.kind != kind:
-        yield f"sent as a {kind}: by the specification it is a {row.kind}"
-    revision = None if talk.revision is None else REVISIONS[talk.revision]
-    allowed = row.sender if revision is None else row.sent_by(revision)
-    if allowed not in (sender, "both"):
-        yield f"sent by the {sender}: by the specification only the {allowed} sends it"
-    if revision is not None and not row.exists_in(revision):
-        yield f"does not exist in revision {talk.revision}"
-
-
-def _page_of(talk: Talk, method: str) -> str | None:
-    row = method_row(method)
-    return None if row is None else talk.page(row.page)
+    return Narrator(width=width, color=color, full=full, ascii=not (out.encoding or "utf-8").lower().startswith("utf"))

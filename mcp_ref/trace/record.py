@@ -26,6 +26,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, Literal, NamedTuple, Self, TextIO, cast, get_args
@@ -41,7 +42,7 @@ logger = logging.getLogger(__name__)
 Direction = Literal["send", "receive", "stderr"]
 Message = dict[str, Any] | list[Any] | str | None
 
-_MOST_WAITING: Final = 100_000  # events that wait for slow callables; those on top are lost, and the log says so
+_MAX_WAITING: Final = 100_000  # events that wait for slow callables; more are lost, and the log says so
 
 
 class TraceEvent(NamedTuple):
@@ -90,30 +91,34 @@ class Recorder:
             with mode 0600, for a trace holds what was said; the mode of one that does is left alone.
 
     Raises: OSError where a path cannot be opened for writing.
-    Threads: taps may be used by any thread. Each sink gets the events one at a time, in the order of `seq`, and never
-        inside a lock. Files are written by whoever delivers, such as the reader of a transport. Callables are called by
-        the thread `mcp-trace`, which starts with the first event for them: on a reader, one that waited for an answer
-        would wait for itself.
+    Threads: taps may be used by any thread. Each sink gets the events one at a time, in the order of `seq`. Files are
+        written by whoever delivers, such as the reader of a transport. Callables are called by the thread `mcp-trace`,
+        which starts with the first event for them: on a reader, one that waited for an answer would wait for itself.
     """
 
     def __init__(self, *sinks: Sink, append: bool = False) -> None:
-        # Guards _notes, _seq, _conns, _exchanges, _drainer, _closed, and the `conn` of each tap;
-        # held for a few statements, never while the sink runs.
+        # Guards _seq, _conns, _exchanges, _closed, the `conn` of each tap, and the order of _notes.
         self._lock = threading.Lock()
-        self._idle = threading.Condition(self._lock)
-        self._notes: deque[tuple[Any, ...]] = deque()
+        self._writing = threading.Lock()  # held by the thread that takes from _notes, and hands over what it takes
+        self._notes: deque[TraceEvent] = deque()
         self._seq = self._conns = self._exchanges = 0
-        self._drainer: int | None = None
-        self._closed = False
+        self._closed = self._lost = False
+        self._opened: list[TextIO] = []
         self._files: list[TextIO] = []
-        self._writers = [self._open(sink, append) for sink in sinks if not callable(sink)]
-        self._listeners = _Listeners([sink for sink in sinks if callable(sink)])
-
-    def _open(self, sink: str | os.PathLike[str] | TextIO, append: bool) -> Callable[[TraceEvent], None]:
-        if isinstance(sink, (str, os.PathLike)):
-            self._files.append(_create(sink, append))
-            return _line_writer(self._files[-1])
-        return _line_writer(sink)
+        self._callables: list[Callable[[TraceEvent], None]] = []
+        for sink in sinks:
+            if callable(sink):
+                self._callables.append(sink)
+            elif isinstance(sink, (str, os.PathLike)):
+                opener = partial(os.open, mode=0o600)
+                file = open(sink, "a" if append else "w", encoding="utf-8", newline="\n", opener=opener)  # noqa: SIM115
+                self._opened.append(file)
+                self._files.append(file)
+            else:
+                self._files.append(sink)
+        self._queue: SimpleQueue[TraceEvent | None] = SimpleQueue()
+        # Daemon: a callable is the user's code, which nobody can end.
+        self._thread = threading.Thread(target=self._call, name="mcp-trace", daemon=True)
 
     def tap(self, peer: str, transport: str) -> Tap:
         """What one connection shows its traffic to; `peer` and `transport` go into each of its events.
@@ -127,6 +132,42 @@ class Recorder:
         """The number of the event noted last; 0 before the first."""
         return self._seq
 
+    def deliver(self) -> None:
+        """Write everything noted so far to the files, and leave it to `mcp-trace` for the callables.
+
+        If another thread is doing that, this returns at once, and that thread also hands over what was noted here: it
+        looks again after it has given the work up, so no event is lost, and the order is kept.
+        """
+        while self._notes and self._writing.acquire(blocking=False):
+            self._hand_all_over()
+
+    def close(self, timeout: float | None = 5) -> None:
+        """Hand over what is left and close the files that this opened; what is noted afterwards is ignored.
+
+        Why `mcp-trace` ends: it finds a sentinel after the events that are waiting. A callable that takes longer than
+        the timeout is left behind as a daemon, and still gets them.
+
+        Blocks: at most `timeout` seconds, and for what the disk takes.
+        Threads: any, any number of times; also a callable, which then does not wait for itself.
+        """
+        deadline = Deadline(timeout)
+        with self._lock:
+            self._closed = True
+        left = deadline.left()
+        if written := self._writing.acquire(timeout=-1 if left is None else left):
+            self._hand_all_over()
+        self._queue.put(None)
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
+            self._thread.join(deadline.left())
+        for file in self._opened if written else ():
+            file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
     def _note(self, tap: _Tap, direction: Direction, message: Any, http: Mapping[str, Any] | None) -> None:
         thread = threading.current_thread().name
         with self._lock:
@@ -136,119 +177,43 @@ class Recorder:
                 self._conns += 1
                 tap.conn = self._conns
             self._seq += 1
-            note = (self._seq, time.time(), thread, direction, tap.peer, message, tap.transport, http, tap.conn)
-            self._notes.append(note)
+            peer, transport, conn = tap.peer, tap.transport, tap.conn
+            facts = cast(JsonObject | None, http)
+            noted = TraceEvent(self._seq, time.time(), thread, direction, peer, message, transport, facts, conn)
+            self._notes.append(noted)
 
-    def _exchange(self) -> int:
+    def _next_exchange(self) -> int:
         with self._lock:
             self._exchanges += 1
             return self._exchanges
 
-    def deliver(self) -> None:
-        """Write everything noted so far to the files, and leave it to `mcp-trace` for the callables.
-
-        Where another thread does that already, this returns at once and what was noted is handed over there: no event
-        is lost, and the order is kept.
-        """
-        with self._lock:
-            if self._drainer is not None:
-                return
-            self._drainer = threading.get_ident()
+    def _hand_all_over(self) -> None:
+        """Hand over what was noted, and give `_writing` up."""
         try:
-            while (note := self._next()) is not None:
-                self._hand_over(note)
-        except BaseException:
-            # Ctrl-C in the writing: the events that are left go with the next delivery.
-            self._stop_draining()
-            raise
+            while self._notes:
+                self._hand_over(self._notes.popleft())
+        finally:
+            self._writing.release()
 
-    def close(self, timeout: float | None = 5) -> None:
-        """Hand over what is left and close the files that this opened; what is noted afterwards is ignored.
-
-        Why `mcp-trace` ends: it finds a sentinel after the events that are waiting. A callable that takes longer than
-        the timeout is left behind as a daemon, and still gets them.
-
-        Blocks: at most `timeout` seconds, and for what the disk takes.
-        Threads: any, any number of times; a callable too, which then does not wait for itself.
-        """
-        deadline = Deadline(timeout)
-        self.deliver()
-        with self._lock:
-            self._closed = True
-            if self._drainer != threading.get_ident():
-                self._idle.wait_for(lambda: self._drainer is None, timeout=deadline.left())
-        # A note may have come between the delivery and the flag.
-        self.deliver()
-        self._listeners.close(deadline)
-        for file in self._files if self._drainer is None else ():
-            file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
-    def _next(self) -> tuple[Any, ...] | None:
-        """The next note. None ends the draining, in the same moment, so that no note falls between two drainers."""
-        with self._lock:
-            if self._notes:
-                return self._notes.popleft()
-            self._drainer = None
-            self._idle.notify_all()
-            return None
-
-    def _stop_draining(self) -> None:
-        with self._lock:
-            self._drainer = None
-            self._idle.notify_all()
-
-    def _hand_over(self, note: tuple[Any, ...]) -> None:
-        seq, at, thread, direction, peer, message, transport, http, conn = note
-        event = TraceEvent(seq, at, thread, direction, peer, _shown(message), transport, _shown_http(http), conn)
-        for sink in (*self._writers, self._listeners.put):
-            _try(sink, event)
-
-
-class _Listeners:
-    """The callables of one recorder, and the thread `mcp-trace` that calls them.
-
-    Threads: `put` by whoever delivers, one at a time; `close` by any.
-    """
-
-    def __init__(self, callables: list[Callable[[TraceEvent], None]]) -> None:
-        self._callables = callables
-        self._queue: SimpleQueue[TraceEvent | None] = SimpleQueue()
-        self._started = self._lost = False
-        # Daemon: a callable is the user's code, which nobody can end.
-        self._thread = threading.Thread(target=self._run, name="mcp-trace", daemon=True)
-
-    def put(self, event: TraceEvent) -> None:
-        """Have the callables called with the event, after those that came before. Never blocks."""
+    def _hand_over(self, noted: TraceEvent) -> None:
+        event = noted._replace(message=_shown(noted.message), http=_shown_http(noted.http))
+        for file in self._files:
+            _try(partial(_write_row, file), event)
         if not self._callables:
             return
-        if self._queue.qsize() >= _MOST_WAITING:
-            if not self._lost:
-                logger.warning("the trace's callables are too slow: events are lost from number %d on", event.seq)
+        if self._queue.qsize() < _MAX_WAITING:
+            self._queue.put(event)
+            if self._thread.ident is None:
+                self._thread.start()
+        elif not self._lost:
             self._lost = True
-            return
-        self._queue.put(event)
-        if not self._started:
-            self._started = True
-            self._thread.start()
+            logger.warning("the trace's callables are too slow: events are lost from number %d on", event.seq)
 
-    def _run(self) -> None:
-        # Bounded by close(), which sends the sentinel.
+    def _call(self) -> None:
         while (event := self._queue.get()) is not None:
             for sink in self._callables:
-                # Also what is no Exception, such as SystemExit: it ends one call, and not the thread.
+                # Also an exception such as SystemExit: it ends one call, and not the thread.
                 _try(sink, event, BaseException)
-
-    def close(self, deadline: Deadline) -> None:
-        """End the thread after what is waiting; a later caller waits for it too."""
-        self._queue.put(None)
-        if self._thread.ident is not None and self._thread is not threading.current_thread():
-            self._thread.join(deadline.left())
 
 
 def _try(sink: Callable[[TraceEvent], None], event: TraceEvent, caught: type[BaseException] = Exception) -> None:
@@ -259,6 +224,23 @@ def _try(sink: Callable[[TraceEvent], None], event: TraceEvent, caught: type[Bas
         logger.exception("the trace's sink failed on event %d", event.seq)
 
 
+class _Tap:
+    """A connection's view of a recorder."""
+
+    def __init__(self, recorder: Recorder, peer: str, transport: str) -> None:
+        self._recorder, self.peer, self.transport = recorder, peer, transport
+        self.conn: int | None = None
+
+    def note(self, direction: Direction, message: Any, http: Mapping[str, Any] | None = None) -> None:
+        self._recorder._note(self, direction, message, http)
+
+    def exchange(self) -> int:
+        return self._recorder._next_exchange()
+
+    def deliver(self) -> None:
+        self._recorder.deliver()
+
+
 def recorder(trace: Recorder | Sink) -> Recorder:
     """What the argument `trace=` of a client or a server stands for: a recorder as it is, a new one for any other sink.
 
@@ -267,86 +249,62 @@ def recorder(trace: Recorder | Sink) -> Recorder:
     return trace if isinstance(trace, Recorder) else Recorder(trace)
 
 
-class _Tap:
-    """A connection's view of a recorder."""
-
-    def __init__(self, recorder: Recorder, peer: str, transport: str) -> None:
-        self._recorder = recorder
-        self.peer = peer
-        self.transport = transport
-        self.conn: int | None = None
-
-    def note(self, direction: Direction, message: Any, http: Mapping[str, Any] | None = None) -> None:
-        self._recorder._note(self, direction, message, http)
-
-    def exchange(self) -> int:
-        return self._recorder._exchange()
-
-    def deliver(self) -> None:
-        self._recorder.deliver()
-
-
-# -- what is shown of a message -----------------------------------------------------------------------------------
-
-
 def _shown(message: Any) -> Message:
     """The message as an event has it: parsed, copied, without secrets; text where there is no object or array."""
     try:
         if isinstance(message, (bytes, bytearray)):
-            message = _parsed(bytes(message))
+            try:
+                value = decode(bytes(message))
+            except Refusal:
+                value = None
+            text = message.decode("utf-8", "replace").rstrip("\r\n")
+            message = value if isinstance(value, (dict, list)) else text
         return redact_text(message) if isinstance(message, str) else cast(Message, redact(message))
     except RecursionError:
         return "[nested too deeply to be shown]"
 
 
-def _shown_http(http: Mapping[str, Any] | None) -> JsonObject | None:
+def _shown_http(http: JsonObject | None) -> JsonObject | None:
     """What a transport noted of HTTP, without secrets."""
     if http is None:
         return None
-    shown = {name: redact_text(value) if isinstance(value, str) else value for name, value in http.items()}
+    shown = {name: redact_text(each) if isinstance(each, str) else each for name, each in http.items()}
     return {**shown, "headers": redact_headers(http["headers"])} if "headers" in http else shown
-
-
-def _parsed(data: bytes) -> Any:
-    try:
-        value = decode(data)
-    except Refusal:
-        value = None
-    return value if isinstance(value, (dict, list)) else data.decode("utf-8", "replace").rstrip("\r\n")
 
 
 # -- files --------------------------------------------------------------------------------------------------------
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def _create(path: str | os.PathLike[str], append: bool) -> TextIO:
-    mode = "a" if append else "w"
-    return cast(TextIO, open(path, mode, encoding="utf-8", newline="\n", opener=_private))
-
-
-def _line_writer(file: TextIO) -> Callable[[TraceEvent], None]:
-    def write(event: TraceEvent) -> None:
-        line = to_row(event)
-        try:
-            file.write(line + "\n")
-        except UnicodeEncodeError:
-            # A file that the user opened may be in any encoding.
-            file.write(json.dumps(json.loads(line), separators=(",", ":")) + "\n")
-        file.flush()
-
-    return write
+def _write_row(file: TextIO, event: TraceEvent) -> None:
+    line = to_row(event)
+    try:
+        file.write(line + "\n")
+    except UnicodeEncodeError:
+        # A file that the user opened may be in any encoding.
+        file.write(json.dumps(json.loads(line), separators=(",", ":")) + "\n")
+    file.flush()
 
 
 def to_row(event: TraceEvent) -> str:
     """The line of a trace file for an event, without its line break."""
     at = datetime.fromtimestamp(event.time, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-    row: JsonObject = {"seq": event.seq, "time": at, "thread": event.thread}
-    row |= {} if event.conn is None else {"conn": event.conn}
-    row |= {"direction": event.direction, "peer": event.peer, "transport": event.transport, "message": event.message}
-    return encode(row if event.http is None else {**row, "http": event.http}).decode("utf-8")
+    row = {name: getattr(event, name) for name in _MEMBERS} | {"time": at}
+    return encode({name: value for name, value in row.items() if value is not None or name == "message"}).decode(
+        "utf-8"
+    )
+
+
+_MEMBERS: Final[dict[str, Any]] = {
+    "seq": int,
+    "time": str,
+    "thread": str,
+    "conn": (int, type(None)),
+    "direction": str,
+    "peer": str,
+    "transport": str,
+    "message": (dict, list, str, type(None)),
+    "http": (dict, type(None)),
+}
 
 
 def from_row(line: bytes | str) -> TraceEvent:
@@ -358,42 +316,20 @@ def from_row(line: bytes | str) -> TraceEvent:
         row = decode(line)
     except Refusal as problem:
         raise ValueError(problem.message) from None
-    wrong = _problem(row)
-    if wrong is not None:
-        raise ValueError(wrong)
-    return TraceEvent(**{name: row.get(name) for name in _MEMBERS} | {"time": _timestamp(row["time"])})
-
-
-_MEMBERS: Final[dict[str, type | tuple[type, ...]]] = {
-    "seq": int,
-    "time": str,
-    "thread": str,
-    "direction": str,
-    "peer": str,
-    "message": (dict, list, str, type(None)),
-    "transport": str,
-    "http": (dict, type(None)),
-    "conn": (int, type(None)),
-}
-
-
-def _problem(row: Any) -> str | None:
-    """What keeps the JSON of a line from being an event."""
     if not isinstance(row, dict):
-        return "not a JSON object"
+        raise ValueError("not a JSON object")
     if row.get("message") is None and row.get("http") is None:
-        return "message is missing or of the wrong type"
+        raise ValueError("message is missing or of the wrong type")
     for name, kinds in _MEMBERS.items():
         if not isinstance(row.get(name), kinds) or isinstance(row.get(name), bool):
-            return f"{name} is missing or of the wrong type"
-    return None if row["direction"] in get_args(Direction) else f"direction is none of {', '.join(get_args(Direction))}"
-
-
-def _timestamp(text: str) -> float:
-    at = datetime.fromisoformat(text)
+            raise ValueError(f"{name} is missing or of the wrong type")
+    if row["direction"] not in get_args(Direction):
+        raise ValueError(f"direction must be one of {', '.join(get_args(Direction))}")
+    at = datetime.fromisoformat(row["time"])
     if at.tzinfo is None:
-        raise ValueError("time says no time zone")
-    return at.timestamp()
+        raise ValueError("time has no time zone")
+    members: dict[str, Any] = {name: row.get(name) for name in _MEMBERS}
+    return TraceEvent(**members | {"time": at.timestamp()})
 
 
 def read_trace(path: str | os.PathLike[str]) -> Iterator[TraceEvent]:
@@ -401,16 +337,14 @@ def read_trace(path: str | os.PathLike[str]) -> Iterator[TraceEvent]:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a line is no event; the text begins with the path and the number of the line.
+        ValueError: a line is not an event; the text begins with the path and the number of the line.
     """
     with Path(path).open("rb") as lines:
         for number, line in enumerate(lines, 1):
-            if line.strip():
-                yield _event_at(line, f"{os.fspath(path)}:{number}")
-
-
-def _event_at(line: bytes, where: str) -> TraceEvent:
-    try:
-        return from_row(line)
-    except ValueError as problem:
-        raise ValueError(f"{where}: {problem}") from None
+            if not line.strip():
+                continue
+            try:
+                event = from_row(line)
+            except ValueError as problem:
+                raise ValueError(f"{os.fspath(path)}:{number}: {problem}") from None
+            yield event

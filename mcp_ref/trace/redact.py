@@ -18,18 +18,20 @@ from typing import Any, Final
 
 REDACTED: Final = "[redacted]"
 
-# fmt: off
 _SECRETS: Final = (
     "authorization", "proxy-authorization", "cookie", "set-cookie",
     "token", "access-token", "refresh-token", "id-token", "auth-token", "bearer-token",
     "secret", "client-secret", "secret-key", "private-key", "api-key", "x-api-key",
     "password", "passwd", "passphrase",
-)
-# fmt: on
+)  # fmt: skip
 _NAMES: Final = frozenset(name.replace("-", "") for name in _SECRETS)
-_LONGEST: Final = 40
-_PARAMETER: Final = "mcp-param-"
-_SHOWN_OF_STATE: Final = 12
+_MAX_NAME: Final = 40
+_MAX_STATE: Final = 12  # characters of a `requestState` that are shown
+_HEADERS: Final = (
+    "host", "origin", "accept", "content-type", "authorization", "cookie",
+    "mcp-protocol-version", "mcp-session-id", "last-event-id", "mcp-method", "mcp-name",
+    "allow", "retry-after", "set-cookie", "www-authenticate",
+)  # fmt: skip
 
 _NAME = "(?:" + "|".join(name.replace("-", "[-_]?") for name in _SECRETS) + ")"
 _USERINFO = re.compile(r"://[^/\s?#]*@")
@@ -47,7 +49,7 @@ def _is_secret(name: str) -> bool:
 
 def is_secret(name: Any) -> bool:
     """Whether a name is that of a secret: "Set-Cookie", "apiKey", "client_secret", not "progressToken", "maxTokens"."""
-    return isinstance(name, str) and len(name) <= _LONGEST and _is_secret(name)
+    return isinstance(name, str) and len(name) <= _MAX_NAME and _is_secret(name)
 
 
 def redact(value: Any) -> Any:
@@ -56,82 +58,34 @@ def redact(value: Any) -> Any:
     The value of a member with a secret's name becomes "[redacted]", whatever it is; so does `value` beside such a
     `name`. A property of a JSON Schema keeps its schema, without the values that it suggests. In strings, the user
     information and the secret parameters of URLs go, and members of JSON that is quoted as text. A `requestState` of
-    more than a few characters becomes its beginning and four digits of its hash: who has it whole could go on with a
-    call of somebody else, and what it says is for the server alone.
+    more than a few characters becomes its beginning and four digits of its hash: whoever has all of it could continue
+    somebody else's call, and its content is for the server alone.
 
     Raises:
         RecursionError: the value is nested too deeply.
     """
     if isinstance(value, str):
-        return _string(value)
-    if isinstance(value, dict):
-        named = is_secret(value.get("name"))
-        return {key: _member(key, item, named) for key, item in value.items()}
+        return _redact_string(value)
     if isinstance(value, (list, tuple)):
         return [redact(item) for item in value]
-    return value
+    if not isinstance(value, dict):
+        return value
+    named = is_secret(value.get("name"))
+    shown: dict[Any, Any] = {}
+    for key, item in value.items():
+        if is_secret(key) or (named and key == "value"):
+            shown[key] = REDACTED
+        elif key == "requestState" and isinstance(item, str) and len(item) > _MAX_STATE:
+            shown[key] = f"{item[:_MAX_STATE]}... [{len(item)} characters, {_digits(item)}]"
+        elif key == "properties" and isinstance(item, dict):
+            shown[key] = {name: _redact_property(name, schema) for name, schema in item.items()}
+        else:
+            shown[key] = redact(item)
+    return shown
 
 
-def redact_text(text: str) -> str:
-    """A copy of text that is not JSON, such as a line of stderr: also `password=...`, `Authorization: Bearer ...`."""
-    return _FIELD.sub(rf"\1{REDACTED}", _string(text))
-
-
-def redact_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers that say something of the protocol, by their names in lower case, without secrets.
-
-    Whatever header is not in the list may hold anything, and is left out. Who knows a session id can speak in the
-    session: four digits of its hash stand for it, which tell sessions apart and lead nowhere. Of the headers that
-    repeat an argument of a call (`Mcp-Param-...`) the names are shown, and no value: the body has it, under a name that
-    tells whether it is a secret.
-    """
-    found = {name.lower(): value for name, value in headers.items()}
-    shown = {name: _header(name, found[name]) for name in _HEADERS if name in found}
-    return shown | {name: REDACTED for name in found if name.startswith(_PARAMETER)}
-
-
-# fmt: off
-_HEADERS: Final = (
-    "host", "origin", "accept", "content-type", "authorization", "cookie",
-    "mcp-protocol-version", "mcp-session-id", "last-event-id", "mcp-method", "mcp-name",
-    "allow", "retry-after", "set-cookie", "www-authenticate",
-)
-# fmt: on
-
-
-def _header(name: str, value: str) -> str:
-    if name == "mcp-session-id":
-        return f"{REDACTED[:-1]} {_digits(value)}]"
-    if value.startswith("=?"):
-        # In base64, as what is no ASCII must be; the body has it readable, and without secrets.
-        return "[encoded]"
-    return REDACTED if is_secret(name) else redact_text(value)
-
-
-def _digits(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:4]
-
-
-def _state(text: str) -> str:
-    """A `requestState` by its beginning, and by what tells it from others."""
-    if len(text) <= _SHOWN_OF_STATE:
-        return text
-    return f"{text[:_SHOWN_OF_STATE]}... [{len(text)} characters, {_digits(text)}]"
-
-
-def _member(key: Any, item: Any, named: bool) -> Any:
-    """One member of an object; `named`: a sibling says that `value` is a secret."""
-    if is_secret(key) or (named and key == "value"):
-        return REDACTED
-    if key == "requestState" and isinstance(item, str):
-        return _state(item)
-    if key == "properties" and isinstance(item, dict):
-        return {name: _property(name, schema) for name, schema in item.items()}
-    return redact(item)
-
-
-def _property(name: Any, schema: Any) -> Any:
-    """A property of a JSON Schema: that there is a password is no secret, what it is by default is one."""
+def _redact_property(name: Any, schema: Any) -> Any:
+    """A property of a JSON Schema: that there is a password is not a secret, its default value is."""
     if not is_secret(name):
         return redact(schema)
     if not (isinstance(schema, dict) and ("type" in schema or "$ref" in schema)):
@@ -140,7 +94,38 @@ def _property(name: Any, schema: Any) -> Any:
     return {key: REDACTED if key in hidden else redact(item) for key, item in schema.items()}
 
 
-def _string(text: str) -> str:
+def redact_text(text: str) -> str:
+    """A copy of text that is not JSON, such as a line of stderr: also `password=...`, `Authorization: Bearer ...`."""
+    return _FIELD.sub(rf"\1{REDACTED}", _redact_string(text))
+
+
+def redact_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers that say something of the protocol, by their names in lower case, without secrets.
+
+    Any other header may hold anything, and is left out. Whoever knows a session id can speak in the session: four
+    digits of its hash stand for it, which tell sessions apart and lead nowhere. Of the headers that repeat an argument
+    of a call (`Mcp-Param-...`) only the names are shown: the body has the value, under a name that tells whether it is
+    a secret.
+    """
+    found = {name.lower(): value for name, value in headers.items()}
+    shown = {}
+    for name in filter(found.__contains__, _HEADERS):
+        value = found[name]
+        if name == "mcp-session-id":
+            shown[name] = f"[redacted {_digits(value)}]"
+        elif value.startswith("=?"):
+            # In base64, as every value outside ASCII must be; the body has it readable, and without secrets.
+            shown[name] = "[encoded]"
+        else:
+            shown[name] = REDACTED if is_secret(name) else redact_text(value)
+    return shown | {name: REDACTED for name in found if name.startswith("mcp-param-")}
+
+
+def _digits(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:4]
+
+
+def _redact_string(text: str) -> str:
     if "://" in text:
         text = _USERINFO.sub(f"://{REDACTED}@", text)
     if "=" in text:

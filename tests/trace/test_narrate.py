@@ -115,7 +115,7 @@ def test_progress_names_the_request_that_asked_for_it() -> None:
     assert "request 7 (tools/call) is at 1 of 4" in moved
     narrator.tell(event("receive", response(7, content=[])))
     late = narrator.tell(event("receive", notification("notifications/progress", progressToken="p", progress=2)))
-    assert "of no open request" in late
+    assert "which belongs to no open request" in late
 
 
 def test_cancelling_names_the_request_and_a_late_answer_says_so() -> None:
@@ -123,15 +123,20 @@ def test_cancelling_names_the_request_and_a_late_answer_says_so() -> None:
     narrator.tell(event("send", request(7, "tools/call", name="slow")))
     gone = narrator.tell(event("send", notification("notifications/cancelled", requestId=7, reason="bored")))
     assert 'gives up request 7 (tools/call), because "bored"' in gone
-    assert "was cancelled; to be ignored" in narrator.tell(event("receive", response(7, content=[])))
+    assert "was cancelled: to be ignored" in narrator.tell(event("receive", response(7, content=[])))
     again = narrator.tell(event("send", notification("notifications/cancelled", requestId=8)))
-    assert "no open request" in again
+    assert "which is not an open request" in again
 
 
 @pytest.mark.parametrize(
     ("code", "meaning"),
     [(-32700, "not JSON"), (-32600, "invalid request"), (-32601, "method not found"), (-32602, "invalid params")]
-    + [(-32603, "internal error"), (-32002, "resource not found"), (-32042, "URL elicitation"), (-1, "user said no")]
+    + [
+        (-32603, "internal error"),
+        (-32002, "resource not found"),
+        (-32042, "URL elicitation"),
+        (-1, "of the peer's own"),
+    ]
     + [(-32020, "headers"), (-32021, "capability"), (-32022, "version"), (-32050, "reserves"), (7, "of the peer's own")]
     + [("x", "integer code")],
 )
@@ -142,6 +147,39 @@ def test_an_error_says_what_its_code_means(code: Any, meaning: str) -> None:
     assert "error for 1: ping" in told
     assert meaning in told
     assert '"their words"' in told
+
+
+def test_minus_one_means_a_rejection_as_the_answer_to_sampling_alone() -> None:
+    narrator = opened()
+    narrator.tell(event("receive", request(1, "sampling/createMessage", messages=[], maxTokens=9)))
+    assert "-1, the user rejected the request" in narrator.tell(event("send", error(1, -1)))
+    narrator.tell(event("send", request(1, "tools/call", name="pay")))
+    assert "-1, a code of the peer's own" in narrator.tell(event("receive", error(1, -1)))
+
+
+def test_ids_that_are_none_belong_to_nobody() -> None:
+    narrator = opened()
+    narrator.tell(event("send", request(None, "ping")))
+    assert "no request that was seen" in narrator.tell(event("receive", response(None)))
+    late = narrator.tell(event("receive", notification("notifications/progress", progress=1)))
+    assert "no open request" in late
+
+
+def test_connections_after_the_first_are_numbered_and_keep_their_ids_apart() -> None:
+    narrator = Narrator(width=140)
+    told = [
+        narrator.tell(event(direction, message)._replace(conn=conn))
+        for conn, direction, message in [
+            (7, "send", request(1, "ping")),
+            (9, "send", request(1, "tools/list")),
+            (9, "receive", response(1, tools=[])),
+            (7, "receive", response(1)),
+        ]
+    ]
+    assert "connection" not in told[0] + told[3]
+    assert "connection 2, request 1: tools/list" in told[1]
+    assert "connection 2, response to 1: tools/list" in told[2]
+    assert "response to 1: ping" in told[3]
 
 
 def test_notable_members_of_results_are_pointed_out() -> None:
@@ -159,7 +197,7 @@ def test_notable_members_of_results_are_pointed_out() -> None:
 
 def test_what_breaks_the_rows_of_the_methods_is_said() -> None:
     narrator = opened()
-    assert "no method of the specification" in narrator.tell(event("send", request(1, "tools/explode")))
+    assert "not a method of the specification" in narrator.tell(event("send", request(1, "tools/explode")))
     assert "by the specification it is a request" in narrator.tell(event("send", notification("ping")))
     assert "only the server sends it" in narrator.tell(event("send", request(2, "roots/list")))
 

@@ -71,7 +71,7 @@ def test_a_result_says_who_answers_and_that_it_is_the_end_once() -> None:
     assert '_meta: the server is "trips" "2"' in told[1]
     assert 'resultType "complete": this is the end of the request' in told[1]
     assert "_meta:" not in told[3] and "resultType " not in told[3].split("{")[0]
-    assert 'resultType "odd": none of the protocol' in told[5]
+    assert "is not one of the protocol's own" in told[5]
 
 
 def test_a_discovery_says_what_is_spoken_and_that_nothing_is_agreed_on() -> None:
@@ -84,7 +84,7 @@ def test_a_discovery_says_what_is_spoken_and_that_nothing_is_agreed_on() -> None
             ),
         ),
     )[1]
-    assert "speaks 2026-07-28, 2025-11-25; nothing is agreed on" in told
+    assert "speaks 2026-07-28, 2025-11-25; nothing is agreed on, for each request names its own" in told
     assert "declares the capabilities tools" in told
     assert 'instructions for the model: "Ask."' in told
 
@@ -94,8 +94,8 @@ def test_a_discovery_says_what_is_spoken_and_that_nothing_is_agreed_on() -> None
     [
         ({"ttlMs": 60_000, "cacheScope": "public"}, "may be kept for 60 s (ttlMs); anybody may be given it"),
         ({"ttlMs": 500, "cacheScope": "private"}, "may be kept for 0.5 s (ttlMs), for this user alone"),
-        ({"ttlMs": 0, "cacheScope": "private"}, "ttlMs 0: to be asked for anew each time"),
-        ({"ttlMs": "soon"}, 'ttlMs "soon": to be asked for anew'),
+        ({"ttlMs": 0, "cacheScope": "private"}, "ttlMs 0: to be asked for again each time"),
+        ({"ttlMs": "soon"}, 'ttlMs "soon": to be asked for again'),
     ],
 )
 def test_a_hint_on_caching_says_how_long_and_for_whom(hint: dict[str, Any], words: str) -> None:
@@ -167,7 +167,7 @@ def test_a_result_may_ask_for_nothing_but_another_try() -> None:
         ("receive", response(1, resultType="input_required", requestState="later")),
         ("send", asked(2, "tools/call", name="t", requestState="later")),
     )
-    assert "not finished: but nothing is asked" in told[1]
+    assert "not finished: the client is to try again" in told[1]
     assert "round 2 of the call that request 1 began" in told[2]
 
 
@@ -193,9 +193,9 @@ def test_a_subscription_says_what_it_wants_what_it_gets_and_what_travels_on_it()
     told = listening(("receive", tagged("notifications/tools/list_changed", 8)))
     assert 'to be told: changes of the list of tools, changes of the list of prompts, changes of "trip://x"' in told[0]
     assert 'will be told: changes of the list of tools, changes of "trip://x"' in told[1]
-    assert "the subscription is open; it is named after its request: 7" in told[1]
-    assert "not of changes of the list of prompts, which was asked for too" in told[1]
-    assert "tagged with the subscription that request 7 (subscriptions/listen) has opened" in told[2]
+    assert "the subscription is open, and named after its request: 7" in told[1]
+    assert "asked for, but will not be told: changes of the list of prompts" in told[1]
+    assert "tagged with the subscription that request 7 (subscriptions/listen) opened" in told[2]
     assert "tagged with the subscription 8, which is not open" in told[3]
 
 
@@ -213,7 +213,7 @@ def test_a_subscription_that_the_server_ends_says_so_twice() -> None:
         ("receive", tagged("notifications/cancelled", requestId=7, reason="it closes")),
         ("receive", response(7, resultType="complete", _meta={SUBSCRIPTION_ID: 7})),
     )
-    assert 'ends the subscription that request 7 (subscriptions/listen) has opened, because "it closes"' in told[3]
+    assert 'ends the subscription that request 7 (subscriptions/listen) opened, because "it closes"' in told[3]
     assert "the server has ended the subscription" in told[4]
 
 
@@ -266,7 +266,9 @@ def test_a_name_in_a_header_hides_what_a_name_in_the_body_hides() -> None:
     assert redact_headers({"Mcp-Name": "=?base64?aHVudGVyMg==?="}) == {"mcp-name": "[encoded]"}
 
 
-@pytest.mark.parametrize(("status", "words"), [(400, "400 says: the request is wrong"), (404, "404 says: there is no")])
+@pytest.mark.parametrize(
+    ("status", "words"), [(400, "400 says: the request is wrong"), (404, "404 says: there is no such")]
+)
 def test_a_status_beside_an_error_is_explained(status: int, words: str) -> None:
     http = {"status": status, "method": "POST"}
     assert words in Narrator().tell(TraceEvent(1, 0.0, "t", "receive", "server", error(1, -32601), "http", http))

@@ -264,7 +264,7 @@ def test_close_leaves_a_callable_behind_that_does_not_return() -> None:
 def test_what_callables_are_too_slow_for_is_lost_with_a_warning(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record, "_MOST_WAITING", 2)
+    monkeypatch.setattr(record, "_MAX_WAITING", 2)
     entered, leave = threading.Event(), threading.Event()
     seen: list[int] = []
 
