@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import Empty
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,7 +23,7 @@ from mcp_ref import Client, Context, Server, messages
 from mcp_ref.client.sampling import reply
 from mcp_ref.errors import InvalidParams, McpError, ParseError
 from mcp_ref.machinery.pipes import LineSplitter, LineTooLong
-from mcp_ref.machinery.uri_template import UriMatcher, UriTemplate
+from mcp_ref.machinery.uri_template import UriTemplate
 from mcp_ref.revisions import SESSION_REVISIONS, find_revision
 from mcp_ref.server.utilities.pagination import page
 from tests.wire import PATIENCE, Wire, opened, to_client, to_server
@@ -601,10 +602,12 @@ TEMPLATES = ["x://{a}/{b}", "x://{a}/in/{b}", "x://h/{a}{?b}", "x://h/{a}.{b}", 
 
 @settings(fuzzed, max_examples=200)
 @given(st.sampled_from(TEMPLATES), words, words)
-def test_what_a_template_expands_to_is_matched_back(template: str, a: str, b: str) -> None:
-    uri = UriTemplate(template).expand({"a": a, "b": b})
-    assert uri.isascii()
-    found = UriMatcher(template).match(uri)
+def test_the_values_put_into_a_template_are_matched_back(template: str, a: str, b: str) -> None:
+    values = {"{a}": quote(a, safe=""), "{+a}": quote(a), "{b}": quote(b, safe=""), "{?b}": "?b=" + quote(b, safe="")}
+    uri = template
+    for expression, value in values.items():
+        uri = uri.replace(expression, value)
+    found = UriTemplate(template).match(uri)
     # A value may hold what the matcher takes for a border; then it finds no place, or others, but never an error.
     plain = a.isalnum() and b.isalnum()
     assert found == {"a": a, "b": b} or not plain, (uri, found)
@@ -614,8 +617,7 @@ def test_what_a_template_expands_to_is_matched_back(template: str, a: str, b: st
 @given(st.text("{}+?&/#.;*:,ab%=x\ud800", max_size=16), texts)
 def test_any_text_is_a_template_or_refused_and_any_uri_matches_or_not(template: str, uri: str) -> None:
     try:
-        UriTemplate(template)
-        matcher = UriMatcher(template)
+        read = UriTemplate(template)
     except ValueError:
         return
-    assert matcher.match(uri) is None or isinstance(matcher.match(uri), dict)
+    assert read.match(uri) is None or isinstance(read.match(uri), dict)

@@ -38,7 +38,7 @@ from mcp_ref.types import (
 
 if TYPE_CHECKING:
     from mcp_ref.machinery.handlers import Handler
-    from mcp_ref.machinery.uri_template import UriMatcher
+    from mcp_ref.machinery.uri_template import UriTemplate
     from mcp_ref.server.context import Context
     from mcp_ref.server.server import Server
 
@@ -157,11 +157,11 @@ class TemplateEntry(NamedTuple):
     definition: ResourceTemplate
     function: Callable[..., Any]
     keywords: Callable[[Mapping[str, str], Any], dict[str, Any]]
-    matcher: UriMatcher
+    matcher: UriTemplate
 
     @property
     def argument_names(self) -> tuple[str, ...]:
-        return self.matcher.template.variables
+        return self.matcher.variables
 
 
 def resource(
@@ -244,15 +244,15 @@ def remove_resource(self: Server, uri: str) -> None:
     self.unregister("templates" if "{" in uri else "resources", uri)
 
 
-def _check_template(uri: str, given: JsonObject, handler: Handler) -> UriMatcher:
-    from mcp_ref.machinery.uri_template import UriMatcher
+def _check_template(uri: str, given: JsonObject, handler: Handler) -> UriTemplate:
+    from mcp_ref.machinery.uri_template import UriTemplate
 
     if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", uri):
         raise ValueError(f"URI template {uri!r} does not begin with a scheme (RFC 3986)")
     if "size" in given:
         raise TypeError(f"URI template {uri!r}: a template has no size")
-    matcher = UriMatcher(uri)
-    _check_parameters(uri, matcher.template.variables, matcher.optional, handler)
+    matcher = UriTemplate(uri)
+    _check_parameters(uri, matcher.variables, matcher.optional, handler)
     return matcher
 
 
@@ -488,7 +488,7 @@ def read_resource(self: Caller, uri: str, **options: Unpack[Options]) -> ReadRes
     """Read a resource with `resources/read`.
 
     Args:
-        uri: one from a list, or from a template with its variables put in (`UriTemplate(...).expand(...)`).
+        uri: one from a list, or from a template with its variables put in.
 
     Returns:
         The whole result: `contents` holds entries with `uri` and either `text` or base64 in `blob`, as they came;

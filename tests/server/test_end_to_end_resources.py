@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, Refusal, Server
-from mcp_ref.machinery.uri_template import UriTemplate
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
 from mcp_ref.server import session as session_module
 from mcp_ref.server.resources import ResourceNotFound, contents_bytes
@@ -114,7 +113,7 @@ def test_without_resources_nothing_is_declared_asked_or_answered(name: str) -> N
 def test_text_and_bytes_and_several_contents_are_read(server: Server, name: str) -> None:
     with Client(server, revision=name) as client:
         text = client.read_resource("config://app")["contents"]
-        several = client.read_resource(UriTemplate("file:///{+path}").expand({"path": "a/b"}))["contents"]
+        several = client.read_resource("file:///a/b")["contents"]
     assert text == [{"uri": "config://app", "mimeType": "application/json", "text": "{}"}]
     assert several[0] == {"uri": "file:///a/b", "text": f"a/b {name}"}
     assert several[1] == {"uri": "file:///a/b", "blob": "AP8="}
