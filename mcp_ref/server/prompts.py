@@ -2,7 +2,8 @@
 
 Spec:      server/prompts (2024-11-05 ... 2026-07-28)
 Upholds:   spec_notes/server/prompts.md
-Not here:  what stands in for a content block that a revision does not have (schema: projection)
+Not here:  how strings become what a function takes (machinery/handlers); what stands in for a content block that a
+           revision does not have (machinery/projection)
 
     @server.prompt()
     def plan_trip(city: str, days: int = 3) -> str:
@@ -14,16 +15,16 @@ nothing away that this user may not read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, TypedDict, TypeVar, Unpack, cast
 
 from mcp_ref.basic.versioning import is_input_required
 from mcp_ref.errors import InvalidParams
 from mcp_ref.machinery.checking import checker
+from mcp_ref.machinery.handlers import Handler, inspect_handler, string_arguments
 from mcp_ref.machinery.shapes import Since
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Method, Options
-from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.caching import CacheableResult
 from mcp_ref.server.utilities.pagination import PaginatedResult, answer_list, list_page, walk
 from mcp_ref.types import (
@@ -42,15 +43,15 @@ from mcp_ref.types import (
 )
 
 if TYPE_CHECKING:
-    from mcp_ref.machinery.handlers import Handler
     from mcp_ref.server.context import Context
     from mcp_ref.server.server import Server
+
 
 # -- types --------------------------------------------------------------------------------------------------------
 
 
 class PromptArgument(TypedDict):
-    """What a prompt can be told; its value is always a string."""
+    """An argument of a prompt; its value is always a string."""
 
     name: str
     title: NotRequired[Annotated[str, Since("2025-06-18")]]
@@ -76,52 +77,63 @@ class ListPromptsResult(PaginatedResult, CacheableResult):
 
 
 class GetPromptRequestParams(InputResponseRequestParams):
-    """Which prompt, and with what."""
+    """Which prompt, and with which arguments."""
 
     name: str
     arguments: NotRequired[dict[str, str]]
 
 
 class PromptMessage(TypedDict):
-    """One message, said by one of the two, of one content block."""
+    """One message of the user or the assistant, with one content block."""
 
     role: Role
     content: ContentBlock
 
 
 class GetPromptResult(Result):
-    """The prompt with its arguments put in."""
+    """The messages of a prompt, with its arguments filled in."""
 
     description: NotRequired[str]
     messages: list[PromptMessage]
 
 
 def user(content: str | ContentBlock) -> PromptMessage:
-    """A message of the user."""
+    """Make a message of the user."""
     return {"role": "user", "content": text(content) if isinstance(content, str) else content}
 
 
 def assistant(content: str | ContentBlock) -> PromptMessage:
-    """A message of the assistant."""
+    """Make a message of the assistant."""
     return {"role": "assistant", "content": text(content) if isinstance(content, str) else content}
 
 
-# -- registering --------------------------------------------------------------------------------------------------
+# -- rows ---------------------------------------------------------------------------------------------------------
+
+METHODS = (
+    Method("prompts/list", "client", "server/prompts", "ask for one page of the prompts", PaginatedRequestParams,
+           ListPromptsResult, needs="server.prompts"),
+    Method("prompts/get", "client", "server/prompts", "ask for the messages of a prompt, with its arguments put in",
+           GetPromptRequestParams, GetPromptResult, needs="server.prompts"),
+    Method("notifications/prompts/list_changed", "server", "server/prompts", "say that the list of prompts has changed",
+           NotificationParams, needs="server.prompts.listChanged"),
+)  # fmt: skip
+
+
+# -- the server's half: registering -------------------------------------------------------------------------------
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class PromptEntry(NamedTuple):
-    """A prompt, and the handler that writes its messages."""
+    """A registered prompt: how it is listed, what writes its messages, and what makes keyword arguments of strings."""
 
     definition: Prompt
     function: Callable[..., Any]
     keywords: Callable[[Mapping[str, str], Any], dict[str, Any]]
-    required: tuple[str, ...]
 
     @property
-    def argument_names(self) -> tuple[str, ...]:
-        return tuple(argument["name"] for argument in self.definition.get("arguments", []))
+    def argument_names(self) -> list[str]:
+        return [argument["name"] for argument in self.definition.get("arguments", [])]
 
 
 def prompt(
@@ -130,15 +142,15 @@ def prompt(
     *,
     title: str | None = None,
     description: str | None = None,
-    arguments: list[PromptArgument] | None = None,
-    icons: list[Icon] | None = None,
+    arguments: Sequence[PromptArgument] | None = None,
+    icons: Sequence[Icon] | None = None,
     meta: JsonObject | None = None,
 ) -> Callable[[F], F]:
-    """Decorator: a function that writes the messages of a prompt.
+    """Offer a function that writes the messages of a prompt: `@server.prompt()`.
 
-    Its parameters are the prompt's arguments: required where they have no default, read from strings as
-    `string_arguments` says, described by `Annotated[str, "text"]` or by the `Args:` section of the docstring. One
-    annotated with the context type receives the context. The function returns
+    Its parameters are the prompt's arguments: required if they have no default, read from strings as their type hints
+    say (machinery/handlers has the table), described by `Annotated[str, "text"]` or by the `Args:` section of the
+    docstring. A parameter annotated with `Context` receives the context. The function returns
 
         str, or a content block     one message of the user
         PromptMessage               one message; `user(...)` and `assistant(...)` make them
@@ -148,63 +160,47 @@ def prompt(
     Args:
         name: the function's own by default.
         description: the first paragraph of the docstring by default.
-        arguments: the arguments as they are to be listed, in place of those derived; the function must be able to
-            take each, by a parameter or by `**arguments`, which gets strings.
+        arguments: the arguments as they are to be listed, instead of those derived; the function must be able to take
+            each of them, by a parameter or by `**arguments`, which gets strings.
+        meta: the `_meta` of the definition.
 
+    Returns: a decorator that returns the function unchanged.
     Raises:
-        ValueError: the name is taken.
-        TypeError: a parameter that no string can fill, or `arguments` and parameters that do not fit together.
+        ValueError: there is a prompt of that name.
+        TypeError: no string can fill a parameter, or `arguments` and the parameters do not fit together.
 
-    Threads: any.
     Spec: server/prompts#data-types
     """
 
-    def decorate(function: F) -> F:
-        from mcp_ref.machinery.handlers import inspect_handler, string_arguments
-
+    def register(function: F) -> F:
         handler = inspect_handler(function, self.context_type)
         keywords = string_arguments(handler)
-        listed = _derived(handler) if arguments is None else arguments
-        _check_arguments(listed, handler)
-        given: JsonObject = {
+        listed: list[PromptArgument] = list(arguments or ())
+        if arguments is None:
+            for parameter in handler.parameters.values():
+                argument: PromptArgument = {"name": parameter.name, "required": not parameter.default}
+                listed.append(argument | {"description": parameter.description} if parameter.description else argument)
+        _check_callable(handler, listed)
+        definition = {
             "name": name or function.__name__,
             "title": title,
             "description": description or handler.summary,
             "arguments": listed or None,
-            "icons": icons,
+            "icons": icons and list(icons),
             "_meta": meta,
         }
-        definition = cast(Prompt, {key: value for key, value in given.items() if value is not None})
-        required = tuple(argument["name"] for argument in listed if argument.get("required"))
-        self.register("prompts", definition["name"], PromptEntry(definition, function, keywords, required))
+        definition = {key: value for key, value in definition.items() if value is not None}
+        entry = PromptEntry(cast(Prompt, definition), function, keywords)
+        self.register("prompts", entry.definition["name"], entry)
         return function
 
-    return decorate
+    return register
 
 
-def remove_prompt(self: Server, name: str) -> None:
-    """Take a prompt out again; `KeyError` if there is none of that name.
-
-    Threads: any.
-    """
-    self.unregister("prompts", name)
-
-
-def _derived(handler: Handler) -> list[PromptArgument]:
-    listed: list[PromptArgument] = []
-    for parameter in handler.parameters.values():
-        argument: PromptArgument = {"name": parameter.name, "required": not parameter.default}
-        if parameter.description:
-            argument["description"] = parameter.description
-        listed.append(argument)
-    return listed
-
-
-def _check_arguments(listed: list[PromptArgument], handler: Handler) -> None:
-    """Whether the function can be called with every set of arguments that the list allows."""
-    name = handler.name
-    may_be_missing = {argument["name"] for argument in listed if not argument.get("required")}
-    listed_names = {argument["name"] for argument in listed}
+def _check_callable(handler: Handler, listed: Sequence[PromptArgument]) -> None:
+    """Raise TypeError unless the function can be called with every set of arguments that the list allows."""
+    name, listed_names = handler.name, {argument["name"] for argument in listed}
+    always_given = {argument["name"] for argument in listed if argument.get("required")}
     if len(listed_names) < len(listed):
         raise TypeError(f"{name}: two arguments of the prompt have the same name")
     if handler.open_ended and not listed:
@@ -212,74 +208,68 @@ def _check_arguments(listed: list[PromptArgument], handler: Handler) -> None:
     if (unknown := listed_names - handler.parameters.keys()) and not handler.open_ended:
         raise TypeError(f"{name} has no parameter for {', '.join(sorted(unknown))}")
     for parameter in handler.parameters.values():
-        if not parameter.default and (parameter.name in may_be_missing or parameter.name not in listed_names):
+        if not parameter.default and parameter.name not in always_given:
             raise TypeError(f"{name}: {parameter.name!r} may be missing, so the parameter needs a default")
 
 
-# -- the server's half --------------------------------------------------------------------------------------------
+def remove_prompt(self: Server, name: str) -> None:
+    """Remove a prompt. Raises: KeyError: there is no prompt of that name."""
+    self.unregister("prompts", name)
+
+
+# -- the server's half: answering ---------------------------------------------------------------------------------
 
 
 def prompts_list(ctx: Context, params: PaginatedRequestParams) -> ListPromptsResult:
-    """Answer `prompts/list` with one page of the prompts, in order of registration.
-
-    Raises: InvalidParams for a cursor that is not valid.
-    Threads: a worker.
-    Spec: server/prompts#listing-prompts
-    """
+    """Answer `prompts/list` with one page of the prompts. Raises: InvalidParams: the cursor is not valid."""
+    # MUST: the same prompts for every connection: the registry is all that counts
+    # (2026-07-28/server/prompts#capabilities)
     return cast(ListPromptsResult, answer_list(ctx, "prompts", params, "prompts"))
 
 
 def prompts_get(ctx: Context, params: GetPromptRequestParams) -> GetPromptResult:
-    """Answer `prompts/get` by calling the prompt's handler.
+    """Answer `prompts/get`: check the arguments, run the function, and make messages of what it returns.
 
     Raises:
-        InvalidParams: no prompt of that name; a required argument is missing; one cannot be read as its parameter's
-            type; one is unknown (refused, for a misspelt name would otherwise be a value silently left out).
+        InvalidParams: there is no prompt of that name; a required argument is missing; one cannot be read as its
+            parameter's type; one is unknown (if it were ignored, a misspelt name would be a value silently left out).
 
-    Blocks: as long as the handler does.
-    Threads: a worker.
+    Blocks: as long as the function does.
     Spec: server/prompts#getting-a-prompt, #error-handling
     """
     entry: PromptEntry | None = ctx.registered("prompts").get(params["name"])
     if entry is None:
+        # SHOULD: -32602 for an invalid prompt name (server/prompts#error-handling)
         raise InvalidParams(f"Unknown prompt: {params['name']}", {"name": params["name"]})
-    arguments = params.get("arguments", {})
+    given = params.get("arguments", {})
     # SHOULD: validate prompt arguments before processing (server/prompts#implementation-considerations)
-    _check_given(entry, arguments)
+    for argument in entry.definition.get("arguments", []):
+        if argument.get("required") and argument["name"] not in given:
+            # SHOULD: -32602 for missing required arguments (server/prompts#error-handling)
+            raise InvalidParams(f"Missing required argument: {argument['name']}", {"argument": argument["name"]})
+    for name in given:
+        if name not in entry.argument_names:
+            raise InvalidParams(f"Unknown argument: {name}", {"argument": name})
     try:
-        keywords = entry.keywords(arguments, ctx)
+        # MUST: validate all prompt inputs (server/prompts#security)
+        keywords = entry.keywords(given, ctx)
     except ValueError as problem:
         raise InvalidParams(f"Invalid params: {problem}") from None
     returned = entry.function(**keywords)
     if is_input_required(returned):
+        # MAY: answer prompts/get with a question (2026-07-28/server/prompts#getting-a-prompt)
         return cast(GetPromptResult, returned)
-    return _checked(_result(entry, returned), ctx.revision)
-
-
-def _check_given(entry: PromptEntry, arguments: Mapping[str, str]) -> None:
-    for name in entry.required:
-        if name not in arguments:
-            raise InvalidParams(f"Missing required argument: {name}", {"argument": name})
-    for name in arguments:
-        if name not in entry.argument_names:
-            raise InvalidParams(f"Unknown argument: {name}", {"argument": name})
-
-
-def _result(entry: PromptEntry, returned: Any) -> GetPromptResult:
     if isinstance(returned, Mapping) and "messages" in returned:
-        return cast(GetPromptResult, {**returned, "messages": [_message(each) for each in returned["messages"]]})
-    several = returned if isinstance(returned, list | tuple) else [returned]
-    result: GetPromptResult = {"messages": [_message(each) for each in several]}
-    if "description" in entry.definition:
-        result["description"] = entry.definition["description"]
-    return result
-
-
-def _checked(result: GetPromptResult, revision: Revision) -> GetPromptResult:
-    """The result itself; raises ValueError for blocks that lack something, or whose data is not what it must be."""
+        result = cast(GetPromptResult, {**returned, "messages": [_message(each) for each in returned["messages"]]})
+    else:
+        several = returned if isinstance(returned, list | tuple) else [returned]
+        result = {"messages": [_message(each) for each in several]}
+        if "description" in entry.definition:
+            result["description"] = entry.definition["description"]
     # MUST: validate all prompt outputs (server/prompts#security)
-    checker(GetPromptResult, revision)(result, "result")
+    checker(GetPromptResult, ctx.revision)(result, "result")
     for message in result["messages"]:
+        # MUST: valid data: base64, a MIME type, a resource with text or blob (server/prompts#data-types)
         check_data(message["content"])
     return result
 
@@ -298,27 +288,24 @@ def _message(value: Any) -> PromptMessage:
 
 
 def list_prompts(self: Caller, **options: Unpack[Options]) -> list[Prompt]:
-    """Ask with `prompts/list` for all prompts, page by page.
+    """Ask for all prompts with `prompts/list`, page by page.
 
-    Raises:
-        LocalProtocolError: the server did not declare `prompts`.
-        ErrorResponse, RequestTimeout, TransportClosed, RemoteProtocolError: as for every request; the last also for a
-            list without end.
-    Blocks: until the last page; a number as `timeout` bounds the whole.
-    Threads: any.
+    Raises: RemoteProtocolError: also for pages that have no end.
+    Blocks: until the last page; a number as `timeout` bounds them all together.
     Spec: server/prompts#listing-prompts
     """
+    # SHOULD: handle pagination for large prompt lists (server/prompts#implementation-considerations)
     return walk(self, "prompts/list", "prompts", options)
 
 
 def list_prompts_page(self: Caller, cursor: str | None = None, **options: Unpack[Options]) -> ListPromptsResult:
-    """Ask with `prompts/list` for one page, and return the whole result.
+    """Ask for one page of the prompts with `prompts/list`, and return the whole result.
 
     Args:
-        cursor: the `nextCursor` of the page before; None: the first page.
+        cursor: the `nextCursor` of the page before; None for the first page.
 
-    Raises, Blocks, Threads: as for every request; -32602 for a cursor that the server does not know.
-    Spec: server/utilities/pagination#request-format
+    Raises: ErrorResponse: -32602 for a cursor that the server does not know.
+    Spec: server/prompts#listing-prompts, server/utilities/pagination#request-format
     """
     return cast(ListPromptsResult, list_page(self, "prompts/list", cursor, options))
 
@@ -326,34 +313,16 @@ def list_prompts_page(self: Caller, cursor: str | None = None, **options: Unpack
 def get_prompt(
     self: Caller, name: str, arguments: Mapping[str, str] | None = None, **options: Unpack[Options]
 ) -> GetPromptResult:
-    """Ask with `prompts/get` for the messages of a prompt.
+    """Ask for the messages of a prompt with `prompts/get`.
 
     Args:
         arguments: by name; values are strings only.
 
-    Returns:
-        The whole result: `messages`, each with `role` and one content block, and perhaps `description`.
-
-    Raises:
-        LocalProtocolError: the server did not declare `prompts`.
-        ErrorResponse: -32602 for an unknown prompt, or arguments that do not fit it.
-        RequestTimeout, TransportClosed, RemoteProtocolError: as for every request.
-
-    Blocks: until the answer, bounded by `timeout`.
-    Threads: any.
+    Returns: the whole result: `messages`, each with `role` and one content block, and perhaps `description`.
+    Raises: ErrorResponse: -32602 for an unknown prompt, or arguments that do not fit it.
     Spec: server/prompts#getting-a-prompt
     """
     params: JsonObject = {"name": name}
     if arguments is not None:
         params["arguments"] = dict(arguments)
     return cast(GetPromptResult, self.request("prompts/get", params, options))
-
-
-METHODS = (
-    Method("prompts/list", "client", "server/prompts", "ask for one page of the prompts", PaginatedRequestParams,
-           ListPromptsResult, needs="server.prompts"),
-    Method("prompts/get", "client", "server/prompts", "ask for the messages of a prompt, with its arguments put in",
-           GetPromptRequestParams, GetPromptResult, needs="server.prompts"),
-    Method("notifications/prompts/list_changed", "server", "server/prompts", "say that the list of prompts has changed",
-           NotificationParams, needs="server.prompts.listChanged"),
-)  # fmt: skip

@@ -1,20 +1,28 @@
-"""The types of the page Resources, and the bytes of what was read.
+"""Resources: `resources/list`, `resources/templates/list`, `resources/read`, `resources/subscribe`,
+`resources/unsubscribe`, `notifications/resources/list_changed`, `notifications/resources/updated`.
 
-Spec:      server/resources#data-types (2024-11-05 ... 2026-07-28)
-Upholds:   spec_notes/server/resources.md, the rows on contents
-Not here:  the messages (server/resources)
+Spec:      server/resources (2024-11-05 ... 2026-07-28)
+Upholds:   spec_notes/server/resources.md
+Not here:  which URIs fit a template (machinery/uri_template); to whom a change is sent (server/server: `announce`);
+           `subscriptions/listen` (basic/subscriptions)
+
+    @server.resource("config://app")
+    def config() -> str: ...
+
+    @server.resource("users://{user}/profile", mime_type="application/json")
+    def profile(user: str) -> str: ...
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, TypedDict, TypeVar, Unpack, cast
 
 from mcp_ref.basic.versioning import is_input_required
 from mcp_ref.errors import Refusal, RemoteProtocolError
+from mcp_ref.machinery.handlers import inspect_handler, string_arguments
 from mcp_ref.machinery.json_schema import is_uri
 from mcp_ref.machinery.shapes import Format, Since
 from mcp_ref.messages import JsonObject
@@ -37,14 +45,16 @@ from mcp_ref.types import (
 )
 
 if TYPE_CHECKING:
-    from mcp_ref.machinery.handlers import Handler
     from mcp_ref.machinery.uri_template import UriTemplate
     from mcp_ref.server.context import Context
     from mcp_ref.server.server import Server
 
 
+# -- types --------------------------------------------------------------------------------------------------------
+
+
 class Resource(TypedDict):
-    """Something to read, known by its URI. `size` counts bytes before any encoding."""
+    """Something to read, identified by its URI. `size` counts bytes before any encoding."""
 
     uri: Annotated[str, Format("uri")]
     name: str
@@ -58,7 +68,7 @@ class Resource(TypedDict):
 
 
 class ResourceTemplate(TypedDict):
-    """Many resources, known by a template of their URIs; `mimeType` only where all of them have it."""
+    """Many resources, identified by a template of their URIs; `mimeType` only if all of them have it."""
 
     uriTemplate: Annotated[str, Format("uri-template")]
     name: str
@@ -93,75 +103,73 @@ class ResourceRequestParams(RequestParams):
 
 
 class ReadResourceRequestParams(ResourceRequestParams, InputResponseRequestParams):
-    """What to read."""
+    """Which resource to read."""
 
 
 class ReadResourceResult(CacheableResult):
-    """What was read: one entry as a rule; several for what has parts, such as the files of a directory."""
+    """What was read: usually one entry; several for what has parts, such as the files of a directory."""
 
     contents: list[Contents]
 
 
 class SubscribeRequestParams(ResourceRequestParams):
-    """What to tell changes of."""
+    """Which resource to report changes of."""
 
 
 class UnsubscribeRequestParams(ResourceRequestParams):
-    """What to tell no more changes of."""
+    """Which resource no longer to report changes of."""
 
 
 class ResourceUpdatedNotificationParams(NotificationParams):
-    """What has changed: what was subscribed to, or a part of it."""
+    """What has changed: a resource that was subscribed to, or a part of it."""
 
     uri: Annotated[str, Format("uri")]
 
 
-def contents_bytes(contents: Contents) -> bytes:
-    """The bytes of one entry of a result: its blob decoded, or its text in UTF-8.
+# -- rows ---------------------------------------------------------------------------------------------------------
 
-    Raises:
-        RemoteProtocolError: it has neither, or the blob is not base64.
-    """
-    parts = cast(JsonObject, contents)
-    if isinstance(parts.get("text"), str):
-        return cast(bytes, parts["text"].encode("utf-8"))
-    try:
-        return base64.b64decode(parts["blob"], validate=True)
-    except (KeyError, binascii.Error, ValueError) as problem:
-        raise RemoteProtocolError(
-            f"the contents of {contents.get('uri')} are neither text nor base64: {problem}"
-        ) from None
+METHODS = (
+    Method("resources/list", "client", "server/resources", "ask for one page of the resources", PaginatedRequestParams,
+           ListResourcesResult, needs="server.resources"),
+    Method("resources/templates/list", "client", "server/resources", "ask for one page of the resource templates",
+           PaginatedRequestParams, ListResourceTemplatesResult, needs="server.resources"),
+    Method("resources/read", "client", "server/resources", "read a resource", ReadResourceRequestParams,
+           ReadResourceResult, needs="server.resources"),
+    Method("resources/subscribe", "client", "server/resources", "ask to be told when a resource changes",
+           SubscribeRequestParams, EmptyResult, until="2025-11-25", needs="server.resources.subscribe"),
+    Method("resources/unsubscribe", "client", "server/resources", "ask no longer to be told when a resource changes",
+           UnsubscribeRequestParams, EmptyResult, until="2025-11-25", needs="server.resources.subscribe"),
+    Method("notifications/resources/list_changed", "server", "server/resources",
+           "say that resources or templates were added or removed", NotificationParams,
+           needs="server.resources.listChanged"),
+    Method("notifications/resources/updated", "server", "server/resources", "say that a resource has changed",
+           ResourceUpdatedNotificationParams, needs="server.resources.subscribe"),
+)  # fmt: skip
 
 
-# -- resource handlers -----------------------------------------------------------------------------------
-
+# -- the server's half: registering -------------------------------------------------------------------------------
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ResourceEntry(NamedTuple):
-    """A resource with a URI of its own, and the handler that reads it."""
+    """A registered resource, or template.
 
-    definition: Resource
+    Attributes:
+        definition: how it is listed.
+        function: what reads it.
+        keywords: makes keyword arguments of the values in a URI, which are strings, and the context.
+        template: finds the values in a URI; None: it is not a template.
+    """
+
+    definition: Resource | ResourceTemplate
     function: Callable[..., Any]
     keywords: Callable[[Mapping[str, str], Any], dict[str, Any]]
+    template: UriTemplate | None
 
     @property
-    def argument_names(self) -> tuple[str, ...]:
-        return ()
-
-
-class TemplateEntry(NamedTuple):
-    """A template, what finds the values in a URI, and the handler that reads what the URI names."""
-
-    definition: ResourceTemplate
-    function: Callable[..., Any]
-    keywords: Callable[[Mapping[str, str], Any], dict[str, Any]]
-    matcher: UriTemplate
-
-    @property
-    def argument_names(self) -> tuple[str, ...]:
-        return self.matcher.variables
+    def argument_names(self) -> Sequence[str]:
+        return () if self.template is None else self.template.variables
 
 
 def resource(
@@ -174,21 +182,21 @@ def resource(
     mime_type: str | None = None,
     annotations: Annotations | None = None,
     size: int | None = None,
-    icons: list[Icon] | None = None,
+    icons: Sequence[Icon] | None = None,
     meta: JsonObject | None = None,
 ) -> Callable[[F], F]:
-    """Decorator: a function that reads a resource, or with `{variables}` in the URI all resources of a template.
+    """Offer a function that reads a resource: `@server.resource(uri)`; with `{variables}` in the URI, a template.
 
-    The function has one parameter for each variable (see `string_arguments` for their types), and perhaps one
-    annotated with the context type. It returns
+    The function has one parameter for each variable, read from strings as their type hints say (machinery/handlers has
+    the table), and perhaps one annotated with `Context`. It returns
 
         str                      one text
         bytes                    one blob, which is encoded as base64 here
-        dict                     one entry with `text` or `blob`; `uri` and `mimeType` are filled in where missing
+        dict                     one entry with `text` or `blob`; `uri` and `mimeType` are filled in if missing
         a list of these          several entries; an empty list means that there is nothing in it
         {"contents": [...]}      the whole result
 
-    and raises `ResourceNotFound(uri)` where a URI fits the template and names nothing.
+    and raises `ResourceNotFound(uri)` if a URI fits the template but names nothing.
 
     Args:
         uri: a URI with a scheme, or a template; `machinery/uri_template` says which templates can be matched, and what
@@ -196,78 +204,60 @@ def resource(
         name: the programmatic name; the function's own by default.
         description: the first paragraph of the docstring by default.
         size: in bytes; for a fixed URI only.
+        meta: the `_meta` of the definition.
 
+    Returns: a decorator that returns the function unchanged.
     Raises:
-        ValueError: it is no URI with a scheme, no template that can be matched, or registered already.
+        ValueError: it is not a URI with a scheme, not a template that can be matched, or registered already.
         TypeError: the parameters of the function are not the variables of the template.
 
-    Threads: any.
     Spec: server/resources#data-types
     """
 
-    def decorate(function: F) -> F:
-        from mcp_ref.machinery.handlers import inspect_handler, string_arguments
-
+    def register(function: F) -> F:
         handler = inspect_handler(function, self.context_type)
-        common: JsonObject = {
+        is_template = "{" in uri or "}" in uri
+        template, variables, may_be_missing = None, tuple[str, ...](), frozenset[str]()
+        # MUST: custom URI schemes in accordance with RFC 3986 (server/resources#custom-uri-schemes)
+        if is_template:
+            from mcp_ref.machinery.uri_template import UriTemplate
+
+            if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", uri):
+                raise ValueError(f"URI template {uri!r} does not begin with a scheme (RFC 3986)")
+            if size is not None:
+                raise TypeError(f"URI template {uri!r}: a template has no size")
+            template = UriTemplate(uri)
+            variables, may_be_missing = template.variables, template.optional
+        elif not is_uri(uri):
+            raise ValueError(f"{uri!r} is not a URI with a scheme (RFC 3986)")
+        if handler.open_ended or handler.parameters.keys() != set(variables):
+            needed, found = ", ".join(variables) or "none", ", ".join(sorted(handler.parameters)) or "none"
+            raise TypeError(f"{uri!r} has the variables ({needed}), its handler the parameters ({found})")
+        for parameter in handler.parameters.values():
+            if parameter.name in may_be_missing and not parameter.default:
+                raise TypeError(f"{uri!r}: a URI may leave {parameter.name!r} out, so the parameter needs a default")
+        definition = {
+            "uriTemplate" if is_template else "uri": uri,
             "name": name or function.__name__,
             "title": title,
             "description": description or handler.summary,
             "mimeType": mime_type,
             "annotations": annotations,
             "size": size,
-            "icons": icons,
+            "icons": icons and list(icons),
             "_meta": meta,
         }
-        given = {key: value for key, value in common.items() if value is not None}
-        keywords = string_arguments(handler)
-        if "{" in uri or "}" in uri:
-            matcher = _check_template(uri, given, handler)
-            template = cast(ResourceTemplate, {"uriTemplate": uri, **given})
-            self.register("templates", uri, TemplateEntry(template, function, keywords, matcher))
-        else:
-            # MUST: custom schemes in accordance with RFC 3986 (server/resources#custom-uri-schemes)
-            if not is_uri(uri):
-                raise ValueError(f"{uri!r} is not a URI with a scheme (RFC 3986)")
-            _check_parameters(uri, (), frozenset(), handler)
-            self.register("resources", uri, ResourceEntry(cast(Resource, {"uri": uri, **given}), function, keywords))
+        definition = {key: value for key, value in definition.items() if value is not None}
+        entry = ResourceEntry(cast(Resource, definition), function, string_arguments(handler), template)
+        self.register("templates" if is_template else "resources", uri, entry)
         return function
 
-    return decorate
+    return register
 
 
 def remove_resource(self: Server, uri: str) -> None:
-    """Take a resource or a template out again, by the text that it was registered with; `KeyError` if it is not there.
-
-    Threads: any.
-    """
+    """Remove a resource, or a template, by the text that it was registered with. Raises: KeyError: there is none."""
     self.unregister("templates" if "{" in uri else "resources", uri)
-
-
-def _check_template(uri: str, given: JsonObject, handler: Handler) -> UriTemplate:
-    from mcp_ref.machinery.uri_template import UriTemplate
-
-    if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", uri):
-        raise ValueError(f"URI template {uri!r} does not begin with a scheme (RFC 3986)")
-    if "size" in given:
-        raise TypeError(f"URI template {uri!r}: a template has no size")
-    matcher = UriTemplate(uri)
-    _check_parameters(uri, matcher.variables, matcher.optional, handler)
-    return matcher
-
-
-def _check_parameters(uri: str, variables: tuple[str, ...], optional: frozenset[str], handler: Handler) -> None:
-    if handler.open_ended or handler.parameters.keys() != set(variables):
-        have = ", ".join(sorted(handler.parameters)) or "none"
-        raise TypeError(
-            f"{uri!r} has the variables ({', '.join(variables) or 'none'}), its handler the parameters ({have})"
-        )
-    for name, parameter in handler.parameters.items():
-        if name in optional and not parameter.default:
-            raise TypeError(f"{uri!r}: a URI may leave {name!r} out, so the parameter needs a default")
-
-
-# -- what a handler returns or raises ---------------------------------------------------------------------------
 
 
 class ResourceNotFound(Refusal):
@@ -275,7 +265,7 @@ class ResourceNotFound(Refusal):
 
     Args:
         uri: what was asked for.
-        revision: whose code to use; a handler leaves it out, and gets the one of the request.
+        revision: whose code to use; a handler leaves it out, and the code is that of the request's revision.
 
     Spec: server/resources#error-handling
     """
@@ -283,93 +273,45 @@ class ResourceNotFound(Refusal):
     code = -32002
 
     def __init__(self, uri: str, revision: Revision | None = None) -> None:
+        # SHOULD: -32002 for a resource that does not exist (server/resources#error-handling)
+        # MUST: -32602 in 2026-07-28 (2026-07-28/server/resources#error-handling)
         code = None if revision is None else revision.resource_not_found
         super().__init__("Resource not found", {"uri": uri}, code=code)
         self.uri = uri
 
 
-def read_result(uri: str, mime_type: str | None, returned: Any) -> ReadResourceResult:
-    """The result of `resources/read` from what a handler returned; see `resource` for the forms.
-
-    Raises: TypeError, or ValueError for a blob that is not base64: the handler is wrong, and its request fails.
-    """
-    if isinstance(returned, Mapping) and "contents" in returned:
-        parts = _several(uri, mime_type, returned["contents"])
-        return cast(ReadResourceResult, {**returned, "contents": parts})
-    if isinstance(returned, list | tuple):
-        return {"contents": _several(uri, mime_type, returned)}
-    return {"contents": [_contents(uri, mime_type, returned)]}
-
-
-def _several(uri: str, mime_type: str | None, values: Iterable[Any]) -> list[Contents]:
-    return [_contents(uri, mime_type, value) for value in values]
-
-
-def _contents(uri: str, mime_type: str | None, value: Any) -> Contents:
-    """One entry of the result, from a text, bytes, or a dict with either."""
-    if isinstance(value, str):
-        value = {"text": value}
-    elif isinstance(value, bytes | bytearray | memoryview):
-        value = {"blob": value}
-    elif not isinstance(value, Mapping):
-        raise TypeError(
-            f"reading {uri} gave {type(value).__name__}; a resource is str, bytes, a dict or a list of these"
-        )
-    if ("text" in value) == ("blob" in value):
-        raise TypeError(f"reading {uri} gave contents that have not exactly one of `text` and `blob`")
-    filled: JsonObject = {"uri": uri} | ({"mimeType": mime_type} if mime_type is not None else {}) | dict(value)
-    if "blob" in filled:
-        filled["blob"] = _base64(filled["blob"])
-    return cast(Contents, filled)
-
-
-def _base64(blob: Any) -> str:
-    # MUST: binary data is properly encoded (server/resources#security-considerations)
-    if isinstance(blob, str):
-        base64.b64decode(blob, validate=True)
-        return blob
-    return base64.b64encode(blob).decode("ascii")
-
-
-# -- resources -------------------------------------------------------------------------------------------
-
-
-# -- the server's half --------------------------------------------------------------------------------------------
+# -- the server's half: answering ---------------------------------------------------------------------------------
 
 
 def resources_list(ctx: Context, params: PaginatedRequestParams) -> ListResourcesResult:
-    """Answer `resources/list` with one page of the resources that have a URI of their own, in order of registration.
+    """Answer `resources/list` with one page of the resources that have a URI of their own.
 
-    Raises: InvalidParams for a cursor that is not valid.
-    Threads: a worker.
-    Spec: server/resources#listing-resources
+    Raises: InvalidParams: the cursor is not valid.
     """
+    # MUST: the same resources for every connection: the registry is all that counts
+    # (2026-07-28/server/resources#capabilities)
     return cast(ListResourcesResult, answer_list(ctx, "resources", params, "resources"))
 
 
 def resources_templates_list(ctx: Context, params: PaginatedRequestParams) -> ListResourceTemplatesResult:
-    """Answer `resources/templates/list` with one page of the templates, in order of registration.
+    """Answer `resources/templates/list` with one page of the templates.
 
-    Raises: InvalidParams for a cursor that is not valid.
-    Threads: a worker.
-    Spec: server/resources#resource-templates
+    Raises: InvalidParams: the cursor is not valid.
     """
     return cast(ListResourceTemplatesResult, answer_list(ctx, "templates", params, "resourceTemplates"))
 
 
 def resources_read(ctx: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-    """Answer `resources/read` by calling the handler of that URI, or of the first template that the URI fits.
+    """Answer `resources/read`: run the function of that URI, or of the first template that the URI fits.
 
     Raises:
         ResourceNotFound: there is none; or a value in the URI cannot be read as its parameter's type.
+        TypeError, ValueError: the function returned what no contents can be made of.
 
-    Blocks: as long as the handler does.
-    Threads: a worker.
+    Blocks: as long as the function does.
     Spec: server/resources#reading-resources
     """
     uri = params["uri"]
-    # MUST: validate all resource URIs: what is not registered and fits no template is nothing
-    # (server/resources#security-considerations)
     entry, values = _find(ctx, uri)
     try:
         keywords = entry.keywords(values, ctx)
@@ -380,31 +322,61 @@ def resources_read(ctx: Context, params: ReadResourceRequestParams) -> ReadResou
     except ResourceNotFound as problem:
         raise ResourceNotFound(problem.uri, ctx.revision) from problem
     if is_input_required(returned):
+        # MAY: answer resources/read with a question (2026-07-28/server/resources#reading-resources)
         return cast(ReadResourceResult, returned)
-    return read_result(uri, entry.definition.get("mimeType"), returned)
+    mime_type = entry.definition.get("mimeType")
+    if isinstance(returned, Mapping) and "contents" in returned:
+        contents = [_contents(uri, mime_type, part) for part in returned["contents"]]
+        return cast(ReadResourceResult, {**returned, "contents": contents})
+    # MAY: several contents for one read (2026-07-28/server/resources#reading-resources)
+    several = returned if isinstance(returned, list | tuple) else [returned]
+    return {"contents": [_contents(uri, mime_type, part) for part in several]}
 
 
-def _find(ctx: Context, uri: str) -> tuple[ResourceEntry | TemplateEntry, Mapping[str, str]]:
+def _find(ctx: Context, uri: str) -> tuple[ResourceEntry, Mapping[str, str]]:
     """The entry that serves a URI, and the values in it."""
+    # MUST: validate all resource URIs: one that is not registered and fits no template does not exist
+    # (server/resources#security-considerations)
     fixed: ResourceEntry | None = ctx.registered("resources").get(uri)
     if fixed is not None:
         return fixed, {}
-    template: TemplateEntry
-    for template in ctx.registered("templates").values():
-        values = template.matcher.match(uri)
+    for entry in ctx.registered("templates").values():
+        values = entry.template.match(uri)
         if values is not None:
-            return template, values
+            return entry, values
     raise ResourceNotFound(uri, ctx.revision)
+
+
+def _contents(uri: str, mime_type: str | None, value: Any) -> Contents:
+    """One entry of the result, from a text, bytes, or a dict with either."""
+    if isinstance(value, str):
+        value = {"text": value}
+    elif isinstance(value, bytes | bytearray | memoryview):
+        value = {"blob": value}
+    elif not isinstance(value, Mapping):
+        kind = type(value).__name__
+        raise TypeError(f"reading {uri} gave {kind}; a resource is str, bytes, a dict or a list of these")
+    if ("text" in value) == ("blob" in value):
+        raise TypeError(f"reading {uri} gave contents that do not have exactly one of `text` and `blob`")
+    filled: JsonObject = {"uri": uri} | ({"mimeType": mime_type} if mime_type is not None else {}) | dict(value)
+    # MUST: properly encode binary data (server/resources#security-considerations)
+    if isinstance(filled.get("blob"), str):
+        base64.b64decode(filled["blob"], validate=True)
+    elif "blob" in filled:
+        filled["blob"] = base64.b64encode(filled["blob"]).decode("ascii")
+    return cast(Contents, filled)
+
+
+# -- the server's half: subscriptions (session era) ---------------------------------------------------------------
 
 
 def resources_subscribe(ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
     """Answer `resources/subscribe`: from now on this session hears of changes of that resource and of what is below it.
 
     The resource must be one that `resources/read` would look for: registered, or fitting a template. Whether a handler
-    finds something there now is not asked, for it may come later.
+    finds something there now does not matter, since it may come later.
 
     Raises: ResourceNotFound.
-    Threads: a worker.
     Spec: server/resources#subscriptions
     """
     _find(ctx, params["uri"])
@@ -413,17 +385,13 @@ def resources_subscribe(ctx: Context, params: SubscribeRequestParams) -> EmptyRe
 
 
 def resources_unsubscribe(ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
-    """Answer `resources/unsubscribe`; confirmed too where there was no subscription, for then all is as asked.
-
-    Threads: a worker.
-    Spec: server/resources#subscriptions
-    """
+    """Answer `resources/unsubscribe`. Without a subscription it is confirmed as well: the outcome is what was asked."""
     ctx.unsubscribe(params["uri"])
     return {}
 
 
 def covers(subscribed: str, updated: str) -> bool:
-    """Whether a subscription to one URI is meant by a change of another: the same, or one below it in its path.
+    """True if a subscription to one URI covers a change of another: the same, or one below it in its path.
 
     Spec: schema ResourceUpdatedNotification
     """
@@ -438,36 +406,30 @@ def covers(subscribed: str, updated: str) -> bool:
 
 
 def list_resources(self: Caller, **options: Unpack[Options]) -> list[Resource]:
-    """Ask with `resources/list` for all resources, page by page.
+    """Ask for all resources with `resources/list`, page by page; see `list_resource_templates` for templates.
 
-    Returns: those with a URI of their own; templates are listed by `list_resource_templates`.
-    Raises:
-        LocalProtocolError: the server did not declare `resources`.
-        ErrorResponse, RequestTimeout, TransportClosed, RemoteProtocolError: as for every request; the last also for a
-            list without end.
-    Blocks: until the last page; a number as `timeout` bounds the whole.
-    Threads: any.
+    Raises: RemoteProtocolError: also for pages that have no end.
+    Blocks: until the last page; a number as `timeout` bounds them all together.
     Spec: server/resources#listing-resources
     """
     return walk(self, "resources/list", "resources", options)
 
 
 def list_resources_page(self: Caller, cursor: str | None = None, **options: Unpack[Options]) -> ListResourcesResult:
-    """Ask with `resources/list` for one page, and return the whole result.
+    """Ask for one page of the resources with `resources/list`, and return the whole result.
 
     Args:
-        cursor: the `nextCursor` of the page before; None: the first page.
+        cursor: the `nextCursor` of the page before; None for the first page.
 
-    Raises, Blocks, Threads: as for every request; -32602 for a cursor that the server does not know.
-    Spec: server/utilities/pagination#request-format
+    Raises: ErrorResponse: -32602 for a cursor that the server does not know.
+    Spec: server/resources#listing-resources, server/utilities/pagination#request-format
     """
     return cast(ListResourcesResult, list_page(self, "resources/list", cursor, options))
 
 
 def list_resource_templates(self: Caller, **options: Unpack[Options]) -> list[ResourceTemplate]:
-    """Ask with `resources/templates/list` for all templates, page by page.
+    """Ask for all templates with `resources/templates/list`, page by page; otherwise like `list_resources`.
 
-    Raises, Blocks, Threads: as for `list_resources`.
     Spec: server/resources#resource-templates
     """
     return walk(self, "resources/templates/list", "resourceTemplates", options)
@@ -476,10 +438,9 @@ def list_resource_templates(self: Caller, **options: Unpack[Options]) -> list[Re
 def list_resource_templates_page(
     self: Caller, cursor: str | None = None, **options: Unpack[Options]
 ) -> ListResourceTemplatesResult:
-    """Ask with `resources/templates/list` for one page, and return the whole result.
+    """Ask for one page of the templates with `resources/templates/list`; otherwise like `list_resources_page`.
 
-    Args, Raises, Blocks, Threads: as for `list_resources_page`.
-    Spec: server/utilities/pagination#request-format
+    Spec: server/resources#resource-templates, server/utilities/pagination#request-format
     """
     return cast(ListResourceTemplatesResult, list_page(self, "resources/templates/list", cursor, options))
 
@@ -488,67 +449,49 @@ def read_resource(self: Caller, uri: str, **options: Unpack[Options]) -> ReadRes
     """Read a resource with `resources/read`.
 
     Args:
-        uri: one from a list, or from a template with its variables put in.
+        uri: one from a list, or from a template with its variables filled in.
 
-    Returns:
-        The whole result: `contents` holds entries with `uri` and either `text` or base64 in `blob`, as they came;
+    Returns: the whole result: `contents` holds entries with `uri` and either `text` or base64 in `blob`, as they came;
         `contents_bytes` decodes one.
-
-    Raises:
-        LocalProtocolError: the server did not declare `resources`.
-        ErrorResponse: not found is -32002 or, from 2026-07-28 on, -32602.
-        RequestTimeout, TransportClosed, RemoteProtocolError: as for every request.
-
-    Blocks: until the answer, bounded by `timeout`.
-    Threads: any.
+    Raises: ErrorResponse: a resource that does not exist is -32002 or, from 2026-07-28 on, -32602.
     Spec: server/resources#reading-resources
     """
     return cast(ReadResourceResult, self.request("resources/read", {"uri": uri}, options))
 
 
+def contents_bytes(contents: Contents) -> bytes:
+    """The bytes of one entry of a result: its blob decoded, or its text in UTF-8.
+
+    Raises: RemoteProtocolError: it has neither, or the blob is not base64.
+    """
+    parts = cast(JsonObject, contents)
+    if isinstance(parts.get("text"), str):
+        return cast(bytes, parts["text"].encode("utf-8"))
+    try:
+        return base64.b64decode(parts["blob"], validate=True)
+    except (KeyError, ValueError) as problem:
+        raise RemoteProtocolError(
+            f"the contents of {contents.get('uri')} are neither text nor base64: {problem}"
+        ) from None
+
+
 def subscribe_resource(self: Caller, uri: str, **options: Unpack[Options]) -> None:
-    """Ask with `resources/subscribe` to be told of changes; they come as `notifications/resources/updated`.
+    """Ask with `resources/subscribe` to hear of changes; they come as `notifications/resources/updated`.
 
     Args:
-        uri: of a resource; a change of one below it is told too.
+        uri: of a resource; a change of one below it is reported, too.
 
-    Raises:
-        LocalProtocolError: the server did not declare `resources.subscribe`, or the revision has another way
-            (2026-07-28: `subscriptions/listen`).
-        ErrorResponse, RequestTimeout, TransportClosed, RemoteProtocolError: as for every request.
-
-    Blocks: until the server confirms it, bounded by `timeout`.
-    Threads: any.
+    Raises: LocalProtocolError: also in 2026-07-28, which has `subscriptions/listen` instead.
+    Blocks: until the server confirms it.
     Spec: server/resources#subscriptions
     """
     self.request("resources/subscribe", {"uri": uri}, options)
 
 
 def unsubscribe_resource(self: Caller, uri: str, **options: Unpack[Options]) -> None:
-    """Ask with `resources/unsubscribe` to be told of changes no more; one under way may still arrive.
+    """Ask with `resources/unsubscribe` not to hear of changes any more; one under way may still arrive.
 
-    Args, Raises, Blocks, Threads: as for `subscribe_resource`.
+    Otherwise like `subscribe_resource`.
     Spec: server/resources#subscriptions
     """
     self.request("resources/unsubscribe", {"uri": uri}, options)
-
-
-# -- rows ---------------------------------------------------------------------------------------------------------
-
-METHODS = (
-    Method("resources/list", "client", "server/resources", "ask for one page of the resources", PaginatedRequestParams,
-           ListResourcesResult, needs="server.resources"),
-    Method("resources/templates/list", "client", "server/resources", "ask for one page of the resource templates",
-           PaginatedRequestParams, ListResourceTemplatesResult, needs="server.resources"),
-    Method("resources/read", "client", "server/resources", "read a resource", ReadResourceRequestParams,
-           ReadResourceResult, needs="server.resources"),
-    Method("resources/subscribe", "client", "server/resources", "ask to be told when a resource changes",
-           SubscribeRequestParams, EmptyResult, until="2025-11-25", needs="server.resources.subscribe"),
-    Method("resources/unsubscribe", "client", "server/resources", "ask to be told no more when a resource changes",
-           UnsubscribeRequestParams, EmptyResult, until="2025-11-25", needs="server.resources.subscribe"),
-    Method("notifications/resources/list_changed", "server", "server/resources",
-           "say that resources or templates were added or removed", NotificationParams,
-           needs="server.resources.listChanged"),
-    Method("notifications/resources/updated", "server", "server/resources", "say that a resource has changed",
-           ResourceUpdatedNotificationParams, needs="server.resources.subscribe"),
-)  # fmt: skip

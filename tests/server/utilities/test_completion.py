@@ -202,7 +202,7 @@ def test_annotations_that_exist_for_type_checkers_alone_are_refused_with_the_rea
     def cities(value: str, known: Missing) -> list[str]:  # type: ignore[name-defined]  # noqa: F821
         return []
 
-    with pytest.raises(TypeError, match=r"cities: its annotations cannot be evaluated: .*'Missing'"):
+    with pytest.raises(TypeError, match=r"cities: a type hint cannot be resolved: .*'Missing'"):
         completion(server, prompt="plan", argument="city")(cities)
 
 
