@@ -207,39 +207,47 @@ class Requester:
     Threads: `request`, `request_batch` and `notify` by any; the others by the transport's reader.
     """
 
-    def __init__(self, transport: Transport, side: Side, terms: Terms, timeout: float | None, pausing: float) -> None:
-        self.terms = terms
-        self._transport, self._side, self._timeout = transport, side, timeout
-        self._clock = Clock(pausing)
+    def __init__(
+        self, transport: Transport, side: Side, terms: Terms, timeout: float | None, clock: Clock | None
+    ) -> None:
+        self.side, self.terms = side, terms
+        self._transport, self._timeout, self._clock = transport, timeout, clock
         # Guards the three fields below, and those of Peer; nothing is sent and no user's code runs inside.
         self._lock = threading.Lock()
         self._rows: dict[tuple[type, Any], Row] = {}
         self._next_id = 1
         self._closed: McpError | None = None
 
-    def number_from(self, first_id: int) -> None:
-        """Begin with another id, before the first request: an answer to one that had it might still come."""
-        self._next_id = first_id
-
-    @property
-    def next_id(self) -> int:
-        """The id of the next request."""
-        return self._next_id
-
     @property
     def closed(self) -> McpError | None:
         """Why the conversation is over, or None."""
         return self._closed
 
+    def deadline(self, options: Options) -> Deadline:
+        """The time limit of a call, as its options (or the peer's own `timeout`) say; it runs from now on."""
+        timeout = options.get("timeout", DEFAULT)
+        # A handler gives its place up before it waits. The time of its own calls does not stand still: that handler is
+        # what makes the time of others do so.
+        clock = None if before_block() else self._clock
+        return Deadline(
+            self._timeout if timeout is DEFAULT else timeout, options.get("max_timeout"), clock or time.monotonic
+        )
+
     def request(
-        self, method: str, params: JsonObject | None, options: Options | None = None, asker: Incoming | None = None
+        self,
+        method: str,
+        params: JsonObject | None,
+        options: Options | None = None,
+        asker: Incoming | None = None,
+        deadline: Deadline | None = None,
     ) -> JsonObject:
         """Send a request and wait for its result.
 
         Args:
             asker: the request whose handler asks this; cancelling that one ends this one too.
+            deadline: of the call that this request is a part of; None: the request is a call by itself.
 
-        Blocks: until the response, at most the options' `timeout` (or the peer's own).
+        Blocks: until the response, at most until the deadline.
         Raises: LocalProtocolError (nothing was sent), ErrorResponse, RemoteProtocolError, RequestTimeout,
             RequestCancelled, TransportClosed.
         """
@@ -247,15 +255,8 @@ class Requester:
         rule = terms.sent.get(method) or terms.sending(method)
         if not terms.open:
             self._check_open()
-            self._side.may_send(method, is_request=True)
-        in_handler = before_block()
-        timeout = options.get("timeout", DEFAULT)
-        # The time of a call that a handler makes goes on: that handler is what makes the time of others stand still.
-        deadline = Deadline(
-            self._timeout if timeout is DEFAULT else timeout,
-            options.get("max_timeout"),
-            time.monotonic if in_handler else self._clock,
-        )
+            self.side.may_send(method, is_request=True)
+        deadline = deadline or self.deadline(options)
         row = self._register(method, asker)
         loses = rule.losing is None or not rule.losing.isdisjoint(params or ())
         if loses or options or terms.envelope:
@@ -268,7 +269,7 @@ class Requester:
             carrier = self._transport if asker is None else asker
             arriving = carrier.exchange(message, row, deadline)
             row.sent = True
-            answer = _answer(arriving, options, deadline)
+            answer = _answer(arriving, method, options, deadline)
         except BaseException as reason:
             self._abandon(row, reason, asker)
             raise
@@ -288,9 +289,7 @@ class Requester:
         """
         self._check_open()
         rules = self._check_batch([method for method, _ in calls])
-        before_block()
-        timeout = options.get("timeout", DEFAULT)
-        deadline = Deadline(self._timeout if timeout is DEFAULT else timeout, options.get("max_timeout"), self._clock)
+        deadline = self.deadline(options)
         rows = [self._register(method, None) for method, _ in calls]
         cancel = options.get("cancel")
         try:
@@ -345,7 +344,7 @@ class Requester:
         if alone := UNCANCELLABLE & set(methods):
             raise LocalProtocolError(f"{', '.join(alone)} must not be part of a batch")
         if not self.terms.open:
-            self._side.may_send(methods[0], is_request=True)
+            self.side.may_send(methods[0], is_request=True)
         return [self.terms.sending(method) for method in methods]
 
     def notify(
@@ -364,7 +363,7 @@ class Requester:
         terms = self.terms
         rule = terms.notified.get(method) or terms.sending(method, "notification")
         if not terms.open:
-            self._side.may_send(method, is_request=False)
+            self.side.may_send(method, is_request=False)
         if params is not None and rule.project is not None:
             params = rule.project(params)
         message = messages.notification(method, params)
@@ -525,13 +524,15 @@ def _attach(cancel: Cancel, row: Row) -> None:
         raise RequestCancelled(cancel.reason or "cancelled by the caller")
 
 
-def _answer(arriving: Iterator[JsonObject], options: Options, deadline: Deadline) -> JsonObject:
+def _answer(arriving: Iterator[JsonObject], method: str, options: Options, deadline: Deadline) -> JsonObject:
     """The response to a request; progress before it is handed on, and may extend the deadline up to its maximum."""
     try:
         for message in arriving:
             if "method" not in message:
                 return message
             deadline.extend()
+            # Reports that wait while the callback is slow must not hold the time limit up.
+            deadline.check(f"waiting for the answer to {method}")
             callback, params = options.get("on_progress"), message["params"]
             if callback is not None:
                 callback(params["progress"], params.get("total"), params.get("message"))
@@ -561,7 +562,7 @@ def _outcome(
 ) -> JsonObject | McpError:
     """What became of one request of a batch; only what ends the whole batch is raised."""
     try:
-        return _result(_answer(row.until(deadline), options, deadline), check)
+        return _result(_answer(row.until(deadline), row.method, options, deadline), check)
     except (ErrorResponse, RemoteProtocolError) as problem:
         return problem
 
@@ -594,8 +595,8 @@ class Peer(Requester):
         side: the role that decides and answers.
         terms: the rules in force; replaced when the two sides agree.
         timeout: seconds that a request waits where its caller does not say; None for no limit.
-        pausing: seconds for which the time of our own calls stands still while we answer the peer's requests (a client
-            does: a person who thinks must not use up the call that asked); 0 for never.
+        clock: of the time limits of our own calls; it stands still while we answer the peer's requests (a client does
+            this: a person who thinks must not use up the call that asked). None: time goes on.
         cap: how many handlers may run at once.
 
     Threads: `request`, `notify` and `close` by any thread; `receive` by the transport's reader alone.
@@ -608,12 +609,11 @@ class Peer(Requester):
         terms: Terms,
         *,
         timeout: float | None = 60,
-        pausing: float = 0,
+        clock: Clock | None = None,
         cap: int = 64,
     ) -> None:
-        super().__init__(transport, side, terms, timeout, pausing)
+        super().__init__(transport, side, terms, timeout, clock)
         self._workers = Workers(cap)
-        self._pausing = pausing
         # Under the requester's lock:
         self._incoming: dict[tuple[type, Any], Incoming] = {}
         self._held: list[tuple[Callable[[], None], bool]] | None = None
@@ -701,7 +701,7 @@ class Peer(Requester):
             if self._closed is None:
                 self._incoming[incoming.key] = incoming
         try:
-            result = self._side.admit(method, params)
+            result = self.side.admit(method, params)
         except Refusal as refusal:
             run(partial(self._finish, incoming, incoming.error(refusal)), urgent=True)
             return
@@ -741,9 +741,9 @@ class Peer(Requester):
             meta = params.get("_meta")
             if not self.terms.answers and isinstance(meta, dict) and SUBSCRIPTION_ID in meta:
                 # MUST: correlate by the subscription's id (2026-07-28/basic/patterns/subscriptions)
-                self.take_streamed(message, meta[SUBSCRIPTION_ID], partial(self._side.take, method, params))
+                self.take_streamed(message, meta[SUBSCRIPTION_ID], partial(self.side.take, method, params))
             else:
-                self._side.take(method, params)
+                self.side.take(method, params)
             return
         # SHOULD: ignore what is malformed (basic/utilities/cancellation#error-handling)
         check = self.terms.receiving(method).check
@@ -820,9 +820,10 @@ class Peer(Requester):
         if incoming.reason is not None:
             return
         threading.current_thread().doing = f"{incoming.method} (id {incoming.id!r})"  # type: ignore[attr-defined]
-        self._pause()
+        if self._clock is not None:
+            self._clock.pause()
         try:
-            result = self._side.answer(incoming)
+            result = self.side.answer(incoming)
             answer = None if result is None else messages.response(incoming.id, result)
         except Refusal as refusal:
             answer = incoming.error(refusal)
@@ -833,7 +834,8 @@ class Peer(Requester):
             # No traceback and no text of ours on the wire: it may hold secrets.
             answer = incoming.error(InternalError("Internal error"))
         finally:
-            self._resume()
+            if self._clock is not None:
+                self._clock.resume()
         if answer is not None:
             self._finish(incoming, answer)
 
@@ -855,16 +857,6 @@ class Peer(Requester):
                 log.error("the result of %s is not JSON: %s", incoming.method, problem)
                 incoming.finish(incoming.error(InternalError("Internal error")), Deadline(self._timeout))
 
-    def _pause(self) -> None:
-        if self._pausing:
-            with self._lock:
-                self._clock.pause()
-
-    def _resume(self) -> None:
-        if self._pausing:
-            with self._lock:
-                self._clock.resume()
-
     # -- ending ---------------------------------------------------------------------------------------------------
 
     def in_flight(self) -> list[Incoming]:
@@ -877,7 +869,7 @@ class Peer(Requester):
         first = self._fail_rows(reason)
         self._workers.stop()
         if first:
-            self._side.lost(reason)
+            self.side.lost(reason)
 
     def close(self, deadline: Deadline, reason: str = "closed on this side", drain: float = 0) -> list[str]:
         """End the conversation; returns the handlers that would not end. Idempotent; any thread may call it.

@@ -1,134 +1,180 @@
-"""Client: the table of contents of everything that a client does.
+"""Client: the table of contents of everything that a client does, and the way of one call.
 
 Spec:      client/index (2024-11-05), basic/lifecycle, server/*, client/*
 Upholds:   spec_notes/basic/lifecycle.md, the rows on the client
-Not here:  what a method does (each page's module); the conversations (client/connecting); several servers at once
+Not here:  what a method does (each page); how a server is connected to, and what is sent again (client/connecting); the
+           conversations of the two eras (client/session, client/stateless); several servers at once
 """
 
 from __future__ import annotations
 
 import os
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from mcp_ref._version import __version__
-from mcp_ref.basic import subscriptions as listening
-from mcp_ref.basic import utilities as ping
-from mcp_ref.basic import versioning as discover
+from mcp_ref.basic import subscriptions, utilities, versioning
 from mcp_ref.basic.lifecycle import Introduction
+from mcp_ref.basic.mrtr import MOST_ROUNDS, retry_params
 from mcp_ref.basic.transports.transport import Tap
-from mcp_ref.basic.versioning import checked_extensions
-from mcp_ref.client import answers, elicitation, roots
-from mcp_ref.client import config as targets
-from mcp_ref.client.answers import Events, Setup
-from mcp_ref.client.connecting import Connection, Conversation
+from mcp_ref.client import config, elicitation
+from mcp_ref.client import roots as roots_page
+from mcp_ref.client.answers import Answers, Events
+from mcp_ref.client.connecting import Connection, may_resend
+from mcp_ref.client.session import Conversation
 from mcp_ref.client.stateless import Stateless
-from mcp_ref.errors import ErrorResponse, HttpStatusError, LocalProtocolError, McpError, SessionExpired, TransportClosed
-from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.errors import (
+    ErrorResponse,
+    HttpStatusError,
+    InvalidParams,
+    LocalProtocolError,
+    McpError,
+    RemoteProtocolError,
+    SessionExpired,
+    TransportClosed,
+)
+from mcp_ref.machinery.deadline import Clock, Deadline
 from mcp_ref.machinery.rates import Rate
+from mcp_ref.machinery.workers import before_block
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Options
+from mcp_ref.methods import DEFAULT, Options
 from mcp_ref.revisions import REVISIONS, Revision, in_order
 from mcp_ref.server import prompts, resources, tools
-from mcp_ref.server.utilities import completion
-from mcp_ref.server.utilities import logging as log_page
-from mcp_ref.server.utilities.caching import CacheView, ResultCache
+from mcp_ref.server.utilities import completion, logging
+from mcp_ref.server.utilities.caching import CACHEABLE, ResultCache
+
+if TYPE_CHECKING:
+    from mcp_ref.trace.record import Recorder
+
+MAX_PAUSE: Final = 300.0
+"""Seconds for which the time limit of a call stands still while the user answers a question of the server."""
 
 
 class Client:
     """A client of one server.
 
+    What every call does. It sends one or more requests and *blocks* until the answer is there. One time limit,
+    `timeout=`, holds for everything that the call has to do; it stands still only while a function of yours answers a
+    question of the server. Every call accepts the options of `mcp_ref.methods.Options`, and any *thread* may make it.
+
+    Every call *raises* LocalProtocolError (the specification forbids it here; nothing was sent), ErrorResponse (the
+    server answered with an error), RemoteProtocolError (it answered what the specification forbids), RequestTimeout,
+    RequestCancelled, TransportClosed; and in the stateless era InputRefused (a function of yours refused what the
+    server asked first). The docstring of a call says what is particular to it.
+
     Args:
         target: a command as a list of strings, a `Command` (with environment, folder and what becomes of stderr), a
             URL, a `Url` (with headers, proxies and what TLS needs), a `Server` in this process, or a transport.
-        revision: the revision to speak, or several to choose from; None: all. Of several it is the newest that both
-            sides have.
-        timeout: seconds that a call waits where it does not say; None for no limit.
-        connect_timeout: seconds for the opening, in all.
+
+        What is spoken:
+        revision: the revision, or several to choose from; None: all. Of several it is the newest that both sides have.
+        info: members of our `Implementation`, over the name and version of this library.
+        capabilities: members laid over those that follow from the functions given, such as
+            `{"sampling": {"tools": {}}}` or `{"experimental": {...}}`.
+        extensions: settings by the name of the extension, such as `{"com.example/audit": {}}` (stateless era).
+        result_types: values of `resultType` that an extension of yours has; any other is an error (stateless era).
+
+        How long it waits, in seconds; None for no limit:
+        timeout: a call that does not say.
+        connect_timeout: the opening, in all.
+        probe_timeout: a server over stdio that has not answered `server/discover` by then counts as older.
+        ping_interval: between pings; None for none. A ping that is not answered ends the connection (session era).
+
+        Functions that answer the server's questions:
         roots: folders the server may work in: paths, `file://` URIs or `Root` objects, or a function returning them.
         sample: `sample(params)` answers `sampling/createMessage`; see client/sampling.
         elicit: `elicit(message, schema)` answers form elicitation; see client/elicitation.
         open_url: `open_url(url, message, host)` asks the user, and opens the URL; see client/elicitation.
+        rates: limits on what the server may ask, by method, over `client.answers.DEFAULT_RATES`.
+
+        Callbacks, which run one after the other in a thread of their own:
         on_log: called with the params of each log message; in the stateless era giving it asks for all of them.
         on_change: called as `(method, params)` for every other notification of the server.
-        on_reopen: called when another connection was made: the server had ended the session over HTTP, and what that
+        on_reopen: called after another connection was opened: the server had ended the session over HTTP, and what that
             knew is lost (subscriptions, the log level); or, in the stateless era, its process had died. What is sent
-            again then: client/resending.
-        capabilities: members laid over those that follow from the handlers, such as `{"sampling": {"tools": {}}}` or
-            `{"experimental": {...}}`.
-        extensions: settings by the name of the extension, such as `{"com.example/audit": {}}` (stateless era).
-        result_types: values of `resultType` that an extension of yours has; any other is an error (stateless era).
-        cache: whether to keep results for as long as the server says; a `ResultCache` is kept by several clients
+            again then: `client.connecting.may_resend`.
+
+        What is kept:
+        cache: whether to keep results for as long as the server says; several clients can share a `ResultCache`
             (stateless era).
-        probe_timeout: seconds in which a server over stdio must answer `server/discover`, or counts as older.
-        info: members of our `Implementation`, over the name and version of this library.
-        rates: limits on what the server may ask, by method, over `client.answers.DEFAULT_RATES`.
-        ping_interval: seconds between pings; None for none. A ping that is not answered ends the connection.
         trace: a path, an open file, a callable of one `TraceEvent`, or a `Recorder`. A transport that is given as the
             target is not traced by this: it takes a tap of its own.
 
-    Nothing happens before `connect()`, or `with`. Threads: any thread may use a client.
+    Nothing happens before `connect()`, or `with`.
     """
 
     def __init__(
         self,
         target: Any,
         *,
+        # What is spoken
         revision: str | Revision | Sequence[str | Revision] | None = None,
+        info: JsonObject | None = None,
+        capabilities: JsonObject | None = None,
+        extensions: Mapping[str, JsonObject] | None = None,
+        result_types: Sequence[str] = (),
+        # How long it waits
         timeout: float | None = 60,
         connect_timeout: float | None = 10,
+        probe_timeout: float = 5,
+        ping_interval: float | None = None,
+        # Functions that answer the server's questions
         roots: Any = None,
         sample: Callable[..., Any] | None = None,
         elicit: Callable[..., Any] | None = None,
         open_url: Callable[..., Any] | None = None,
+        rates: Mapping[str, Rate] | None = None,
+        # Callbacks
         on_log: Callable[[JsonObject], None] | None = None,
         on_change: Callable[[str, JsonObject], None] | None = None,
         on_reopen: Callable[[], None] | None = None,
-        capabilities: JsonObject | None = None,
-        extensions: Mapping[str, JsonObject] | None = None,
-        result_types: Sequence[str] = (),
+        # What is kept
         cache: bool | ResultCache = True,
-        probe_timeout: float = 5,
-        info: JsonObject | None = None,
-        rates: Mapping[str, Rate] | None = None,
-        ping_interval: float | None = None,
         trace: Any = None,
     ) -> None:
-        self._target, self._trace = target, trace
-        self._recorder: Any = None
-        self._on_reopen = on_reopen
-        self._answers = answers.Answers(roots, sample, elicit, open_url, rates)
-        declared = answers.merged(self._answers.capabilities(), capabilities or {})
+        # What was given does not change; the conversations read it.
+        self.target = config.known_target(target)
+        rows = (
+            [revision] if isinstance(revision, str | Revision) else tuple(REVISIONS) if revision is None else revision
+        )
+        self.revisions, self.result_types = in_order(rows), frozenset(result_types)
+        self.timeout, self.connect_timeout = timeout, connect_timeout
+        self.probe_timeout, self.ping_interval = probe_timeout, ping_interval
+        self.on_log, self.on_change, self.on_reopen = on_log, on_change, on_reopen
+        self.answers = Answers(roots, sample, elicit, open_url, rates)
+        declared = _merged(self.answers.capabilities, capabilities or {})
         if extensions:
-            declared = {**declared, "extensions": checked_extensions(extensions)}
-        introduction = Introduction({"name": "mcp_ref", "version": __version__, **(info or {})}, declared)
-        self._events = Events()
-        self._setup = Setup(
-            introduction,
-            self._answers,
-            self._events,
-            on_log,
-            on_change,
-            timeout,
-            ping_interval,
-            _cache_view(cache, target),
-            frozenset(result_types),
-            probe_timeout,
-        )
-        self._connection = Connection(
-            self._setup, target, _supported(revision), connect_timeout, self._tap, self._reopened
-        )
-        self.listenings: weakref.WeakSet[listening.Listening] = weakref.WeakSet()
+            declared["extensions"] = versioning.checked_extensions(extensions)
+        self.introduction = Introduction({"name": "mcp_ref", "version": __version__, **(info or {})}, declared)
+        # MUST NOT: share a private result across authorization contexts; each client counts as one
+        # (server/utilities/caching#cache-scope-field)
+        kept = ResultCache() if cache is True else cache
+        server = repr(config.server_key(target, whole=True) or os.urandom(16).hex())
+        self.cache = kept.for_(server) if isinstance(kept, ResultCache) else None
+        self._trace = trace
+        self._recorder: Recorder | None = None
+
+        # What the conversations share.
+        self.events = Events()
+        self.clock = Clock(MAX_PAUSE)
+        # The least level of log messages that each request asks for in the stateless era; None: it asks for none.
+        self.log_level: str | None = None if on_log is None else logging.LEVELS[0]
+        # Tools by name, as last listed; replaced when the server says that the list has changed.
+        self.tool_definitions: dict[str, Any] = {}
+        self.listenings: weakref.WeakSet[subscriptions.Listening] = weakref.WeakSet()
+        self._connection = Connection(self)
         self.open_stream = self._connection.open_stream
 
     # basic/utilities/ping
-    ping = ping.ping
+    ping = utilities.ping
     # basic/patterns/subscriptions
-    listen = listening.listen
+    listen = subscriptions.listen
     # server/discover
-    discover = discover.discover
+    discover = versioning.discover
     # server/tools
     list_tools = tools.list_tools
     list_tools_page = tools.list_tools_page
@@ -147,9 +193,9 @@ class Client:
     get_prompt = prompts.get_prompt
     # server/utilities
     complete = completion.complete
-    set_log_level = log_page.set_log_level
+    set_log_level = logging.set_log_level
     # client/roots
-    roots_changed = roots.roots_changed
+    roots_changed = roots_page.roots_changed
     # client/elicitation
     visit_required = elicitation.visit_required
 
@@ -159,9 +205,9 @@ class Client:
         """Connect, and hold the opening conversation: `server/discover`, or with an older server `initialize`, its
         answer and `notifications/initialized`.
 
-        With a URL, Streamable HTTP is tried first, and HTTP+SSE where the answer says that the server is older still.
+        With a URL, Streamable HTTP is tried first, and HTTP+SSE if the answer says that the server is older still.
 
-        Blocks: until the session is open, at most `connect_timeout` seconds.
+        Blocks: until the conversation is open, at most `connect_timeout` seconds.
         Raises: TransportClosed (the server could not be started or reached, or died), RequestTimeout, ErrorResponse,
             RemoteProtocolError (it speaks no revision of ours). The connection is then closed.
         Spec: basic/lifecycle#initialization, basic/transports#backwards-compatibility
@@ -169,17 +215,14 @@ class Client:
         try:
             self._connection.open()
         except BaseException:
-            # MUST NOT: cancel initialize; so the transport is closed (basic/utilities/cancellation)
+            # MUST NOT: cancel initialize; so the transport is closed
+            # (basic/utilities/cancellation#behavior-requirements)
             self.close()
             raise
         return self
 
-    def _reopened(self) -> None:
-        if self._on_reopen is not None:
-            self._events.put(self._on_reopen)
-
     def close(self, timeout: float = 5) -> None:
-        """End the session. Idempotent; any thread may call it, also while others wait for answers.
+        """End the conversation. Idempotent; any thread may call it, also while others wait for answers.
 
         Blocks: at most `timeout` seconds; over stdio that includes the server's own end.
         Why each thread ends: see `Peer.close` for the workers and the transport; `mcp-ping` waits on an event that is
@@ -190,20 +233,9 @@ class Client:
         for each in list(self.listenings):
             each.close()
         self._connection.close(deadline)
-        self._events.close(deadline)
+        self.events.close(deadline)
         if self._recorder is not None and self._recorder is not self._trace:
             self._recorder.close(deadline.left())
-
-    def _tap(self, transport: str) -> Tap | None:
-        """What the transport shows its traffic to, where the client was given a `trace`."""
-        if self._trace is None:
-            return None
-        if self._recorder is None:
-            from mcp_ref.trace.record import recorder
-
-            self._recorder = recorder(self._trace)
-        tap: Tap = self._recorder.tap("server", transport)
-        return tap
 
     def __enter__(self) -> Self:
         return self.connect()
@@ -213,32 +245,44 @@ class Client:
     ) -> None:
         self.close()
 
-    # -- what was agreed
+    def tap(self, transport: str) -> Tap | None:
+        """What a transport of that name shows its traffic to, if the client was given a `trace`."""
+        if self._trace is None:
+            return None
+        if self._recorder is None:
+            from mcp_ref.trace.record import recorder
+
+            self._recorder = recorder(self._trace)
+        return self._recorder.tap("server", transport)
+
+    # -- who it is with
 
     @property
     def session(self) -> Conversation:
-        """The conversation that is going on; LocalProtocolError before `connect()`, TransportClosed after `close()`."""
-        return self._connection.live()
+        """The conversation that goes on; LocalProtocolError before `connect()`, TransportClosed after `close()`."""
+        if (current := self._connection.current) is not None:
+            return current
+        if self._connection.closed:
+            raise TransportClosed("the client was closed")
+        raise LocalProtocolError("the client is not connected: call connect(), or use it in a with statement")
 
     @property
     def revision(self) -> Revision:
-        """The revision agreed with the server."""
+        """The revision in use with the server."""
         return self.session.peer.terms.revision
 
     @property
     def capabilities(self) -> JsonObject:
-        """What this client declared, as the agreed revision knows it."""
+        """What this client declared, as that revision knows it."""
         return self.session.peer.terms.local
 
     @property
     def server_capabilities(self) -> JsonObject:
-        """What the server declared, as the agreed revision knows it."""
+        """What the server declared, as that revision knows it."""
         return self.session.peer.terms.remote
 
-    @property
-    def peer_capabilities(self) -> JsonObject:
-        """The same, under the name that both roles have."""
-        return self.session.peer.terms.remote
+    # The name that a server's `Context` has for the same.
+    peer_capabilities = server_capabilities
 
     @property
     def server_info(self) -> JsonObject:
@@ -251,14 +295,9 @@ class Client:
         return self.session.instructions
 
     @property
-    def tool_definitions(self) -> dict[str, Any]:
-        """Tools by name, as last listed in this session; what `call_tool` checks structured output with."""
-        return self.session.tool_definitions
-
-    @property
     def elicitors(self) -> elicitation.Elicitors:
         """The user's functions for elicitation, and the visits under way."""
-        return self._answers.elicitors
+        return self.answers.elicitors
 
     # -- messages of any kind
 
@@ -266,34 +305,84 @@ class Client:
         """Send a request and wait for its result; every other call of this class goes through here.
 
         Args:
-            method, params: as on the wire. A method of the protocol must exist in the revision agreed, and its
+            method, params: as on the wire. A method of the protocol must exist in the revision in use, and its
                 capability must be declared; params are shaped for the revision. Any other name passes as it is.
-            options: see `mcp_ref.basic.methods.Options`.
+            options: see `mcp_ref.methods.Options`.
 
         Returns: the `result` of the response, checked against the type of the page.
-        Blocks: until the response, at most `timeout` seconds; the time stands still while this client answers a
-            question of the server.
-        Raises: LocalProtocolError (nothing was sent), ErrorResponse, RemoteProtocolError, RequestTimeout,
-            RequestCancelled, TransportClosed.
-        Threads: any.
+        Blocks and raises: see the class.
         """
-        connection = self._connection
-        session = connection.current or connection.live()
-        try:
-            return session.ask(method, params, options)
-        except SessionExpired:
-            return connection.reopen(session).ask(method, params, options)
-        except (TransportClosed, HttpStatusError, ErrorResponse) as problem:
-            return connection.ask_again(session, problem, method, params, options)
+        session, options, known = self._connection.current or self.session, options or {}, self.tool_definitions
+        # One time limit for the call, whatever it has to do: connect again, answer questions, be sent a second time. It
+        # stands still while a function of the user's answers, but not for the calls that this function makes.
+        timeout, in_handler = options.get("timeout", DEFAULT), before_block()
+        deadline = Deadline(
+            self.timeout if timeout is DEFAULT else timeout,
+            options.get("max_timeout"),
+            time.monotonic if in_handler else self.clock,
+        )
+        for attempt in count(1):
+            try:
+                if isinstance(session, Stateless):
+                    return self._request_alone(session, method, params, options, deadline)
+                return session.peer.request(method, params, options, deadline=deadline)
+            except (TransportClosed, HttpStatusError, ErrorResponse) as problem:
+                next_one = self._connection.after(problem, session, attempt, deadline)
+                if next_one is None or not may_resend(problem, method, params, options, known):
+                    raise
+                # MUST: send it again as a new request, with another id (2026-07-28/changelog#major-changes)
+                session = next_one
+        raise AssertionError
 
-    def ask_for_logs(self, level: str) -> None:
-        """Have each request say, from now on, that it wants log messages of this level and above (stateless era)."""
-        session = self.session
-        if isinstance(session, Stateless):
-            session.log_level = level
+    def _request_alone(
+        self, session: Stateless, method: str, params: JsonObject | None, options: Options, deadline: Deadline
+    ) -> JsonObject:
+        """One attempt at a call in the stateless era: a result that was kept, or as many rounds as the server needs."""
+        # 1. What the request says beside its params.
+        if self.log_level is not None and "log_level" not in options:
+            options = {**options, "log_level": self.log_level}
+        asked: JsonObject | None = params
+        for option, field in (("input_responses", "inputResponses"), ("request_state", "requestState")):
+            if (given := options.get(option)) is not None:
+                asked = {**(asked or {}), field: given}
+        # 2. An earlier answer that is still fresh.
+        cache = self.cache if method in CACHEABLE else None
+        if cache is not None and options.get("cached", True) and (kept := cache.get(method, asked)) is not None:
+            return session.usable(method, kept)
+        cacheable = None if cache is None else cache.begin(method, asked)
+        for rounds in count(1):
+            # 3. One round is one request, sent once more if the server says what was wrong and that can be mended.
+            try:
+                result = session.peer.request(method, asked, options, deadline=deadline)
+            except ErrorResponse as refusal:
+                if cache is not None and refusal.code == InvalidParams.code and "cursor" in (params or {}):
+                    # SHOULD: discard the pages of a list if a cursor is refused
+                    # (server/utilities/caching#interaction-with-pagination)
+                    cache.forget_pages(method)
+                if not session.mend(refusal, method, options, deadline):
+                    raise
+                result = session.peer.request(method, asked, options, deadline=deadline)
+            if not versioning.is_input_required(result) or options.get("by_hand"):
+                break
+            # 4. The server needs input first: our functions give it, and the next round brings it there.
+            if rounds == MOST_ROUNDS:
+                raise RemoteProtocolError(f"the server asked for input {rounds} times, and has not answered {method}")
+            began = time.monotonic()
+            responses = session.answers_to(result, options.get("cancel"))
+            # A user who thinks must not use up the time of the call. A question is a sign of life, as progress is.
+            deadline.postpone(min(time.monotonic() - began, MAX_PAUSE))
+            deadline.extend()
+            # MUST: a new request, with another id (basic/patterns/mrtr#client-requirements-basic-workflow)
+            asked = retry_params(asked, result, responses)
+            # MUST NOT: keep a result that depends on inputResponses (server/utilities/caching#cache-key)
+            cacheable = None
+        # 5. The result, for now and for later.
+        if cache is not None and cacheable is not None:
+            cache.put(cacheable, result)
+        return session.usable(method, result)
 
     def answers_to(self, result: JsonObject) -> JsonObject:
-        """What this client's handlers answer to a result that asks for input, for a call that is driven by hand:
+        """What this client's functions answer to a result that asks for input, for a call that is driven by hand:
 
         >>> result = client.call_tool("book", {}, by_hand=True)
         >>> while result.get("resultType") == "input_required":
@@ -303,8 +392,8 @@ class Client:
 
         The state may be kept meanwhile, and the next round be sent by another process.
 
-        Blocks: as long as the handlers do. Raises: InputRefused, RemoteProtocolError; LocalProtocolError in the session
-            era, which has no such results.
+        Blocks: as long as the functions do. Raises: InputRefused, RemoteProtocolError; LocalProtocolError in the
+            session era, which has no such results.
         Spec: basic/patterns/mrtr (2026-07-28)
         """
         session = self.session
@@ -317,7 +406,7 @@ class Client:
     ) -> list[JsonObject | McpError]:
         """Send several requests as one batch, in revision 2025-03-26; the results or errors in the order asked.
 
-        Blocks and raises: as `request`, for the whole batch; an error response to one of them is in the list.
+        Blocks and raises: as every call, for the whole batch; an error response to one of them is in the list.
         Spec: 2025-03-26/basic/index#batching
         """
         return self.session.peer.request_batch(list(calls), options or {})
@@ -327,20 +416,21 @@ class Client:
         session = self.session
         try:
             session.peer.notify(method, params)
-        except SessionExpired:
-            self._connection.reopen(session).peer.notify(method, params)
+        except SessionExpired as problem:
+            next_one = self._connection.after(problem, session, 1, Deadline(self.timeout))
+            if next_one is None:
+                raise
+            next_one.peer.notify(method, params)
+
+    def ask_for_logs(self, level: str) -> None:
+        """Say with each request, from now on, that log messages of this level and above are wanted (stateless era)."""
+        self.log_level = level
 
 
-def _supported(revision: str | Revision | Sequence[str | Revision] | None) -> tuple[Revision, ...]:
-    return in_order(
-        [revision] if isinstance(revision, str | Revision) else tuple(REVISIONS) if revision is None else revision
-    )
-
-
-def _cache_view(cache: bool | ResultCache, target: Any) -> CacheView | None:
-    """What of a cache is for this client: the results of its server, and of its user."""
-    if cache is False:
-        return None
-    kept = ResultCache() if cache is True else cache
-    # MUST NOT: shared across authorization contexts; nobody can tell them apart here, so this view is one
-    return kept.for_(repr(targets.server_key(target, whole=True) or os.urandom(16).hex()))
+def _merged(first: JsonObject, second: JsonObject) -> JsonObject:
+    """Two sets of capabilities as one: objects that both have are merged, else the second counts."""
+    both = dict(first)
+    for key, value in second.items():
+        mine = both.get(key)
+        both[key] = _merged(mine, value) if isinstance(mine, dict) and isinstance(value, dict) else value
+    return both

@@ -63,113 +63,115 @@ class Route(NamedTuple):
     Attributes:
         make: makes the transport.
         revisions: those that go this way, oldest first; all of one era.
-        falls_back: whether an HTTP status means: try the next way.
-        by_status: whether the transport tells by a status what it cannot do: HTTP.
-        once: whether `make` gives the same one again, which was given and cannot be made anew.
+        over_http: whether a refusal can come as an HTTP status.
+        once: whether `make` always gives the same transport: the one that was given, which cannot be made again.
     """
 
     make: Callable[[], Transport]
     revisions: tuple[Revision, ...]
-    falls_back: Callable[[int], bool] = lambda status: False
-    by_status: bool = False
+    over_http: bool = False
     once: bool = False
 
-    @property
-    def era(self) -> str:
-        """The era of its revisions."""
-        return self.revisions[0].era
+    def falls_back(self, status: int) -> bool:
+        """Whether an HTTP status in answer to `initialize` means: try the older transport."""
+        # SHOULD: fall back to HTTP+SSE on 400, 404 or 405; up to 2025-06-18 on any 4xx
+        # (basic/transports#backwards-compatibility)
+        any_4xx = self.revisions[-1].sse_fallback == "any 4xx"
+        return 400 <= status < 500 if any_4xx else status in (400, 404, 405)
+
+
+def known_target(target: Any) -> Any:
+    """A target with lists of strings and URLs as `Command` and `Url`; anything else as it is."""
+    if isinstance(target, list | tuple) and not isinstance(target, Command | Url):
+        return Command(target)
+    return Url(target) if isinstance(target, str) else target
 
 
 def routes(target: Any, revisions: tuple[Revision, ...], tap: Callable[[str], Tap | None]) -> list[Route]:
     """The ways to a target, the first to be tried first.
 
     Args:
+        target: as `known_target` gives it.
         revisions: those that the client speaks, oldest first.
         tap: gives what a transport of that name shows its traffic to.
 
-    Raises: TypeError naming what can be a target; ValueError for a URL that is none, or has no way in these revisions.
+    Raises: TypeError naming what can be a target; ValueError for a URL that cannot be one.
     """
     from mcp_ref.server.server import Server
 
-    if isinstance(target, Server):
-        return _both(lambda: _memory(target, tap("memory")), revisions)
-    if isinstance(target, Command | list | tuple) and not isinstance(target, Url):
-        command = target if isinstance(target, Command) else Command(target)
-        return _both(lambda: _stdio(command, tap("stdio")), revisions)
-    if isinstance(target, str | Url):
-        return _http(Url(target) if isinstance(target, str) else target, revisions, tap)
-    if all(callable(getattr(target, name, None)) for name in ("start", "send", "exchange", "close")):
-        return _both(lambda: target, revisions, once=True)
-    raise TypeError(
-        f"a client's target is a command (a list of strings), a URL, a Server or a transport, not {target!r}"
-    )
+    if isinstance(target, Url):
+        return _http_routes(target, revisions, tap)
+    once = can_connect_once(target)
+    if not isinstance(target, Server | Command) and not once:
+        raise TypeError(
+            f"a client's target is a command (a list of strings), a URL, a Server or a transport, not {target!r}"
+        )
+
+    def make() -> Transport:
+        if isinstance(target, Server):
+            return _in_process(target, tap("memory"))
+        return _stdio(target, tap("stdio")) if isinstance(target, Command) else target
+
+    eras = (tuple(revision for revision in revisions if revision.era == era) for era in ("stateless", "session"))
+    return [Route(make, era, once=once) for era in eras if era]
 
 
-def _both(make: Callable[[], Transport], revisions: tuple[Revision, ...], *, once: bool = False) -> list[Route]:
-    """The same way for both eras, the newer first."""
-    eras = ("stateless", "session")
-    ways = (tuple(revision for revision in revisions if revision.era == era) for era in eras)
-    return [Route(make, way, once=once) for way in ways if way]
-
-
-def can_be_made_anew(target: Any) -> bool:
-    """Whether there can be another connection to a target: a transport that was given is one connection."""
-    return not callable(getattr(target, "exchange", None))
+def can_connect_once(target: Any) -> bool:
+    """Whether a target is a transport: that is one connection, and there cannot be another one."""
+    return all(callable(getattr(target, name, None)) for name in ("start", "send", "exchange", "close"))
 
 
 def server_key(target: Any, *, whole: bool = False) -> Hashable | None:
-    """What tells a server from others: how it is started, or the URL; None where nothing does.
+    """What tells a server from others: how it is started, or the URL; None if nothing does.
 
     Args:
         whole: also the environment and the query, which may decide what it answers, and hardly its era.
     """
-    if isinstance(target, Command | list | tuple) and not isinstance(target, Url):
-        command = target if isinstance(target, Command) else Command(target)
-        environment = tuple(sorted((command.env or {}).items(), key=str)) if whole else ()
-        return ("stdio", tuple(map(str, command.argv)), str(command.cwd), environment)
-    if isinstance(target, str | Url):
+    target = known_target(target)
+    if isinstance(target, Command):
+        environment = tuple(sorted((target.env or {}).items(), key=str)) if whole else ()
+        return ("stdio", tuple(map(str, target.argv)), str(target.cwd), environment)
+    if isinstance(target, Url):
         from urllib.parse import urlsplit
 
-        parts = urlsplit(target if isinstance(target, str) else target.url)
+        parts = urlsplit(target.url)
         return ("http", parts.scheme.lower(), parts.netloc.lower(), parts.path, parts.query if whole else "")
     return None
 
 
-_FALLS_BACK: Mapping[str, Callable[[int], bool]] = MappingProxyType(
-    {
-        "none": lambda status: False,
-        "any 4xx": lambda status: 400 <= status < 500,
-        "400, 404, 405": lambda status: status in (400, 404, 405),
-        "400, 404, 405 without a modern error": lambda status: status in (400, 404, 405),
-    }
-)
-
-
-def _http(url: Url, revisions: tuple[Revision, ...], tap: Callable[[str], Tap | None]) -> list[Route]:
+def _http_routes(url: Url, revisions: tuple[Revision, ...], tap: Callable[[str], Tap | None]) -> list[Route]:
     """Streamable HTTP, in its stateless shape and then with sessions, and then the event stream of 2024-11-05."""
     if not url.url.lower().startswith(("http://", "https://")):
         raise ValueError(f"a URL begins with http:// or https://, not {url.url!r}; a command is a list of strings")
-    ways = []
-    if stateless := tuple(revision for revision in revisions if revision.http == "stateless"):
-        ways.append(Route(lambda: _streamable(url, tap("http")), stateless, by_status=True))
-    if streamable := tuple(revision for revision in revisions if revision.http == "streamable"):
-        falls_back = _FALLS_BACK[streamable[-1].sse_fallback]
-        ways.append(Route(lambda: _streamable(url, tap("http")), streamable, falls_back, by_status=True))
-    if oldest := tuple(revision for revision in revisions if revision.http == "sse"):
-        ways.append(Route(lambda: _sse(url, tap("http+sse")), oldest, by_status=True))
-    return ways
+
+    def streamable() -> Transport:
+        from mcp_ref.basic.transports.streamable_http.client import HttpClientTransport
+
+        return HttpClientTransport(url.url, headers=url.headers, tap=tap("http"), **url.options)
+
+    def sse() -> Transport:
+        from mcp_ref.basic.transports.http_sse import SseClientTransport
+
+        return SseClientTransport(url.url, headers=url.headers, tap=tap("http+sse"), **url.options)
+
+    shapes = {"stateless": streamable, "streamable": streamable, "sse": sse}
+    ways = ((make, tuple(row for row in revisions if row.http == shape)) for shape, make in shapes.items())
+    return [Route(make, rows, over_http=True) for make, rows in ways if rows]
 
 
-def _streamable(url: Url, tap: Tap | None) -> Transport:
-    from mcp_ref.basic.transports.streamable_http.client import HttpClientTransport
+def _stdio(command: Command, tap: Tap | None) -> Transport:
+    from mcp_ref.basic.transports.stdio import StdioClientTransport
 
-    return HttpClientTransport(url.url, headers=url.headers, tap=tap, **url.options)
+    return StdioClientTransport(
+        command.argv, env=command.env, cwd=command.cwd, stderr=command.stderr, grace=command.grace, tap=tap
+    )
 
 
-def _sse(url: Url, tap: Tap | None) -> Transport:
-    from mcp_ref.basic.transports.http_sse import SseClientTransport
+def _in_process(server: Server, tap: Tap | None) -> Transport:
+    from mcp_ref.basic.transports.memory import pair
 
-    return SseClientTransport(url.url, headers=url.headers, tap=tap, **url.options)
+    ours, theirs = pair(tap=tap)
+    return _InProcess(ours, server.connect(theirs))
 
 
 class _InProcess:
@@ -185,18 +187,3 @@ class _InProcess:
         """Close our side, which the session notices, and then wait for its handlers."""
         self._ours.close(deadline)
         self._session.close(deadline.left() or 0)
-
-
-def _memory(server: Server, tap: Tap | None) -> Transport:
-    from mcp_ref.basic.transports.memory import pair
-
-    ours, theirs = pair(tap=tap)
-    return _InProcess(ours, server.connect(theirs))
-
-
-def _stdio(command: Command, tap: Tap | None) -> Transport:
-    from mcp_ref.basic.transports.stdio import StdioClientTransport
-
-    return StdioClientTransport(
-        command.argv, env=command.env, cwd=command.cwd, stderr=command.stderr, grace=command.grace, tap=tap
-    )

@@ -1,27 +1,32 @@
-"""Session: one conversation of a client with its server, in the session era.
+"""Conversation: what a client and a server say to each other over one connection; and `Session`, in the session era.
 
 Spec:      basic/lifecycle; the notifications of the server's pages
 Upholds:   spec_notes/basic/lifecycle.md, the rows on the client
-Not here:  what a method does (each page's module); which transport is tried, and when another session is opened
-           (client/client)
+Not here:  what a method does (each page); which transport is tried, and when another conversation is opened
+           (client/connecting); what differs in the stateless era (client/stateless)
 
-A client has one session at a time. Over HTTP the server may end it, and the client then opens another one: a new
-object, so that nothing of the old one can be mistaken for something of the new.
+    open       introduce(...) until both sides have a version in common, then agree(...): these two differ by era
+    ask        peer.request(...), by Client.request
+    take       a notification of the server: checked, noted, and passed to the callback that it belongs to
+    answer     a question of the server: by the function that the user gave
+
+A client has one conversation at a time. If it ends, the client may open another one: a new object, so that nothing of
+the old one can be mistaken for something of the new.
 """
 
 from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
 from mcp_ref.agreement import Terms
 from mcp_ref.basic.lifecycle import Lifecycle, accept_answer, initialize_params, offered_instead
-from mcp_ref.basic.transports.transport import SessionTransport, Transport
+from mcp_ref.basic.transports.transport import MirroringTransport, SessionTransport, Transport
 from mcp_ref.basic.utilities import KeepAlive, answer_ping
-from mcp_ref.client import elicitation
-from mcp_ref.client.answers import ClientContext, Setup
-from mcp_ref.errors import ErrorResponse, McpError, MethodNotFound, Refusal
+from mcp_ref.client.answers import ClientContext
+from mcp_ref.client.elicitation import ElicitationCompleteParams, elicitation_complete
+from mcp_ref.errors import ErrorResponse, McpError, MethodNotFound, Refusal, UnsupportedVersion
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject
@@ -30,65 +35,173 @@ from mcp_ref.peer import Peer
 from mcp_ref.revisions import Revision
 from mcp_ref.types import client_capabilities, server_capabilities
 
+if TYPE_CHECKING:
+    from mcp_ref.client.client import Client
+
 log = logging.getLogger(__name__)
 
-_BEFORE_THE_ANSWER: JsonObject = {"logging": {}}
-"""The server may log before it has answered `initialize` (basic/lifecycle#initialization)."""
 
-_PAUSING = 300.0
-"""Seconds for which the time of our calls stands still while a user answers a question of the server."""
-
-
-class Session:
-    """One conversation.
+class Conversation:
+    """One conversation with a server: what is the same in both eras. `Session` and `Stateless` are the two that exist.
 
     Args:
-        revisions: those that the client speaks over this transport, oldest first.
-        first_id: of the requests, where earlier ones were used up on the same connection.
+        client: whose conversation it is: its functions answer, its callbacks hear, its limits hold.
+        revisions: those that the client speaks over this transport, all of one era, oldest first.
+        peer: None; or what has carried another conversation over this transport, which this one takes over.
 
     Attributes:
-        peer: its messages; `ask`: sends a request and waits for its result.
+        peer: its messages.
+        revision, capabilities: the revision in use, and what this client declared in it.
         server_info, instructions: what the server said of itself.
-        tool_definitions: tools by name, as last listed; replaced when the server says that the list has changed.
 
     Threads: `open` by one; `close` by any; the others belong to the peer.
     """
 
     def __init__(
-        self, setup: Setup, transport: Transport, revisions: tuple[Revision, ...], *, first_id: int = 1
+        self, client: Client, transport: Transport, revisions: tuple[Revision, ...], peer: Peer | None = None
     ) -> None:
-        self.setup, self.transport, self._revisions = setup, transport, revisions
+        self.client, self.transport, self.revisions = client, transport, revisions
         self.server_info: JsonObject = {}
         self.instructions: str | None = None
-        self.tool_definitions: dict[str, Any] = {}
-        self._lifecycle = Lifecycle("client")
-        self.may_send = self._lifecycle.send
-        self.peer = Peer(transport, self, self._terms(revisions[-1]), timeout=setup.timeout, pausing=_PAUSING)
-        self.peer.number_from(first_id)
-        self.ask = self.peer.request
-        self._keep_alive = KeepAlive(self.peer, setup.ping_interval) if setup.ping_interval else None
+        self.lifecycle = Lifecycle("client")
+        self.may_send = self.lifecycle.send
+        self._started = peer is not None
+        terms = self.terms(revisions[-1])
+        self.peer = peer or Peer(transport, self, terms, timeout=client.timeout, clock=client.clock)
+        self.peer.side, self.peer.terms = self, terms
 
-    def _terms(self, asked: Revision) -> Terms:
-        """The rules while `initialize` is under way: those of the revision asked for."""
-        return Terms("client", asked, METHODS, self.setup.introduction.capabilities, _BEFORE_THE_ANSWER)
+    @property
+    def revision(self) -> Revision:
+        """The revision in use with the server."""
+        return self.peer.terms.revision
 
-    # -- opening and closing (basic/lifecycle)
+    @property
+    def capabilities(self) -> JsonObject:
+        """What this client declared, as that revision knows it."""
+        return self.peer.terms.local
+
+    # -- what differs between the eras
+
+    def terms(self, revision: Revision, remote: JsonObject | None = None) -> Terms:
+        """The rules in that revision, with a server of those capabilities; None: before it has said what it can do."""
+        raise NotImplementedError
+
+    def introduce(self, asked: Revision, deadline: Deadline) -> JsonObject:
+        """Send the request that opens the conversation in that revision; what the server says of itself."""
+        raise NotImplementedError
+
+    def agree(self, result: JsonObject, deadline: Deadline) -> None:
+        """Go on in the revision that the server's answer leads to, or raise because there is none."""
+        raise NotImplementedError
+
+    # -- opening and closing
 
     def open(self, deadline: Deadline) -> None:
-        """`initialize`, its answer, `notifications/initialized`; the peer's terms are then those agreed.
+        """Find the version that both sides speak, and learn what the server can do.
 
-        Blocks: until the session is open, at most until the deadline.
-        Raises: RequestTimeout, TransportClosed, ErrorResponse, RemoteProtocolError (no revision in common). The session
-            is then still to be closed.
+        Blocks: until the conversation is open, at most until the deadline.
+        Raises: RequestTimeout, TransportClosed, ErrorResponse, HttpStatusError, RemoteProtocolError (no version in
+            common, or a malformed answer). The conversation is then still to be closed.
         """
-        self.peer.start()
-        result = self._ask(deadline)
-        agreed = accept_answer(result, self._revisions)
-        local = client_capabilities(self.setup.introduction.capabilities, agreed)
-        remote = server_capabilities(result["capabilities"], agreed)
+        if not self._started:
+            self.peer.start()
+        asked = self.revisions[-1]
+        try:
+            result = self.introduce(asked, deadline)
+        except ErrorResponse as refusal:
+            # SHOULD: retry with a version of both that the refusal names in `data.supported`
+            # (basic/versioning#protocol-version-negotiation). Servers of the session era are known to refuse so too.
+            instead = offered_instead(refusal.data, self.revisions)
+            if instead is None or (instead is asked and refusal.code != UnsupportedVersion.code):
+                raise
+            self.lifecycle.refused()
+            result = self.introduce(instead, deadline)
+        self.agree(result, deadline)
+
+    def close(self, deadline: Deadline, reason: str = "the client was closed") -> None:
+        """End the conversation. Idempotent; any thread may call it. Why each thread ends: see `Peer.close`."""
+        self.lifecycle.close()
+        self.peer.close(deadline, reason)
+
+    def lost(self, reason: McpError) -> None:
+        """The server is gone; calls fail from here on, and `close()` is still to be called."""
+        self.lifecycle.close()
+
+    # -- what the server says (the peer asks this)
+
+    def admit(self, method: str, params: JsonObject) -> JsonObject | None:
+        """Decide on a request of the server in the order of arrival; a ping is answered at once."""
+        self.lifecycle.receive(method, is_request=True)
+        return dict(answer_ping()) if method == "ping" else None
+
+    def answer(self, incoming: Incoming) -> JsonObject:
+        """The answer of the user's function to a question of the server."""
+        check, project, _ = self.peer.terms.receiving(incoming.method)
+        if check is not None:
+            check(incoming.params)
+        result = self.client.answers(ClientContext(self, incoming), incoming)
+        return project(result) if project is not None else result
+
+    def take(self, method: str, params: JsonObject) -> None:
+        """Note a notification of the server in the order of arrival, and pass it to the callback it belongs to."""
+        client = self.client
+        try:
+            self.lifecycle.receive(method, is_request=False)
+            check = self.peer.terms.receiving(method).check
+            if check is not None:
+                check(params)
+        except MethodNotFound:
+            log.debug("a notification that was not agreed on: %s", method)
+            if method in METHODS:
+                return
+        except Refusal as refusal:
+            log.warning("ignored the notification %s: %s", method, refusal)
+            return
+        if method == "notifications/tools/list_changed":
+            client.tool_definitions = {}
+        if client.cache is not None:
+            client.cache.changed(method, params)
+        if method == "notifications/elicitation/complete" and not elicitation_complete(
+            client.elicitors, self, cast(ElicitationCompleteParams, params)
+        ):
+            return
+        if method == "notifications/message":
+            if client.on_log is not None:
+                client.events.put(partial(client.on_log, params))
+        elif client.on_change is not None and method != "notifications/subscriptions/acknowledged":
+            client.events.put(partial(client.on_change, method, params))
+
+
+class Session(Conversation):
+    """The conversation in the session era: it opens with `initialize`, and what is agreed then holds to its end."""
+
+    def __init__(
+        self, client: Client, transport: Transport, revisions: tuple[Revision, ...], peer: Peer | None = None
+    ) -> None:
+        super().__init__(client, transport, revisions, peer)
+        if isinstance(transport, MirroringTransport):
+            transport.mirror = None
+        self._keep_alive = KeepAlive(self.peer, client.ping_interval) if client.ping_interval else None
+
+    def terms(self, revision: Revision, remote: JsonObject | None = None) -> Terms:
+        """See `Conversation`. The server may log before it has answered (basic/lifecycle#initialization)."""
+        capabilities = self.client.introduction.capabilities
+        if remote is None:
+            return Terms("client", revision, METHODS, capabilities, {"logging": {}})
+        return Terms("client", revision, METHODS, client_capabilities(capabilities, revision), remote)
+
+    def introduce(self, asked: Revision, deadline: Deadline) -> JsonObject:
+        """`initialize`."""
+        self.peer.terms = self.terms(asked)
+        params = initialize_params(self.client.introduction, asked)
+        return self.peer.request("initialize", params, deadline=deadline)
+
+    def agree(self, result: JsonObject, deadline: Deadline) -> None:
+        """Take the server's version, and send `notifications/initialized`."""
+        agreed = accept_answer(result, self.revisions)
         self.server_info, self.instructions = result["serverInfo"], result.get("instructions")
-        self.peer.terms = Terms("client", agreed, METHODS, local, remote)
-        self._lifecycle.agreed()
+        self.peer.terms = self.terms(agreed, server_capabilities(result["capabilities"], agreed))
+        self.lifecycle.agreed()
         if isinstance(self.transport, SessionTransport):
             self.transport.agreed(agreed)
         self.peer.notify("notifications/initialized", deadline=deadline)
@@ -98,91 +211,10 @@ class Session:
         if self._keep_alive is not None:
             self._keep_alive.start()
 
-    def _ask(self, deadline: Deadline) -> JsonObject:
-        asked = self._revisions[-1]
-        try:
-            return self._initialize(asked, deadline)
-        except ErrorResponse as refusal:
-            instead = offered_instead(refusal.data, self._revisions)
-            if instead is None or instead is asked:
-                raise
-            self._lifecycle.refused()
-            return self._initialize(instead, deadline)
-
-    def _initialize(self, asked: Revision, deadline: Deadline) -> JsonObject:
-        self.peer.terms = self._terms(asked)
-        params = initialize_params(self.setup.introduction, asked)
-        return self.peer.request("initialize", params, {"timeout": deadline.left()})
-
     def close(self, deadline: Deadline, reason: str = "the client was closed") -> None:
-        """End the conversation. Idempotent; any thread may call it.
-
-        Why each thread ends: see `Peer.close` for the workers and the transport; `mcp-ping` waits on an event that is
-        set here.
-        """
-        self._lifecycle.close()
+        """See `Conversation`; the thread `mcp-ping` waits on an event that is set here."""
         if self._keep_alive is not None:
             self._keep_alive.stop()
-        self.peer.close(deadline, reason)
+        super().close(deadline, reason)
         if self._keep_alive is not None:
             self._keep_alive.join(deadline)
-
-    # -- who it is with (client/answers reads this)
-
-    @property
-    def revision(self) -> Revision:
-        """The revision agreed with the server."""
-        return self.peer.terms.revision
-
-    @property
-    def capabilities(self) -> JsonObject:
-        """What this client declared, as the agreed revision knows it."""
-        return self.peer.terms.local
-
-    # -- what the peer asks (peer)
-
-    def admit(self, method: str, params: JsonObject) -> JsonObject | None:
-        """Decide on a request of the server in the order of arrival; a ping is answered at once."""
-        self._lifecycle.receive(method, is_request=True)
-        return dict(answer_ping()) if method == "ping" else None
-
-    def answer(self, incoming: Incoming) -> JsonObject:
-        """Have the user's function answer a question of the server."""
-        check, project, _ = self.peer.terms.receiving(incoming.method)
-        if check is not None:
-            check(incoming.params)
-        result = self.setup.answers(ClientContext(self, incoming), incoming)
-        return project(result) if project is not None else result
-
-    def take(self, method: str, params: JsonObject) -> None:
-        """Note a notification of the server in the order of arrival, and pass it to the callback it belongs to."""
-        try:
-            self._lifecycle.receive(method, is_request=False)
-            check = self.peer.terms.receiving(method).check
-            if check is not None:
-                check(params)
-        except MethodNotFound:
-            log.debug("a notification that is not agreed on: %s", method)
-            if method in METHODS:
-                return
-        except Refusal as refusal:
-            log.warning("ignored the notification %s: %s", method, refusal)
-            return
-        self._pass_on(method, params)
-
-    def _pass_on(self, method: str, params: JsonObject) -> None:
-        if method == "notifications/tools/list_changed":
-            self.tool_definitions = {}
-        if method == "notifications/elicitation/complete":
-            ended = cast(elicitation.ElicitationCompleteParams, params)
-            if not elicitation.elicitation_complete(self.setup.answers.elicitors, self, ended):
-                return
-        if method == "notifications/message":
-            if self.setup.on_log is not None:
-                self.setup.events.put(partial(self.setup.on_log, params))
-        elif self.setup.on_change is not None:
-            self.setup.events.put(partial(self.setup.on_change, method, params))
-
-    def lost(self, reason: McpError) -> None:
-        """The server is gone; calls fail from here on, and `close()` is still to be called."""
-        self._lifecycle.close()

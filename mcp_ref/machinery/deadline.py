@@ -11,6 +11,7 @@ has it lifted once it is.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -23,11 +24,12 @@ class Clock:
     A human who thinks about the server's question must not use up the time of the call that asked it, but only for
     so long: a pause counts up to `limit` seconds, and then the clock goes on.
 
-    Threads: `pause` and `resume` with the owner's lock held; reading needs none.
+    Threads: any.
     """
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
+        self._lock = threading.Lock()  # guards the changes of _state
         # pauses that are open, when the first of them began, seconds lost so far; replaced as one, read without a lock
         self._state = (0, 0.0, 0.0)
 
@@ -37,16 +39,18 @@ class Clock:
         return (max(paused_at, now - self._limit) if pauses else now) - lost
 
     def pause(self) -> None:
-        """Stop the clock; nests. Call with the owner's lock held."""
-        pauses, paused_at, lost = self._state
-        self._state = (pauses + 1, paused_at if pauses else time.monotonic(), lost)
+        """Stop the clock; nests."""
+        with self._lock:
+            pauses, paused_at, lost = self._state
+            self._state = (pauses + 1, paused_at if pauses else time.monotonic(), lost)
 
     def resume(self) -> None:
-        """Undo one `pause()`. Call with the owner's lock held."""
-        pauses, paused_at, lost = self._state
-        if pauses == 1:
-            lost += min(time.monotonic() - paused_at, self._limit)
-        self._state = (pauses - 1, paused_at, lost)
+        """Undo one `pause()`."""
+        with self._lock:
+            pauses, paused_at, lost = self._state
+            if pauses == 1:
+                lost += min(time.monotonic() - paused_at, self._limit)
+            self._state = (pauses - 1, paused_at, lost)
 
 
 class Deadline:
@@ -84,6 +88,13 @@ class Deadline:
         """Start the timeout anew, but never past the maximum given (basic/lifecycle#timeouts: progress may do this)."""
         if self._at is not None and self._latest is not None and self._timeout is not None:
             self._at = max(self._at, min(self._clock() + self._timeout, self._latest))
+
+    def postpone(self, seconds: float) -> None:
+        """Move it and its maximum: so long did this side itself keep the peer waiting."""
+        if self._at is not None:
+            self._at += seconds
+        if self._latest is not None:
+            self._latest += seconds
 
     def lift(self) -> None:
         """Have no limit from now on; whoever waits until the deadline goes on waiting. Threads: any.

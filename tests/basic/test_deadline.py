@@ -13,7 +13,7 @@ import pytest
 from mcp_ref import Client, Context, RequestTimeout, Server
 from mcp_ref import peer as requester
 from mcp_ref.basic.transports.memory import pair
-from mcp_ref.client import stateless
+from mcp_ref.client import client as client_module
 from mcp_ref.machinery import deadline as deadline_module
 from mcp_ref.machinery.deadline import Cancel, Clock, Deadline
 from mcp_ref.revisions import SESSION_REVISIONS
@@ -34,7 +34,7 @@ class Time:
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     fake = Time()
-    for module in (deadline_module, requester, stateless):
+    for module in (deadline_module, requester, client_module):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=fake))
     return fake
 
@@ -244,8 +244,26 @@ def test_progress_extends_a_call_up_to_its_maximum() -> None:
 
     seen: list[float] = []
     with pytest.raises(RequestTimeout):
-        requester._answer(reply(), {"on_progress": lambda value, *_: seen.append(value)}, deadline)
+        requester._answer(reply(), "ping", {"on_progress": lambda value, *_: seen.append(value)}, deadline)
     assert seen == [1009, 1018]
+
+
+def test_reports_that_wait_for_a_slow_callback_do_not_hold_up_the_time_limit(time: Time) -> None:
+    all_here, seen = threading.Event(), list[float]()
+
+    def slow(progress: float, *more: Any) -> None:
+        assert all_here.wait(PATIENCE)
+        seen.append(progress)
+        time.now += 4
+
+    with to_client() as (client, wire):
+        call = Background(client.ping, timeout=5, on_progress=slow)
+        request_id = wire.receive()["id"]
+        for number in range(1, 9):
+            wire.notify("notifications/progress", {"progressToken": request_id, "progress": number})
+        all_here.set()
+        assert isinstance(call.outcome(), RequestTimeout)
+    assert seen == [1, 2]
 
 
 def test_a_maximum_asks_for_progress() -> None:

@@ -1,4 +1,4 @@
-"""client/resending: which calls are sent again, and how often a server is started again."""
+"""client/connecting: which requests are sent again when their answer was lost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.client.connecting import Restarts, may_resend
+from mcp_ref.client.connecting import may_resend
 from mcp_ref.errors import AnswerLost, TransportClosed
 from mcp_ref.server.tools import KnownTool
 
@@ -19,7 +19,7 @@ def known(**annotations: Any) -> dict[str, KnownTool]:
 
 @pytest.mark.parametrize("method", READING)
 def test_what_only_reads_is_sent_again(method: str) -> None:
-    assert may_resend(AnswerLost("x"), method, None, None, {})
+    assert may_resend(AnswerLost("x"), method, {}, {}, {})
 
 
 @pytest.mark.parametrize(
@@ -39,11 +39,11 @@ def test_a_tool_is_called_again_where_it_says_that_this_does_no_harm(tools: Any,
 
 def test_a_tool_without_annotations_is_not_called_again() -> None:
     tools = {"t": KnownTool({"name": "t", "inputSchema": {"type": "object"}})}
-    assert not may_resend(AnswerLost("x"), "tools/call", {"name": "t"}, None, tools)
+    assert not may_resend(AnswerLost("x"), "tools/call", {"name": "t"}, {}, tools)
 
 
 def test_a_method_of_nobody_is_not_sent_again() -> None:
-    assert not may_resend(AnswerLost("x"), "com.example/pay", {}, None, {})
+    assert not may_resend(AnswerLost("x"), "com.example/pay", {}, {}, {})
 
 
 @pytest.mark.parametrize("chosen", [True, False])
@@ -54,12 +54,3 @@ def test_the_caller_decides(method: str, chosen: bool) -> None:
 
 def test_what_never_went_out_is_always_sent() -> None:
     assert may_resend(TransportClosed.before("it died"), "tools/call", {"name": "t"}, {"resend": False}, {})
-
-
-def test_a_server_is_started_again_so_many_times_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr("mcp_ref.client.connecting.monotonic", lambda: now[0])
-    restarts = Restarts(most=2, within=10)
-    assert [restarts.take() for _ in range(3)] == [True, True, False]
-    now[0] = 10.5
-    assert restarts.take()

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, Server
+from mcp_ref import Client, RequestTimeout, Server, TransportClosed
 from mcp_ref.errors import SessionExpired
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import SESSION_REVISIONS
-from tests.basic.transports.streamable_http.scripted import ScriptedServer, content, status
-
-PATIENCE = 5.0
+from tests.basic.transports.streamable_http.scripted import ScriptedServer, content, status, then
+from tests.wire import PATIENCE, Background
 
 
 def opening(session_id: str) -> bytes:
@@ -39,6 +38,24 @@ def test_the_next_session_is_opened_without_an_id() -> None:
     assert {asked.headers.get("mcp-protocol-version") for asked in posts if asked.json()["method"] == "initialize"} == {
         None
     }
+
+
+def test_the_time_limit_of_a_call_holds_across_a_session_that_is_opened_again() -> None:
+    """The server ends the session, and is silent when another is to be opened; nothing bounds the opening itself."""
+    with ScriptedServer(post=[opening("a"), status(202), status(404), then(wait=True)]) as server:
+        client = Client(server.url, revision="2025-11-25", connect_timeout=None).connect()
+        assert isinstance(Background(client.ping, timeout=0.2).outcome(), RequestTimeout)
+        client.close()
+
+
+def test_so_does_that_of_a_call_which_waits_for_another_call_to_open_the_session() -> None:
+    answers = [opening("a"), status(202), status(404), status(404), then(wait=True)]
+    with ScriptedServer(post=answers) as server:
+        client = Client(server.url, revision="2025-11-25", connect_timeout=None).connect()
+        patient, hurried = Background(client.ping, timeout=None), Background(client.ping, timeout=0.2)
+        assert isinstance(hurried.outcome(), RequestTimeout)
+        client.close()
+        assert isinstance(patient.outcome(), TransportClosed)
 
 
 def test_the_session_id_stands_in_no_log_and_in_no_error(caplog: pytest.LogCaptureFixture) -> None:

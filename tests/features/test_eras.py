@@ -357,8 +357,8 @@ def test_what_is_remembered_is_bounded_and_the_oldest_goes_first() -> None:
     for number in range(1001):
         memory.put(number, "session")
     assert (memory.get(0), memory.get(1), memory.get(1000)) == (None, "session", "session")
-    memory.forget(1)
-    memory.forget(1)
+    memory.put(1, None)
+    memory.put(1, None)
     assert memory.get(1) is None
     memory.put(None, "stateless")
     assert memory.get(None) is None

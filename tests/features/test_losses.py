@@ -172,6 +172,18 @@ def test_a_server_that_cannot_be_started_again_leaves_nothing_behind(tmp_path: P
     assert mortal.reopened.empty()
 
 
+def test_the_time_limit_of_a_call_holds_while_the_server_is_started_again(tmp_path: Path) -> None:
+    program = "import os, sys, pathlib; story = pathlib.Path(sys.argv[1]);" + (
+        # The second time it starts, and says nothing.
+        "story.exists() and [os.read(0, 65536) for _ in iter(int, 1)];"
+        "from tests.features.mortal_server import build; build(story, 1).run()"
+    )
+    command = Command([sys.executable, "-c", program, str(tmp_path / "story")], grace=0.1)
+    with Client(command, revision=NEW, timeout=PATIENCE, connect_timeout=None) as client:
+        client.list_tools()
+        assert isinstance(Background(client.call_tool, "put", timeout=1).outcome(), RequestTimeout)
+
+
 # -- over HTTP: the reply breaks off ------------------------------------------------------------------------------
 
 
