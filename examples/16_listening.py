@@ -66,7 +66,7 @@ with server.serve_http() as http, Client(http.url) as client:
 
 # Output:
 #
-# log: the server does not tell of all that was asked for: not of {'promptsListChanged': True}
+# log: the server will not tell of everything that was asked for: not of {'promptsListChanged': True}
 # told of: {'toolsListChanged': True, 'resourceSubscriptions': ['note://day']}
 # not told of: {'promptsListChanged': True}
 # notifications/resources/updated note://day/friday

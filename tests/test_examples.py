@@ -1,6 +1,6 @@
 """The examples: each runs alone, and prints what the comment at its end says.
 
-A comment that is out of date is written anew by `python -m tests.test_examples`; read the difference before keeping it.
+`python -m tests.test_examples` writes the comments again; read the difference before you keep it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def test_each_example_prints_what_its_last_comment_says(path: Path) -> None:
 
 
 def test_the_lessons_are_numbered_without_gaps() -> None:
-    assert [int(path.name[:2]) for path in LESSONS] == list(range(1, len(LESSONS) + 1))
+    assert [int(path.name[:2]) for path in LESSONS] == list(range(len(LESSONS)))
 
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)

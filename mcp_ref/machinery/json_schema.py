@@ -1,10 +1,22 @@
-"""The string formats of JSON Schema that MCP's pages name, as plain functions.
+"""JSON Schema for the schemas that people write (`inputSchema`, `outputSchema`), and the string formats that it names.
 
-Spec:      client/elicitation#requested-schema (email, uri, date, date-time); JSON Schema validation, section 7.3
-Upholds:   the rows on formats of spec_notes/client/elicitation.md
-Not here:  when a format is checked (client/elicitation_schema, machinery/json_schema)
+Spec:      basic/index#json-schema-usage (2025-11-25, 2026-07-28); client/elicitation#requested-schema (the formats);
+           JSON Schema validation, section 7.3
+Upholds:   the rows on JSON Schema of spec_notes/basic/index.md; those on checks of spec_notes/server/tools.md; those on
+           formats of spec_notes/client/elicitation.md
+Not here:  schemas derived from the types of the wire and from type hints (machinery/publishing)
 
-Each takes a string and says whether it has the format. They take no other type: `format` says nothing about those.
+`prepare(schema, what=...)` returns a `Validator`, whose `problems(value)` are texts; or it raises `SchemaRefused`. The
+library jsonschema is imported with the first schema that is prepared (30 ms that a start must not pay).
+
+Dialects: 2020-12, which is also the default, 2019-09, draft-07, draft-06 and draft-04. One schema has one dialect.
+Nothing is ever fetched: a reference must lead to a place in the same schema, or to a metaschema of a dialect above.
+
+Bounds, because a schema may come from a stranger: the depth, the parts and the text of a schema, the length of a
+`pattern`, and the references followed in one check (what a small schema needs to become exponential). One thing stays
+unbounded: Python's `re` backtracks, so a hostile `pattern` can hold the interpreter for long. Such patterns cannot be
+told from useful ones like `^[a-z]+(-[a-z]+)*$`; whoever does not trust a server runs its client in a process of its
+own. `pattern` is read as a regular expression of Python, which knows nearly all that ECMA-262 has, but not `\\p{...}`.
 """
 
 from __future__ import annotations
@@ -13,9 +25,11 @@ import functools
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Final
+
+# -- formats: does a string have it? ------------------------------------------------------------------------------
 
 # Texts, which re compiles at the first use and then remembers: most programs use none of them.
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -35,33 +49,29 @@ _EMAIL = (
 )
 
 
-def is_date(value: str) -> bool:
-    """A full date of RFC 3339: "2025-11-25"."""
-    from datetime import date
-
-    if not re.fullmatch(_DATE, value):
-        return False
+def _parses(parse: Callable[[str], object], value: str) -> bool:
     try:
-        date.fromisoformat(value)
+        parse(value)
     except ValueError:
         return False
     return True
 
 
+def is_date(value: str) -> bool:
+    """A full date of RFC 3339: "2025-11-25"."""
+    from datetime import date
+
+    return re.fullmatch(_DATE, value) is not None and _parses(date.fromisoformat, value)
+
+
 def is_time(value: str) -> bool:
     """A full time of RFC 3339, with its offset: "10:15:00Z"; second 60 only where it is 23:59:60 in UTC."""
     match = re.fullmatch(_TIME, value)
-    if match is None:
-        return False
-    return match["second"] != "60" or _utc_minute(match) == 23 * 60 + 59
-
-
-def _utc_minute(match: re.Match[str]) -> int:
-    minutes = int(match["hour"]) * 60 + int(match["minute"])
-    if match["sign"] is not None:
-        offset = int(match["off_hour"]) * 60 + int(match["off_minute"])
-        minutes -= offset if match["sign"] == "+" else -offset
-    return minutes % (24 * 60)
+    if match is None or match["second"] != "60":
+        return match is not None
+    offset = int(match["off_hour"] or 0) * 60 + int(match["off_minute"] or 0)
+    minute = int(match["hour"]) * 60 + int(match["minute"]) + (offset if match["sign"] == "-" else -offset)
+    return minute % (24 * 60) == 23 * 60 + 59
 
 
 def is_date_time(value: str) -> bool:
@@ -72,10 +82,8 @@ def is_date_time(value: str) -> bool:
 def is_email(value: str) -> bool:
     """A mailbox of RFC 5321: a dotted or a quoted local part, then a host name or an address in brackets."""
     match = re.fullmatch(_EMAIL, value)
-    if match is None:
-        return False
-    literal = match["literal"]
-    return literal is None or is_ipv4(literal) or is_ipv6(literal.removeprefix("IPv6:"))
+    literal = match["literal"] if match else None
+    return match is not None and (literal is None or is_ipv4(literal) or is_ipv6(literal.removeprefix("IPv6:")))
 
 
 def is_uri(value: str) -> bool:
@@ -87,17 +95,13 @@ def is_uri_reference(value: str) -> bool:
     """A URI, or a reference relative to one."""
     from urllib.parse import urlsplit
 
-    if not re.fullmatch(_URI_TEXT, value) or value.count("#") > 1:
+    # Reading the port checks it.
+    if not re.fullmatch(_URI_TEXT, value) or value.count("#") > 1 or not _parses(lambda uri: urlsplit(uri).port, value):
         return False
-    try:
-        parts = urlsplit(value)
-        # reading the port checks it
-        _ = parts.port
-    except ValueError:
-        return False
+    parts = urlsplit(value)
     # Brackets stand for an address in the authority alone, and a colon in a first segment would be a scheme.
     after = parts.path + parts.query + parts.fragment
-    return not ("[" in after or "]" in after) and not (not parts.scheme and ":" in parts.path.split("/")[0])
+    return not ("[" in after or "]" in after) and bool(parts.scheme or ":" not in parts.path.split("/")[0])
 
 
 def is_uuid(value: str) -> bool:
@@ -109,26 +113,41 @@ def is_ipv4(value: str) -> bool:
     """Four numbers with dots, none with a leading zero."""
     from ipaddress import IPv4Address
 
-    try:
-        IPv4Address(value)
-    except ValueError:
-        return False
-    return True
+    return _parses(IPv4Address, value)
 
 
 def is_ipv6(value: str) -> bool:
     """An address of RFC 4291, without a zone."""
     from ipaddress import IPv6Address
 
-    try:
-        IPv6Address(value)
-    except ValueError:
+    return "%" not in value and _parses(IPv6Address, value)
+
+
+def _is_pattern(value: str) -> bool:
+    if len(value) > MAX_PATTERN:
         return False
-    return "%" not in value
+    try:
+        re.compile(value)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return True
 
 
-# -- json schema -----------------------------------------------------------------------------------------
+FORMATS: Final[dict[str, Callable[[str], bool]]] = {
+    "date": is_date,
+    "date-time": is_date_time,
+    "email": is_email,
+    "ipv4": is_ipv4,
+    "ipv6": is_ipv6,
+    "regex": _is_pattern,
+    "time": is_time,
+    "uri": is_uri,
+    "uri-reference": is_uri_reference,
+    "uuid": is_uuid,
+}
+"""They say nothing about values that are not strings."""
 
+# -- schemas ------------------------------------------------------------------------------------------------------
 
 DEFAULT_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -141,26 +160,14 @@ DIALECTS: Final = {
 }
 """The dialects supported, by `$schema` without a trailing `#`, and the class of jsonschema that checks each."""
 
-MOST_DEPTH: Final = 64
-MOST_PARTS: Final = 10_000
-MOST_TEXT: Final = 1 << 20
-MOST_PATTERN: Final = 1_000
-MOST_REFERENCES: Final = 100_000
-MOST_PROBLEMS: Final = 10
+MAX_DEPTH: Final = 64
+MAX_PARTS: Final = 10_000
+MAX_TEXT: Final = 1 << 20
+MAX_PATTERN: Final = 1_000
+MAX_REFERENCES: Final = 100_000
+MAX_PROBLEMS: Final = 10
 
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
-
-FORMATS: Final[dict[str, Callable[[str], bool]]] = {
-    "date": is_date,
-    "date-time": is_date_time,
-    "email": is_email,
-    "ipv4": is_ipv4,
-    "ipv6": is_ipv6,
-    "time": is_time,
-    "uri": is_uri,
-    "uri-reference": is_uri_reference,
-    "uuid": is_uuid,
-}
 
 _references_left: ContextVar[list[int]] = ContextVar("_references_left")
 
@@ -170,7 +177,7 @@ class SchemaRefused(ValueError):
 
 
 class _TooMuchWork(Exception):
-    """A check followed more than `MOST_REFERENCES` references."""
+    """A check followed more than `MAX_REFERENCES` references."""
 
 
 class Validator:
@@ -188,20 +195,20 @@ class Validator:
         self.schema = schema
         self._compiled = compiled
 
-    def problems(self, instance: Any) -> list[str]:
+    def problems(self, value: Any) -> list[str]:
         """What is wrong with a JSON value, such as "city: 5 is not of type 'string'"; empty when it fits.
 
-        At most `MOST_PROBLEMS`. That a value is nested too deeply to be checked, or takes too much work, is one too.
+        At most `MAX_PROBLEMS`. That a value is nested too deeply to be checked, or takes too much work, is one too.
         """
-        token = _references_left.set([MOST_REFERENCES])
+        token = _references_left.set([MAX_REFERENCES])
         try:
-            return [_told(error) for error in itertools.islice(self._compiled.iter_errors(instance), MOST_PROBLEMS)]
+            return [_text(error) for error in itertools.islice(self._compiled.iter_errors(value), MAX_PROBLEMS)]
         except RecursionError:
             return ["nested too deeply to be checked"]
         except _TooMuchWork:
-            return [f"needs more than {MOST_REFERENCES} references of the schema to be checked"]
+            return [f"needs more than {MAX_REFERENCES} references of the schema to be checked"]
         except Exception as exc:
-            # A reference into a part that is no schema is only seen when it is applied; nothing passes unchecked.
+            # A reference into a part that is not a schema is only seen when it is applied; nothing passes unchecked.
             return [f"cannot be checked: {exc}"]
         finally:
             _references_left.reset(token)
@@ -222,7 +229,19 @@ def prepare(schema: Any, *, what: str) -> Validator:
     Spec: basic/index#schema-dialect, basic/index#ref-resolution
     """
     try:
-        text = _bounded_text(schema)
+        # 1. Is it JSON of a reasonable size?
+        if not isinstance(schema, dict | bool):
+            raise SchemaRefused(f"must be a JSON object, true or false, not {type(schema).__name__}")
+        # SHOULD: bound the depth and the size of a schema (basic/index#composition-keyword-resource-use)
+        if len(_containers(schema)) > MAX_PARTS:
+            raise SchemaRefused(f"has more than {MAX_PARTS} parts")
+        try:
+            text = json.dumps(schema, allow_nan=False)
+        except (TypeError, ValueError) as exc:
+            raise SchemaRefused(f"is not JSON: {exc}") from None
+        if len(text) > MAX_TEXT:
+            raise SchemaRefused(f"is longer than {MAX_TEXT} characters")
+        # 2. Compile a copy, which the library's keywords see with our changes; keep another as it came.
         return Validator(json.loads(text), _compiled(json.loads(text)))
     except SchemaRefused as exc:
         raise SchemaRefused(f"{what} {exc}") from None
@@ -230,70 +249,56 @@ def prepare(schema: Any, *, what: str) -> Validator:
         raise SchemaRefused(f"{what} is nested too deeply") from None
 
 
-# -- before the library: is it JSON of a reasonable size ----------------------------------------------------------
-
-
-def _bounded_text(schema: Any) -> str:
-    if not isinstance(schema, dict | bool):
-        raise SchemaRefused(f"must be a JSON object, true or false, not {type(schema).__name__}")
-    # SHOULD: reasonable bounds (basic/index#composition-keyword-resource-use)
-    if len(_containers(schema)) > MOST_PARTS:
-        raise SchemaRefused(f"has more than {MOST_PARTS} parts")
-    try:
-        text = json.dumps(schema, allow_nan=False)
-    except (TypeError, ValueError) as exc:
-        raise SchemaRefused(f"is not JSON: {exc}") from None
-    if len(text) > MOST_TEXT:
-        raise SchemaRefused(f"is longer than {MOST_TEXT} characters")
-    return text
-
-
 def _containers(value: Any) -> list[Any]:
     """All objects and arrays in a JSON value, up to one more than are allowed; without recursion."""
     found: list[Any] = []
     level = [value]
-    for _ in range(MOST_DEPTH + 1):
+    for _ in range(MAX_DEPTH + 1):
         level = [each for each in level if isinstance(each, dict | list | tuple)]
-        found += level[: MOST_PARTS + 1]
-        if not level or len(found) > MOST_PARTS:
+        found += level[: MAX_PARTS + 1]
+        if not level or len(found) > MAX_PARTS:
             return found
         level = list(itertools.chain.from_iterable(x.values() if isinstance(x, dict) else x for x in level))
-    raise SchemaRefused(f"is nested more than {MOST_DEPTH} levels deep")
+    raise SchemaRefused(f"is nested more than {MAX_DEPTH} levels deep")
 
 
 def _dialect(schema: Any) -> str:
     """The key in DIALECTS for a schema that says `$schema`, or the default."""
+    # MUST: a schema without `$schema` is read as 2020-12 (basic/index#implementation-requirements)
     named = schema.get("$schema", DEFAULT_DIALECT) if isinstance(schema, dict) else DEFAULT_DIALECT
     dialect = named.removesuffix("#") if isinstance(named, str) else None
     if dialect not in DIALECTS:
-        # MUST: an error saying that the dialect is not supported (basic/index#implementation-requirements)
+        # MUST: an error that says the dialect is not supported (basic/index#implementation-requirements)
         raise SchemaRefused(f"has the dialect {named!r}, which is not supported; supported: {', '.join(DIALECTS)}")
     return dialect
 
 
-# -- with the library ---------------------------------------------------------------------------------------------
-
-
 def _compiled(schema: Any) -> Any:
-    """The validator of jsonschema for a schema, which it may change: the caller keeps none."""
+    """The validator of jsonschema for a schema, which is changed: the caller keeps none."""
     import jsonschema
     from referencing import Registry
 
     dialect = _dialect(schema)
-    checker = getattr(jsonschema, DIALECTS[dialect])
+    library = getattr(jsonschema, DIALECTS[dialect])
     try:
-        # MUST: valid in its dialect (basic/index#schema-validation)
-        checker.check_schema(schema, format_checker=_format_checker("regex"))
+        # MUST: a schema is valid in its dialect (basic/index#schema-validation)
+        library.check_schema(schema, format_checker=_format_checker("regex"))
     except jsonschema.SchemaError as exc:
-        raise SchemaRefused(f"is not valid in its dialect {dialect}: {_told(exc)}") from None
+        raise SchemaRefused(f"is not valid in its dialect {dialect}: {_text(exc)}") from None
     for part in _parts(schema, dialect):
-        _tidy(part)
-    return _counting(checker)(schema, registry=Registry(), format_checker=_format_checker("regex", *FORMATS))
+        # The library changes to its own class, which does not count references, wherever it meets `$schema`.
+        part.pop("$schema", None)
+        # These follow references on their own; placed after the others they find only what has been counted.
+        for keyword in ("unevaluatedItems", "unevaluatedProperties"):
+            if keyword in part:
+                part[keyword] = part.pop(keyword)
+    return _counting(library)(schema, registry=Registry(), format_checker=_format_checker(*FORMATS))
 
 
 def _parts(schema: Any, dialect: str) -> list[Any]:
     """All schemas in a schema, by its dialect's own rules; refuses references that lead out of it."""
     from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
+    from referencing.exceptions import Unresolvable
     from referencing.jsonschema import specification_with
 
     specification = specification_with(dialect)
@@ -301,49 +306,32 @@ def _parts(schema: Any, dialect: str) -> list[Any]:
     seen: dict[int, Any] = {}
     todo = [(schema, REGISTRY.resolver_with_root(specification.create_resource(schema)))]
     while todo:
-        part, resolver = todo.pop()
+        part, outer = todo.pop()
         if not isinstance(part, dict) or id(part) not in own or id(part) in seen:
             continue
         seen[id(part)] = part
         if "$schema" in part and _dialect(part) != dialect:
             raise SchemaRefused("mixes two dialects")
-        inner = resolver.in_subresource(specification.create_resource(part))
-        todo += [(each, inner) for each in specification.subresources_of(part)]
-        todo += [_target(part[keyword], inner) for keyword in _REFERENCES if isinstance(part.get(keyword), str)]
+        resolver = outer.in_subresource(specification.create_resource(part))
+        todo += [(each, resolver) for each in specification.subresources_of(part)]
+        for reference in [part[keyword] for keyword in _REFERENCES if isinstance(part.get(keyword), str)]:
+            try:
+                found = resolver.lookup(reference)
+            # The library lets other exceptions through if a pointer enters a string or a URI is malformed.
+            except (Unresolvable, LookupError, ValueError, TypeError, AttributeError):
+                found = None
+            if found is None or not isinstance(found.contents, dict | bool):
+                # MUST NOT: fetch what a `$ref` to the network names (basic/index#ref-resolution)
+                # SHOULD: reject a schema whose reference leads nowhere (basic/index#ref-resolution)
+                raise SchemaRefused(f"refers to {reference!r}, which is no schema inside it; nothing is fetched")
+            todo.append((found.contents, found.resolver))
     return list(seen.values())
 
 
-def _target(reference: str, resolver: Any) -> tuple[Any, Any]:
-    """What a reference leads to, and the resolver for the references there."""
-    from referencing.exceptions import Unresolvable
-
-    try:
-        found = resolver.lookup(reference)
-    # The library lets more than its own exceptions through where a pointer enters a string or a URI is malformed.
-    except (Unresolvable, LookupError, ValueError, TypeError, AttributeError):
-        found = None
-    if found is None or not isinstance(found.contents, dict | bool):
-        # MUST NOT: fetch it; SHOULD reject the schema (basic/index#ref-resolution)
-        raise SchemaRefused(f"refers to {reference!r}, which is no schema inside it; nothing is fetched")
-    return found.contents, found.resolver
-
-
-def _tidy(part: dict[str, Any]) -> None:
-    """What lets `_counting` see every reference that is followed."""
-    # The library changes to its own class wherever it meets `$schema`.
-    part.pop("$schema", None)
-    # These follow references on their own; after the others they find only what has been counted.
-    for keyword in ("unevaluatedItems", "unevaluatedProperties"):
-        if keyword in part:
-            part[keyword] = part.pop(keyword)
-
-
 @functools.cache
-def _counting(checker: Any) -> Any:
+def _counting(library: Any) -> Any:
     """The class of jsonschema, with references that count."""
     from jsonschema import validators
-
-    extend: Callable[..., Any] = validators.extend
 
     def counted(keyword: Callable[..., Any]) -> Callable[..., Any]:
         def check(*args: Any) -> Any:
@@ -355,43 +343,27 @@ def _counting(checker: Any) -> Any:
 
         return check
 
-    known = checker.VALIDATORS
-    return extend(checker, {name: counted(known[name]) for name in _REFERENCES if name in known})
+    known = library.VALIDATORS
+    extend: Callable[..., Any] = validators.extend
+    return extend(library, {name: counted(known[name]) for name in _REFERENCES if name in known})
 
 
 @functools.cache
 def _format_checker(*names: str) -> Any:
     from jsonschema import FormatChecker
 
+    def checked(has_format: Callable[[str], bool]) -> Callable[[Any], bool]:
+        return lambda value: not isinstance(value, str) or has_format(value)
+
     checker = FormatChecker(formats=())
     for name in names:
-        checker.checks(name)(functools.partial(_has_format, FORMATS.get(name, _is_pattern)))
+        checker.checks(name)(checked(FORMATS[name]))
     return checker
 
 
-def _has_format(check: Callable[[str], bool], value: Any) -> bool:
-    return not isinstance(value, str) or check(value)
-
-
-def _is_pattern(value: str) -> bool:
-    if len(value) > MOST_PATTERN:
-        return False
-    try:
-        re.compile(value)
-    except (re.error, OverflowError, RecursionError):
-        return False
-    return True
-
-
-# -- telling ------------------------------------------------------------------------------------------------------
-
-
-def _told(error: Any) -> str:
+def _text(error: Any) -> str:
+    """Such as "a.b[0]: 5 is not of type 'string'"; without a path for the whole value."""
     problem = error.message if len(error.message) <= 300 else f"{error.message[:200]} ... {error.message[-80:]}"
-    path = _path(error.absolute_path)
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
+    path = "".join(steps).removeprefix(".")
     return f"{path}: {problem}" if path else str(problem)
-
-
-def _path(steps: Iterable[str | int]) -> str:
-    """Such as "a.b[0]"; the empty string for the whole value."""
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")

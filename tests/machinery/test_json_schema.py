@@ -169,7 +169,7 @@ def test_a_pattern_compiles_and_is_not_too_long(pattern: str) -> None:
 def test_a_small_schema_that_means_exponential_work_is_given_up(
     first: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(json_schema, "MOST_REFERENCES", 1000)
+    monkeypatch.setattr(json_schema, "MAX_REFERENCES", 1000)
     definitions: dict[str, Any] = {f"a{i}": {"allOf": [{"$ref": f"#/$defs/a{i + 1}"}] * 2} for i in range(40)}
     schema = first | {"$schema": next(iter(DIALECTS)), "$ref": "#/$defs/a0", "$defs": definitions | {"a40": {}}}
     assert problems(schema, {"a": 1}) == ["needs more than 1000 references of the schema to be checked"]

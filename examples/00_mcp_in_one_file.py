@@ -1,0 +1,447 @@
+"""Lesson 0: the Model Context Protocol in one file.
+
+Era:       both
+Revision:  2025-11-25 in the session era, 2026-07-28 in the stateless era
+Page:      basic/index, server/tools, basic/lifecycle, basic/versioning, server/discover, basic/transports/stdio
+Needs:     Python and its standard library; nothing of this project
+
+A *server* offers tools: functions that a model may ask to have called. A *client* lists them and calls them, for the
+application that has the model. Here are both, whole, for tools over stdio: every other feature of the protocol is more
+methods of the same kind, and every other transport carries the same messages. It has six stages, to be read in order:
+
+    1 messages   2 tools   3 what a server answers, in two eras   4 stdio   5 the client   6 a conversation
+
+    python examples/00_mcp_in_one_file.py
+
+shows both in a conversation. With the word `serve` after it, it is the server alone, for any client; with the command
+of any server after it, it is the client alone.
+"""
+
+import inspect
+import json
+import queue
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, BinaryIO, Self
+
+JsonObject = dict[str, Any]
+
+# == 1. Messages (basic/index#messages) ===============================================================================
+#
+# All is JSON-RPC 2.0, and there are three kinds of messages. Either side may send each of them:
+#
+#     request        {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {...}}
+#     response       {"jsonrpc": "2.0", "id": 7, "result": {...}}    or "error": {"code": ..., "message": ...}
+#     notification   {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {...}}
+#
+# A request is answered by one response with its id. A notification has no id, and is never answered.
+
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
+UNSUPPORTED_VERSION = -32022
+
+
+class RpcError(Exception):
+    """A request that failed: the `error` of its response."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(f"{message} ({code})")
+        self.error = {"code": code, "message": message, **({} if data is None else {"data": data})}
+
+
+def checked(message: Any) -> JsonObject:
+    """The message, if it is one; RpcError if not."""
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        raise RpcError(INVALID_REQUEST, "A message is an object with jsonrpc: '2.0'")
+    if "method" in message:
+        if not isinstance(message["method"], str) or not isinstance(message.get("params", {}), dict):
+            raise RpcError(INVALID_REQUEST, "method must be a string, and params an object")
+        # MUST: the id of a request is a string or an integer, and not null (basic/index#requests)
+        if "id" in message and type(message["id"]) not in (str, int):
+            raise RpcError(INVALID_REQUEST, "id must be a string or an integer")
+    elif not ("result" in message) ^ ("error" in message):
+        raise RpcError(INVALID_REQUEST, "A response has a result or an error")
+    return message
+
+
+# == 2. Tools (server/tools) ==========================================================================================
+#
+# A tool is a function with a name, a description for the model, and a JSON Schema for its arguments.
+
+SCHEMA_TYPES: dict[Any, str] = {str: "string", bool: "boolean", int: "integer", float: "number"}
+
+
+class Tool:
+    """A function as a tool. Its docstring and its type hints say what a client is told."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.parameters = function, inspect.signature(function).parameters
+        self.definition = {
+            "name": function.__name__,
+            "description": inspect.getdoc(function) or "",
+            "inputSchema": {
+                "type": "object",
+                "properties": {name: {"type": SCHEMA_TYPES[p.annotation]} for name, p in self.parameters.items()},
+                "required": [name for name, p in self.parameters.items() if p.default is p.empty],
+            },
+        }
+
+    def call(self, arguments: JsonObject) -> JsonObject:
+        """The result of a call, also of one that fails."""
+        try:
+            # MUST: validate all tool inputs (server/tools#security-considerations)
+            inspect.signature(self.function).bind(**arguments)
+            for name, value in arguments.items():
+                kind = self.parameters[name].annotation
+                if type(value) is not kind and not (kind is float and type(value) is int):
+                    raise TypeError(f"{name} must be of type {SCHEMA_TYPES[kind]}")
+            text, failed = str(self.function(**arguments)), False
+        except Exception as problem:
+            # A tool that fails is a *result*, so that the model can read what was wrong and try again. An *error* says
+            # that the request itself was wrong, and goes to the application (server/tools#error-handling).
+            text, failed = f"{type(problem).__name__}: {problem}", True
+        return {"content": [{"type": "text", "text": text}], "isError": failed}
+
+
+# == 3. What a server answers, in two eras ============================================================================
+#
+# Up to 2025-11-25 a connection begins with a handshake, `initialize`, and both sides remember what was agreed on: the
+# *session era*. From 2026-07-28 on each request says all of it again, in `params._meta`, and stands alone: the
+# *stateless era*. The features are the same; which era a request belongs to can be seen from the request.
+
+SESSION, STATELESS = "2025-11-25", "2026-07-28"
+
+VERSION = "io.modelcontextprotocol/protocolVersion"
+CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
+CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+
+NOT_CACHED = {"ttlMs": 0, "cacheScope": "private"}
+
+
+class Server:
+    """A server of both eras."""
+
+    def __init__(self, name: str, version: str, tools: list[Callable[..., Any]]) -> None:
+        self.info = {"name": name, "version": version}
+        self.tools = {tool.definition["name"]: tool for tool in map(Tool, tools)}
+        self.opened = False
+
+    def receive(self, line: bytes) -> JsonObject | None:
+        """The response to one line of input; None if there is nothing to respond."""
+        request_id = None
+        try:
+            try:
+                message = json.loads(line)
+            except (ValueError, RecursionError) as problem:
+                raise RpcError(PARSE_ERROR, f"Parse error: {problem}") from None
+            if isinstance(message, dict) and type(message.get("id")) in (str, int):
+                request_id = message["id"]
+            message = checked(message)
+            if "method" not in message or "id" not in message:
+                # This server asks nothing, so no response is for it. `notifications/initialized` tells it nothing that
+                # it needs, and `notifications/cancelled` comes too late: it answers a request before it reads on.
+                return None
+            result = self.result_of(message["method"], message.get("params", {}))
+            return {"jsonrpc": "2.0", "id": request_id, "result": result}
+        except RpcError as problem:
+            known = {} if request_id is None else {"id": request_id}
+            return {"jsonrpc": "2.0", **known, "error": problem.error}
+
+    def result_of(self, method: str, params: JsonObject) -> JsonObject:
+        """The result of a request, in the era that it belongs to."""
+        meta = params.get("_meta")
+        if isinstance(meta, dict) and VERSION in meta or method == "server/discover":
+            return self.stateless_result(method, params, meta if isinstance(meta, dict) else {})
+        return self.session_result(method, params)
+
+    def session_result(self, method: str, params: JsonObject) -> JsonObject:
+        """(2025-11-25/basic/lifecycle)"""
+        if method == "ping":
+            return {}
+        if method == "initialize":
+            self.opened = True
+            # MUST: the version that was asked for, or another one that the server speaks; if the client does not speak
+            # that, it disconnects (2025-11-25/basic/lifecycle#version-negotiation)
+            return {"protocolVersion": SESSION, "capabilities": {"tools": {}}, "serverInfo": self.info}
+        if not self.opened:
+            raise RpcError(INVALID_REQUEST, "initialize comes first")
+        return self.feature_result(method, params)
+
+    def stateless_result(self, method: str, params: JsonObject, meta: JsonObject) -> JsonObject:
+        """(2026-07-28/basic/index#_meta)"""
+        # MUST: -32602 for a request that lacks a required key of _meta (2026-07-28/basic/index#_meta)
+        for key, kind in ((VERSION, str), (CLIENT_CAPABILITIES, dict)):
+            if not isinstance(meta.get(key), kind):
+                raise RpcError(INVALID_PARAMS, f"_meta['{key}'] is missing, or of the wrong type")
+        # MUST: -32022 with the versions that are spoken (2026-07-28/basic/versioning#protocol-version-negotiation)
+        if meta[VERSION] != STATELESS:
+            data = {"supported": [STATELESS, SESSION], "requested": meta[VERSION]}
+            raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+        if method == "server/discover":
+            result = {"supportedVersions": [STATELESS, SESSION], "capabilities": {"tools": {}}}
+        else:
+            result = self.feature_result(method, params)
+        # MUST: say for how long, and to whom, what could be cached is good (2026-07-28/server/utilities/caching)
+        hint = NOT_CACHED if method in ("server/discover", "tools/list") else {}
+        # MUST: a result has a resultType (2026-07-28/basic/index#resulttype)
+        return {"resultType": "complete", **result, **hint, "_meta": {SERVER_INFO: self.info}}
+
+    def feature_result(self, method: str, params: JsonObject) -> JsonObject:
+        """(server/tools), which is the same in both"""
+        if method == "tools/list":
+            return {"tools": [tool.definition for tool in self.tools.values()]}
+        if method != "tools/call":
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}")
+        name, arguments = params.get("name"), params.get("arguments", {})
+        if not isinstance(name, str) or not isinstance(arguments, dict):
+            raise RpcError(INVALID_PARAMS, "name must be a string, and arguments an object")
+        if name not in self.tools:
+            raise RpcError(INVALID_PARAMS, f"Unknown tool: {name}")
+        return self.tools[name].call(arguments)
+
+
+# == 4. A transport: stdio (basic/transports/stdio) ===================================================================
+#
+# The client starts the server as a process. Each message is one line of UTF-8 on the server's standard input or
+# output; standard error is for people. The end of its input tells the server to leave.
+
+
+def write_message(pipe: BinaryIO, message: JsonObject) -> None:
+    # MUST NOT: contain a line break; in JSON text they are written as \n (basic/transports/stdio)
+    pipe.write(json.dumps(message).encode() + b"\n")
+    pipe.flush()
+
+
+def serve(server: Server) -> None:
+    output = sys.stdout.buffer
+    # MUST NOT: write to stdout what is not a message; what a tool prints goes to stderr (basic/transports/stdio)
+    sys.stdout = sys.stderr
+    for line in sys.stdin.buffer:
+        if (response := server.receive(line)) is not None:
+            write_message(output, response)
+
+
+# == 5. The client ====================================================================================================
+
+
+class Client:
+    """A client of both eras, connected to the server that a command starts.
+
+    Args:
+        version: the one to speak; None: the newest that both speak.
+        show: told of each message, with its direction.
+    """
+
+    info = {"name": "one-file", "version": "1"}
+
+    def __init__(
+        self,
+        command: list[str],
+        version: str | None = None,
+        show: Callable[[str, JsonObject], None] = lambda direction, message: None,
+    ) -> None:
+        self.version, self.show = version or STATELESS, show
+        self.last_id = 0
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.process.stdin is not None
+        self.to_server: BinaryIO = self.process.stdin  # type: ignore[assignment]
+        # A pipe cannot be read with a time limit, but a queue can: so a thread reads the pipe into a queue.
+        self.lines: queue.Queue[bytes] = queue.Queue()
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+        try:
+            self.open(probe=version is None)
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as pipe:
+            for line in pipe:
+                self.lines.put(line)
+        self.lines.put(b"")
+
+    def open(self, probe: bool) -> None:
+        """Find out which era the server is of, and begin the conversation (2026-07-28/basic/versioning)."""
+        if self.version == STATELESS:
+            try:
+                self.server = self.request("server/discover", timeout=5)
+                if STATELESS in self.server["supportedVersions"]:
+                    return
+            except (RpcError, TimeoutError):
+                # SHOULD: whatever the error is, or silence: the server is of the session era
+                # (2026-07-28/basic/transports/stdio#backward-compatibility)
+                if not probe:
+                    raise
+        self.version = SESSION
+        hello = {"protocolVersion": SESSION, "capabilities": {}, "clientInfo": self.info}
+        self.server = self.request("initialize", hello)
+        if self.server["protocolVersion"] != SESSION:
+            # SHOULD: disconnect (2025-11-25/basic/lifecycle#version-negotiation)
+            raise ConnectionError(f"the server speaks {self.server['protocolVersion']}")
+        # MUST: say that operation begins (2025-11-25/basic/lifecycle#initialization)
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def list_tools(self) -> list[JsonObject]:
+        """All tools, page by page (server/utilities/pagination)."""
+        tools: list[JsonObject] = []
+        params: JsonObject = {}
+        while True:
+            page = self.request("tools/list", params)
+            tools += page["tools"]
+            if "nextCursor" not in page:
+                return tools
+            params = {"cursor": page["nextCursor"]}
+
+    def call_tool(self, name: str, arguments: JsonObject) -> JsonObject:
+        """The result of a call; `isError` in it says whether the tool failed."""
+        return self.request("tools/call", {"name": name, "arguments": arguments})
+
+    def request(self, method: str, params: JsonObject | None = None, timeout: float = 30) -> JsonObject:
+        """Send a request, and wait for its result; RpcError, TimeoutError or ConnectionError if none comes."""
+        params = dict(params or {})
+        if self.version == STATELESS:
+            # MUST: every request says its version and what its client can do (2026-07-28/basic/index#_meta)
+            params["_meta"] = {VERSION: STATELESS, CLIENT_INFO: self.info, CLIENT_CAPABILITIES: {}}
+        # MUST NOT: use an id twice (basic/index#requests)
+        self.last_id += 1
+        self.send({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params})
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                line = self.lines.get(timeout=max(0, end - time.monotonic()))
+            except queue.Empty:
+                # SHOULD: tell the server; MUST NOT: cancel initialize (basic/patterns/cancellation)
+                if method != "initialize":
+                    reason = {"requestId": self.last_id, "reason": "timed out"}
+                    self.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": reason})
+                raise TimeoutError(f"no answer to {method} within {timeout:g} s") from None
+            if not line:
+                raise ConnectionError("the server has closed its output")
+            message = checked(json.loads(line))
+            self.show("S<", message)
+            if "method" in message:
+                self.answer(message)
+            elif message.get("id") == self.last_id:
+                if "error" in message:
+                    error = message["error"]
+                    raise RpcError(error["code"], error["message"], error.get("data"))
+                result: JsonObject = message["result"]
+                if result.get("resultType", "complete") != "complete":
+                    # The server wants to ask the user or the model first, though we declared neither.
+                    raise RpcError(INVALID_REQUEST, f"cannot handle a result of type {result['resultType']}")
+                return result
+
+    def answer(self, message: JsonObject) -> None:
+        """Answer what the server asks in the session era, and let its notifications pass."""
+        if "id" in message:
+            error = {"code": METHOD_NOT_FOUND, "message": f"Method not found: {message['method']}"}
+            answer: JsonObject = {"result": {}} if message["method"] == "ping" else {"error": error}
+            self.send({"jsonrpc": "2.0", "id": message["id"], **answer})
+
+    def send(self, message: JsonObject) -> None:
+        self.show("C>", message)
+        write_message(self.to_server, message)
+
+    def close(self) -> None:
+        # SHOULD: close its input, then terminate it, then kill it (basic/transports/stdio#shutdown)
+        for end in (self.to_server.close, self.process.terminate, self.process.kill):
+            end()
+            try:
+                self.process.wait(timeout=2)
+                break
+            except subprocess.TimeoutExpired:
+                continue
+        # The reader finds the end of the server's output.
+        self.reader.join(timeout=2)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+# == 6. A conversation ================================================================================================
+
+
+def add(a: int, b: int = 1) -> int:
+    """The sum of two numbers."""
+    return a + b
+
+
+def divide(a: float, b: float) -> float:
+    """One number divided by another."""
+    return a / b
+
+
+def show(direction: str, message: JsonObject) -> None:
+    text = json.dumps(message)
+    print(textwrap.fill(text, 116, initial_indent=f"{direction} ", subsequent_indent="     ", break_on_hyphens=False))
+
+
+def main() -> None:
+    if sys.argv[1:] == ["serve"]:
+        serve(Server("calculator", "1.0", [add, divide]))
+    elif sys.argv[1:]:
+        with Client(sys.argv[1:], show=show) as client:
+            print(*(tool["name"] for tool in client.list_tools()))
+    else:
+        for version in (SESSION, STATELESS):
+            print(f"\n== {version}\n")
+            with Client([sys.executable, __file__, "serve"], version, show) as client:
+                client.list_tools()
+                client.call_tool("divide", {"a": 1, "b": 0})
+
+
+if __name__ == "__main__":
+    main()
+
+# Output:
+#
+#
+# == 2025-11-25
+#
+# C> {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities":
+#      {}, "clientInfo": {"name": "one-file", "version": "1"}}}
+# S< {"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+#      "serverInfo": {"name": "calculator", "version": "1.0"}}}
+# C> {"jsonrpc": "2.0", "method": "notifications/initialized"}
+# C> {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
+# S< {"jsonrpc": "2.0", "id": 2, "result": {"tools": [{"name": "add", "description": "The sum of two numbers.",
+#      "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+#      "required": ["a"]}}, {"name": "divide", "description": "One number divided by another.", "inputSchema":
+#      {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}, "required": ["a",
+#      "b"]}}]}}
+# C> {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "divide", "arguments": {"a": 1, "b": 0}}}
+# S< {"jsonrpc": "2.0", "id": 3, "result": {"content": [{"type": "text", "text": "ZeroDivisionError: division by
+#      zero"}], "isError": true}}
+#
+# == 2026-07-28
+#
+# C> {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta":
+#      {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": {"name":
+#      "one-file", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": {}}}}
+# S< {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "supportedVersions": ["2026-07-28",
+#      "2025-11-25"], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private", "_meta":
+#      {"io.modelcontextprotocol/serverInfo": {"name": "calculator", "version": "1.0"}}}}
+# C> {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {"_meta":
+#      {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": {"name":
+#      "one-file", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": {}}}}
+# S< {"jsonrpc": "2.0", "id": 2, "result": {"resultType": "complete", "tools": [{"name": "add", "description": "The
+#      sum of two numbers.", "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type":
+#      "integer"}}, "required": ["a"]}}, {"name": "divide", "description": "One number divided by another.",
+#      "inputSchema": {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}, "required":
+#      ["a", "b"]}}], "ttlMs": 0, "cacheScope": "private", "_meta": {"io.modelcontextprotocol/serverInfo": {"name":
+#      "calculator", "version": "1.0"}}}}
+# C> {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "divide", "arguments": {"a": 1, "b": 0},
+#      "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo":
+#      {"name": "one-file", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": {}}}}
+# S< {"jsonrpc": "2.0", "id": 3, "result": {"resultType": "complete", "content": [{"type": "text", "text":
+#      "ZeroDivisionError: division by zero"}], "isError": true, "_meta": {"io.modelcontextprotocol/serverInfo":
+#      {"name": "calculator", "version": "1.0"}}}}

@@ -1,0 +1,211 @@
+"""The protocol in one file, `examples/00_mcp_in_one_file.py`, against mcp_ref and the official SDKs, in both roles."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from mcp_ref import Client, ErrorResponse
+from tests.interop import programs
+from tests.interop.programs import BOTH_ERAS, NEW_SDK, OLD_SDK, TYPESCRIPT_2
+
+PATH = programs.ROOT / "examples/00_mcp_in_one_file.py"
+SERVER = [sys.executable, str(PATH), "serve"]
+SESSION, STATELESS = "2025-11-25", "2026-07-28"
+
+both_eras = pytest.mark.parametrize("version", [SESSION, STATELESS])
+
+
+@pytest.fixture(scope="module")
+def one_file() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("mcp_in_one_file", PATH)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# -- its server
+
+
+def test_our_client_takes_its_server_for_one_of_the_stateless_era() -> None:
+    with Client(SERVER) as client:
+        assert (str(client.revision), client.server_info["name"]) == (STATELESS, "calculator")
+
+
+@both_eras
+def test_our_client_lists_and_calls_its_tools(version: str) -> None:
+    with Client(SERVER, revision=version) as client:
+        assert [tool["name"] for tool in client.list_tools()] == ["add", "divide"]
+        assert client.call_tool("add", {"a": 2})["content"] == [{"type": "text", "text": "3"}]
+        assert client.call_tool("divide", {"a": 1, "b": 4})["content"] == [{"type": "text", "text": "0.25"}]
+        for arguments in (
+            {"a": 1, "b": 0},
+            {"a": "two", "b": 1},
+            {"a": True, "b": 1},
+            {"a": 1},
+            {"a": 1, "b": 2, "c": 3},
+        ):
+            assert client.call_tool("divide", arguments)["isError"] is True
+        with pytest.raises(ErrorResponse) as unknown:
+            client.call_tool("teleport", {})
+        assert unknown.value.code == -32602
+
+
+@pytest.fixture
+def server() -> Iterator[Any]:
+    """A function that sends a line to its server and gives the answer; None sends nothing more, and gives the code."""
+    with subprocess.Popen(SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stdout is not None
+        sends, answers = process.stdin, process.stdout
+
+        def ask(message: Any) -> Any:
+            line = message if isinstance(message, bytes) else json.dumps(message).encode()
+            sends.write(line + b"\n")
+            sends.flush()
+            return json.loads(answers.readline())
+
+        yield ask
+        sends.close()
+        assert process.wait(timeout=5) == 0
+
+
+def asking(method: str, params: Any = None, **more: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 7, "method": method, "params": params or {}} | more
+
+
+def declaring(**keys: Any) -> dict[str, Any]:
+    return {"_meta": {f"io.modelcontextprotocol/{name}": value for name, value in keys.items()}}
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        (b"nonsense", -32700),
+        (b"[" * 100_000, -32700),
+        ([], -32600),
+        (asking("ping", jsonrpc="1.0"), -32600),
+        (asking("ping", id=None), -32600),
+        (asking("ping", id=1.5), -32600),
+        (asking("ping", id=True), -32600),
+        ({"jsonrpc": "2.0", "id": 7, "method": "ping", "params": []}, -32600),
+        (asking("tools/list"), -32600),
+        (asking("tools/list", {"_meta": 7}), -32600),
+        (asking("tools/list", declaring(protocolVersion=STATELESS)), -32602),
+        (asking("server/discover"), -32602),
+        (asking("server/discover", declaring(protocolVersion="2030-01-01", clientCapabilities={})), -32022),
+        (asking("prompts/list", declaring(protocolVersion=STATELESS, clientCapabilities={})), -32601),
+        (asking("tools/call", declaring(protocolVersion=STATELESS, clientCapabilities={})), -32602),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_its_server_refuses_what_is_wrong_and_goes_on(server: Any, message: Any, code: int) -> None:
+    refusal = server(message)
+    assert refusal["error"]["code"] == code
+    if code == -32022:
+        assert refusal["error"]["data"] == {"supported": [STATELESS, SESSION], "requested": "2030-01-01"}
+    assert server(asking("ping")) == {"jsonrpc": "2.0", "id": 7, "result": {}}
+
+
+def test_its_server_answers_no_notification_and_no_response(server: Any) -> None:
+    for silent in (
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 3, "result": {}},
+    ):
+        both = json.dumps(silent).encode() + b"\n" + json.dumps(asking("ping")).encode()
+        assert server(both)["id"] == 7
+
+
+# Old clients ask for their revision, are offered another one, and leave.
+@pytest.mark.parametrize("peer", [BOTH_ERAS, TYPESCRIPT_2])
+def test_clients_of_the_sdks_call_its_tools_in_both_eras(peer: str) -> None:
+    if peer == TYPESCRIPT_2:
+        command = programs.typescript("ts_meet.mjs", package="client")
+    else:
+        command = [*programs.sdk(), str(programs.PEERS / "sdk_meet.py")]
+    met = programs.report([*command, json.dumps({"it": SERVER})])["it"]
+    assert met == {"auto": [STATELESS, "42"], "legacy": [SESSION, "42"], STATELESS: [STATELESS, "42"]}
+
+
+# -- its client
+
+
+def called(one_file: ModuleType, command: list[str], version: str | None) -> tuple[str, str]:
+    with one_file.Client(command, version) as client:
+        assert "add" in {tool["name"] for tool in client.list_tools()}
+        with pytest.raises(one_file.RpcError, match="ool"):
+            client.call_tool("no such tool", {})
+        return client.version, client.call_tool("add", {"a": 2, "b": 40})["content"][0]["text"]
+
+
+@pytest.mark.parametrize("version", [None, SESSION, STATELESS])
+def test_its_client_calls_the_tools_of_our_server(
+    one_file: ModuleType, version: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(programs.ROOT))
+    assert called(one_file, programs.our_server(), version) == (version or STATELESS, "42")
+
+
+def test_its_client_finds_out_that_a_server_is_of_the_session_era(
+    one_file: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(programs.ROOT))
+    assert called(one_file, programs.our_server(SESSION), None) == (SESSION, "42")
+
+
+def test_its_client_leaves_a_server_that_speaks_neither_revision(
+    one_file: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(programs.ROOT))
+    with pytest.raises(ConnectionError, match="2024-11-05"):
+        one_file.Client(programs.our_server("2024-11-05"))
+
+
+def test_its_client_says_when_a_server_is_gone(one_file: ModuleType) -> None:
+    with pytest.raises(ConnectionError, match="closed its output"):
+        one_file.Client([sys.executable, "-c", "input()"])
+
+
+def test_its_client_gives_a_request_up_that_takes_too_long(one_file: ModuleType) -> None:
+    # Answers initialize, and then nothing.
+    code = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+    if message["method"] == "initialize":
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+    sent: list[Any] = []
+    with one_file.Client([sys.executable, "-c", code], SESSION, lambda way, message: sent.append(message)) as client:
+        with pytest.raises(TimeoutError, match="no answer to tools/list"):
+            client.request("tools/list", timeout=0.05)
+    assert sent[-1]["method"] == "notifications/cancelled"
+    assert sent[-1]["params"]["requestId"] == sent[-2]["id"]
+
+
+@pytest.mark.parametrize(
+    ("peer", "version", "spoken"),
+    [
+        (NEW_SDK, SESSION, SESSION),
+        (BOTH_ERAS, None, STATELESS),
+        (BOTH_ERAS, SESSION, SESSION),
+        (TYPESCRIPT_2, None, STATELESS),
+    ],
+)
+def test_its_client_calls_the_tools_of_servers_of_the_sdks(
+    one_file: ModuleType, peer: str, version: str | None, spoken: str
+) -> None:
+    assert called(one_file, programs.their_server(peer), version) == (spoken, "42")
+
+
+def test_its_client_is_refused_by_an_sdk_that_is_too_old(one_file: ModuleType) -> None:
+    with pytest.raises((ConnectionError, one_file.RpcError)):
+        one_file.Client(programs.their_server(OLD_SDK), SESSION)
