@@ -9,8 +9,7 @@ here it is 2025-11-25, and lesson 16 has what came after.
 
 import queue
 
-from mcp_ref import Client, ErrorResponse, Server
-from mcp_ref.messages import JsonObject
+from mcp_ref import Client, ErrorResponse, JsonObject, Server
 
 server = Server("notes")
 notes = {"monday": "buy bread"}

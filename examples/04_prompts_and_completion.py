@@ -6,9 +6,7 @@ the client may ask the server what it could be.
     python examples/04_prompts_and_completion.py
 """
 
-from mcp_ref import Client, Server
-from mcp_ref.server.prompts import PromptMessage, assistant, user
-from mcp_ref.server.utilities.completion import prompt_ref
+from mcp_ref import Client, PromptMessage, Server, assistant, prompt_ref, user
 
 server = Server("translator")
 LANGUAGES = {"europe": ["Finnish", "French", "Portuguese"], "asia": ["Farsi", "Pashto"]}

@@ -11,9 +11,7 @@ sampling are deprecated, and questions reach the client in another way (lesson 1
 from pathlib import Path
 from typing import Any
 
-from mcp_ref import Client, Context, Server, ToolError
-from mcp_ref.client.roots import root_path
-from mcp_ref.client.sampling import reply
+from mcp_ref import Client, Context, Server, ToolError, reply, root_path
 
 server = Server("travel")
 

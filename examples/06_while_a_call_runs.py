@@ -10,8 +10,7 @@ messages: from 2026-07-28 on they are deprecated. The rest is the same there.
 import queue
 import threading
 
-from mcp_ref import Cancel, Client, Context, RequestCancelled, RequestTimeout, Server
-from mcp_ref.messages import JsonObject
+from mcp_ref import Cancel, Client, Context, JsonObject, RequestCancelled, RequestTimeout, Server
 
 server = Server("kitchen")
 stopped: queue.Queue[str] = queue.Queue()

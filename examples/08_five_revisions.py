@@ -11,9 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_ref import Client, ErrorResponse, Server
-from mcp_ref.revisions import REVISIONS
-from mcp_ref.trace.record import TraceEvent
+from mcp_ref import REVISIONS, Client, ErrorResponse, Server, TraceEvent
 
 
 @dataclass

@@ -13,9 +13,7 @@ The same for any server, without a program:
 import tempfile
 from pathlib import Path
 
-from mcp_ref import Client, Server
-from mcp_ref.trace.narrate import Narrator, narrate
-from mcp_ref.trace.record import Recorder, TraceEvent, read_trace
+from mcp_ref import Client, Narrator, Recorder, Server, TraceEvent, narrate, read_trace
 
 server = Server("vault")
 

@@ -16,9 +16,7 @@ The same from a shell, with the server in a process of its own:
 import queue
 from typing import Any
 
-from mcp_ref import Client, Context, Server
-from mcp_ref.revisions import SESSION_REVISIONS
-from mcp_ref.trace.record import TraceEvent
+from mcp_ref import SESSION_REVISIONS, Client, Context, Server, TraceEvent
 
 server = Server("weather")
 

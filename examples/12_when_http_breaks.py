@@ -12,8 +12,7 @@ import logging
 import sys
 from typing import Any
 
-from mcp_ref import Client, Context, Server
-from mcp_ref.trace.record import Recorder, TraceEvent
+from mcp_ref import Client, Context, Recorder, Server, TraceEvent
 
 
 def build() -> Server:

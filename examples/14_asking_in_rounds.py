@@ -9,8 +9,7 @@ not notice: it is run again from its beginning, and the questions that have answ
 
 from typing import Any
 
-from mcp_ref import Client, Context, Server
-from mcp_ref.trace.record import TraceEvent
+from mcp_ref import Client, Context, Server, TraceEvent
 
 server = Server("travel")
 bookings: list[str] = []

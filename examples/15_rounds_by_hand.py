@@ -12,8 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from mcp_ref import Client, Context, ErrorResponse, Server
-from mcp_ref.basic.mrtr import StateKeys
+from mcp_ref import Client, Context, ErrorResponse, Server, StateKeys
 
 CALL = {"city": "Lisbon"}
 CAN_ASK: dict[str, Any] = {"elicitation": {"form": {}}}

@@ -8,9 +8,7 @@ they are the same for everybody (`cacheScope`). A client keeps them for so long,
 
 from typing import Any
 
-from mcp_ref import Client, Server
-from mcp_ref.server.utilities.caching import CacheHint
-from mcp_ref.trace.record import Recorder, TraceEvent
+from mcp_ref import CacheHint, Client, Recorder, Server, TraceEvent
 
 server = Server("library", cache={"tools/list": CacheHint(3600, "public"), "resources/read": CacheHint(60, "private")})
 books = {"dune": "on loan"}

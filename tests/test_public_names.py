@@ -1,0 +1,57 @@
+"""`mcp_ref`: every public name loads, loads lazily, and is the one that a type checker sees."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import mcp_ref
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_every_name_loads() -> None:
+    for name in mcp_ref.__all__:
+        assert getattr(mcp_ref, name) is not None
+        assert name in dir(mcp_ref)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    assert not hasattr(mcp_ref, "Clients")
+
+
+def test_a_type_checker_sees_the_same_names_in_the_same_modules() -> None:
+    tree = ast.parse((ROOT / "mcp_ref" / "__init__.py").read_text("utf-8"))
+    imported = {
+        alias.asname: node.module.removeprefix("mcp_ref.")
+        for branch in tree.body
+        if isinstance(branch, ast.If)
+        for node in branch.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+    assert imported == mcp_ref._MODULES
+
+
+def test_importing_the_package_loads_neither_role() -> None:
+    loaded = run("import mcp_ref, sys; print([m for m in sys.modules if m.startswith('mcp_ref.')])")
+    assert loaded == "['mcp_ref._version']"
+
+
+def test_a_server_loads_no_client_and_a_client_no_http() -> None:
+    for name, absent in (
+        ("Server", ("mcp_ref.client.client", "mcp_ref.trace", "requests", "jsonschema", "http.server")),
+        ("Client", ("mcp_ref.server.server", "mcp_ref.trace", "requests", "jsonschema", "http.server")),
+    ):
+        assert (
+            run(f"from mcp_ref import {name}; import sys; print([m for m in {absent!r} if m in sys.modules])") == "[]"
+        )
