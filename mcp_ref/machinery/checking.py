@@ -15,47 +15,44 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from mcp_ref.machinery.shapes import (
-    TAGS,
-    Anything,
-    Array,
-    Choice,
-    Enumeration,
-    Kind,
-    Map,
-    Object,
-    Scalar,
-    Shape,
-    shape_of,
-)
+from mcp_ref.machinery import shapes
+from mcp_ref.machinery.shapes import TAGS, Kind, Object, Shape, shape_of
 from mcp_ref.revisions import Revision
 
 Test = Callable[[Any], None]
-"""Raises `Wrong` for a value that does not fit."""
+"""Raises `SchemaMismatch` for a value that does not fit."""
 
 
 class SchemaMismatch(ValueError):
     """A value does not fit its type.
 
     Attributes:
-        path: where, from the root that the caller named: "params.messages[2].content.type".
-        problem: what is wrong there: "must be a string, not an integer".
+        problem: what is wrong: "must be a string, not an integer".
+        steps: where, the innermost first: every container adds its own while the exception passes it.
     """
 
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(f"{path} {problem}")
-        self.path = path
+    def __init__(self, problem: str, *steps: str | int) -> None:
+        super().__init__(problem)
         self.problem = problem
+        self.steps: list[str | int] = list(steps)
+        self.root = ""
+
+    @property
+    def path(self) -> str:
+        """Where, from the root that the caller named: "params.messages[2].content.type"."""
+        return self.root + "".join(
+            f"[{step}]" if isinstance(step, int) else f".{step}" if step.isidentifier() else f'["{step}"]'
+            for step in reversed(self.steps)
+        )
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.problem}"
 
 
-class Check(Protocol):
-    """A compiled check: `check(value, "params")`."""
-
-    def __call__(self, value: Any, root: str = "value") -> None:
-        """Raise `SchemaMismatch`, its path beginning with `root`, if the value does not fit."""
-        ...
+Check = Callable[..., None]
+"""A compiled check: `check(value, "params")` raises `SchemaMismatch`, its path beginning with that root."""
 
 
 @functools.cache
@@ -78,47 +75,18 @@ def checker(wire_type: Any, revision: Revision) -> Check:
     def check(value: Any, root: str = "value") -> None:
         try:
             test(value)
-        except Wrong as wrong:
-            raise SchemaMismatch(root + wrong.path, wrong.problem) from None
+        except SchemaMismatch as mismatch:
+            mismatch.root = root
+            raise
 
     return check
 
 
-class Wrong(Exception):
-    """A mismatch on its way up: every container adds its step, the innermost first."""
-
-    def __init__(self, problem: str, *steps: str | int) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.steps: list[str | int] = list(steps)
-
-    @property
-    def path(self) -> str:
-        """Such as `.messages[2].content` or `["a/b"]`."""
-        return "".join(
-            f"[{step}]" if isinstance(step, int) else f".{step}" if step.isidentifier() else f'["{step}"]'
-            for step in reversed(self.steps)
-        )
-
-
 # -- the words ----------------------------------------------------------------------------------------------------
 
-PYTHON_TYPES: Final[dict[Kind, type]] = {
-    "string": str,
-    "integer": int,
-    "number": float,
-    "boolean": bool,
-    "null": type(None),
-}
-NOUNS: Final = {
-    str: "a string",
-    int: "an integer",
-    float: "a number",
-    bool: "a boolean",
-    type(None): "null",
-    dict: "an object",
-    list: "an array",
-}
+PYTHON_TYPES: Final = {kind: python_type for python_type, kind in shapes.KINDS.items()}
+NOUNS: Final[dict[type, str]] = {str: "a string", int: "an integer", float: "a number", bool: "a boolean"}
+NOUNS.update({type(None): "null", dict: "an object", list: "an array"})
 """What a value of JSON is called in the text of an error."""
 
 
@@ -130,20 +98,20 @@ def is_of_kind(kind: Kind, value: Any) -> bool:
     return whole and not isinstance(value, bool)
 
 
-def _mismatch(expected: str, value: Any, *steps: str | int) -> Wrong:
+def _mismatch(expected: str, value: Any, *steps: str | int) -> SchemaMismatch:
     found = NOUNS.get(type(value), f"a Python {type(value).__name__}")
     if isinstance(value, float) and not value.is_integer():
         found = "a fraction"
-    return Wrong(f"must be {expected}, not {found}", *steps)
+    return SchemaMismatch(f"must be {expected}, not {found}", *steps)
 
 
 def _expected(shape: Shape) -> str:
     match shape:
-        case Scalar():
+        case shapes.Scalar():
             return NOUNS[PYTHON_TYPES[shape.kind]]
-        case Enumeration():
+        case shapes.Enumeration():
             return " or ".join(f'"{value}"' if isinstance(value, str) else str(value) for value in shape.values)
-        case Array():
+        case shapes.Array():
             return "an array"
     return "an object"
 
@@ -154,15 +122,15 @@ def _expected(shape: Shape) -> str:
 def tester(shape: Shape) -> Test | None:
     """The test of a shape; None if every value fits."""
     match shape:
-        case Scalar():
+        case shapes.Scalar():
             return _scalar(shape)
-        case Enumeration():
+        case shapes.Enumeration():
             return _enumeration(shape)
-        case Array() | Map():
+        case shapes.Array() | shapes.Map():
             return _container(shape)
         case Object():
             return _object(shape)
-        case Choice():
+        case shapes.Choice():
             return _choice(shape)
     return None
 
@@ -171,7 +139,7 @@ def _accept(value: Any) -> None:
     """Every value fits."""
 
 
-def _scalar(shape: Scalar) -> Test:
+def _scalar(shape: shapes.Scalar) -> Test:
     kind, usual, bounds = shape.kind, PYTHON_TYPES[shape.kind], shape.bounds
     lowest, highest = (bounds.minimum, bounds.maximum) if bounds.checked else (None, None)
 
@@ -180,41 +148,41 @@ def _scalar(shape: Scalar) -> Test:
         if type(value) is not usual and not is_of_kind(kind, value):
             raise _mismatch(_expected(shape), value)
         if lowest is not None and value < lowest:
-            raise Wrong(f"must be at least {lowest}")
+            raise SchemaMismatch(f"must be at least {lowest}")
         if highest is not None and value > highest:
-            raise Wrong(f"must be at most {highest}")
+            raise SchemaMismatch(f"must be at most {highest}")
 
     return test
 
 
-def _enumeration(shape: Enumeration) -> Test:
+def _enumeration(shape: shapes.Enumeration) -> Test:
     # With their types, because 1 and True are equal in Python; and a list is not hashable.
     members = {(type(value), value) for value in shape.values}
     types = tuple({type(value) for value in shape.values})
 
     def test(value: Any) -> None:
         if not isinstance(value, types) or (type(value), value) not in members:
-            raise Wrong(f"must be {_expected(shape)}")
+            raise SchemaMismatch(f"must be {_expected(shape)}")
 
     return test
 
 
-def _container(shape: Array | Map) -> Test:
+def _container(shape: shapes.Array | shapes.Map) -> Test:
     """The test of an array, or of an object whose keys are data."""
-    test_each, kind = tester(shape.each), (list if isinstance(shape, Array) else dict)
-    limit = shape.at_most.items if isinstance(shape, Array) and shape.at_most else None
+    test_each, kind = tester(shape.each), (list if isinstance(shape, shapes.Array) else dict)
+    limit = shape.at_most.items if isinstance(shape, shapes.Array) and shape.at_most else None
 
     def test(value: Any) -> None:
         if not isinstance(value, kind):
             raise _mismatch(NOUNS[kind], value)
         if limit is not None and len(value) > limit:
-            raise Wrong(f"must hold at most {limit} items, not {len(value)}")
+            raise SchemaMismatch(f"must hold at most {limit} items, not {len(value)}")
         if test_each is not None:
             for step, item in value.items() if isinstance(value, dict) else enumerate(value):
                 try:
                     test_each(item)
-                except Wrong as wrong:
-                    wrong.steps.append(step)
+                except SchemaMismatch as mismatch:
+                    mismatch.steps.append(step)
                     raise
 
     return test
@@ -229,13 +197,13 @@ def _object(shape: Object) -> Test:
         if not isinstance(value, dict):
             raise _mismatch("an object", value)
         if not value.keys() >= required:
-            raise Wrong("is required", next(key for key in in_order if key not in value))
+            raise SchemaMismatch("is required", next(key for key in in_order if key not in value))
         for key, item in value.items():
             if (field_test := find(key)) is not None:
                 try:
                     field_test(item)
-                except Wrong as wrong:
-                    wrong.steps.append(key)
+                except SchemaMismatch as mismatch:
+                    mismatch.steps.append(key)
                     raise
 
     return test
@@ -244,21 +212,24 @@ def _object(shape: Object) -> Test:
 # -- unions -------------------------------------------------------------------------------------------------------
 
 
-def _choice(shape: Choice) -> Test | None:
+def _choice(shape: shapes.Choice) -> Test | None:
     """The arms are first told apart by the kind of JSON value, then objects by their tag."""
-    if any(isinstance(arm, Anything) for arm in shape.here):
+    if any(isinstance(arm, shapes.Anything) for arm in shape.here):
         return None
-    objects = [arm for arm in shape.here if isinstance(arm, Object | Map)]
+    objects = [arm for arm in shape.here if isinstance(arm, Object | shapes.Map)]
     if len(shape.here) == 1 and not objects:
         return tester(shape.here[0])
     expected = " or ".join(dict.fromkeys(map(_expected, shape.here)))
-    by_value = any(isinstance(arm, Enumeration) for arm in shape.here)
+    by_value = any(isinstance(arm, shapes.Enumeration) for arm in shape.here)
 
     def refuse(value: Any) -> None:
-        raise Wrong(f"must be {expected}") if by_value else _mismatch(expected, value)
+        raise SchemaMismatch(f"must be {expected}") if by_value else _mismatch(expected, value)
 
-    of_array = _first_that_fits([arm for arm in shape.here if isinstance(arm, Array)]) or refuse
-    of_scalar = _first_that_fits([arm for arm in shape.here if isinstance(arm, Scalar | Enumeration)], refuse) or refuse
+    of_array = _first_that_fits([arm for arm in shape.here if isinstance(arm, shapes.Array)]) or refuse
+    of_scalar = (
+        _first_that_fits([arm for arm in shape.here if isinstance(arm, shapes.Scalar | shapes.Enumeration)], refuse)
+        or refuse
+    )
     of_object = _first_that_fits(objects) or refuse
     by_kind: dict[str, Test] = {}
 
@@ -271,7 +242,7 @@ def _choice(shape: Choice) -> Test | None:
             by_kind[kind] = _first_that_fits([arm for arm in tagged if kind in arm.tags[tag]]) or refuse
 
         def refuse_without_tag(value: Any) -> None:
-            raise Wrong("is required", tag)
+            raise SchemaMismatch("is required", tag)
 
         untagged = [arm for arm in tagged if not arm.fields[tag].demanded]
         of_object = _first_that_fits(untagged) or refuse_without_tag
@@ -290,7 +261,7 @@ def _choice(shape: Choice) -> Test | None:
         elif (arm := by_kind.get(kind)) is not None:
             arm(value)
         elif closed:
-            raise Wrong("must be " + " or ".join(f'"{name}"' for name in by_kind), tag)
+            raise SchemaMismatch("must be " + " or ".join(f'"{name}"' for name in by_kind), tag)
 
     return test
 
@@ -306,11 +277,11 @@ def _first_that_fits(arms: Sequence[Shape], refuse: Test | None = None) -> Test 
         for arm in tests:
             try:
                 return arm(value)
-            except Wrong as wrong:
-                failures.append(wrong)
+            except SchemaMismatch as mismatch:
+                failures.append(mismatch)
         if refuse:
             return refuse(value)
-        texts = dict.fromkeys(f"{wrong.path.lstrip('.')} {wrong.problem}".lstrip() for wrong in failures)
-        raise failures[0] if len(texts) == 1 else Wrong(f"fits no alternative: {'; or '.join(texts)}")
+        texts = dict.fromkeys(str(mismatch).lstrip(".").lstrip() for mismatch in failures)
+        raise failures[0] if len(texts) == 1 else SchemaMismatch(f"fits no alternative: {'; or '.join(texts)}")
 
     return test

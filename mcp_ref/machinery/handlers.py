@@ -46,26 +46,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, Literal, NamedTuple, NewType, NoReturn, get_args, get_origin
 
+from mcp_ref.machinery import shapes
 from mcp_ref.machinery.checking import NOUNS, PYTHON_TYPES, is_of_kind
 from mcp_ref.machinery.json_schema import FORMATS
 from mcp_ref.machinery.publishing import schema_of
-from mcp_ref.machinery.shapes import (
-    SCALARS,
-    Anything,
-    Array,
-    Choice,
-    Described,
-    Enumeration,
-    Field,
-    JsonObject,
-    Map,
-    Object,
-    Row,
-    Scalar,
-    Shape,
-    is_union,
-    peel,
-)
+from mcp_ref.machinery.shapes import KINDS, Field, JsonObject, Object, Shape, is_union, peel
 
 # -- a function ---------------------------------------------------------------------------------------------------
 
@@ -147,10 +132,8 @@ def inspect_handler(function: Callable[..., Any], context_type: type, *, may_yie
             context = each.name
         elif each.kind is each.VAR_KEYWORD:
             open_ended = True
-        elif each.kind is each.POSITIONAL_ONLY:
+        elif each.kind in (each.POSITIONAL_ONLY, each.VAR_POSITIONAL):
             unnamed = f"parameter {each.name!r} can only be given by position; arguments come by name"
-        elif each.kind is each.VAR_POSITIONAL:
-            unnamed = f"parameter {each.name!r} takes any number of positional arguments; arguments come by name"
         else:
             default = () if each.default is each.empty else (each.default,)
             text = next((note for note in peel(hint).notes if isinstance(note, str)), texts.get(each.name))
@@ -207,63 +190,52 @@ def _documented(text: str) -> tuple[str | None, dict[str, str]]:
 
 
 class BadArguments(ValueError):
-    """Arguments that do not fit; `problems` has one "path: problem" for each."""
+    """JSON that does not fit what a handler takes, or promises.
 
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("; ".join(problems))
-        self.problems = list(problems)
+    Attributes:
+        pairs: a path such as ".days" or ".cities[0]", empty for the whole value, and the problem there.
+        problems: the same as texts: "path: problem".
+    """
+
+    def __init__(self, *pairs: tuple[str, str]) -> None:
+        self.pairs = pairs
+        self.problems = [f"{path.removeprefix('.')}: {problem}" if path else problem for path, problem in pairs]
+        super().__init__("; ".join(self.problems))
+
+    def under(self, step: str) -> BadArguments:
+        """The same problems, seen from one level further out."""
+        return BadArguments(*((step + path, problem) for path, problem in self.pairs))
 
 
-class ArgumentsFromJson(NamedTuple):
-    """How a tool's arguments look and become what the function takes: see `json_arguments`."""
-
-    schema: JsonObject
-    read: Callable[[JsonObject], dict[str, Any]]
-
-
-def json_arguments(handler: Handler) -> ArgumentsFromJson:
+def json_arguments(handler: Handler) -> tuple[JsonObject, Callable[[JsonObject], dict[str, Any]]]:
     """The `inputSchema` that the hints of a handler say, and what makes keyword arguments of a JSON object.
 
-    `read` raises `BadArguments` if something is missing, is unknown or does not fit. What is not given is left
+    The function raises `BadArguments` if something is missing, is unknown or does not fit. What is not given is left
     to the handler's defaults.
 
     Raises:
         TypeError: a hint has no JSON Schema, or a parameter cannot be given by name; the text names it.
     """
     if handler.open_ended or handler.unnamed:
-        unnamed = "a parameter with ** takes any keyword arguments; arguments come by name"
-        raise TypeError(f"{handler.name}: {handler.unnamed or unnamed}")
+        raise TypeError(
+            f"{handler.name}: {handler.unnamed or '** takes any keyword arguments; arguments come by name'}"
+        )
     hints = _Hints("arguments")
     shape = Object("", make=dict, referenced=False)
     for each in handler.parameters.values():
         try:
-            shape.fields[each.name] = hints.field(each.hint, each.default, each.description)
+            shape.fields[each.name] = hints.field(
+                each.hint, required=not each.default, default=each.default, description=each.description
+            )
         except TypeError as exc:
             raise TypeError(f"{handler.name}: parameter {each.name!r}: {exc}") from None
-    load = _loader(shape, {})
-
-    def read(given: JsonObject) -> dict[str, Any]:
-        try:
-            return load(given)  # type: ignore[no-any-return]
-        except _Mismatch as exc:
-            raise BadArguments(exc.told()) from None
-        except RecursionError:
-            raise BadArguments(["nested too deeply to be checked"]) from None
-
-    return ArgumentsFromJson(schema_of(shape), read)
+    return schema_of(shape), _reader(shape)
 
 
-class ResultInJson(NamedTuple):
-    """What a tool promises of its result: see `json_result`."""
-
-    schema: JsonObject
-    problems: Callable[[Any], list[str]]
-
-
-def json_result(handler: Handler) -> ResultInJson | None:
+def json_result(handler: Handler) -> tuple[JsonObject, Callable[[Any], list[str]]] | None:
     """The `outputSchema` that the return annotation says, and what checks a JSON value with it.
 
-    `problems` returns "path: problem" strings: an empty list if the value fits.
+    The function returns "path: problem" texts: an empty list if the value fits.
 
     Returns: None for what promises no structure: `str`, `None`, `Any`, no annotation, a bare `list` or `list[Any]`, and
         mcp_ref's content blocks and results.
@@ -275,18 +247,28 @@ def json_result(handler: Handler) -> ResultInJson | None:
         shape = _Hints("result").shape(handler.returns)
     except TypeError as exc:
         raise TypeError(f"{handler.name}: the return annotation: {exc}") from None
-    load = _loader(shape, {})
+    read = _reader(shape)
 
     def problems(value: Any) -> list[str]:
         try:
-            load(value)
-        except _Mismatch as exc:
-            return exc.told()
-        except RecursionError:
-            return ["nested too deeply to be checked"]
+            read(value)
+        except BadArguments as exc:
+            return exc.problems
         return []
 
-    return ResultInJson(schema_of(shape), problems)
+    return schema_of(shape), problems
+
+
+def _reader(shape: Shape) -> Callable[[Any], Any]:
+    load = _loader(shape, {})
+
+    def read(value: Any) -> Any:
+        try:
+            return load(value)
+        except RecursionError:
+            raise BadArguments(("", "nested too deeply to be checked")) from None
+
+    return read
 
 
 def _promises_nothing(hint: Any) -> bool:
@@ -346,22 +328,22 @@ def _string_reader(shape: Shape) -> Callable[[str], Any] | None:
     """What makes a value of a string; None if the shape is more than one value."""
     number, whole = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", r"[+-]?[0-9]{1,300}"
     match shape:
-        case Described():
+        case shapes.Described():
             return _string_reader(shape.shape)
-        case Choice():
-            arms = [arm for arm in shape.here if arm != SCALARS[None]]
+        case shapes.Choice():
+            arms = [arm for arm in shape.here if arm != shapes.Scalar("null")]
             return _string_reader(arms[0]) if len(arms) == 1 else None
-        case Anything() | Scalar("string"):
+        case shapes.Anything() | shapes.Scalar("string"):
             return _loader(shape, {})
-        case Scalar("integer"):
+        case shapes.Scalar("integer"):
             return lambda text: int(text) if re.fullmatch(whole, text) else _refuse("an integer")
-        case Scalar("number"):
+        case shapes.Scalar("number"):
             return lambda text: (
                 float(text) if re.fullmatch(number, text) and math.isfinite(float(text)) else _refuse("a number")
             )
-        case Scalar("boolean"):
+        case shapes.Scalar("boolean"):
             choices: dict[str, Any] = {"true": True, "false": False}
-        case Enumeration():
+        case shapes.Enumeration():
             members = shape.members or ()
             choices = {str(value): member for value, member in zip(shape.values, members, strict=True)}
             for kind in {type(member) for member in members if isinstance(member, enum.Enum)}:
@@ -386,10 +368,7 @@ class _Unsupported(TypeError):
 
 
 _ARRAYS: Final[dict[Any, Callable[[list[Any]], Any]]] = {
-    list: list,
-    Sequence: list,
-    Iterable: list,
-    Collection: list,
+    **dict.fromkeys((list, Sequence, Iterable, Collection), list),
     tuple: tuple,
     set: set,
     frozenset: frozenset,
@@ -398,18 +377,18 @@ _ARRAYS: Final[dict[Any, Callable[[list[Any]], Any]]] = {
 
 
 @functools.cache
-def _library_shapes() -> dict[Any, Scalar]:
+def _library_shapes() -> dict[Any, shapes.Scalar]:
     """The single values whose classes come from modules that a start should not load (7 ms) if no hint names them."""
     from datetime import date, datetime, time
     from pathlib import Path
     from uuid import UUID
 
     return {
-        datetime: Scalar("string", format="date-time", make=lambda text: datetime.fromisoformat(text.upper())),
-        date: Scalar("string", format="date", make=date.fromisoformat),
-        time: Scalar("string", format="time", make=lambda text: time.fromisoformat(text.upper())),
-        UUID: Scalar("string", format="uuid", make=UUID),
-        Path: Scalar("string", make=Path),
+        datetime: shapes.Scalar("string", format="date-time", make=lambda text: datetime.fromisoformat(text.upper())),
+        date: shapes.Scalar("string", format="date", make=date.fromisoformat),
+        time: shapes.Scalar("string", format="time", make=lambda text: time.fromisoformat(text.upper())),
+        UUID: shapes.Scalar("string", format="uuid", make=UUID),
+        Path: shapes.Scalar("string", make=Path),
     }
 
 
@@ -431,52 +410,55 @@ class _Hints:
         if isinstance(hint, NewType):
             return self.shape(hint.__supertype__)
         origin, args = get_origin(hint), get_args(hint)
-        bare = origin or hint
+        bare = type(None) if hint is None else origin or hint
         if origin is typing.Annotated:
             text = next((note for note in args[1:] if isinstance(note, str)), None)
-            return self.shape(args[0]) if text is None else Described(self.shape(args[0]), text)
+            return self.shape(args[0]) if text is None else shapes.Described(self.shape(args[0]), text)
         if is_union(hint):
-            return Choice(tuple(self.shape(arm) for arm in args))
+            return shapes.Choice(tuple(self.shape(arm) for arm in args))
         if origin is Literal and not any(isinstance(value, bytes | enum.Enum) for value in args):
-            return Enumeration(args, args)
+            return shapes.Enumeration(args, args)
         if bare is tuple and args and args[-1] is not ...:
-            return Row(tuple(self.shape(each) for each in args))
+            return shapes.Row(tuple(self.shape(each) for each in args))
         if bare in _ARRAYS:
             make = list if self._purpose == "result" else _ARRAYS[bare]
-            return Array(self.shape(args[0]) if args else Anything(), make=make)
+            return shapes.Array(self.shape(args[0]) if args else shapes.Anything(), make=make)
         if bare in (dict, Mapping):
             if args and args[0] not in (str, Any):
                 raise _Unsupported(hint, "has keys that are not strings")
-            return Map(self.shape(args[1]) if args else Anything())
+            return shapes.Map(self.shape(args[1]) if args else shapes.Anything())
         if bare in (Any, object):
-            return Anything()
-        if bare in SCALARS:
-            return SCALARS[bare]
+            return shapes.Anything()
+        if bare in KINDS:
+            return shapes.Scalar(KINDS[bare])
         if args or not isinstance(bare, type):
             raise _Unsupported(hint)
         if issubclass(bare, enum.Enum):
             values = tuple(member.value for member in bare)
-            in_json = values and all(type(value) in SCALARS for value in values)
+            in_json = values and all(type(value) in KINDS for value in values)
             if not in_json and self._purpose != "strings":
                 raise _Unsupported(bare, "has values that are not JSON scalars")
-            return Enumeration(values, tuple(bare))
+            return shapes.Enumeration(values, tuple(bare))
         if hasattr(bare, "__dataclass_fields__") or typing.is_typeddict(bare):
             return self._object(bare)
         if bare in _library_shapes():
             return _library_shapes()[bare]
         raise _Unsupported(hint)
 
-    def field(self, hint: Any, default: tuple[Any, ...], description: str | None = None) -> Field:
-        """The shape of a parameter, or of a field of a dataclass, with its default if that fits and is JSON."""
-        shape = self.shape(hint)
-        shown: tuple[Any, ...] = ()
-        if default:
-            try:
-                shown = (to_json(default[0]),)
-                _loader(shape, {})(shown[0])
-            except (TypeError, _Mismatch):
-                shown = ()
-        return Field(shape, not default, not default, description, shown)
+    def field(
+        self, hint: Any, *, required: bool = False, default: tuple[Any, ...] = (), description: str | None = None
+    ) -> Field:
+        """A member of an object; its default is shown if it fits and has a form in JSON."""
+        peeled = peel(hint)
+        text = next((note for note in peeled.notes if isinstance(note, str)), description)
+        shape = self.shape(peeled.bare)
+        try:
+            shown = tuple(map(to_json, default))
+            for value in shown:
+                _loader(shape, {})(value)
+        except (TypeError, BadArguments):
+            shown = ()
+        return Field(shape, required, required, text, shown)
 
     def _object(self, hint: Any) -> Object:
         """The shape of a dataclass or a TypedDict; one that holds itself is found here while it is being made."""
@@ -485,29 +467,24 @@ class _Hints:
             return self._objects[hint]
         same = sum(known.__name__ == hint.__name__ for known in self._objects)
         name = f"{hint.__name__}{same + 1}" if same else hint.__name__
-        is_dict = typing.is_typeddict(hint) or self._purpose == "result"
-        shape = self._objects[hint] = Object(name, make=dict if is_dict else hint, referenced=False)
+        is_dict, is_result = typing.is_typeddict(hint), self._purpose == "result"
+        shape = self._objects[hint] = Object(name, make=dict if is_dict or is_result else hint, referenced=False)
         self._unfinished.add(hint)
         try:
             hints = typing.get_type_hints(hint, include_extras=True)
         except NameError as exc:
             raise _Unsupported(hint, f"has a field whose hint cannot be resolved: {exc}") from None
-        if typing.is_typeddict(hint):
+        if is_dict:
             for key, each in hints.items():
-                required = peel(each).is_required(hint, key)
-                each = get_args(each)[0] if get_origin(each) in (typing.Required, typing.NotRequired) else each
-                shape.fields[key] = Field(self.shape(each), required, required)
+                shape.fields[key] = self.field(each, required=peel(each).is_required(hint, key))
         else:
             import dataclasses
 
             for field in dataclasses.fields(hint):
-                if self._purpose == "result":
-                    shape.fields[field.name] = self.field(hints[field.name], ())
-                elif field.init and field.default_factory is not dataclasses.MISSING:
-                    shape.fields[field.name] = Field(self.shape(hints[field.name]), required=False, demanded=False)
-                elif field.init:
-                    default = () if field.default is dataclasses.MISSING else (field.default,)
-                    shape.fields[field.name] = self.field(hints[field.name], default)
+                default = () if is_result or field.default is dataclasses.MISSING else (field.default,)
+                required = is_result or (not default and field.default_factory is dataclasses.MISSING)
+                if is_result or field.init:
+                    shape.fields[field.name] = self.field(hints[field.name], required=required, default=default)
         self._unfinished.discard(hint)
         return shape
 
@@ -515,48 +492,32 @@ class _Hints:
 # -- from a shape to what converts a value ------------------------------------------------------------------------
 
 _Load = Callable[[Any], Any]
-"""Checks a JSON value and makes of it what a handler gets; raises `_Mismatch`."""
+"""Checks a JSON value and makes of it what a handler gets; raises `BadArguments`."""
 
 
-class _Mismatch(ValueError):
-    """A value that does not fit; `problems` are (path, problem) pairs, with paths such as ".days" or ".cities[0]"."""
-
-    def __init__(self, *problems: tuple[str, str]) -> None:
-        self.problems = problems
-        super().__init__("; ".join(self.told()))
-
-    def under(self, step: str) -> _Mismatch:
-        """The same problems, seen from one level further out."""
-        return _Mismatch(*((step + path, problem) for path, problem in self.problems))
-
-    def told(self) -> list[str]:
-        """The problems as "path: problem"; without a path if the whole value is meant."""
-        return [f"{path.removeprefix('.')}: {problem}" if path else problem for path, problem in self.problems]
-
-
-def _expected(what: type, value: Any) -> _Mismatch:
-    return _Mismatch(("", f"expected {NOUNS[what]}, got {NOUNS.get(type(value), 'a number')}"))
+def _expected(what: type, value: Any) -> BadArguments:
+    return BadArguments(("", f"expected {NOUNS[what]}, got {NOUNS.get(type(value), 'a number')}"))
 
 
 def _loader(shape: Shape, known: dict[Object, _Load]) -> _Load:
     """What checks and converts the values of a shape; `known` holds the objects that have one already."""
     match shape:
-        case Scalar():
+        case shapes.Scalar():
             return _load_scalar(shape)
-        case Enumeration():
+        case shapes.Enumeration():
             return _load_enumeration(shape)
-        case Array() | Row() | Map():
+        case shapes.Array() | shapes.Row() | shapes.Map():
             return _load_container(shape, known)
-        case Described():
+        case shapes.Described():
             return _loader(shape.shape, known)
         case Object():
             return known.get(shape) or _load_object(shape, known)
-        case Choice():
+        case shapes.Choice():
             return _load_choice([_loader(arm, known) for arm in shape.here])
     return lambda value: value
 
 
-def _load_scalar(shape: Scalar) -> _Load:
+def _load_scalar(shape: shapes.Scalar) -> _Load:
     kind, has_format = shape.kind, FORMATS.get(shape.format or "")
     # 5.0 is an integer too. An integer for a number stays one: making it a float could lose digits.
     make = int if kind == "integer" else shape.make
@@ -565,17 +526,17 @@ def _load_scalar(shape: Scalar) -> _Load:
         if not is_of_kind(kind, value):
             raise _expected(PYTHON_TYPES[kind], value)
         if has_format and not has_format(value):
-            raise _Mismatch(("", f"expected a string of the format {shape.format}"))
+            raise BadArguments(("", f"expected a string of the format {shape.format}"))
         try:
             return make(value) if make else value
         except ValueError as exc:
             # A leap second has the format, and is not a datetime.
-            raise _Mismatch(("", str(exc))) from None
+            raise BadArguments(("", str(exc))) from None
 
     return load
 
 
-def _load_enumeration(shape: Enumeration) -> _Load:
+def _load_enumeration(shape: shapes.Enumeration) -> _Load:
     # The flag keeps true apart from 1, which are equal in Python and not in JSON.
     made = {(isinstance(v, bool), v): member for v, member in zip(shape.values, shape.members or (), strict=True)}
 
@@ -583,17 +544,20 @@ def _load_enumeration(shape: Enumeration) -> _Load:
         key = (isinstance(value, bool), value)
         if isinstance(value, str | int | float | None) and key in made:
             return made[key]
-        raise _Mismatch(("", f"expected one of {', '.join(map(repr, shape.values))}"))
+        raise BadArguments(("", f"expected one of {', '.join(map(repr, shape.values))}"))
 
     return load
 
 
-def _load_container(shape: Array | Row | Map, known: dict[Object, _Load]) -> _Load:
+def _load_container(shape: shapes.Array | shapes.Row | shapes.Map, known: dict[Object, _Load]) -> _Load:
     """An array, one with a shape for each place, or an object whose keys are data."""
-    kind, make = (dict if isinstance(shape, Map) else list), (shape.make if isinstance(shape, Array) else tuple)
-    count = len(shape.places) if isinstance(shape, Row) else None
+    kind, make = (
+        (dict if isinstance(shape, shapes.Map) else list),
+        (shape.make if isinstance(shape, shapes.Array) else tuple),
+    )
+    count = len(shape.places) if isinstance(shape, shapes.Row) else None
     loads: Iterable[_Load]
-    if isinstance(shape, Row):
+    if isinstance(shape, shapes.Row):
         loads = [_loader(place, known) for place in shape.places]
     else:
         loads = itertools.repeat(_loader(shape.each, known))
@@ -602,22 +566,22 @@ def _load_container(shape: Array | Row | Map, known: dict[Object, _Load]) -> _Lo
         if not isinstance(value, kind):
             raise _expected(kind, value)
         if count is not None and len(value) != count:
-            raise _Mismatch(("", f"expected {count} items, got {len(value)}"))
+            raise BadArguments(("", f"expected {count} items, got {len(value)}"))
         items = []
         steps = value.items() if isinstance(value, dict) else enumerate(value)
         for (step, item), load_item in zip(steps, loads, strict=False):
             try:
                 items.append(load_item(item))
-            except _Mismatch as exc:
+            except BadArguments as exc:
                 raise exc.under(f".{step}" if kind is dict else f"[{step}]") from None
         if isinstance(value, dict):
             return dict(zip(value, items, strict=True))
         try:
             made = make(items)
         except TypeError as exc:
-            raise _Mismatch(("", str(exc))) from None
+            raise BadArguments(("", str(exc))) from None
         if len(made) != len(items):
-            raise _Mismatch(("", "has an item twice"))
+            raise BadArguments(("", "has an item twice"))
         return made
 
     return load
@@ -628,7 +592,7 @@ def _load_object(shape: Object, known: dict[Object, _Load]) -> _Load:
     unchanged = {
         name: PYTHON_TYPES[field.shape.kind]
         for name, field in shape.fields.items()
-        if isinstance(field.shape, Scalar) and field.shape.make is None
+        if isinstance(field.shape, shapes.Scalar) and field.shape.make is None
     }
     required = {name for name, field in shape.fields.items() if field.required}
     make: Any = shape.make
@@ -646,16 +610,16 @@ def _load_object(shape: Object, known: dict[Object, _Load]) -> _Load:
             else:
                 try:
                     members[name] = loads[name](item)
-                except _Mismatch as exc:
-                    problems += exc.under(f".{name}").problems
+                except BadArguments as exc:
+                    problems += exc.under(f".{name}").pairs
         problems += [(f".{name}", "missing") for name in required - value.keys()]
         if problems:
-            raise _Mismatch(*sorted(problems))
+            raise BadArguments(*sorted(problems))
         try:
             return members if make is dict else make(**members)
         except (TypeError, ValueError) as exc:
             # What a dataclass refuses by its own check is a mismatch like any other.
-            raise _Mismatch(("", str(exc))) from None
+            raise BadArguments(("", str(exc))) from None
 
     # It is known before its fields are, for it may hold itself.
     known[shape] = load
@@ -665,15 +629,15 @@ def _load_object(shape: Object, known: dict[Object, _Load]) -> _Load:
 
 def _load_choice(arms: Sequence[_Load]) -> _Load:
     def load(value: Any) -> Any:
-        found: list[_Mismatch] = []
+        found: list[BadArguments] = []
         for arm in arms:
             try:
                 return arm(value)
-            except _Mismatch as exc:
+            except BadArguments as exc:
                 found.append(exc)
         # An arm that got into the value says most about it.
-        inner = next((exc for exc in found if exc.problems[0][0]), None)
-        raise inner or _Mismatch(("", " or ".join(map(str, found))))
+        inner = next((exc for exc in found if exc.pairs[0][0]), None)
+        raise inner or BadArguments(("", " or ".join(map(str, found))))
 
     return load
 

@@ -26,7 +26,7 @@ from operator import is_
 from typing import Any, NamedTuple
 
 from mcp_ref.errors import LocalProtocolError
-from mcp_ref.machinery.checking import Wrong, tester
+from mcp_ref.machinery.checking import SchemaMismatch, tester
 from mcp_ref.machinery.shapes import TAGS, Array, Choice, JsonObject, Map, Object, Shape, shape_of
 from mcp_ref.revisions import Revision
 
@@ -223,7 +223,7 @@ def _best(value: JsonObject, arms: list[Object]) -> Object | None:
     """Of the arms that the value fits the one that names most of its keys."""
     fitting = []
     for arm in arms:
-        with contextlib.suppress(Wrong):
+        with contextlib.suppress(SchemaMismatch):
             _test_of(arm)(value)
             fitting.append(arm)
     return max(fitting, key=lambda arm: len(value.keys() & (arm.fields.keys() | arm.absent.keys())), default=None)

@@ -13,23 +13,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from mcp_ref.machinery.shapes import (
-    Anything,
-    Array,
-    Choice,
-    Described,
-    Enumeration,
-    JsonObject,
-    Map,
-    Object,
-    Row,
-    Scalar,
-    Shape,
-    shape_of,
-)
+from mcp_ref.machinery import shapes
+from mcp_ref.machinery.shapes import JsonObject, Object, Shape, shape_of
 from mcp_ref.revisions import REVISIONS, Revision
-
-_KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 
 
 def json_schema(wire_type: Any, revision: Revision) -> JsonObject:
@@ -68,18 +54,18 @@ class _Writing(NamedTuple):
 
     def write(self, shape: Shape) -> JsonObject:
         match shape:
-            case Anything():
+            case shapes.Anything():
                 return {}
-            case Scalar():
+            case shapes.Scalar():
                 words = {"minimum": shape.bounds.minimum, "maximum": shape.bounds.maximum, "format": shape.format}
                 return {"type": shape.kind} | {word: value for word, value in words.items() if value is not None}
-            case Enumeration():
-                kinds = {_KINDS[type(value)] for value in shape.values}
+            case shapes.Enumeration():
+                kinds = {shapes.KINDS[type(value)] for value in shape.values}
                 kind = {"type": kinds.pop()} if len(kinds) == 1 else {}
                 if len(shape.values) == 1 and shape.members is None:
                     return kind | {"const": shape.values[0]}
                 return kind | {"enum": list(shape.values)}
-            case Array():
+            case shapes.Array():
                 items = self.write(shape.each)
                 schema: JsonObject = {"type": "array"} | ({"items": items} if items else {})
                 limit = shape.at_most
@@ -87,15 +73,15 @@ class _Writing(NamedTuple):
                     published = self.revision.order >= REVISIONS[limit.published_since].order
                     schema |= {"maxItems": limit.items} if published else {}
                 return schema | ({"uniqueItems": True} if shape.make in (set, frozenset) else {})
-            case Row():
+            case shapes.Row():
                 count = {"minItems": len(shape.places), "maxItems": len(shape.places)}
                 return {"type": "array"} | count | {"prefixItems": [self.write(place) for place in shape.places]}
-            case Map():
+            case shapes.Map():
                 values = self.write(shape.each)
                 return {"type": "object"} | ({"additionalProperties": values} if values else {})
-            case Described():
+            case shapes.Described():
                 return self.write(shape.shape) | {"description": shape.text}
-            case Choice():
+            case shapes.Choice():
                 arms = [self.write(arm) for arm in shape.here]
                 return {"anyOf": arms} if len(arms) > 1 else arms[0]
             case Object(referenced=False):

@@ -24,6 +24,7 @@ A TypedDict cannot carry attributes, so a call below the class tells its former 
 from __future__ import annotations
 
 import functools
+import itertools
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -137,13 +138,16 @@ TAGS: Final = ("type", "mode")
 
 Kind = Literal["string", "integer", "number", "boolean", "null"]
 
+KINDS: Final[dict[type, Kind]] = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+"""What JSON calls the values of a Python type."""
+
 
 class Anything:
     """Any JSON value."""
 
 
 class Scalar(NamedTuple):
-    """A string, number, boolean or null. `int` is "integer", `float` is "number".
+    """A string, number, boolean or null.
 
     `make` builds what a handler gets from it, such as a date; None: the value itself.
     """
@@ -233,16 +237,6 @@ class Object:
 
 Shape = Anything | Scalar | Enumeration | Array | Row | Map | Described | Choice | Object
 
-SCALARS: Final[dict[Any, Scalar]] = {
-    str: Scalar("string"),
-    int: Scalar("integer"),
-    float: Scalar("number"),
-    bool: Scalar("boolean"),
-    None: Scalar("null"),
-    type(None): Scalar("null"),
-}
-
-
 # -- from a type of the wire to its shape -------------------------------------------------------------------------
 
 
@@ -282,86 +276,77 @@ def is_union(hint: Any) -> bool:
     return typing.get_origin(hint) in (typing.Union, types.UnionType)
 
 
+_ALWAYS: Final = range(len(REVISIONS))
+"""Spans of time are ranges of the revisions' orders."""
+
+
 def shape_of(hint: Any, revision: Revision) -> Shape:
     """The shape of a type of the wire in a revision.
 
     Raises:
         TypeError: the type uses something that has no counterpart in JSON, or nothing of it exists in the revision.
     """
-    arms = list(_arms(hint, revision, here=True))
-    here = [arm for arm in arms if arm.here]
-    elsewhere: list[_Arm] = []
-    for arm in arms:
-        # An arm that is here, or that two spans of time share, counts once.
-        if arm.peeled.bare not in [known.peeled.bare for known in here + elsewhere]:
-            elsewhere.append(arm)
+    here: dict[Any, Shape] = {}
+    elsewhere: dict[Any, Shape] = {}
+    # An arm that several spans share counts once, and as one that is here if it is: so those come first.
+    for peeled, span in sorted(_arms(hint), key=lambda arm: revision.order not in arm[1]):
+        if revision.order in span:
+            here.setdefault(peeled.bare, _shape_of_arm(peeled, revision))
+        elif peeled.bare not in here:
+            nearest = list(REVISIONS.values())[span[0] if span[0] > revision.order else span[-1]]
+            elsewhere.setdefault(peeled.bare, _shape_of_arm(peeled, nearest))
     if not here:
         raise TypeError(f"nothing of {hint!r} exists in {revision}")
     if len(here) == 1 and not elsewhere:
-        return _shape_of_arm(here[0])
-    closed = peel(hint).note(Closed) is not None
-    return Choice(tuple(map(_shape_of_arm, here)), tuple(map(_shape_of_arm, elsewhere)), closed)
+        return next(iter(here.values()))
+    return Choice(tuple(here.values()), tuple(elsewhere.values()), peel(hint).note(Closed) is not None)
 
 
-class _Arm(NamedTuple):
-    """One type that may stand in a place: in `home`, which is the revision asked for if `here` is true."""
-
-    peeled: Peeled
-    home: Revision
-    here: bool
-
-
-def _nearest(peeled: Peeled, revision: Revision) -> Revision:
-    """The revision itself if Since and Until allow it, else the nearest one that they allow."""
-    for note in peeled.notes:
-        if isinstance(note, Since) and revision.order < REVISIONS[note.revision].order:
-            return REVISIONS[note.revision]
-        if isinstance(note, Until) and revision.order > REVISIONS[note.revision].order:
-            return REVISIONS[note.revision]
-    return revision
-
-
-def _arms(hint: Any, revision: Revision, *, here: bool) -> Iterator[_Arm]:
-    """Everything that may stand in a place in any revision: arms of unions, types of before and after."""
+def _arms(hint: Any, within: range = _ALWAYS) -> Iterator[tuple[Peeled, range]]:
+    """Everything that may stand in a place in some revision, and when: arms of unions, types of before and after."""
     peeled = peel(hint)
-    home = _nearest(peeled, revision)
-    here = here and home is revision
-    changes = [note for note in peeled.notes if isinstance(note, FromRevision)]
+    span = _span(peeled, within)
+    changes = [(REVISIONS[note.revision].order, note.type) for note in peeled.notes if isinstance(note, FromRevision)]
     if changes:
-        # The place had one type up to the first change and another after each: only one of them is in force.
-        changes.sort(key=lambda change: REVISIONS[change.revision].order)
-        orders = [REVISIONS[change.revision].order for change in changes]
-        in_force = sum(order <= home.order for order in orders)
-        for index, each in enumerate([peeled.bare, *(change.type for change in changes)]):
-            if index == in_force:
-                yield from _arms(each, home, here=here)
-            else:
-                order = orders[index] - 1 if index < in_force else orders[index - 1]
-                yield from _arms(each, list(REVISIONS.values())[order], here=False)
+        # The place had one type up to the first change, and another after each.
+        changes = [(0, peeled.bare), *sorted(changes, key=lambda change: change[0]), (_ALWAYS.stop, None)]
+        for (start, each), (stop, _) in itertools.pairwise(changes):
+            yield from _arms(each, range(max(span.start, start), min(span.stop, stop)))
     elif is_union(peeled.bare):
         for arm in typing.get_args(peeled.bare):
-            yield from _arms(arm, home, here=here)
-    else:
-        yield _Arm(peeled, home, here)
+            yield from _arms(arm, span)
+    elif span:
+        yield peeled, span
 
 
-def _shape_of_arm(arm: _Arm) -> Shape:
+def _span(peeled: Peeled, within: range = _ALWAYS) -> range:
+    """When Since and Until allow it."""
+    start, stop = within.start, within.stop
+    for note in peeled.notes:
+        if isinstance(note, Since):
+            start = max(start, REVISIONS[note.revision].order)
+        elif isinstance(note, Until):
+            stop = min(stop, REVISIONS[note.revision].order + 1)
+    return range(start, stop)
+
+
+def _shape_of_arm(peeled: Peeled, revision: Revision) -> Shape:
     """The shape of a type that is not a union."""
-    peeled, home = arm.peeled, arm.home
-    bare, origin, args = peeled.bare, typing.get_origin(peeled.bare), typing.get_args(peeled.bare)
+    bare: Any = type(None) if peeled.bare is None else peeled.bare
+    origin, args = typing.get_origin(bare), typing.get_args(bare)
     if bare is Any:
         return Anything()
-    if bare in SCALARS:
+    if bare in KINDS:
         form = peeled.note(Format)
-        return Scalar(SCALARS[bare].kind, peeled.note(Bounds) or Bounds(), form.name if form else None)
+        return Scalar(KINDS[bare], peeled.note(Bounds) or Bounds(), form.name if form else None)
     if origin is Literal:
         return Enumeration(args)
     if origin is list:
-        return Array(shape_of(args[0], home), peeled.note(AtMost))
+        return Array(shape_of(args[0], revision), peeled.note(AtMost))
     if origin is dict:
-        return Map(shape_of(args[1], home))
+        return Map(shape_of(args[1], revision))
     if typing.is_typeddict(bare):
-        return _shape_of_typed_dict(bare, home)
+        return _shape_of_typed_dict(bare, revision)
     raise TypeError(f"{bare!r} is not a type of the wire")
 
 
@@ -372,7 +357,7 @@ def _shape_of_typed_dict(wire_type: Any, revision: Revision) -> Object:
         peeled = peel(hint)
         if key in TAGS and typing.get_origin(peeled.bare) is Literal:
             shape.tags[key] = typing.get_args(peeled.bare)
-        if _nearest(peeled, revision) is not revision:
+        if revision.order not in _span(peeled):
             spans = [note for note in peeled.notes if isinstance(note, Since | Until)]
             shape.absent[key] = ", ".join(f"{type(span).__name__.lower()} {span.revision}" for span in spans)
             continue

@@ -283,7 +283,7 @@ def _input_by_hand(
 
     def arguments(given: JsonObject) -> dict[str, Any]:
         if problems := prepared.problems(given):
-            raise BadArguments(problems)
+            raise BadArguments(*(("", problem) for problem in problems))
         return {"arguments": given} if as_one_dict else dict(given)
 
     return prepared.schema, arguments

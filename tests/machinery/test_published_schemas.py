@@ -346,7 +346,7 @@ def spoiled(value: Any) -> Iterator[Any]:
 
 def is_accepted(check: Check, value: Any) -> bool:
     try:
-        check(value)
+        check(value, "value")
     except SchemaMismatch:
         return False
     return True
