@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from mcp_ref.machinery.uri_template import UriTemplate
     from mcp_ref.server.context import Context
     from mcp_ref.server.server import Server
+    from mcp_ref.server.session import Session
 
 
 # -- types --------------------------------------------------------------------------------------------------------
@@ -367,7 +368,7 @@ def _contents(uri: str, mime_type: str | None, value: Any) -> Contents:
     return cast(Contents, filled)
 
 
-# -- the server's half: subscriptions (session era) ---------------------------------------------------------------
+# -- the server's half: subscriptions -----------------------------------------------------------------------------
 
 
 def resources_subscribe(ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
@@ -388,6 +389,21 @@ def resources_unsubscribe(ctx: Context, params: UnsubscribeRequestParams) -> Emp
     """Answer `resources/unsubscribe`. Without a subscription it is confirmed as well: the outcome is what was asked."""
     ctx.unsubscribe(params["uri"])
     return {}
+
+
+def resource_updated(self: Server, uri: str) -> None:
+    """Send `notifications/resources/updated` to the clients that subscribed to a resource: it has changed.
+
+    Args:
+        uri: the resource, or a sub-resource of one that was subscribed to.
+
+    Spec: server/resources#subscriptions
+    """
+
+    def wanted(session: Session) -> bool:
+        return any(covers(subscribed, uri) for subscribed in session.subscriptions)
+
+    self.announce_change("notifications/resources/updated", {"uri": uri}, wanted)
 
 
 def covers(subscribed: str, updated: str) -> bool:

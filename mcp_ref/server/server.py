@@ -1,8 +1,9 @@
-"""What a server is made with: features and cache hints, checked as they are given.
+"""Server: features that are registered once and offered to any number of clients; a table of contents.
 
-Spec:      server/index; server/utilities/caching
-Upholds:   the rows of those pages on what a server declares
-Not here:  what becomes of them (server/server)
+Spec:      server/index, basic/lifecycle, server/utilities/caching
+Upholds:   the rows of the server's pages on capabilities and on list-changed notifications
+Not here:  what a method does (each page's module); one client's conversation (server/session); requests that stand
+           alone (server/stateless); HTTP (server/hosting)
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack, cast
 
-from mcp_ref.basic import versioning as discover
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.mrtr import StateKeys
 from mcp_ref.basic.transports.transport import Tap, Transport
-from mcp_ref.basic.versioning import checked_extensions
+from mcp_ref.basic.versioning import checked_extensions, server_discover
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.rates import Rate
 from mcp_ref.messages import JsonObject
@@ -39,45 +40,36 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FEATURES: Final = ("tools", "resources", "templates", "prompts", "completions")
 
-CHANGES: Final = {
-    "tools": "notifications/tools/list_changed",
-    "resources": "notifications/resources/list_changed",
-    "templates": "notifications/resources/list_changed",
-    "prompts": "notifications/prompts/list_changed",
+class Feature(NamedTuple):
+    """A kind of thing that is registered: the capability it means, and what announces that one comes or goes."""
+
+    capability: str
+    declared_as: JsonObject
+    list_changed: str | None = None
+
+
+_RESOURCES: Final = Feature(
+    "resources", {"subscribe": True, "listChanged": True}, "notifications/resources/list_changed"
+)
+FEATURES: Final = {
+    "completions": Feature("completions", {}),
+    "prompts": Feature("prompts", {"listChanged": True}, "notifications/prompts/list_changed"),
+    "resources": _RESOURCES,
+    "templates": _RESOURCES,
+    "tools": Feature("tools", {"listChanged": True}, "notifications/tools/list_changed"),
 }
-"""What is said when an entry of a feature comes or goes."""
 
-ALWAYS_ASK: Final = CacheHint().fields()
-"""The hints where none were chosen: fresh for no time, and for nobody else."""
-
-
+_LIMITED: Final = ("tools/call", "completion/complete", "notifications/message", "notifications/progress")
 DEFAULT_RATES: Final[Mapping[str, Rate]] = MappingProxyType(
-    {
-        "tools/call": Rate(per_second=50_000, burst=50_000),
-        "completion/complete": Rate(per_second=50_000, burst=50_000),
-        "notifications/message": Rate(per_second=50_000, burst=50_000),
-        "notifications/progress": Rate(per_second=50_000, burst=50_000),
-    }
+    {method: Rate(per_second=50_000, burst=50_000) for method in _LIMITED}
 )
 """Per conversation. Generous: only a flood meets them. Give `rates=` to set your own."""
-
-
-def known_features(features: Sequence[str]) -> set[str]:
-    """The features as a set; ValueError naming those that are none."""
-    if unknown := set(features) - set(FEATURES):
-        raise ValueError(f"unknown features {sorted(unknown)}; known: {', '.join(FEATURES)}")
-    return set(features)
-
-
-# -- server ----------------------------------------------------------------------------------------------
-
 
 Answer = Callable[[Any, Any], Any]
 
 ANSWERS: Final[dict[str, Answer]] = {
-    "server/discover": discover.server_discover,
+    "server/discover": server_discover,
     "prompts/list": prompts.prompts_list,
     "prompts/get": prompts.prompts_get,
     "resources/list": resources.resources_list,
@@ -98,25 +90,32 @@ class Server:
     """A server: features that are registered once, offered to any number of clients.
 
     Args:
-        name, version: who it is; `title`, `description`, `icons`, `website_url` may be added with `info=`.
-        instructions: hints for the model, given to each client.
+        name, version: who it is.
         revisions: the revisions that it speaks, of either era or of both; all by default.
-        info: more members of its `Implementation`; those that a revision does not have are left out there.
+        trace: where its traffic is recorded: a `Recorder`, a path, an open file or a callable of one `TraceEvent`; may
+            be set later, as an attribute, until the server runs.
+
+    What it says of itself:
+        info: more members of its `Implementation`, such as `title`, `description`, `icons`, `websiteUrl`; those that a
+            revision does not have are left out there.
+        instructions: hints for the model, given to each client.
+        declare: features to declare even while nothing is registered for them: "tools", "resources", "prompts",
+            "completions". A feature with an entry is declared by itself.
         experimental: capabilities outside the protocol, by name.
         extensions: settings by the name of the extension, such as `{"com.example/audit": {}}`; see `Context.extension`.
-        declare: features to declare even while nothing is registered for them: "tools", "resources", "prompts",
-            "completions". What has an entry is declared by itself.
+
+    Limits:
         page_size: how many entries a page of a list holds, at least 1.
-        rates: limits by method, over `DEFAULT_RATES`.
+        rates: by method, over `DEFAULT_RATES`.
         max_workers: how many handlers of one client run at once.
-        question_timeout: seconds that a handler's question to the client waits where the handler does not say.
-        cache: how long clients of the stateless era may keep results, by method; see `CacheHint`.
+        question_timeout: seconds that a handler's question to the client waits unless the handler says otherwise.
+        ping_interval: seconds between pings to a client; None for none. Over Streamable HTTP a ping reaches only a
+            client that holds a standing stream open; any other counts as lost.
+
+    In the stateless era:
+        cache: how long clients may keep results, by method; see `CacheHint`.
         state_keys: what signs the `requestState` of multi round-trip requests; processes that share them can answer
             each other's. None: one random key, known to this process alone.
-        ping_interval: seconds between pings to a client; None for none. Over Streamable HTTP a ping reaches only a
-            client that holds a standing stream open, and another one counts as lost.
-        trace: where what is said is recorded: a `trace.record.Recorder`, a path, an open file or a callable of one
-            `TraceEvent`; may be set later, as an attribute, until the server runs.
 
     Threads: any thread may register, unregister and announce, also while clients are connected.
     """
@@ -128,46 +127,51 @@ class Server:
         name: str,
         version: str = "0",
         *,
-        instructions: str | None = None,
         revisions: Sequence[str | Revision] = tuple(REVISIONS),
+        trace: Any = None,
+        # what it says of itself
         info: JsonObject | None = None,
+        instructions: str | None = None,
+        declare: Sequence[str] = (),
         experimental: JsonObject | None = None,
         extensions: Mapping[str, JsonObject] | None = None,
-        declare: Sequence[str] = (),
+        # limits
         page_size: int = 100,
         rates: Mapping[str, Rate] | None = None,
         max_workers: int = 64,
         question_timeout: float | None = 300,
+        ping_interval: float | None = None,
+        # in the stateless era
         cache: Mapping[str, CacheHint] | None = None,
         state_keys: StateKeys | Sequence[bytes] | None = None,
-        ping_interval: float | None = None,
-        trace: Any = None,
     ) -> None:
         if page_size < 1:
             raise ValueError(f"page_size must be at least 1, not {page_size!r}")
-        self.info: JsonObject = {"name": name, "version": version, **(info or {})}
-        self.instructions = instructions
-        self.revisions = in_order(revisions)
-        self.page_size, self.max_workers = page_size, max_workers
-        self.question_timeout, self.ping_interval = question_timeout, ping_interval
+        if unknown := set(declare) - set(FEATURES):
+            raise ValueError(f"unknown features {sorted(unknown)}; known: {', '.join(FEATURES)}")
         if unknown := set(rates or ()) - set(METHODS):
             raise ValueError(f"rates for unknown methods: {sorted(unknown)}")
-        self.rates = {**DEFAULT_RATES, **(rates or {})}
-        self.answers = ANSWERS
-        self.on_roots_changed: Callable[[Context], None] | None = None
-        self._experimental, self._declare = experimental, known_features(declare)
-        self._extensions = checked_extensions(extensions)
         if unknown := set(cache or ()) - CACHEABLE:
             raise ValueError(f"no results to cache: {sorted(unknown)}; there are {sorted(CACHEABLE)}")
-        self._hints = {method: hint.fields() for method, hint in (cache or {}).items()}
+        self.revisions, self.trace = in_order(revisions), trace
+        self.info: JsonObject = {"name": name, "version": version, **(info or {})}
+        self.instructions = instructions
+        self._experimental, self._extensions = experimental, checked_extensions(extensions)
+        self.page_size, self.rates = page_size, {**DEFAULT_RATES, **(rates or {})}
+        self.max_workers = max_workers
+        self.question_timeout, self.ping_interval = question_timeout, ping_interval
+        self._hints = {method: (cache or {}).get(method, CacheHint()).fields() for method in CACHEABLE}
         self.state_keys = state_keys if isinstance(state_keys, StateKeys) else StateKeys(state_keys)
-        self.generation = 0
-        self.trace = trace
-        self._recorder: Recorder | None = None
-        self._lock = threading.Lock()  # guards the replacement of `_declare`, `generation`, and of what follows
+        self.answers = ANSWERS
+        self.on_roots_changed: Callable[[Context], None] | None = None
+        # Guards the replacement of what follows: none of it is changed in place, so that a reader needs no lock.
+        self._lock = threading.Lock()
         self._registries: dict[str, dict[str, Any]] = {feature: {} for feature in FEATURES}
+        self._declare = set(declare)
+        self.generation = 0
         self._sessions: tuple[Session, ...] = ()
         self._services: tuple[HttpService, ...] = ()
+        self._recorder: Recorder | None = None
         alone = [revision for revision in self.revisions if revision.era == "stateless"]
         self.stateless = Stateless(self, alone) if alone else None
 
@@ -177,45 +181,16 @@ class Server:
     # server/resources
     resource = resources.resource
     remove_resource = resources.remove_resource
+    resource_updated = resources.resource_updated
     # server/prompts
     prompt = prompts.prompt
     remove_prompt = prompts.remove_prompt
     # server/utilities/completion
-    # In this order, for inside the class the second hides the page of the same name.
+    # In this order, since inside the class the second hides the page of the same name.
     completion_values = completion.completion_values
     completion = completion.completion
     # server/utilities/logging
     log = log_page.log_to_all
-
-    # -- registries: replaced, never changed in place, so that a reader needs no lock
-
-    def registered(self, feature: str) -> Mapping[str, Any]:
-        """A snapshot of one registry: "tools", "resources", "templates", "prompts" or "completions"."""
-        return self._registries[feature]
-
-    def register(self, feature: str, key: str, entry: Any) -> None:
-        """Put an entry into a registry, and say so to the clients that are connected.
-
-        Raises: ValueError when the key is taken.
-        """
-        with self._lock:
-            registry = self._registries[feature]
-            if key in registry:
-                raise ValueError(f"{feature} already has {key!r}")
-            self._registries[feature] = {**registry, key: entry}
-            self.generation += 1
-        self._announce_list(feature)
-
-    def unregister(self, feature: str, key: str) -> None:
-        """Take an entry out of a registry, and say so. Raises: KeyError when it is not there."""
-        with self._lock:
-            registry = dict(self._registries[feature])
-            del registry[key]
-            self._registries[feature] = registry
-            # A client that was told of the feature may go on to ask for it, and finds that it is empty.
-            self._declare = self._declare | {feature}
-            self.generation += 1
-        self._announce_list(feature)
 
     def roots_changed(self, handler: Callable[[Context], None]) -> Callable[[Context], None]:
         """Decorator: call `handler(ctx)` in a worker when a client says that its roots have changed.
@@ -225,29 +200,61 @@ class Server:
         self.on_roots_changed = handler
         return handler
 
-    # -- what it says of itself
+    # -- what is registered, and what it says of itself
+
+    def registered(self, feature: str) -> Mapping[str, Any]:
+        """A snapshot of one registry: "tools", "resources", "templates", "prompts" or "completions"."""
+        return self._registries[feature]
+
+    def register(self, feature: str, key: str, entry: Any) -> None:
+        """Put an entry into a registry, and tell the clients. Raises: ValueError: the key is taken."""
+        with self._lock:
+            registry = self._registries[feature]
+            if key in registry:
+                # SHOULD: tool names are unique within a server (server/tools#tool-names)
+                raise ValueError(f"{feature} already has {key!r}")
+            self._registries[feature] = {**registry, key: entry}
+            self.generation += 1
+        self._announce_list(feature)
+
+    def unregister(self, feature: str, key: str) -> None:
+        """Take an entry out of a registry, and tell the clients. Raises: KeyError: it is not there."""
+        with self._lock:
+            registry = dict(self._registries[feature])
+            del registry[key]
+            self._registries[feature] = registry
+            # A client that was told of the feature may go on to ask for it, and finds that it is empty.
+            self._declare = self._declare | {feature}
+            self.generation += 1
+        self._announce_list(feature)
+
+    def _announce_list(self, feature: str) -> None:
+        # SHOULD: notify when the list of tools changes (server/tools#list-changed-notification)
+        # SHOULD: notify when the list of resources changes (server/resources#list-changed-notification)
+        # SHOULD: notify when the list of prompts changes (server/prompts#list-changed-notification)
+        if (method := FEATURES[feature].list_changed) is not None:
+            self.announce_change(method, {}, lambda session: True)
 
     def introduction(self) -> Introduction:
         """What a client is told when it opens a session; each revision gets the part that it knows."""
-        declared = {f for f in FEATURES if self._registries[f]} | self._declare
+        # MUST: declare `logging` to send log messages (server/utilities/logging#capabilities)
         capabilities: JsonObject = {"logging": {}}
         if self._experimental:
             capabilities["experimental"] = self._experimental
         if self._extensions:
             capabilities["extensions"] = self._extensions
-        if "completions" in declared:
-            capabilities["completions"] = {}
-        if "prompts" in declared:
-            capabilities["prompts"] = {"listChanged": True}
-        if declared & {"resources", "templates"}:
-            capabilities["resources"] = {"subscribe": True, "listChanged": True}
-        if "tools" in declared:
-            capabilities["tools"] = {"listChanged": True}
+        # MUST: a server with tools declares `tools` (server/tools#capabilities)
+        # MUST: a server with resources declares `resources` (server/resources#capabilities)
+        # MUST: a server with prompts declares `prompts` (server/prompts#capabilities)
+        # MUST: a server that completes declares `completions` (server/utilities/completion#capabilities)
+        for name, feature in FEATURES.items():
+            if self._registries[name] or name in self._declare:
+                capabilities[feature.capability] = dict(feature.declared_as)
         return Introduction(self.info, capabilities, self.instructions)
 
     def cache_hint(self, method: str) -> JsonObject:
-        """The members `ttlMs` and `cacheScope` of the results of a method."""
-        return self._hints.get(method, ALWAYS_ASK)
+        """The members `ttlMs` and `cacheScope` of the results of a method whose results can be kept."""
+        return self._hints[method]
 
     # -- conversations
 
@@ -285,36 +292,19 @@ class Server:
     def announce(self, method: str, params: JsonObject | None, wanted: Callable[[Session], bool]) -> None:
         """Have a notification sent to every open session that wants it.
 
-        Blocks for nothing: each session has a queue of its own, so that a client that does not read holds up no other.
-        Threads: any.
+        Does not block: each session has a queue of its own, so that a client that does not read holds up no other.
         """
         for session in self._sessions:
             if session.lifecycle.state == "open" and wanted(session):
                 session.announce(method, params)
 
-    def _announce_list(self, feature: str) -> None:
-        method = CHANGES.get(feature)
-        if method is not None and self._sessions:
-            # SHOULD: notify when the list changes (server/tools#list-changed-notification and its siblings)
-            self.announce(method, None, lambda session: True)
-        if method is not None and self.stateless is not None:
-            self.stateless.subscriptions.publish(method, {})
-
-    def resource_updated(self, uri: str) -> None:
-        """Say with `notifications/resources/updated` that a resource has changed, to those who subscribed to it.
-
-        Args:
-            uri: the resource, or a sub-resource of one that was subscribed to.
-
-        Spec: server/resources#subscriptions
-        """
-        self.announce(
-            "notifications/resources/updated",
-            {"uri": uri},
-            lambda session: any(resources.covers(subscribed, uri) for subscribed in session.subscriptions),
-        )
+    def announce_change(self, method: str, params: JsonObject, wanted: Callable[[Session], bool]) -> None:
+        """Announce a change to the clients of both eras: to the sessions that want it, and on subscriptions."""
+        self.announce(method, params or None, wanted)
         if self.stateless is not None:
-            self.stateless.subscriptions.publish("notifications/resources/updated", {"uri": uri})
+            self.stateless.subscriptions.publish(method, params)
+
+    # -- running
 
     def serve_http(self, host: str = "127.0.0.1", port: int = 0, **options: Unpack[HttpOptions]) -> HttpService:
         """Serve over HTTP in threads of its own, and return at once; close what is returned to end it.
@@ -323,7 +313,8 @@ class Server:
         ...     print(http.url)
 
         Args: see `HttpOptions`; port 0 takes a free one. The trace is complete when the last service is closed.
-        Raises: OSError where it cannot listen, or write its trace; ValueError where no revision has a way over HTTP.
+        Raises: OSError: it cannot listen, or write its trace; ValueError: no revision of this server has a way over
+            HTTP.
         """
         from mcp_ref.server.hosting import HttpService
 
@@ -349,52 +340,51 @@ class Server:
         Over HTTP, `run("http", host="127.0.0.1", port=8000, path="/mcp")` serves any number of clients, until Ctrl-C or
         `close()`; see `serve_http`.
 
-        From here on descriptors 0 and 1 are out of reach: what a handler prints goes to stderr. At the end of input,
-        handlers have a second to finish; on Ctrl-C they are cancelled at once. Where one does not end, it is named in
-        the log and the process leaves without it.
+        Over stdio, descriptors 0 and 1 are out of reach from here on: what a handler prints goes to stderr. At the end
+        of input, handlers have a second to finish; on Ctrl-C they are cancelled at once. A handler that does not end is
+        named in the log, and the process leaves without it.
 
         Blocks: until the end of input, the parent's end, Ctrl-C, or `close()` in another thread.
         Threads: one; the main thread if Ctrl-C is to be heard.
         Spec: basic/transports#stdio, basic/lifecycle#shutdown
         """
         if transport == "http":
-            self._run_http(options)
-            return
-        if transport != "stdio" or options:
-            raise ValueError(f'run() knows the transports "stdio", without options, and "http", not {transport!r}')
-        from mcp_ref.basic.transports.stdio import StdioServerTransport
-
-        self._open_recorder()
-        try:
-            session = self.connect(StdioServerTransport(tap=self._tap("stdio")))
-            drain = 1.0
+            host, port = options.pop("host", "127.0.0.1"), options.pop("port", 8000)
+            service = self.serve_http(host, port, **cast("HttpOptions", options))
+            log.info("listening on %s", service.url)
             try:
-                session.wait()
+                service.wait()
             except KeyboardInterrupt:
-                drain = 0.0
-            stuck = session.close(timeout=drain + 0.6, drain=drain)
-        finally:
-            self._close_recorder(0.6)
-        if stuck:
-            _leave()
+                pass
+            finally:
+                stuck = service.close(0.6)
+        elif transport == "stdio" and not options:
+            from mcp_ref.basic.transports.stdio import StdioServerTransport
 
-    def _run_http(self, options: RunOptions) -> None:
-        host, port = options.pop("host", "127.0.0.1"), options.pop("port", 8000)
-        service = self.serve_http(host, port, **cast("HttpOptions", options))
-        log.info("listening on %s", service.url)
-        try:
-            service.wait()
-        except KeyboardInterrupt:
-            pass
-        finally:
-            stuck = service.close(0.6)
+            self._open_recorder()
+            try:
+                session = self.connect(StdioServerTransport(tap=self._tap("stdio")))
+                drain = 1.0
+                try:
+                    session.wait()
+                except KeyboardInterrupt:
+                    drain = 0.0
+                stuck = session.close(timeout=drain + 0.6, drain=drain)
+            finally:
+                self._close_recorder(0.6)
+        else:
+            raise ValueError(f'run() knows the transports "stdio", without options, and "http", not {transport!r}')
         if stuck:
-            _leave()
+            # End the process although a handler still runs: waiting for it could last for ever.
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError, ValueError):
+                    stream.flush()
+            os._exit(0)
 
     def close(self, timeout: float = 5) -> list[str]:
         """End every conversation; returns what handlers would not end. Idempotent; any thread may call it.
 
-        Blocks: at most `timeout` seconds in all.
+        Blocks: at most `timeout` seconds in all. Why each thread ends: see `HttpService.close` and `Peer.close`.
         """
         deadline = Deadline(timeout)
         for service in self._services:
@@ -403,29 +393,21 @@ class Server:
         self._close_recorder(deadline.left())
         return stuck
 
-    def _close_recorder(self, timeout: float | None) -> None:
-        """Let the recorder that this made write what is left; one that was given is its owner's."""
-        with self._lock:
-            recorder, self._recorder = self._recorder, None
-        if recorder is not None and recorder is not self.trace:
-            recorder.close(timeout)
+    # -- the trace: opened by whoever runs the server, since its file cannot be begun again by each connection
 
     def _open_recorder(self) -> None:
-        """Begin the trace, once: by who runs the server, since its file cannot be begun anew by each connection."""
         if self.trace is not None and self._recorder is None:
             from mcp_ref.trace.record import recorder
 
             self._recorder = recorder(self.trace)
 
+    def _close_recorder(self, timeout: float | None) -> None:
+        """Let the recorder write what is left, unless it was given: then its owner closes it."""
+        with self._lock:
+            recorder, self._recorder = self._recorder, None
+        if recorder is not None and recorder is not self.trace:
+            recorder.close(timeout)
+
     def _tap(self, transport: str) -> Tap | None:
+        """What a transport shows its traffic to, if there is a trace."""
         return None if (recorder := self._recorder) is None else recorder.tap("client", transport)
-
-
-def _leave() -> None:
-    """End the process although a handler still runs: waiting for it could last for ever."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            pass
-    os._exit(0)
