@@ -117,80 +117,70 @@ def error(request_id: RequestId | None, refusal: Refusal, *, id_optional: bool =
 
 
 def is_id(value: Any) -> TypeGuard[RequestId]:
-    """Whether a value can be a request id: a string or an integer, and no boolean."""
+    """Whether a value can be a request id: a string or an integer, and not a boolean."""
     return type(value) is str or type(value) is int
 
 
 def id_key(value: RequestId) -> tuple[type, RequestId]:
-    """The key of an id in a table: `1` and `True` and `1.0` are equal in Python, and different ids."""
+    """The key of any id in a table: `1` and `True` and `1.0` are equal in Python, and different ids."""
     return (type(value), value)
 
 
 def readable_id(message: Any) -> RequestId | None:
-    """The id of whatever arrived, where there is one to answer to."""
+    """The id of whatever arrived, if it has one that can be answered."""
     value = message.get("id") if isinstance(message, dict) else None
     return value if is_id(value) else None
 
 
 def kind_of(message: Any) -> Kind:
-    """Which of the kinds a message claims to be, by its members.
+    """Tell a request, a notification and a response apart by their members, and check the frame.
 
     Raises:
-        InvalidRequest: it is not an object, or has none of `method`, `result` and `error`.
+        InvalidRequest: it is not an object, or has none of `method`, `result` and `error`; or it is a request or a
+            notification whose `jsonrpc`, `id` or `method` is not what the protocol says.
+        InvalidParams: `params`, or `params._meta`, is there and is not an object.
+        RemoteProtocolError: a response without exactly one of `result` and `error`, with a `result` that is not an
+            object, an `error` without an integer `code` and a string `message`, or an id that cannot be one (an error
+            may leave it out, or say null).
     """
     if not isinstance(message, dict):
         raise InvalidRequest("Invalid request: a message is an object")
+    id_type = type(message.get("id"))
     if "method" in message:
+        if message.get("jsonrpc") != "2.0":
+            raise InvalidRequest('Invalid request: jsonrpc must be "2.0"')
+        # MUST: the id of a request is a string or an integer, never null (basic/messages#requests)
+        if "id" in message and id_type is not str and id_type is not int:
+            raise InvalidRequest("Invalid request: id must be a string or an integer")
+        if not isinstance(message["method"], str):
+            raise InvalidRequest("Invalid request: method must be a string")
+        params = message.get("params", {})
+        if not isinstance(params, dict):
+            raise InvalidParams("Invalid params: params must be an object")
+        if not isinstance(params.get("_meta", {}), dict):
+            raise InvalidParams("Invalid params: params._meta must be an object")
         return "request" if "id" in message else "notification"
-    if "result" in message or "error" in message:
-        return "response"
-    raise InvalidRequest("Invalid request: neither method nor result nor error")
-
-
-def check_request(message: JsonObject) -> None:
-    """Check the frame of a request or a notification.
-
-    Raises:
-        InvalidRequest: `jsonrpc`, `id` or `method` is not what the protocol says.
-        InvalidParams: `params` is there and is not an object.
-    """
-    if message.get("jsonrpc") != "2.0":
-        raise InvalidRequest('Invalid request: jsonrpc must be "2.0"')
-    # MUST: a string or integer id, never null (basic/messages#requests)
-    if "id" in message and not is_id(message["id"]):
-        raise InvalidRequest("Invalid request: id must be a string or an integer")
-    if not isinstance(message["method"], str):
-        raise InvalidRequest("Invalid request: method must be a string")
-    if not isinstance(message.get("params", {}), dict):
-        raise InvalidParams("Invalid params: params must be an object")
-    if not isinstance(message.get("params", {}).get("_meta", {}), dict):
-        raise InvalidParams("Invalid params: params._meta must be an object")
-
-
-def check_response(message: JsonObject) -> None:
-    """Check the frame of a response.
-
-    Raises:
-        RemoteProtocolError: not exactly one of `result` and `error`, a `result` that is no object, an `error` without
-            an integer `code` and a string `message`, or an id that is none (an error may leave it out, or null).
-    """
+    if not ("result" in message or "error" in message):
+        raise InvalidRequest("Invalid request: neither method nor result nor error")
     if message.get("jsonrpc") != "2.0":
         raise RemoteProtocolError('a response must say jsonrpc "2.0"')
-    # MUST NOT: both (basic/messages#responses)
-    if ("result" in message) == ("error" in message):
+    # MUST NOT: a response has both a result and an error (basic/messages#responses)
+    if "result" in message and "error" in message:
         raise RemoteProtocolError("a response must have either a result or an error, and not both")
-    if "result" in message and not isinstance(message["result"], dict):
-        raise RemoteProtocolError("the result of a response must be an object")
-    if "error" in message:
-        _check_error(message["error"])
-    if not is_id(message.get("id")) and not ("error" in message and message.get("id") is None):
+    if "result" in message:
+        if not isinstance(message["result"], dict):
+            raise RemoteProtocolError("the result of a response must be an object")
+    else:
+        error = message["error"]
+        # MUST: an error has an integer code and a message (basic/messages#responses)
+        if not isinstance(error, dict) or type(error.get("code")) is not int or type(error.get("message")) is not str:
+            raise RemoteProtocolError("the error of a response must have an integer code and a string message")
+        if message.get("id") is None:
+            return "response"
+    # MUST: a response has the id of its request (basic/messages#responses)
+    if id_type is not str and id_type is not int:
         raise RemoteProtocolError("the id of a response must be a string or an integer")
-
-
-def _check_error(body: Any) -> None:
-    if not isinstance(body, dict) or type(body.get("code")) is not int or not isinstance(body.get("message"), str):
-        # MUST: an integer code and a message (basic/messages#responses)
-        raise RemoteProtocolError("the error of a response must have an integer code and a string message")
+    return "response"
 
 
 # -- _meta --------------------------------------------------------------------------------------------------------

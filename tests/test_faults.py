@@ -94,6 +94,7 @@ class Faulty:
     def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
         self._step("exchange", deadline)
         self._inner.send(message, deadline)
+        inbox.sent = True
         return inbox.until(deadline)
 
     def close(self, deadline: Deadline) -> None:

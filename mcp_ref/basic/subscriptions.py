@@ -46,7 +46,7 @@ from mcp_ref.types import Implementation, NotificationParams, RequestId, Request
 
 if TYPE_CHECKING:
     from mcp_ref.client.client import Client
-    from mcp_ref.peer import Stream
+    from mcp_ref.peer import PendingStream
 
 log = logging.getLogger(__name__)
 
@@ -304,7 +304,7 @@ class Subscriptions:
             if len(self._open) >= MAX_OPEN:
                 raise InternalError("Too many subscriptions")
             self._open[subscription] = None
-        incoming.asked(subscription.lose)
+        incoming.attach(subscription.lose)
         return subscription
 
     def publish(self, method: str, params: JsonObject | None = None) -> None:
@@ -418,7 +418,7 @@ class Listening:
         self._over = threading.Event()  # set by close()
         self._lock = threading.Lock()  # guards the three fields below
         self._entered = False
-        self._stream: Stream | None = None
+        self._stream: PendingStream | None = None
         self._reader: threading.Thread | None = None  # reads one event for get()
         self._outcomes: SimpleQueue[tuple[Event | None, BaseException | None]] = SimpleQueue()
 

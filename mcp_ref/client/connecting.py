@@ -56,7 +56,7 @@ from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.rates import Rate, TokenBucket
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
-from mcp_ref.peer import Stream
+from mcp_ref.peer import PendingStream
 from mcp_ref.revisions import SESSION_REVISIONS
 
 if TYPE_CHECKING:
@@ -339,7 +339,7 @@ class Connection:
             client.events.put(client.on_reopen)
         return self.current
 
-    def open_stream(self, method: str, params: JsonObject | None, deadline: Deadline) -> Stream:
+    def open_stream(self, method: str, params: JsonObject | None, deadline: Deadline) -> PendingStream:
         """Send a request whose answer ends a stream, in the conversation that goes on, or in a new one.
 
         Raises: TransportClosed: there is no connection now, and there may be one later. LocalProtocolError: there never

@@ -31,7 +31,7 @@ from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject
 from mcp_ref.pages import METHODS
-from mcp_ref.peer import Peer
+from mcp_ref.peer import Answerer, Peer
 from mcp_ref.revisions import Revision
 from mcp_ref.types import client_capabilities, server_capabilities
 
@@ -129,10 +129,10 @@ class Conversation:
 
     # -- what the server says (the peer asks this)
 
-    def admit(self, method: str, params: JsonObject) -> JsonObject | None:
+    def admit(self, incoming: Incoming) -> JsonObject | Answerer:
         """Decide on a request of the server in the order of arrival; a ping is answered at once."""
-        self.lifecycle.receive(method, is_request=True)
-        return dict(answer_ping()) if method == "ping" else None
+        self.lifecycle.receive(incoming.method, is_request=True)
+        return dict(answer_ping()) if incoming.method == "ping" else self.answer
 
     def answer(self, incoming: Incoming) -> JsonObject:
         """The answer of the user's function to a question of the server."""

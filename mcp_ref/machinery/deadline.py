@@ -19,7 +19,7 @@ from mcp_ref.errors import McpError, RequestTimeout
 
 
 class Clock:
-    """Seconds that stand still while at least one `paused()` block is open.
+    """Seconds that stand still while at least one `with clock:` is open.
 
     A human who thinks about the server's question must not use up the time of the call that asked it, but only for
     so long: a pause counts up to `limit` seconds, and then the clock goes on.
@@ -29,7 +29,7 @@ class Clock:
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
-        self._lock = threading.Lock()  # guards the changes of _state
+        self._lock = threading.Lock()  # guards the replacement of _state
         # pauses that are open, when the first of them began, seconds lost so far; replaced as one, read without a lock
         self._state = (0, 0.0, 0.0)
 
@@ -38,14 +38,12 @@ class Clock:
         now = time.monotonic()
         return (max(paused_at, now - self._limit) if pauses else now) - lost
 
-    def pause(self) -> None:
-        """Stop the clock; nests."""
+    def __enter__(self) -> None:
         with self._lock:
             pauses, paused_at, lost = self._state
             self._state = (pauses + 1, paused_at if pauses else time.monotonic(), lost)
 
-    def resume(self) -> None:
-        """Undo one `pause()`."""
+    def __exit__(self, *raised: object) -> None:
         with self._lock:
             pauses, paused_at, lost = self._state
             if pauses == 1:

@@ -71,6 +71,11 @@ class Workers:
         """How many jobs wait for a thread."""
         return len(self._waiting) + len(self._pressing)
 
+    @property
+    def pressing(self) -> int:
+        """How many of them are urgent."""
+        return len(self._pressing)
+
     def run(self, job: Job, *, urgent: bool = False) -> None:
         """Have a worker run `job`; never blocks. An urgent job needs no place; it must not wait for a handler.
 

@@ -39,7 +39,7 @@ from mcp_ref.machinery.rates import RateLimited, TokenBucket
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
 from mcp_ref.pages import METHODS
-from mcp_ref.peer import Peer
+from mcp_ref.peer import Answerer, Peer
 from mcp_ref.revisions import Revision
 from mcp_ref.server.context import Context
 from mcp_ref.server.resources import covers
@@ -131,10 +131,11 @@ class Session:
 
     # -- what the peer asks (peer)
 
-    def admit(self, method: str, params: JsonObject) -> JsonObject | None:
+    def admit(self, incoming: Incoming) -> JsonObject | Answerer:
         """Decide on a request in the order of arrival: `initialize` and `ping` are answered at once."""
+        method, params = incoming.method, incoming.params
         if self._stateless is not None and self._stands_alone(method, params):
-            return None
+            return self.answer
         if method == "initialize":
             check = self.peer.terms.receiving(method).check
             if check is not None:
@@ -143,7 +144,7 @@ class Session:
         if method == "initialize":
             return self._initialize(params)
         # MUST: respond to a ping promptly (basic/utilities/ping#behavior-requirements)
-        return dict(answer_ping()) if method == "ping" else None
+        return dict(answer_ping()) if method == "ping" else self.answer
 
     def _stands_alone(self, method: str, params: JsonObject) -> bool:
         """Whether a request is of the stateless era; where that is the only one, each is taken for such."""
@@ -206,7 +207,7 @@ class Session:
             # (basic/patterns/subscriptions#graceful-closure). It goes first: some clients take what comes next for a
             # loss of the subscription and read no further.
             try:
-                self.peer.finish(subscription.incoming, complete(subscription.closing(), self.server.info))
+                self.peer.answer(subscription.incoming, complete(subscription.closing(), self.server.info))
                 if not subscription.gone:
                     # MUST: over stdio a server ends a subscription with `notifications/cancelled` and the id of its
                     # request (basic/patterns/cancellation#behavior-requirements)
@@ -287,7 +288,9 @@ class Session:
             if self._keep_alive is not None:
                 self._keep_alive.start()
         elif method == "notifications/roots/list_changed" and self.server.on_roots_changed is not None:
-            self.peer.run(partial(self.server.on_roots_changed, Context(self, self.peer.event(method, params))))
+            self.peer.run(
+                partial(self.server.on_roots_changed, Context(self, Incoming(method, method, params, self._transport)))
+            )
 
     def lost(self, reason: McpError) -> None:
         """The client is gone; what its handlers still do ends with `close()`, which whoever connected calls."""

@@ -28,7 +28,7 @@ from mcp_ref.errors import (
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.peer import Peer
-from tests.basic.patterns.fakes import Answerer, terms
+from tests.peers import Answerer, terms
 from tests.wire import PATIENCE
 
 ID = "io.modelcontextprotocol/subscriptionId"
@@ -625,7 +625,7 @@ class Served:
 
     def flush(self, subscription: Subscription) -> None:
         if subscription.flush():
-            self.server.finish(subscription.incoming, subscription.closing())
+            self.server.answer(subscription.incoming, subscription.closing())
             self.channel.send(subscription.cancelled_notification(), Deadline(PATIENCE))
 
     def open_stream(self, method: str, params: Any, deadline: Deadline) -> Any:

@@ -480,7 +480,7 @@ def test_subscriptions_that_come_and_go_leave_nothing_behind() -> None:
         assert server.stateless is not None
         assert len(server.stateless.subscriptions) == 0
         until(lambda: not session._listening)
-        assert not session.peer.in_flight()
+        assert not session.peer.unanswered
 
 
 # -- a handler that asks by its result, in the session era --------------------------------------------------------

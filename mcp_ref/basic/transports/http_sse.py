@@ -69,6 +69,7 @@ class _SseTransport:
     def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
         """Send a request; the answer comes by a POST."""
         self.send(message, deadline)
+        inbox.sent = True
         return inbox.until(deadline)
 
     def close(self, deadline: Deadline) -> None:
@@ -355,6 +356,7 @@ class SseClientTransport:
     def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
         """POST a request; its answer comes on the stream."""
         self.send(message, deadline)
+        inbox.sent = True
         return inbox.until(deadline)
 
     # -- ending ---------------------------------------------------------------------------------------------------

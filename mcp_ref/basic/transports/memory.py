@@ -148,6 +148,7 @@ class _MemoryTransport:
     def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
         """Send a request, and give what arrives in its inbox; see `Transport.exchange`."""
         self.send(message, deadline)
+        inbox.sent = True
         return inbox.until(deadline)
 
     def send(self, message: JsonObject | list[JsonObject], deadline: Deadline) -> None:

@@ -59,6 +59,9 @@ class Tap(Protocol):
 class Inbox(Protocol):
     """Where the messages that belong to one outgoing request arrive."""
 
+    sent: bool
+    """Set by `exchange` once the peer may have seen some of the request: only then is it told of a cancellation."""
+
     def until(self, deadline: Deadline) -> Iterator[JsonObject]:
         """Each message as it comes, without end.
 
@@ -112,8 +115,9 @@ class Transport(Protocol):
     def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
         """Write a request, and give what arrives for it until its response (which the caller recognizes).
 
-        Where replies come on the connection itself this is `send` and then `inbox.until(deadline)`; where each request
-        has a reply of its own, as over HTTP, it reads that reply in the calling thread.
+        If replies come on the connection itself, this is `send`, `inbox.sent = True` and `inbox.until(deadline)`. If
+        each request has a reply of its own, as over HTTP, the first step of the iterator writes the request, and the
+        calling thread reads that reply.
         """
         ...
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Cancel, Context, RequestCancelled, RequestTimeout, Server
+from mcp_ref import Cancel, Client, Context, LocalProtocolError, RequestCancelled, RequestTimeout, Server
 from mcp_ref.basic.versioning import SUBSCRIPTION_ID
 from mcp_ref.client.answers import ClientContext
 from mcp_ref.incoming import Incoming
 from mcp_ref.revisions import REVISIONS
-from tests.basic.patterns.fakes import a_peer
 from tests.eras import MODERN, open_client
+from tests.peers import a_peer
 from tests.wire import PATIENCE, Background, opened, to_client
 
 
@@ -121,6 +121,15 @@ def test_the_text_of_a_callers_own_exception_does_not_go_out() -> None:
         assert wire.receive()["params"] == {"requestId": request_id, "reason": "given up by its caller"}
 
 
+def test_a_call_that_http_never_sent_is_not_cancelled() -> None:
+    said: list[Any] = []
+    with Server("s").serve_http() as http, Client(http.url, revision="2025-11-25", trace=said.append) as client:
+        with pytest.raises(LocalProtocolError):
+            client.request("x/y", {"text": {"a set is", "not JSON"}})
+    sent = [event.message.get("method") for event in said if event.direction == "send" and event.message]
+    assert sent == ["initialize", "notifications/initialized"]
+
+
 # -- being given up -----------------------------------------------------------------------------------------------
 
 
@@ -133,7 +142,7 @@ def test_a_cancelled_request_is_not_answered_and_its_handler_can_tell(revision: 
         wire.notify("notifications/cancelled", {"requestId": 1, "reason": "never mind"})
         assert handler.incoming is not None
         assert (handler.incoming.cancelled, handler.incoming.reason) == (True, "never mind")
-        assert peer.in_flight() == []
+        assert peer.unanswered == {}
         handler.go.set()
         assert handler.ended.wait(PATIENCE)
         assert wire.request("end", "ping")["id"] == "end"
@@ -372,7 +381,7 @@ def test_race_cancellation_and_answer_at_the_same_moment_have_one_winner() -> No
             starts.put(start)
             start.wait(PATIENCE)
             wire.notify("notifications/cancelled", {"requestId": request_id})
-            assert peer.in_flight() == []
+            assert peer.unanswered == {}
         wire.send({"jsonrpc": "2.0", "id": "end", "method": "ping"})
         answers = [wire.receive()]
         while answers[-1]["id"] != "end":

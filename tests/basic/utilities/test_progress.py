@@ -286,7 +286,7 @@ def test_progress_after_the_answer_is_ignored() -> None:
 
 
 def test_a_flood_of_reports_to_a_slow_callback_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requester, "MOST_PROGRESS", 3)
+    monkeypatch.setattr(requester, "MAX_UNREAD", 3)
     seen: list[float] = []
     first, go = threading.Event(), threading.Event()
 

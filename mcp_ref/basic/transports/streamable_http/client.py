@@ -272,7 +272,6 @@ def _answer(body: bytes, request_id: messages.RequestId) -> dict[str, Any] | Non
         error = messages.decode(body)
         if messages.kind_of(error) != "response" or "error" not in error:
             return None
-        messages.check_response(error)
     except (Refusal, RemoteProtocolError):
         return None
     # MAY: an error without id (basic/transports#sending-messages-to-the-server)
@@ -761,6 +760,7 @@ class HttpClientTransport:
         with self._post(message, deadline, inbox) as post:
             try:
                 yield from inbox.waiting()
+                inbox.sent = True
                 for answer, noted in self._answers(post, message, text):
                     self._deliver(answer, post.facts, noted)
                     for item in inbox.waiting():

@@ -32,7 +32,7 @@ from mcp_ref.basic.transports.streamable_http.sessions import Conversation, Http
 from mcp_ref.basic.transports.streamable_http.stateless import StatelessEndpoint, era_of
 from mcp_ref.basic.transports.streamable_http.streams import EventStore, MemoryEventStore, Stream, numbers_of
 from mcp_ref.basic.transports.transport import Tap
-from mcp_ref.errors import Refusal
+from mcp_ref.errors import Refusal, RemoteProtocolError
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_server import HttpRefusal, HttpReply, HttpRequest
 from mcp_ref.peer import Peer
@@ -298,10 +298,9 @@ def _holds_request(message: Any, revision: Revision) -> bool:
         # An entry that is no message at all gets an error in the array.
         return any(_is_request(each) for each in message)
     try:
-        kind = messages.kind_of(message)
-        if kind != "response":
-            messages.check_request(message)
-        return kind == "request"
+        return messages.kind_of(message) == "request"
+    except RemoteProtocolError:
+        return False  # a malformed response; the peer logs it
     except Refusal as refusal:
         raise HttpRefusal(400, refusal.message, code=refusal.code) from None
 
@@ -309,6 +308,8 @@ def _holds_request(message: Any, revision: Revision) -> bool:
 def _is_request(message: Any) -> bool:
     try:
         return messages.kind_of(message) == "request"
+    except RemoteProtocolError:
+        return False
     except Refusal:
         return True
 

@@ -134,6 +134,7 @@ class ServerEnd:
     def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
         """Send a request; the answer comes by a POST of the client."""
         self.send(message, deadline)
+        inbox.sent = True
         return inbox.until(deadline)
 
     def close(self, deadline: Deadline) -> None:

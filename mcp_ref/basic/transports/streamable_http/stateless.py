@@ -34,6 +34,7 @@ from mcp_ref.errors import (
     InvalidRequest,
     LocalProtocolError,
     Refusal,
+    RemoteProtocolError,
     TransportClosed,
     UnsupportedVersion,
 )
@@ -152,10 +153,12 @@ class StatelessEndpoint:
     def _is_request(self, message: Any) -> bool:
         """Whether the body asks for an answer. Raises Refusal for what may not come here."""
         # MUST: a single request or notification, never a response (streamable-http#sending-messages)
-        kind = messages.kind_of(message)
+        try:
+            kind = messages.kind_of(message)
+        except RemoteProtocolError:
+            kind = "response"
         if kind == "response":
             raise InvalidRequest("Invalid request: in this revision a client sends no responses")
-        messages.check_request(message)
         if kind == "request" and message["method"] == "initialize":
             params = message.get("params") or {}
             if not is_modern("initialize", params):

@@ -29,11 +29,8 @@ class Answerer:
         self.reasons: list[McpError] = []
         self.gone = threading.Event()
 
-    def admit(self, method: str, params: Any) -> Any:
-        return {} if method == "ping" else None
-
-    def answer(self, incoming: Incoming) -> Any:
-        return self._answer(incoming)
+    def admit(self, incoming: Incoming) -> Any:
+        return {} if incoming.method == "ping" else self._answer
 
     def take(self, method: str, params: Any) -> None:
         self.taken.append((method, params))
@@ -86,6 +83,7 @@ class Deaf:
 
     def exchange(self, message: Any, inbox: Any, deadline: Deadline) -> Any:
         self.send(message, deadline)
+        inbox.sent = True
         return inbox.until(deadline)
 
     def close(self, deadline: Deadline) -> None:

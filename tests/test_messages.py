@@ -103,13 +103,13 @@ def test_an_error_without_a_readable_id_says_null_or_leaves_it_out() -> None:
 
 @pytest.mark.parametrize("value", ["", "1", 0, 1, -5, 2**70])
 def test_strings_and_integers_are_ids(value: Any) -> None:
-    messages.check_request({"jsonrpc": "2.0", "id": value, "method": "ping"})
+    messages.kind_of({"jsonrpc": "2.0", "id": value, "method": "ping"})
 
 
 @pytest.mark.parametrize("value", [None, True, False, 1.0, 1.5, [], {}])
 def test_nothing_else_is_an_id(value: Any) -> None:
     with pytest.raises(InvalidRequest):
-        messages.check_request({"jsonrpc": "2.0", "id": value, "method": "ping"})
+        messages.kind_of({"jsonrpc": "2.0", "id": value, "method": "ping"})
     assert messages.readable_id({"id": value}) is None
 
 
@@ -129,13 +129,13 @@ def test_ids_that_are_equal_in_python_are_different_keys() -> None:
 )
 def test_a_request_with_another_frame_is_invalid(message: Any) -> None:
     with pytest.raises(InvalidRequest):
-        messages.check_request(message)
+        messages.kind_of(message)
 
 
 @pytest.mark.parametrize("params", [None, [], [1], "x", 0, False, {"_meta": []}, {"_meta": None}])
 def test_params_and_their_meta_are_objects(params: Any) -> None:
     with pytest.raises(InvalidParams):
-        messages.check_request({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": params})
+        messages.kind_of({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": params})
 
 
 @pytest.mark.parametrize("message", [1, "x", None, True, {}, {"id": 1}, {"jsonrpc": "2.0", "params": {}}])
@@ -163,16 +163,16 @@ def test_what_is_neither_request_nor_response_is_invalid(message: Any) -> None:
 )
 def test_a_response_has_one_of_result_and_error_each_of_its_form(members: Any) -> None:
     with pytest.raises(RemoteProtocolError):
-        messages.check_response({"jsonrpc": "2.0", "id": 1, **members})
+        messages.kind_of({"jsonrpc": "2.0", "id": 1, **members})
 
 
 @pytest.mark.parametrize("message", [{"id": None}, {}])
 def test_an_error_may_be_without_an_id(message: Any) -> None:
-    messages.check_response({"jsonrpc": "2.0", **message, "error": {"code": -32700, "message": "x"}})
+    assert messages.kind_of({"jsonrpc": "2.0", **message, "error": {"code": -32700, "message": "x"}}) == "response"
 
 
 def test_any_object_is_a_result_also_one_with_a_member_called_error() -> None:
-    messages.check_response({"jsonrpc": "2.0", "id": 1, "result": {"error": {"code": 1}, "deep": {"x": [1]}}})
+    messages.kind_of({"jsonrpc": "2.0", "id": 1, "result": {"error": {"code": 1}, "deep": {"x": [1]}}})
 
 
 # -- _meta --------------------------------------------------------------------------------------------------------

@@ -17,12 +17,13 @@ from mcp_ref import (
     RequestTimeout,
     Server,
 )
-from mcp_ref import peer as request_response
+from mcp_ref import peer as peer_module
 from mcp_ref.errors import Refusal
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.peer import Peer
-from tests.basic.patterns.fakes import Answerer, Deaf, a_peer, terms
+from mcp_ref.machinery.workers import ABOVE_THE_CAP
+from mcp_ref.peer import Peer, PendingRequest, PendingStream
+from tests.peers import Answerer, Deaf, a_peer, terms
 from tests.wire import CLIENT_INFO, PATIENCE, Background, opened, to_client, to_server
 
 WITHOUT_BATCHES = ["2024-11-05", "2025-06-18", "2025-11-25"]
@@ -284,7 +285,7 @@ def test_deep_arguments_are_answered() -> None:
 
 
 def test_a_flood_of_requests_is_refused_and_those_before_it_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_response, "MAX_IN_FLIGHT", 3)
+    monkeypatch.setattr(peer_module, "MAX_IN_FLIGHT", 3)
     go = threading.Event()
     with a_peer(lambda incoming: go.wait(PATIENCE) and {}, cap=1) as (_, wire):
         for number in range(3):
@@ -296,7 +297,7 @@ def test_a_flood_of_requests_is_refused_and_those_before_it_are_answered(monkeyp
 
 
 def test_requests_cancelled_before_their_turn_count_as_a_flood_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_response, "MAX_IN_FLIGHT", 3)
+    monkeypatch.setattr(peer_module, "MAX_IN_FLIGHT", 3)
     go = threading.Event()
     with a_peer(lambda incoming: go.wait(PATIENCE) and {}, cap=1) as (_, wire):
         for number in range(4):
@@ -309,11 +310,11 @@ def test_requests_cancelled_before_their_turn_count_as_a_flood_too(monkeypatch: 
 
 
 def test_a_peer_that_floods_and_does_not_read_is_given_up_with_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_response, "MAX_IN_FLIGHT", 20)
+    monkeypatch.setattr(peer_module, "MAX_IN_FLIGHT", 20)
     transport, side = Deaf(), Answerer(lambda incoming: {})
     peer = Peer(transport, side, terms("2025-11-25"))
     before = threading.active_count()
-    for _ in range(21):
+    for _ in range(20 + ABOVE_THE_CAP + 1):
         peer.receive(b"not json")
     assert side.gone.is_set()
     assert threading.active_count() - before <= 4
@@ -553,3 +554,92 @@ def test_what_carries_an_answer_is_let_go_though_the_error_in_it_is_kept() -> No
         peer.request("ping", None, {})
     assert let_go == [True] and kept.value.__traceback__ is not None
     peer.close(Deadline(PATIENCE))
+
+
+# -- endings ------------------------------------------------------------------------------------------------------
+
+
+class Ends(Deaf):
+    """A transport whose exchange raises, before anything is written or after."""
+
+    def __init__(self, problem: BaseException, *, written: bool) -> None:
+        super().__init__()
+        self.reads.set()
+        self._problem, self._written = problem, written
+
+    def exchange(self, message: Any, inbox: Any, deadline: Any) -> Iterator[Any]:
+        inbox.sent = self._written
+        raise self._problem
+        yield
+
+
+@pytest.mark.parametrize("problem", [LocalProtocolError("no"), RequestTimeout("slow"), KeyboardInterrupt()])
+def test_a_request_that_was_never_sent_is_not_cancelled(problem: BaseException) -> None:
+    transport = Ends(problem, written=False)
+    peer = Peer(transport, Answerer(lambda incoming: {}), terms("2025-11-25"))
+    with pytest.raises(type(problem)):
+        peer.request("x/y")
+    assert transport.sent == []
+    peer.close(Deadline(PATIENCE))
+
+
+def test_an_interrupt_leaves_no_request_behind(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    transport = Ends(KeyboardInterrupt(), written=True)
+    peer = Peer(transport, Answerer(lambda incoming: {}), terms("2025-11-25"))
+    with pytest.raises(KeyboardInterrupt):
+        peer.request("x/y")
+    assert [message["method"] for message in transport.sent] == ["notifications/cancelled"]
+    peer.receive(b'{"jsonrpc": "2.0", "id": 1, "result": {}}')
+    assert "which nothing waits for" in caplog.text
+    peer.close(Deadline(PATIENCE))
+
+
+# -- streams ------------------------------------------------------------------------------------------------------
+
+
+def pending(method: str) -> PendingRequest:
+    return PendingRequest(method, {}, Deadline(PATIENCE))
+
+
+CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+
+
+def a_stream() -> tuple[PendingRequest, PendingStream, list[str]]:
+    """A stream of a pending request, and a list that says when what arrives was closed."""
+    row, ends = pending("subscriptions/listen"), list[str]()
+
+    def arriving() -> Iterator[Any]:
+        try:
+            yield from row.until(Deadline(PATIENCE))
+        finally:
+            ends.append("closed")
+
+    return row, PendingStream(row, arriving(), lambda reason: None), ends
+
+
+def test_a_stream_is_closed_while_another_thread_waits_for_its_next_message() -> None:
+    # Many times, for it is about the middle of a step: closing a generator there can crash the interpreter.
+    for number in range(500):
+        row = pending("subscriptions/listen")
+        stream = PendingStream(row, row.until(Deadline(PATIENCE)), lambda reason: None)
+        reading = Background(list, stream)
+        for _ in range(number % 7):
+            row.put(CHANGED)
+        stream.close("no longer wanted")
+        assert isinstance(reading.outcome(), RequestCancelled)
+
+
+def test_a_stream_that_nobody_reads_is_closed_with_what_arrives() -> None:
+    row, stream, ends = a_stream()
+    messages = iter(stream)
+    row.put(CHANGED)
+    assert next(messages) == CHANGED
+    threads = [threading.Thread(target=stream.close, args=("no longer wanted",)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert ends == ["closed"]
+    with pytest.raises(RequestCancelled):
+        next(messages)

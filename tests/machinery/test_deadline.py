@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Context, RequestTimeout, Server
-from mcp_ref import peer as requester
+from mcp_ref import peer as peer_module
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.client import client as client_module
 from mcp_ref.machinery import deadline as deadline_module
 from mcp_ref.machinery.deadline import Cancel, Clock, Deadline
+from mcp_ref.peer import Peer
 from mcp_ref.revisions import SESSION_REVISIONS
 from tests.eras import MODERN, open_client
+from tests.peers import Answerer, Deaf, terms
 from tests.wire import PATIENCE, Background, Wire, opened, to_client
 
 
@@ -34,7 +36,7 @@ class Time:
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     fake = Time()
-    for module in (deadline_module, requester, client_module):
+    for module in (deadline_module, peer_module, client_module):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=fake))
     return fake
 
@@ -119,14 +121,14 @@ def test_a_maximum_below_the_timeout_shortens_nothing() -> None:
 def test_a_paused_clock_stands_still_and_goes_on_where_it_stood(time: Time) -> None:
     clock = Clock(300)
     start = clock()
-    clock.pause()
-    clock.pause()
+    clock.__enter__()
+    clock.__enter__()
     time.now += 50
     assert clock() == start
-    clock.resume()
+    clock.__exit__()
     time.now += 50
     assert clock() == start, "the outer pause is still open"
-    clock.resume()
+    clock.__exit__()
     assert clock() == start
     time.now += 1
     assert clock() == start + 1
@@ -135,10 +137,10 @@ def test_a_paused_clock_stands_still_and_goes_on_where_it_stood(time: Time) -> N
 def test_a_pause_counts_up_to_its_limit(time: Time) -> None:
     clock = Clock(300)
     start = clock()
-    clock.pause()
+    clock.__enter__()
     time.now += 310
     assert clock() == start + 10
-    clock.resume()
+    clock.__exit__()
     assert clock() == start + 10
 
 
@@ -231,21 +233,24 @@ def test_a_servers_question_has_a_timeout() -> None:
         assert wire.receive()["result"]["content"][0]["text"] == "too late"
 
 
-def test_progress_extends_a_call_up_to_its_maximum() -> None:
-    """The messages of a reply as the caller reads them: each report comes nine seconds after the one before."""
-    time = Time()
-    deadline = Deadline(10, 25, clock=time)
+def test_progress_extends_a_call_up_to_its_maximum(time: Time) -> None:
+    """Each report of the reply comes nine seconds after the one before."""
 
-    def reply() -> Iterator[dict[str, Any]]:
-        while True:
-            time.now += 9
-            deadline.check("waiting")
-            yield {"method": "notifications/progress", "params": {"progress": time.now}}
+    class Reporting(Deaf):
+        def exchange(self, message: Any, inbox: Any, deadline: Deadline) -> Iterator[dict[str, Any]]:
+            while True:
+                time.now += 9
+                deadline.check("waiting")
+                yield {"method": "notifications/progress", "params": {"progress": time.now}}
 
     seen: list[float] = []
+    peer = Peer(Reporting(), Answerer(lambda incoming: {}), terms("2025-11-25"))
     with pytest.raises(RequestTimeout):
-        requester._answer(reply(), "ping", {"on_progress": lambda value, *_: seen.append(value)}, deadline)
+        peer.request(
+            "x/y", None, {"timeout": 10, "max_timeout": 25, "on_progress": lambda *report: seen.append(report[0])}
+        )
     assert seen == [1009, 1018]
+    peer.close(Deadline(PATIENCE))
 
 
 def test_reports_that_wait_for_a_slow_callback_do_not_hold_up_the_time_limit(time: Time) -> None:
