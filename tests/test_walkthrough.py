@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from mcp_ref import Client, Server
-from mcp_ref.basic.transports.stdio import StdioServerTransport, StdioTransport
+from mcp_ref.basic.transports.stdio import StdioServerTransport
 from mcp_ref.basic.versioning import envelope
+from mcp_ref.machinery.pipes import LineSplitter
 from mcp_ref.machinery.workers import Workers
 from mcp_ref.peer import Peer
 from mcp_ref.revisions import REVISIONS, Revision
@@ -52,7 +53,6 @@ SAID = {
     "Deadline.__init__": "When the call has to be over.",
     "Incoming.__init__": "The request, as long as it has no answer.",
     "Lifecycle._step": "Look the event up in the table of states.",
-    "LineSplitter._check": "No line is longer than the limit.",
     "LineSplitter.feed": "Cut what was read into lines.",
     "Peer._pause": "While we answer, the time of our own calls may stand still.",
     "Peer._receive_request": "Give the request a row, decide on it in its turn, and hand it to a worker.",
@@ -61,7 +61,6 @@ SAID = {
     "Rounds.__init__": "What the handler may ask the client, and what came back of that.",
     "Rounds._read": "What an earlier round has left; nothing here.",
     "Session._spend": "Take a token from the method's bucket.",
-    "StdioTransport._hand_on": "One line, without its blanks, to the peer.",
     "Workers._hand_locked": "Into the queue of an idle thread, or of a new one.",
     "_Call.__init__": "The conversation of this request, for its handler: who asks, and what it can do.",
     "_Compiler._object.<locals>.project": "An object as the revision knows it: what is of another one is left out.",
@@ -178,7 +177,7 @@ class Served(NamedTuple):
 def trace_an_answer(revision: str = REVISION) -> Served:
     """A server's reader, from the read to the hand-over; and its worker, from there to the tool's function."""
     server = Server("echo")
-    reader, worker = Trace(StdioTransport._chunk), Trace(Peer._serve)
+    reader, worker = Trace(LineSplitter.feed), Trace(Peer._serve)
     finished = threading.Semaphore(0)
 
     @server.tool()
@@ -293,7 +292,7 @@ def served() -> Served:
 
 
 def test_a_call_is_seven_frames_in_four_files_from_its_bytes(call: Way) -> None:
-    assert [call.stack[0].name, call.stack[-1].name] == ["call_tool", "StdioTransport._write"]
+    assert [call.stack[0].name, call.stack[-1].name] == ["call_tool", "StdioTransport.send"]
     assert len(call.stack) <= 7
     assert len(files(call.stack)) <= 4
 

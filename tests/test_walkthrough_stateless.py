@@ -68,7 +68,7 @@ def walks() -> Walks:
 
 
 def test_a_call_is_one_frame_further_from_its_bytes_than_in_the_session_era(walks: Walks) -> None:
-    assert [walks.call.stack[0].name, walks.call.stack[-1].name] == ["call_tool", "StdioTransport._write"]
+    assert [walks.call.stack[0].name, walks.call.stack[-1].name] == ["call_tool", "StdioTransport.send"]
     assert len(walks.call.stack) <= 7
     assert len(files(walks.call.stack)) <= 5
 

@@ -1,8 +1,8 @@
-"""Lines out of bytes, and a flag that `poll` can wait for: what both ends of stdio are made of.
+"""Pipes: what is read from a descriptor, the lines in it, and a flag that ends the wait for it.
 
-Spec:      basic/transports#stdio
-Upholds:   spec_notes/basic/transports.md, the rows on the framing of stdio
-Not here:  who reads and who writes them (stdio, stdio_client)
+The contract: a descriptor is never closed under a thread that uses it. Whoever reads or writes waits in `poll` for the
+descriptor and for a `Wake`, so that setting the flag ends the wait; what had come by then is still read.
+Windows can neither poll a pipe nor write to one without blocking: there a read is ended by the other end alone.
 """
 
 from __future__ import annotations
@@ -11,61 +11,28 @@ import math
 import os
 import select
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from mcp_ref.machinery.deadline import Deadline
 
-CHUNK = 65536
-"""Bytes asked for in one read: what a pipe holds."""
-
-# Windows can neither poll a pipe nor write to one without blocking: there a read is ended by the other end alone.
 HAS_POLL = hasattr(select, "poll")
 
-_LONG = 86400.0
+_MAX_CHUNK = 65536  # bytes asked for in one read: what a pipe holds as a rule
+_MAX_LAST_CHUNK = 1 << 20  # bytes asked for in the read after a stop: no pipe holds more
+
+
+class InputStopped(Exception):
+    """The reading was to stop, and all that had come was read; the text says why."""
 
 
 class LineTooLong(ValueError):
     """A line passed the limit; nothing after it can be trusted to begin a message."""
 
 
-class LineSplitter:
-    r"""Cuts what is read at each `\n`, and at nothing else.
-
-    Args:
-        limit: bytes that a line may have, the line break not counted.
-
-    Not `splitlines()`: it also cuts at characters such as U+2028, which may stand in a JSON string.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._partial = bytearray()
-
-    def __len__(self) -> int:
-        """Bytes of the line that has begun."""
-        return len(self._partial)
-
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Each line that the chunk ends; raises `LineTooLong` after those before the long one."""
-        *ends, rest = chunk.split(b"\n")
-        for line in ends:
-            if self._partial:
-                self._partial += line
-                line = self.take()
-            self._check(line)
-            yield line
-        self._partial += rest
-        self._check(self._partial)
-
-    def take(self) -> bytes:
-        """The line that has begun, as far as it came; the next byte begins another."""
-        line = bytes(self._partial)
-        self._partial.clear()
-        return line
-
-    def _check(self, line: bytes | bytearray) -> None:
-        if len(line) > self._limit:
-            raise LineTooLong(f"a line is longer than {self._limit} bytes")
+def milliseconds(deadline: Deadline) -> int | None:
+    """What is left, as `poll` takes it: None for no limit; at most a day, after which its caller asks again."""
+    left = deadline.left()
+    return None if left is None else math.ceil(min(left, 86400.0) * 1000)
 
 
 class Wake:
@@ -106,13 +73,64 @@ class Wake:
             self.fd = self._write_fd = -1
 
 
-def seconds(deadline: Deadline) -> float:
-    """What is left, as `Lock.acquire(timeout=...)` takes it: -1 for no limit."""
-    left = deadline.left()
-    return -1.0 if left is None else min(left, _LONG)
+def chunks(fd: int, stops: Mapping[int, str]) -> Iterator[bytes]:
+    """What comes, as it comes, until the end of the input.
+
+    Args:
+        stops: other descriptors; once one of them is ready, what has come already is read, and no more.
+
+    Raises: InputStopped: with what `stops` says of the one that was ready. OSError.
+    """
+    if HAS_POLL:
+        poll = select.poll()
+        for each in (fd, *stops):
+            poll.register(each, select.POLLIN)
+    while True:
+        # Without a limit: the end of the input ends the wait, or one of the stops.
+        ready = [each for each, _ in poll.poll()] if HAS_POLL else [fd]
+        stopped = [each for each in ready if each != fd]
+        if fd in ready:
+            chunk = os.read(fd, _MAX_LAST_CHUNK if stopped else _MAX_CHUNK)
+            if not chunk:
+                return
+            yield chunk
+        if stopped:
+            raise InputStopped(stops[stopped[0]])
 
 
-def milliseconds(deadline: Deadline) -> int | None:
-    """What is left, as `poll` takes it: None for no limit; at most a day, after which its caller asks anew."""
-    left = deadline.left()
-    return None if left is None else math.ceil(min(left, _LONG) * 1000)
+class LineSplitter:
+    r"""Cuts what is read at each `\n`, and at nothing else.
+
+    Args:
+        limit: bytes that a line may have, the line break not counted.
+
+    Not `splitlines()`: it also cuts at characters such as U+2028, which may stand in a JSON string.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._partial = bytearray()
+
+    def __len__(self) -> int:
+        """Bytes of the line that has begun."""
+        return len(self._partial)
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Each line that the chunk ends; raises `LineTooLong` after those before the long one."""
+        *lines, rest = chunk.split(b"\n")
+        for line in lines:
+            if self._partial:
+                self._partial += line
+                line = self.take()
+            if len(line) > self._limit:
+                raise LineTooLong(f"a line is longer than {self._limit} bytes")
+            yield line
+        self._partial += rest
+        if len(self._partial) > self._limit:
+            raise LineTooLong(f"a line is longer than {self._limit} bytes")
+
+    def take(self) -> bytes:
+        """The line that has begun, as far as it came; the next byte begins another."""
+        line = bytes(self._partial)
+        self._partial.clear()
+        return line

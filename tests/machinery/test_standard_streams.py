@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from mcp_ref.basic.transports.stdio import unshared
+from mcp_ref.machinery.standard_streams import own_end
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a pipe is opened a second time by /proc")
 def test_only_our_own_end_of_a_pipe_does_not_block() -> None:
     reading, shared = os.pipe()
-    own = unshared(shared)
+    own = own_end(shared)
     try:
         assert own != shared
         assert not os.get_blocking(own) and not os.get_inheritable(own)
@@ -26,8 +26,10 @@ def test_only_our_own_end_of_a_pipe_does_not_block() -> None:
             os.close(fd)
 
 
-def test_what_is_no_pipe_stays_as_it_is() -> None:
+def test_what_is_not_a_pipe_gets_another_number_and_blocks_as_before() -> None:
     one, other = socket.socketpair()
     with one, other, open(os.devnull, "wb") as nowhere:
-        assert unshared(one.fileno()) == one.fileno()
-        assert unshared(nowhere.fileno()) == nowhere.fileno()
+        for shared in (one.fileno(), nowhere.fileno()):
+            own = own_end(shared)
+            assert own != shared and os.get_blocking(own) and not os.get_inheritable(own)
+            os.close(own)

@@ -11,6 +11,7 @@ from mcp_ref.basic.transports.memory import pair
 from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.errors import LocalProtocolError, McpError, RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
+from tests.interrupting import interrupted, on_python_3_11
 
 from .collector import WAIT, Collector, Notes, soon
 
@@ -176,3 +177,40 @@ def test_messages_of_many_threads_stay_whole_in_both_directions():
         thread.join(WAIT)
     for side in (here, there):
         assert sorted(side.message()["id"] for _ in range(150)) == sorted([*range(50)] * 3)
+
+
+@on_python_3_11
+@pytest.mark.parametrize("what", ["send", "close"])
+def test_ctrl_c_at_any_moment_leaves_no_lock_held(what):
+    for moment in range(1, 200):
+        ours, theirs, here, there = started()
+        try:
+            with interrupted(moment, lambda code: code.co_filename.endswith(("/memory.py", "/locks.py"))):
+                ours.send({"id": moment}, soon()) if what == "send" else ours.close(soon())
+            break
+        except KeyboardInterrupt:
+            pass
+        if what == "send":
+            ours.send({"id": "next"}, Deadline(0.5))
+            assert [there.message() for _ in range(there.texts.qsize())][-1] == {"id": "next"}
+        ours.close(Deadline(0.5))
+        with pytest.raises(TransportClosed):
+            theirs.send({}, Deadline(0.5))
+        theirs.close(soon())
+    assert 5 < moment < 199
+
+
+def test_waiting_for_a_delivery_is_bounded():
+    ours, theirs = pair()
+    delivering, go_on = threading.Event(), threading.Event()
+    theirs.start(lambda text: bool(delivering.set() or go_on.wait(WAIT)), lambda reason: None)
+    sender = threading.Thread(target=ours.send, args=({}, soon()))
+    sender.start()
+    try:
+        assert delivering.wait(WAIT)
+        with pytest.raises(RequestTimeout, match="another message is being delivered"):
+            ours.send({}, Deadline(0.01))
+        ours.close(Deadline(0.01))
+    finally:
+        go_on.set()
+        sender.join(WAIT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import json
 import os
 import queue
@@ -14,8 +13,7 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
-from typing import Any, Self
+from typing import Self
 
 import pytest
 
@@ -24,11 +22,12 @@ from mcp_ref.basic.transports import stdio
 from mcp_ref.basic.transports.stdio import StdioServerTransport
 from mcp_ref.errors import LocalProtocolError, McpError, RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.locks import hold
+from tests.interrupting import interrupted, on_python_3_11
 
 from .collector import WAIT, Collector, Notes, no_descriptor_leaks, soon
 
 ROOT = str(Path(mcp_ref.__file__).parents[1])
-TraceFunction = Callable[[FrameType, str, Any], Any]
 
 
 @pytest.fixture(autouse=True)
@@ -167,10 +166,10 @@ def test_a_receiver_that_fails_ends_the_connection_with_a_reason(caplog):
 
 
 def test_an_error_while_reading_ends_the_connection_once(pipes, monkeypatch):
-    def fail(self: object) -> bytes:
+    def fail(fd: int, size: int) -> bytes:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(stdio.StdioTransport, "_chunk", fail)
+    monkeypatch.setattr(os, "read", fail)
     os.write(pipes.input, b"{}\n")
     assert "Input/output error" in pipes.reason()
     pipes.transport.close(soon())
@@ -230,58 +229,30 @@ def test_a_line_written_in_part_ends_the_connection(pipes):
 
 
 def test_ctrl_c_in_the_middle_of_a_line_ends_the_connection(pipes, monkeypatch):
-    room = pipes.transport._room
-    calls: list[int] = []
+    write, calls = os.write, []
 
-    def interrupted(deadline: Deadline) -> bool:
+    def once(fd: int, data: bytes) -> int:
         calls.append(1)
-        if len(calls) > 1:
+        if len(calls) == 2:
             raise KeyboardInterrupt
-        return room(deadline)
+        return write(fd, data)
 
-    monkeypatch.setattr(pipes.transport, "_room", interrupted)
+    monkeypatch.setattr(os, "write", once)
     with pytest.raises(KeyboardInterrupt):
         pipes.transport.send({"text": "x" * 10_000}, soon())
     assert "only in part" in pipes.reason()
 
 
-class InterruptAt:
-    """A trace function that raises at the n-th moment of a write at which Python would handle Ctrl-C."""
-
-    MOMENTS = ("CALL", "JUMP_BACKWARD", "RESUME")
-
-    def __init__(self, moment: int) -> None:
-        self.left = moment
-        self.last = ""
-
-    def __call__(self, frame: FrameType, event: str, arg: object) -> TraceFunction | None:
-        if frame.f_code is not StdioServerTransport._write.__code__:
-            return None
-        frame.f_trace_opcodes = True
-        return self.step
-
-    def step(self, frame: FrameType, event: str, arg: object) -> TraceFunction:
-        if event == "opcode":
-            self.left -= self.last.startswith(self.MOMENTS)
-            self.last = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-            if self.left == 0:
-                raise KeyboardInterrupt
-        return self.step
-
-
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="the moments are found by tracing opcodes as CPython 3.11 does")
+@on_python_3_11
 def test_ctrl_c_at_any_moment_of_a_short_write_leaves_the_connection_whole(pipes):
     lines: list[bytes] = []
     for moment in range(1, 100):
-        before = sys.gettrace()
-        sys.settrace(InterruptAt(moment))
         try:
-            pipes.transport.send({"id": moment}, soon())
+            with interrupted(moment, lambda code: code in (stdio.StdioTransport.send.__code__, hold.__code__)):
+                pipes.transport.send({"id": moment}, soon())
             break
         except KeyboardInterrupt:
             pass
-        finally:
-            sys.settrace(before)
         if select.select([pipes.output], [], [], 0)[0]:
             lines.append(pipes.written(1000))
             assert lines[-1] == b'{"id":%d}\n' % moment
@@ -314,7 +285,7 @@ def test_a_transport_that_was_not_started_sends_nothing():
         StdioServerTransport().send({"id": 1}, soon())
 
 
-def test_from_exchange_to_the_descriptor_there_are_three_frames(pipes, monkeypatch):
+def test_from_exchange_to_the_descriptor_there_are_two_frames(pipes, monkeypatch):
     stack: list[str] = []
     write = os.write
 
@@ -329,10 +300,10 @@ def test_from_exchange_to_the_descriptor_there_are_three_frames(pipes, monkeypat
         def until(self, deadline):
             return iter(())
 
-    monkeypatch.setattr(stdio.os, "write", watched)
+    monkeypatch.setattr(os, "write", watched)
     assert list(pipes.transport.exchange({"id": 1}, Inbox(), soon())) == []
     monkeypatch.undo()
-    assert stack == ["_write", "send", "exchange"]
+    assert stack == ["send", "exchange"]
 
 
 def test_messages_of_many_threads_stay_whole(pipes):

@@ -20,7 +20,6 @@ import pytest
 
 from mcp_ref.basic.transports.stdio import StdioClientTransport
 from mcp_ref.errors import McpError, RequestTimeout, TransportClosed
-from mcp_ref.machinery.child import merged_environment, shown
 from mcp_ref.machinery.deadline import Deadline
 
 from .collector import WAIT, Collector, Notes, no_descriptor_leaks, soon
@@ -56,6 +55,12 @@ class Server(Collector):
     def __exit__(self, *exc: object) -> None:
         self.transport.close(soon())
         assert self.ends == 1
+
+
+def shown(command: list[str]) -> str:
+    """A command as a message names it, on one line."""
+    text = " ".join(" ".join(command).split())
+    return text if len(text) <= 120 else text[:117] + "..."
 
 
 def exists(pid: int) -> bool:
@@ -144,7 +149,7 @@ def test_what_cannot_be_launched_is_named(tmp_path, kind, text, stderr):
     assert collector.ends == 0
 
 
-@pytest.mark.parametrize("nth", range(6))
+@pytest.mark.parametrize("nth", range(7))
 def test_when_the_system_has_no_more_pipes_nothing_is_left_over(monkeypatch, nth):
     calls: list[int] = []
     make = os.pipe
@@ -162,18 +167,18 @@ def test_when_the_system_has_no_more_pipes_nothing_is_left_over(monkeypatch, nth
     assert server.ends == 0
 
 
-@pytest.mark.parametrize("nth", range(2))
-def test_when_no_thread_can_be_started_nothing_is_left_over(monkeypatch, nth):
+@pytest.mark.parametrize("name", ["mcp-stdio-stderr", "mcp-stdio-reader"])
+def test_when_no_thread_can_be_started_nothing_is_left_over(monkeypatch, name):
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == name:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
     server = Server("sys.stdin.read()")
-    threads = server.transport._new_threads
-
-    def broken() -> list[threading.Thread]:
-        made = threads()
-        monkeypatch.setattr(made[nth], "start", None)
-        return made
-
-    monkeypatch.setattr(server.transport, "_new_threads", broken)
-    with pytest.raises(TypeError):
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
         server.transport.start(server.receive, server.lost)
     assert server.ends == 0
 
@@ -209,7 +214,6 @@ def test_the_environment_is_ours_with_changes(monkeypatch):
     monkeypatch.setenv("KEPT", "1")
     monkeypatch.setenv("CHANGED", "1")
     monkeypatch.setenv("REMOVED", "1")
-    assert merged_environment(None) is None
     code = "say({name: os.environ.get(name) for name in ('KEPT', 'CHANGED', 'ADDED', 'REMOVED')}); sys.stdin.read()"
     with Server(code, env={"CHANGED": "2", "ADDED": "3", "REMOVED": None}) as server:
         assert server.message() == {"KEPT": "1", "CHANGED": "2", "ADDED": "3", "REMOVED": None}
@@ -294,7 +298,7 @@ def test_huge_messages_both_ways_at_once_do_not_hang():
 
 def test_a_fast_write_asks_for_no_room(monkeypatch):
     with Server("for line in sys.stdin: say(['got', len(line)])") as server:
-        monkeypatch.setattr(server.transport, "_room", None)
+        monkeypatch.setattr(server.transport, "_wait_for_room", None)
         server.transport.send({"id": 1}, soon())
         assert server.message() == ["got", 9]
 
@@ -441,7 +445,7 @@ def test_a_write_that_fails_tells_the_last_words_too():
 
 def test_a_server_that_closes_its_output_has_ended_the_connection():
     with Server("os.close(1); sys.stdin.read()") as server:
-        assert server.reason().endswith("can be talked to no more: it closed its output")
+        assert server.reason() == f"lost the connection to the server {shown(server.command)!r}: it closed its output"
 
 
 def test_a_server_that_closes_its_input_has_ended_the_connection():
