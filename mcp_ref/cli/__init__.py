@@ -1,7 +1,6 @@
 """The command line, `mcp-ref` or `python -m mcp_ref`: talk to a server, see the wire, read the rows.
 
-Spec:      nothing of it: see the commands
-Not here:  what the commands do (cli_commands); what the demonstration does (demo)
+Not here:  what the commands do (cli/commands); the conversation that `demo` shows (cli/demo)
 
     mcp-ref call forecast city=Lisbon -- python weather.py        ask the server that this command starts
     mcp-ref tools -- http://127.0.0.1:8000/mcp                    ask the server at this URL
@@ -20,12 +19,13 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from mcp_ref import __version__
-from mcp_ref.cli import shown
-from mcp_ref.cli.commands import COMMANDS, CONNECTION, INTERRUPTED, OK, PROTOCOL, USAGE, UsageError
+from mcp_ref.cli import commands, shown
+from mcp_ref.cli.commands import Exit, UsageError
 from mcp_ref.errors import ErrorResponse, McpError, MissingClientCapability, RequestTimeout, TransportClosed
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.explain import error_meaning
@@ -40,147 +40,119 @@ def main(argv: Sequence[str] | None = None) -> int:
     Raises: SystemExit where argparse ends the program: for `--help`, and with 2 for unknown options.
     Blocks: until the command is done; those that talk to a server are bounded by `--timeout` for each request.
     """
-    own, target = _split(sys.argv[1:] if argv is None else list(argv))
-    args = _parsed(own)
-    args.target = target
-    try:
-        code: int = args.run(args)
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Nobody reads any more; without this the interpreter would complain when it flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
-    except (UsageError, McpError) as problem:
-        return _failed(problem)
-    return code
-
-
-def _split(argv: list[str]) -> tuple[list[str], list[str]]:
-    """What is before `--`, and the server after it."""
-    if "--" not in argv:
-        return argv, []
-    at = argv.index("--")
-    return argv[:at], argv[at + 1 :]
-
-
-def _parsed(argv: list[str]) -> argparse.Namespace:
+    argv = sys.argv[1:] if argv is None else list(argv)
+    # The server stands after `--`.
+    at = argv.index("--") if "--" in argv else len(argv)
     parser = _parser()
-    args, left = parser.parse_known_args(argv)
+    args, left = parser.parse_known_args(argv[:at])
+    args.target = argv[at + 1 :]
     # argparse gives up on key=value words that stand after an option.
     if left and (not hasattr(args, "arguments") or any(word.startswith("-") for word in left)):
         server = "; the server stands after --" if hasattr(args, "header") and not left[0].startswith("-") else ""
         parser.error(f"unrecognized arguments: {' '.join(left)}{server}")
     if left:
         args.arguments += left
-    return args
+    try:
+        code: Exit = args.run(args)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        # Nobody reads any more; without this the interpreter would complain when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OK
+    except (UsageError, McpError) as problem:
+        return _failed(problem)
+    return code
 
 
-def _failed(problem: Exception) -> int:
+def _failed(problem: Exception) -> Exit:
+    """Say on stderr what went wrong; returns the exit code for it."""
     text = f"mcp-ref: {problem}"
     if isinstance(problem, ErrorResponse):
         text += f": {error_meaning(problem.code)}"
         if problem.code == MissingClientCapability.code and "elicitation" in json.dumps(problem.data):
             text += "; answer with --answer KEY=VALUE, or at a terminal"
         text += f"\n{json.dumps(problem.data, indent=2)}" if problem.data is not None else ""
-    # What the ways to a server came to that were tried before the last (client/connecting).
+    # How earlier ways to the server failed, before the last one was tried (client/connecting).
     text += "".join(f"\n    {note}" for note in getattr(problem, "__notes__", ()))
     shown.note(text)
     if isinstance(problem, UsageError):
-        return USAGE
-    return CONNECTION if isinstance(problem, (TransportClosed, RequestTimeout)) else PROTOCOL
-
-
-# -- the parser ---------------------------------------------------------------------------------------------------
+        return Exit.USAGE
+    return Exit.CONNECTION if isinstance(problem, (TransportClosed, RequestTimeout)) else Exit.PROTOCOL
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mcp-ref", description="The Model Context Protocol, to be seen and used.")
     parser.add_argument("--version", action="version", version=f"mcp-ref {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _add_asking(commands)
-    _add_others(commands)
+    names = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    # Options that several commands have.
+    revision, tracing, full = (argparse.ArgumentParser(add_help=False) for _ in range(3))
+    revision.add_argument("--revision", choices=list(REVISIONS), help="the revision to speak, or to show")
+    tracing.add_argument("--trace", metavar="FILE", help="record the traffic, as JSON Lines")
+    full.add_argument("--full", action="store_true", help="messages in full")
+    asks = argparse.ArgumentParser(add_help=False, parents=[revision, tracing, full])
+    option = asks.add_argument
+    option("--json", action="store_true", help="the whole result as JSON")
+    option("--timeout", type=seconds, default=60.0, metavar="S", help="seconds for each request (60)")
+    option("--header", action="append", default=[], metavar="NAME:VALUE", help="for a URL: a header of every request")
+    form = "a field of a form that the server shows; at a terminal you are asked for the others"
+    option("--answer", action="append", default=[], metavar="KEY=VALUE", help=form)
+    option("--narrate", action="store_true", help="tell the traffic on stderr")
+
+    # The commands that end with `-- COMMAND ARGS...`, the server to start, or with `-- URL`.
+    def asking(name: str, command: commands.Asking, about: str) -> Callable[..., Any]:
+        added = names.add_parser(name, parents=[asks], help=about, description=about)
+        added.epilog = f"as in: mcp-ref {name} [options] ... -- COMMAND [ARGS...], or -- URL"
+        added.set_defaults(run=partial(commands.ask, command))
+        return added.add_argument
+
+    asking("tools", commands.tools, "list the tools")
+    call = asking("call", commands.call, "call a tool")
+    call("name")
+    call("arguments", nargs="*", metavar="key=value")
+    call("--json-args", metavar="JSON", help="arguments as a JSON object")
+    asking("resources", commands.resources, "list the resources and templates")
+    asking("read", commands.read, "read a resource")("uri")
+    asking("prompts", commands.prompts, "list the prompts")
+    prompt = asking("prompt", commands.prompt, "get a prompt")
+    prompt("name")
+    prompt("arguments", nargs="*", metavar="key=value")
+    complete = asking("complete", commands.complete, "ask what an argument could be")
+    complete("ref", metavar="prompt:NAME|URI")
+    complete("argument")
+    complete("value")
+    listen = asking("listen", commands.listen, "be told of changes, until Ctrl-C; of all lists, if nothing is chosen")
+    listen("uri", nargs="*", help="a resource whose changes are wanted")
+    for name in ("tools", "prompts", "resources"):
+        listen(f"--{name}", action="store_true", help=f"changes of the list of {name}")
+    listen("--count", type=number, metavar="N", help="end after so many changes")
+
+    # The others.
+    def other(name: str, run: Any, about: str, *parents: argparse.ArgumentParser) -> Callable[..., Any]:
+        added = names.add_parser(name, parents=parents, help=about)
+        added.set_defaults(run=run)
+        return added.add_argument
+
+    demo = other(
+        "demo", commands.demo, "a whole conversation with a server, told as it happens", revision, tracing, full
+    )
+    demo("--http", action="store_true", help="over HTTP, and not over stdio")
+    spec = "what the specification's rows say of a method, or all methods"
+    other("spec", commands.spec, spec, revision)("method", nargs="?")
+    serve = other("serve", commands.serve, "run the server in a Python file, over stdio or HTTP", tracing)
+    serve("file", metavar="FILE[:OBJECT]", help='OBJECT is "server" unless given')
+    serve("--http", action="store_true", help="over HTTP, until Ctrl-C; prints the URL on stderr")
+    serve("--host", default="127.0.0.1", help="with --http: where to listen (127.0.0.1)")
+    serve("--port", type=port, default=8000, metavar="P", help="with --http (8000); 0 takes a free one")
+    serve("--path", default="/mcp", help="with --http: of the endpoint (/mcp)")
+    serve("--sse-path", metavar="PATH", help="with --http: also HTTP+SSE of 2024-11-05, such as /sse")
+    other("narrate", commands.narrated, "tell a recorded trace", full)("file")
     return parser
 
 
-def _add_asking(commands: Any) -> None:
-    """The commands that end with `-- COMMAND ARGS...`, the server to start, or with `-- URL`."""
-    common = _asking_options()
-
-    def add(name: str, about: str) -> argparse.ArgumentParser:
-        added: argparse.ArgumentParser = commands.add_parser(name, parents=[common], help=about, description=about)
-        added.epilog = f"as in: mcp-ref {name} [options] ... -- COMMAND [ARGS...], or -- URL"
-        added.set_defaults(run=COMMANDS[name])
-        return added
-
-    add("tools", "list the tools")
-    call = add("call", "call a tool")
-    call.add_argument("name")
-    call.add_argument("arguments", nargs="*", metavar="key=value")
-    call.add_argument("--json-args", metavar="JSON", help="arguments as a JSON object")
-    add("resources", "list the resources and templates")
-    add("read", "read a resource").add_argument("uri")
-    add("prompts", "list the prompts")
-    prompt = add("prompt", "get a prompt")
-    prompt.add_argument("name")
-    prompt.add_argument("arguments", nargs="*", metavar="key=value")
-    complete = add("complete", "ask what an argument could be")
-    complete.add_argument("ref", metavar="prompt:NAME|URI")
-    complete.add_argument("argument")
-    complete.add_argument("value")
-    listen = add("listen", "be told of changes, until Ctrl-C; of all lists, where nothing is chosen")
-    listen.add_argument("uri", nargs="*", help="a resource whose changes are wanted")
-    for name in ("tools", "prompts", "resources"):
-        listen.add_argument(f"--{name}", action="store_true", help=f"changes of the list of {name}")
-    listen.add_argument("--count", type=number, metavar="N", help="end after so many changes")
-
-
-def _asking_options() -> argparse.ArgumentParser:
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--json", action="store_true", help="the whole result as JSON")
-    common.add_argument("--revision", choices=list(REVISIONS), help="the one to speak")
-    common.add_argument("--timeout", type=seconds, default=60.0, metavar="S", help="seconds for each request (60)")
-    common.add_argument(
-        "--header", action="append", default=[], metavar="NAME:VALUE", help="for a URL: a header of every request"
-    )
-    common.add_argument(
-        "--answer",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a field of a form that the server shows; at a terminal you are asked for the others",
-    )
-    common.add_argument("--trace", metavar="FILE", help="record the traffic, as JSON Lines")
-    common.add_argument("--narrate", action="store_true", help="tell the traffic on stderr")
-    common.add_argument("--full", action="store_true", help="with --narrate: messages in full")
-    return common
-
-
-def _add_others(commands: Any) -> None:
-    demo = commands.add_parser("demo", help="a whole conversation with a server, told as it happens")
-    demo.add_argument("--revision", choices=list(REVISIONS))
-    demo.add_argument("--full", action="store_true", help="messages in full")
-    demo.add_argument("--trace", metavar="FILE", help="record the traffic, as JSON Lines")
-    demo.add_argument("--http", action="store_true", help="over HTTP, and not over stdio")
-    demo.set_defaults(run=COMMANDS["demo"])
-    spec = commands.add_parser("spec", help="what the specification's rows say of a method, or all methods")
-    spec.add_argument("method", nargs="?")
-    spec.add_argument("--revision", choices=list(REVISIONS))
-    spec.set_defaults(run=COMMANDS["spec"])
-    serve = commands.add_parser("serve", help="run the server in a Python file, over stdio or HTTP")
-    serve.add_argument("file", metavar="FILE[:OBJECT]", help='OBJECT is "server" unless given')
-    serve.add_argument("--trace", metavar="FILE", help="record the traffic, as JSON Lines")
-    serve.add_argument("--http", action="store_true", help="over HTTP, until Ctrl-C; prints the URL on stderr")
-    serve.add_argument("--host", default="127.0.0.1", help="with --http: where to listen (127.0.0.1)")
-    serve.add_argument("--port", type=port, default=8000, metavar="P", help="with --http (8000); 0 takes a free one")
-    serve.add_argument("--path", default="/mcp", help="with --http: of the endpoint (/mcp)")
-    serve.add_argument("--sse-path", metavar="PATH", help="with --http: also HTTP+SSE of 2024-11-05, such as /sse")
-    serve.set_defaults(run=COMMANDS["serve"])
-    told = commands.add_parser("narrate", help="tell a recorded trace")
-    told.add_argument("file")
-    told.add_argument("--full", action="store_true", help="messages in full")
-    told.set_defaults(run=COMMANDS["narrate"])
+# argparse says "invalid seconds value" where this is not a number: hence the names of these functions.
 
 
 def port(text: str) -> int:
@@ -196,7 +168,6 @@ def number(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    # argparse says "invalid seconds value" where this is no number: hence the names of these functions.
     if not 0 < (number := float(text)) < 1e9:
         raise argparse.ArgumentTypeError("a number of seconds above 0")
     return number

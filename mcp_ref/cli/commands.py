@@ -2,7 +2,7 @@
 
 Spec:      server/tools, server/resources, server/prompts, server/utilities/completion, basic/patterns/subscriptions:
            what the commands ask
-Not here:  the words and options of the command line (cli); how results look (shown)
+Not here:  the words and options of the command line (cli); how results look (cli/shown)
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import importlib.util
 import json
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable
+from enum import IntEnum
 from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mcp_ref.basic.transports.streamable_http.client import checked_headers, checked_url
 from mcp_ref.cli import describe, shown
@@ -33,160 +33,174 @@ from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
 from mcp_ref.trace.narrate import narrate, narrator_for
 from mcp_ref.trace.record import Recorder, Sink, read_trace
 
-if TYPE_CHECKING:
-    from mcp_ref.server.hosting import HttpService
+_CONNECT_TIMEOUT: Final = 10.0
+_LOOK_INTERVAL: Final = 5.0  # without a change for so long, a session is asked whether it is still there
+_WAITING: Final = "waiting for changes; Ctrl-C ends it"
 
-OK, TOOL_FAILED, USAGE, PROTOCOL, CONNECTION, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
-_CONNECTING: Final = 10.0
-_LOOK: Final = 5.0  # seconds without a change after which a session is looked at
+class Exit(IntEnum):
+    """What a command says by its exit code."""
+
+    OK, TOOL_FAILED, USAGE, PROTOCOL, CONNECTION, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
 class UsageError(Exception):
     """The command line asks for what cannot be done; the text says why."""
 
 
-# -- the commands that ask a server -------------------------------------------------------------------------------
+# -- the commands that ask a server: each gives the result, for `--json`, and the lines for people -----------------
+
+Lines = Iterable[str | bytes]
+Asking = Callable[[Client, argparse.Namespace], tuple[Any, Lines] | None]
 
 
-def _tools(client: Client, args: argparse.Namespace) -> int:
-    tools = client.list_tools()
-    return _show(args, {"tools": tools}, shown.entries(tools))
+def tools(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
+    found = client.list_tools()
+    return {"tools": found}, shown.entries(found)
 
 
-def _call(client: Client, args: argparse.Namespace) -> int:
+def call(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
     # Listed first for the types of the parameters, and so that structured content is checked against its schema.
     schemas = {tool["name"]: tool["inputSchema"] for tool in client.list_tools()}
     properties = schemas.get(args.name, {}).get("properties", {})
-    result = client.call_tool(args.name, _arguments(args, properties), on_progress=_progress)
-    _show(args, result, shown.tool_result(result))
-    return TOOL_FAILED if result.get("isError") else OK
-
-
-def _resources(client: Client, args: argparse.Namespace) -> int:
-    resources, templates = client.list_resources(), _templates(client)
-    lines = [*shown.entries(resources, key="uri"), *shown.entries(templates, key="uriTemplate")]
-    return _show(args, {"resources": resources, "resourceTemplates": templates}, lines)
-
-
-def _templates(client: Client) -> Sequence[Any]:
-    """The templates; none where the server does not know the request, as many a server without any does not."""
     try:
-        return client.list_resource_templates()
+        arguments = json.loads(args.json_args or "{}")
+    except ValueError as problem:
+        raise UsageError(f"--json-args: {problem}") from None
+    if not isinstance(arguments, dict):
+        raise UsageError("--json-args is a JSON object")
+    for name, text in map(_pair, args.arguments):
+        # As JSON, unless the parameter is a string, or it is not JSON.
+        schema = properties.get(name)
+        try:
+            is_text = isinstance(schema, dict) and schema.get("type") == "string"
+            arguments[name] = text if is_text else json.loads(text)
+        except ValueError:
+            arguments[name] = text
+
+    def progress(progress: float, total: float | None, message: str | None) -> None:
+        if sys.stderr.isatty():
+            shown.note(f"{progress:g}{'' if total is None else f' of {total:g}'} {message or ''}".rstrip())
+
+    result = client.call_tool(args.name, arguments, on_progress=progress)
+    return result, shown.tool_result(result)
+
+
+def resources(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
+    found, templates = client.list_resources(), []
+    try:
+        templates = client.list_resource_templates()
     except ErrorResponse as refusal:
+        # Many a server without templates does not know the request.
         if refusal.code != MethodNotFound.code:
             raise
-        return []
+    lines = [*shown.entries(found, key="uri"), *shown.entries(templates, key="uriTemplate")]
+    return {"resources": found, "resourceTemplates": templates}, lines
 
 
-def _read(client: Client, args: argparse.Namespace) -> int:
+def read(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
     result = client.read_resource(args.uri)
-    return _show(args, result, shown.contents(result["contents"]))
+    return result, shown.contents(result["contents"])
 
 
-def _prompts(client: Client, args: argparse.Namespace) -> int:
-    prompts = client.list_prompts()
-    return _show(args, {"prompts": prompts}, shown.entries(prompts))
+def prompts(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
+    found = client.list_prompts()
+    return {"prompts": found}, shown.entries(found)
 
 
-def _prompt(client: Client, args: argparse.Namespace) -> int:
-    result = client.get_prompt(args.name, dict(_pair(text) for text in args.arguments))
-    return _show(args, result, shown.messages(result["messages"]))
+def prompt(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
+    result = client.get_prompt(args.name, dict(map(_pair, args.arguments)))
+    return result, shown.messages(result["messages"])
 
 
-def _complete(client: Client, args: argparse.Namespace) -> int:
+def complete(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
     kind, _, name = args.ref.partition(":")
     ref = prompt_ref(name) if kind == "prompt" else resource_ref(args.ref)
     result = client.complete(ref, args.argument, args.value)
-    return _show(args, result, result["completion"]["values"])
+    return result, result["completion"]["values"]
 
 
-def _listen(client: Client, args: argparse.Namespace) -> int:
+def listen(client: Client, args: argparse.Namespace) -> None:
     """Tell of changes, in the way of the era, until there were enough, or the server ends it."""
-    declared, wanted = client.server_capabilities, {"tools": args.tools, "prompts": args.prompts}
-    wanted["resource_list"] = args.resources
+    wanted = {"tools": args.tools, "prompts": args.prompts, "resources": args.resources}
     if not any((*wanted.values(), *args.uri)):
-        wanted = {
-            "tools": "tools" in declared,
-            "prompts": "prompts" in declared,
-            "resource_list": "resources" in declared,
-        }
+        wanted = {name: name in client.server_capabilities for name in wanted}
         if not any(wanted.values()):
             raise UsageError("the server has nothing that could change")
-    if client.revision.era == "session":
-        return _subscribed(client, args, {f"notifications/{_LISTS[name]}" for name, on in wanted.items() if on})
-    with client.listen(**wanted, resources=args.uri) as events:
-        # SHOULD: say what is not told (basic/patterns/subscriptions#acknowledgment)
-        if events.refused:
-            shown.note(f"the server does not tell of {json.dumps(events.refused)}")
-        shown.note(_WAITING)
-        for event in islice(events, args.count):
-            _tell(args, event.method, event.params)
-    return OK
 
+    def tell(method: str, params: JsonObject) -> None:
+        text = json.dumps({"method": method, "params": params}, ensure_ascii=True)
+        shown.put([text if args.json else f"{method} {params.get('uri', '')}".rstrip()])
+        sys.stdout.flush()
 
-_WAITING: Final = "waiting for changes; Ctrl-C ends it"
-
-_LISTS: Final = {
-    "tools": "tools/list_changed",
-    "prompts": "prompts/list_changed",
-    "resource_list": "resources/list_changed",
-}
-
-
-def _subscribed(client: Client, args: argparse.Namespace, methods: set[str]) -> int:
-    """The same in the session era, where lists are told of unasked."""
+    if client.revision.era == "stateless":
+        lists = {"tools": wanted["tools"], "prompts": wanted["prompts"], "resource_list": wanted["resources"]}
+        with client.listen(**lists, resources=args.uri) as events:
+            # SHOULD: say what will not be told (basic/patterns/subscriptions#acknowledgment)
+            if events.refused:
+                shown.note(f"the server does not tell of {json.dumps(events.refused)}")
+            shown.note(_WAITING)
+            for event in islice(events, args.count):
+                tell(event.method, event.params)
+        return
+    # In the session era changes of lists are told unasked.
+    methods = {f"notifications/{name}/list_changed" for name, on in wanted.items() if on}
     for uri in args.uri:
         client.subscribe_resource(uri)
     shown.note(_WAITING)
     told = 0
     while args.count is None or told < args.count:
         try:
-            method, params = args.changes.get(timeout=_LOOK)
+            method, params = args.changes.get(timeout=_LOOK_INTERVAL)
         except Empty:
-            # Is somebody there? TransportClosed where not.
+            # TransportClosed if nobody is there.
             client.ping()
             continue
         if method in methods or method == "notifications/resources/updated":
-            _tell(args, method, params)
+            tell(method, params)
             told += 1
-    return OK
 
 
-def _tell(args: argparse.Namespace, method: str, params: JsonObject) -> None:
-    if args.json:
-        shown.put([json.dumps({"method": method, "params": params}, ensure_ascii=True)])
-    else:
-        shown.put([f"{method} {params.get('uri', '')}".rstrip()])
-    sys.stdout.flush()
+def ask(command: Asking, args: argparse.Namespace) -> Exit:
+    """Run a command with a client of its own for the server that the command line names, and show what it gives."""
+    target = _target(args)
+    args.changes = SimpleQueue()
+    answers = dict(map(_pair, args.answer))
+    asking = sys.stdin is not None and sys.stdin.isatty()
+    sinks: list[Sink] = []
+    if args.narrate:
+        narrator = narrator_for(sys.stderr, full=args.full)
+        sinks.append(lambda event: print(narrator.tell(event), file=sys.stderr))
 
+    def log(params: JsonObject) -> None:
+        shown.note(f"[{params['level']}] {params.get('logger', 'server')}: {params['data']}")
 
-def _with_client(command: Callable[[Client, argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """The command in a session of its own with the server that the command line names."""
-
-    def run(args: argparse.Namespace) -> int:
-        target = _target(args)
-        args.changes = SimpleQueue()
-        answers = dict(_pair(text) for text in args.answer)
-        asking = sys.stdin is not None and sys.stdin.isatty()
-        with ExitStack() as stack:
-            recorder = stack.enter_context(_recorder(args))
-            client = Client(
-                target,
-                revision=args.revision,
-                timeout=args.timeout,
-                connect_timeout=min(args.timeout, _CONNECTING),
-                elicit=Form(answers, asking=asking) if answers or asking else None,
-                on_log=None if args.narrate else _log,
-                on_change=lambda *change: args.changes.put(change),
-                trace=recorder,
-            )
-            return command(stack.enter_context(client), args)
-
-    return run
+    with (
+        _recorder(args, *sinks) as recorder,
+        Client(
+            target,
+            revision=args.revision,
+            timeout=args.timeout,
+            connect_timeout=min(args.timeout, _CONNECT_TIMEOUT),
+            elicit=Form(answers, asking=asking) if answers or asking else None,
+            on_log=None if args.narrate else log,
+            on_change=lambda *change: args.changes.put(change),
+            trace=recorder,
+        ) as client,
+    ):
+        answer = command(client, args)
+        if answer is None:
+            return Exit.OK
+        result, lines = answer
+        if args.json:
+            ascii_only = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
+            lines = [json.dumps(result, indent=2, ensure_ascii=ascii_only)]
+        shown.put(lines)
+    return Exit.TOOL_FAILED if result.get("isError") else Exit.OK
 
 
 def _target(args: argparse.Namespace) -> Command | Url:
+    """The server that the command line names."""
     if not args.target:
         raise UsageError("which server? End the line with -- and its URL, or the command that starts it")
     if not args.target[0].lower().startswith(("http://", "https://")):
@@ -197,48 +211,17 @@ def _target(args: argparse.Namespace) -> Command | Url:
         return Command(args.target, stderr=shown.note)
     if len(args.target) > 1:
         raise UsageError(f"nothing follows the URL of a server, unlike {args.target[1]!r}")
+    headers = {}
+    for text in args.header:
+        name, colon, value = text.partition(":")
+        if not colon:
+            # The text itself is not shown: it may be a secret.
+            raise UsageError("a header is NAME:VALUE")
+        headers[name.strip()] = value.strip()
     try:
-        return Url(checked_url(args.target[0]), checked_headers(dict(_header(text) for text in args.header)))
+        return Url(checked_url(args.target[0]), checked_headers(headers))
     except ValueError as problem:
         raise UsageError(str(problem)) from None
-
-
-def _header(text: str) -> tuple[str, str]:
-    name, colon, value = text.partition(":")
-    if not colon:
-        # The text itself is not shown: it may be a secret.
-        raise UsageError("a header is NAME:VALUE")
-    return name.strip(), value.strip()
-
-
-def _recorder(args: argparse.Namespace) -> Recorder:
-    if not args.narrate:
-        return _writing(_file(args))
-    narrator = narrator_for(sys.stderr, full=args.full)
-    return _writing(_file(args), lambda event: print(narrator.tell(event), file=sys.stderr))
-
-
-def _file(args: argparse.Namespace) -> list[Sink]:
-    return [args.trace] if args.trace else []
-
-
-def _writing(sinks: list[Sink], *more: Sink) -> Recorder:
-    try:
-        return Recorder(*sinks, *more)
-    except OSError as problem:
-        raise UsageError(f"cannot write the trace: {problem}") from None
-
-
-def _arguments(args: argparse.Namespace, properties: JsonObject) -> JsonObject:
-    """The arguments of a tool: `--json-args`, and over it each `key=value` as the property's type says."""
-    try:
-        arguments = json.loads(args.json_args or "{}")
-    except ValueError as problem:
-        raise UsageError(f"--json-args: {problem}") from None
-    if not isinstance(arguments, dict):
-        raise UsageError("--json-args is a JSON object")
-    pairs = [_pair(text) for text in args.arguments]
-    return arguments | {name: _typed(value, properties.get(name)) for name, value in pairs}
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -248,33 +231,33 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _typed(text: str, schema: Any) -> Any:
-    """Text from the command line as JSON, unless the parameter is a string or it is none."""
-    if isinstance(schema, dict) and schema.get("type") == "string":
-        return text
+def _recorder(args: argparse.Namespace, *sinks: Sink) -> Recorder:
+    """A recorder for the file of `--trace`, if any, and for other sinks."""
     try:
-        return json.loads(text)
-    except ValueError:
-        return text
+        return Recorder(*([args.trace] if args.trace else []), *sinks)
+    except OSError as problem:
+        raise UsageError(f"cannot write the trace: {problem}") from None
 
 
 # -- the commands that ask nobody ---------------------------------------------------------------------------------
 
 
-def _spec(args: argparse.Namespace) -> int:
+def spec(args: argparse.Namespace) -> Exit:
     if args.method is None:
-        return _lines(describe.method_table())
+        shown.put(describe.method_table())
+        return Exit.OK
     row = method_row(args.method)
     if row is None:
         like = describe.similar(args.method)
         raise UsageError(f"no method {args.method!r}" + (f"; did you mean {', '.join(like)}?" if like else ""))
     try:
-        return _lines(describe.describe(row, find_revision(args.revision) if args.revision else None))
+        shown.put(describe.describe(row, find_revision(args.revision) if args.revision else None))
     except ValueError as problem:
         raise UsageError(str(problem)) from None
+    return Exit.OK
 
 
-def _narrate(args: argparse.Namespace) -> int:
+def narrated(args: argparse.Namespace) -> Exit:
     try:
         for told in narrate(read_trace(args.file), narrator_for(sys.stdout, full=args.full)):
             print(told)
@@ -282,54 +265,47 @@ def _narrate(args: argparse.Namespace) -> int:
         raise
     except (OSError, ValueError) as problem:
         raise UsageError(str(problem)) from None
-    return OK
+    return Exit.OK
 
 
-def _serve(args: argparse.Namespace) -> int:
-    path, colon, name = args.file.rpartition(":")
+def serve(args: argparse.Namespace) -> Exit:
+    """Run the server that a Python file makes, over stdio, or over HTTP until Ctrl-C."""
+    file, colon, name = args.file.rpartition(":")
     if not colon or not name.isidentifier():
-        path, name = args.file, "server"
-    server = getattr(_module(Path(path)), name, None)
+        file, name = args.file, "server"
+    server = getattr(_loaded(Path(file)), name, None)
     if not isinstance(server, Server):
-        raise UsageError(f"{path} has no Server called {name!r}")
-    with _writing(_file(args)) as recorder:
+        raise UsageError(f"{file} has no Server called {name!r}")
+    with _recorder(args) as recorder:
         server.trace = recorder if args.trace else server.trace
-        if args.http:
-            _serve_http(server, args)
-        else:
+        if not args.http:
             server.run()
-    return OK
+            return Exit.OK
+        if not all(path.startswith("/") for path in (args.path, args.sse_path or "/")):
+            raise UsageError("a path begins with /")
+        try:
+            service = server.serve_http(args.host, args.port, path=args.path, sse_path=args.sse_path)
+        except ValueError as problem:
+            raise UsageError(str(problem)) from None
+        except OSError as problem:
+            raise TransportClosed(f"cannot listen on {args.host}, port {args.port}: {problem}") from None
+        try:
+            for url in filter(None, (service.url, service.sse_url)):
+                shown.note(f"listening on {url}")
+            service.wait()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            # Handlers that do not end then are left behind with the process.
+            service.close(1)
+    return Exit.OK
 
 
-def _serve_http(server: Server, args: argparse.Namespace) -> None:
-    """Listen until Ctrl-C. Handlers that do not end then are left behind with the process."""
-    service = _listening(server, args)
-    try:
-        for url in filter(None, (service.url, service.sse_url)):
-            shown.note(f"listening on {url}")
-        service.wait()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        service.close(1)
-
-
-def _listening(server: Server, args: argparse.Namespace) -> HttpService:
-    if not all(path.startswith("/") for path in (args.path, args.sse_path or "/")):
-        raise UsageError("a path begins with /")
-    try:
-        return server.serve_http(args.host, args.port, path=args.path, sse_path=args.sse_path)
-    except ValueError as problem:
-        raise UsageError(str(problem)) from None
-    except OSError as problem:
-        raise TransportClosed(f"cannot listen on {args.host}, port {args.port}: {problem}") from None
-
-
-def _module(path: Path) -> Any:
+def _loaded(path: Path) -> Any:
     """The module of a Python file, which may import its neighbours, as if it were run."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise UsageError(f"{path} is no Python file")
+        raise UsageError(f"{path} is not a Python file")
     sys.path.insert(0, str(path.resolve().parent))
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
@@ -341,56 +317,13 @@ def _module(path: Path) -> Any:
     return module
 
 
-def _demo(args: argparse.Namespace) -> int:
-    from mcp_ref.cli import demo
+def demo(args: argparse.Namespace) -> Exit:
+    from mcp_ref.cli.demo import Telling, converse
 
-    telling = demo.Telling(narrator_for(sys.stdout, full=args.full))
-    with _writing(_file(args), telling) as recorder:
-        exit_code = demo.converse(recorder, telling, args.revision, http=args.http)
+    telling = Telling(narrator_for(sys.stdout, full=args.full))
+    with _recorder(args, telling) as recorder:
+        code = converse(recorder, telling, args.revision, http=args.http)
     telling.flush()
     counts = telling.counts
-    print(f"\n{counts['send']} messages sent, {counts['receive']} received; the server exited with code {exit_code}.")
-    return OK if exit_code == 0 else CONNECTION
-
-
-# -- output -------------------------------------------------------------------------------------------------------
-
-
-def _show(args: argparse.Namespace, result: Any, lines: Iterable[str | bytes]) -> int:
-    if args.json:
-        ascii_only = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
-        print(json.dumps(result, indent=2, ensure_ascii=ascii_only))
-        return OK
-    return _lines(lines)
-
-
-def _lines(lines: Iterable[str | bytes]) -> int:
-    shown.put(lines)
-    return OK
-
-
-def _log(params: JsonObject) -> None:
-    shown.note(f"[{params['level']}] {params.get('logger', 'server')}: {params['data']}")
-
-
-def _progress(progress: float, total: float | None, message: str | None) -> None:
-    if sys.stderr.isatty():
-        shown.note(f"{progress:g}{'' if total is None else f' of {total:g}'} {message or ''}".rstrip())
-
-
-# -- what the parser is told --------------------------------------------------------------------------------------
-
-COMMANDS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
-    "tools": _with_client(_tools),
-    "call": _with_client(_call),
-    "resources": _with_client(_resources),
-    "read": _with_client(_read),
-    "prompts": _with_client(_prompts),
-    "prompt": _with_client(_prompt),
-    "complete": _with_client(_complete),
-    "listen": _with_client(_listen),
-    "demo": _demo,
-    "spec": _spec,
-    "serve": _serve,
-    "narrate": _narrate,
-}
+    print(f"\n{counts['send']} messages sent, {counts['receive']} received; the server exited with code {code}.")
+    return Exit.OK if code == 0 else Exit.CONNECTION

@@ -3,8 +3,8 @@
 Spec:      schema of every revision; the page that each row names
 Not here:  the command line around it (cli)
 
-In the stateless era three of the server's requests are no messages any more: they stand in the result of another
-request, with the same parameters, and their results in the next one.
+In the stateless era three of the server's requests are not messages: they stand in the result of another request, with
+the same parameters, and their results in the next one.
 """
 
 from __future__ import annotations
@@ -62,87 +62,57 @@ def describe(row: Method, revision: Revision | None = None) -> Iterator[str]:
         revision = having[-1]
     elif revision not in having:
         raise ValueError(f"{row.name} does not exist in {revision}; it does in {', '.join(map(str, having))}")
+    moved = [f"{page_in(row.page, each.name)} in {each}" for each in having if page_in(row.page, each.name) != row.page]
+    without = [str(each) for each in having if row.capability(each) is None]
+    none = f" (none in {', '.join(without)})" if without else ""
     yield f"{row.name}: {row.about}"
     yield ""
     yield f"  {row.kind}, {_WAYS[row.sender]}"
-    yield f"  page       {_pages(row, having)}"
+    yield f"  page       {', '.join([row.page, *moved])}"
     yield f"  revisions  {', '.join(map(str, having))}"
-    yield f"  needs      {_needs(row, having)}"
+    yield f"  needs      {'no capability' if row.needs is None else row.needs + none}"
     if alone := [str(each) for each in having if mark(row, each) == "result"]:
-        yield f"  in {', '.join(alone)} no message, but asked in the result of {', '.join(MAY_ASK)}"
+        yield f"  in {', '.join(alone)} not a message, but asked in the result of {', '.join(MAY_ASK)}"
     if not revision.servers_send_requests and row.name in KINDS:
         row = row._replace(params=KINDS[row.name].params, result=KINDS[row.name].result)
-    yield from _types(row, revision, having)
+    for title, wire_type in (("params", row.params), ("result", row.result)):
+        if wire_type is not None:
+            yield ""
+            yield f"  {title} in {revision}" + (f": {wire_type.__name__}" if isinstance(wire_type, type) else "")
+            yield from _fields(wire_type, revision, having)
     if row.name in MAY_ASK and not revision.servers_send_requests:
         yield ""
         yield "  or, where the client is asked first: InputRequiredResult"
         yield from _fields(InputRequiredResult, revision, [revision])
 
 
-def _pages(row: Method, having: list[Revision]) -> str:
-    """The page, and where it is in the revisions in which it has moved."""
-    moved = [f"{page_in(row.page, each.name)} in {each}" for each in having if page_in(row.page, each.name) != row.page]
-    return ", ".join([row.page, *moved])
-
-
-def _types(row: Method, revision: Revision, having: list[Revision]) -> Iterator[str]:
-    for title, wire_type in (("params", row.params), ("result", row.result)):
-        if wire_type is not None:
-            yield ""
-            yield f"  {title} in {revision}{_name(wire_type)}"
-            yield from _fields(wire_type, revision, having)
-
-
-def _needs(row: Method, having: list[Revision]) -> str:
-    if row.needs is None:
-        return "no capability"
-    without = [revision for revision in having if row.capability(revision) is None]
-    return row.needs + (f" (none in {', '.join(map(str, without))})" if without else "")
-
-
-def _name(wire_type: Any) -> str:
-    return f": {wire_type.__name__}" if isinstance(wire_type, type) else ""
-
-
 def _fields(wire_type: Any, revision: Revision, having: list[Revision]) -> Iterator[str]:
-    """A line for each member of the type; for each arm of a union in its turn."""
-    schemas = {each: json_schema(wire_type, each) for each in having}
-    arms = _arms(schemas[revision])
-    if not any(arm.get("properties") for arm in arms):
+    """A line for each member of the type, with its history; for each arm of a union in its turn."""
+    arms = {each: _arms(json_schema(wire_type, each)) for each in having}
+    if not any(arm.get("properties") for arm in arms[revision]):
         yield "    no members of its own"
-    for number, arm in enumerate(arms):
+    for number, arm in enumerate(arms[revision]):
         if number:
             yield "    or"
         for name, member in arm.get("properties", {}).items():
             must = "required" if name in arm.get("required", ()) else ""
-            history = _history(name, schemas, having)
-            yield f"    {name:18} {must:9} {_type(member)}{history}".rstrip()
-
-
-def _history(name: str, schemas: dict[Revision, JsonObject], having: list[Revision]) -> str:
-    """Since and until when the member exists, where that is not as long as the method."""
-    named = [each for each in having if any(name in arm.get("properties", {}) for arm in _arms(schemas[each]))]
-    since = f"since {named[0]}" if named[0] is not having[0] else ""
-    until = f"until {named[-1]}" if named[-1] is not having[-1] else ""
-    if len(named) == 1 and (since or until):
-        return f"   (only in {named[0]})"
-    return f"   ({', '.join(filter(None, (since, until)))})" if since or until else ""
+            # Since and until when the member exists, where that is not as long as the method.
+            named = [each for each in having if any(name in other.get("properties", {}) for other in arms[each])]
+            spans = [f"since {named[0]}"] if named[0] is not having[0] else []
+            spans += [f"until {named[-1]}"] if named[-1] is not having[-1] else []
+            span = f"only in {named[0]}" if spans and len(named) == 1 else ", ".join(spans)
+            yield f"    {name:18} {must:9} {_type(member)}{f'   ({span})' if span else ''}".rstrip()
 
 
 def _arms(schema: JsonObject) -> list[JsonObject]:
     """The object types that a schema stands for: itself, or what its `anyOf` refers to."""
-    arms = schema.get("anyOf", [schema])
-    return [schema["$defs"][_referred(arm)] if "$ref" in arm else arm for arm in arms]
-
-
-def _referred(schema: JsonObject) -> str:
-    return str(schema["$ref"]).rpartition("/")[2]
+    return [schema["$defs"][_type(arm)] if "$ref" in arm else arm for arm in schema.get("anyOf", [schema])]
 
 
 def _type(schema: JsonObject) -> str:
     """A schema in a few words: "array of Tool", "TextContent | ImageContent", "string (uri)"."""
     if "$ref" in schema:
-        return _referred(schema)
+        return str(schema["$ref"]).rpartition("/")[2]
     if "anyOf" in schema:
         return " | ".join(_type(arm) for arm in schema["anyOf"])
     if "const" in schema or "enum" in schema:

@@ -1,7 +1,7 @@
 """A form at a terminal: what a user answers to the questions of a server, by `--answer` or line by line.
 
 Spec:      client/elicitation#form-mode-elicitation-requests, #security-considerations
-Not here:  the command line around it (cli_commands)
+Not here:  the command line around it (cli/commands)
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from mcp_ref.cli import shown
@@ -54,11 +55,18 @@ class Form:
         """The value of a field; None where there is none."""
         text = self._given.get(name)
         while True:
-            if text is None:
-                text = self._ask(name, field, required) if self._asking else ""
+            if text is None and self._asking:
+                text = self._ask(name, field, required)
             if not text:
                 return None
-            value = _converted(text, field)
+            value: Any = text
+            if field.get("type") == "array":
+                value = [part.strip() for part in text.split(",")]
+            elif field.get("type") == "boolean":
+                value = _WORDS.get(text.lower(), text)
+            elif field.get("type") in ("integer", "number"):
+                with suppress(ValueError):
+                    value = json.loads(text)
             problem = content_problem({"properties": {name: field}}, {name: value})
             if problem is None or not self._asking:
                 return value
@@ -67,34 +75,15 @@ class Form:
 
     def _ask(self, name: str, field: JsonObject, required: bool) -> str:
         """A line from the terminal; EOFError at its end. Not by `input`, which holds a lock that an exit would need."""
+        inner = field.get("items", field)
+        choices = inner.get("enum") or [
+            option.get("const") for option in inner.get("oneOf") or inner.get("anyOf") or ()
+        ]
+        choices = ["yes", "no"] if field.get("type") == "boolean" else choices
         left_out = f"(empty: {field['default']})" if "default" in field else "" if required else "(may stay empty)"
-        about = [str(field.get("title", name)), _choices(field), left_out]
+        about = [str(field.get("title", name)), f"[{', '.join(map(str, choices))}]" if choices else "", left_out]
         shown.note(f"{' '.join(filter(None, about))}:")
         line = os.read(0, 65536)
         if not line:
             raise EOFError
         return line.decode("utf-8", "replace").strip()
-
-
-def _converted(text: str, field: JsonObject) -> Any:
-    """Text as the field's type; as it is where it does not look like it."""
-    kind = field.get("type")
-    if kind == "array":
-        return [part.strip() for part in text.split(",")]
-    if kind == "boolean":
-        return _WORDS.get(text.lower(), text)
-    if kind in ("integer", "number"):
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-    return text
-
-
-def _choices(field: JsonObject) -> str:
-    """What may be chosen, in brackets."""
-    if field.get("type") == "boolean":
-        return "[yes, no]"
-    inner = field.get("items", field)
-    values = inner.get("enum") or [option.get("const") for option in inner.get("oneOf") or inner.get("anyOf") or ()]
-    return f"[{', '.join(map(str, values))}]" if values else ""

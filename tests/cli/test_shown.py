@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mcp_ref.cli import shown
+from mcp_ref.trace.narrate import escaped
 
 
 def test_every_kind_of_content_has_a_line() -> None:
@@ -35,4 +36,4 @@ def test_contents_are_text_or_bytes() -> None:
 
 
 def test_control_characters_do_not_reach_a_terminal() -> None:
-    assert shown.escaped("a\x1b[2J\u202e\n\tb") == "a\\x1b[2J\\u202e\n\tb"
+    assert escaped("a\x1b[2J\u202e\n\tb", "\n\t") == "a\\x1b[2J\\u202e\n\tb"

@@ -371,7 +371,7 @@ def test_serve_over_http_says_why_it_cannot_listen(capsys: Capture, little: list
         (["call", "forecast", "--json-args", "{", *DEMO], "--json-args"),
         (["tools", "--trace", "/no/such/folder/trace", *DEMO], "cannot write the trace"),
         (["narrate", "/no/such/trace"], "/no/such/trace"),
-        (["serve", "/no/such/server.py"], "no Python file"),
+        (["serve", "/no/such/server.py"], "is not a Python file"),
         (["spec", "tools/explode"], "no method"),
         (["spec", "list"], "did you mean"),
         (["spec", "elicitation/create", "--revision", "2024-11-05"], "does not exist in 2024-11-05"),
@@ -466,7 +466,7 @@ def test_spec_describes_every_method(capsys: Capture, method: str) -> None:
 def test_spec_says_what_is_asked_in_a_result_and_where_a_page_has_moved(capsys: Capture) -> None:
     assert run("spec", "elicitation/create") == 0
     asked = capsys.readouterr().out
-    assert "in 2026-07-28 no message, but asked in the result of tools/call, prompts/get, resources/read" in asked
+    assert "in 2026-07-28 not a message, but asked in the result of tools/call, prompts/get, resources/read" in asked
     assert "params in 2026-07-28" in asked
     assert "elicitationId" not in asked
     assert run("spec", "tools/call") == 0
