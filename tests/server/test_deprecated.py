@@ -68,13 +68,13 @@ def test_the_first_use_is_a_warning_that_says_what_to_do_instead(feature: str, h
 
 
 @pytest.mark.parametrize("feature", USES)
-def test_the_warning_points_to_the_line_of_the_handler(feature: str, heard: Any) -> None:
+def test_it_stands_on_the_line_of_the_handler(feature: str, heard: Any) -> None:
     call(using(USES[feature]), "t", envelope=meta(CAN, level="debug"))
     assert heard[0].filename == __file__
     assert heard[0].lineno == inspect.getsourcelines(USES[feature])[1]
 
 
-def test_the_warning_points_to_the_caller_also_from_a_helper(heard: Any) -> None:
+def test_also_where_this_package_is_called_from_further_down(heard: Any) -> None:
     roots_listing()
     assert heard[0].filename == __file__
     assert "roots" in str(heard[0].message)
@@ -87,12 +87,12 @@ def test_context_of_servers_is_deprecated_beside_sampling(where: Any, heard: Any
     assert {warning.filename for warning in heard} == {__file__}
 
 
-def test_asking_for_no_context_is_not_deprecated(heard: Any) -> None:
+def test_asking_for_no_context_is_not(heard: Any) -> None:
     call(using(lambda ctx: ctx.sample("hi", max_tokens=1, include_context="none")), "t", envelope=meta(CAN))
     assert len(heard) == 1
 
 
-def test_what_is_not_deprecated_does_not_warn(heard: Any) -> None:
+def test_what_is_not_deprecated_says_nothing(heard: Any) -> None:
     call(using(lambda ctx: ctx.elicit("?", {"a": {"type": "string"}})), "t", envelope=meta(CAN))
     call(using(lambda ctx: ctx.progress(1)), "t", envelope=meta(progressToken=1))
     elicitation_form("?", {"a": {"type": "string"}})
@@ -100,7 +100,7 @@ def test_what_is_not_deprecated_does_not_warn(heard: Any) -> None:
 
 
 @pytest.mark.parametrize("revision", [row.name for row in SESSION_REVISIONS])
-def test_nothing_warns_in_the_session_era(revision: str, heard: Any) -> None:
+def test_in_the_session_era_nothing_is_said(revision: str, heard: Any) -> None:
     server = Server("s")
 
     @server.tool()
@@ -129,7 +129,7 @@ def test_deprecated_is_not_removed(feature: str) -> None:
     assert reply.methods() == (["notifications/message"] if feature == "logging" else [])
 
 
-def test_with_warnings_as_errors_only_the_first_use_fails() -> None:
+def test_where_warnings_are_errors_only_the_first_use_fails() -> None:
     server = using(USES["logging"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -99,7 +99,7 @@ def test_a_prompt_is_written_with_its_arguments(server: Server, name: str) -> No
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_kind_of_content_is_carried_or_becomes_text(server: Server, name: str) -> None:
+def test_every_kind_of_content_is_carried_or_told_as_text(server: Server, name: str) -> None:
     with Client(server, revision=name) as client:
         messages: Any = client.get_prompt("everything", {"who": "me"})["messages"]
     assert [message["role"] for message in messages] == ["user", "assistant", "user", "user", "user", "user", "user"]
@@ -131,9 +131,7 @@ def test_every_kind_of_content_is_carried_or_becomes_text(server: Server, name: 
         ("plan_trip", {"city": "a", "days": "many"}, "'days'"),
     ],
 )
-def test_arguments_that_do_not_fit_are_32602(
-    server: Server, name: str, prompt: str, arguments: Any, message: str
-) -> None:
+def test_what_does_not_fit_is_32602(server: Server, name: str, prompt: str, arguments: Any, message: str) -> None:
     with Client(server, revision=name) as client:
         with pytest.raises(ErrorResponse, match=message) as refused:
             client.get_prompt(prompt, arguments)
@@ -141,7 +139,7 @@ def test_arguments_that_do_not_fit_are_32602(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_arguments_other_than_strings_are_32602_naming_the_path(server: Server, name: str) -> None:
+def test_arguments_that_are_no_strings_are_32602_naming_the_path(server: Server, name: str) -> None:
     with open_server(server, name) as wire:
         error = wire.request(1, "prompts/get", {"name": "plan_trip", "arguments": {"city": 1}})["error"]
         assert (error["code"], error["data"]) == (-32602, {"path": "params.arguments.city"})
@@ -166,7 +164,7 @@ WRONG: list[Any] = [
 
 
 @pytest.mark.parametrize("returned", WRONG, ids=str)
-def test_messages_that_a_handler_must_not_send_are_32603_and_stay_here(returned: Any) -> None:
+def test_what_a_handler_must_not_say_is_32603_and_does_not_go_out(returned: Any) -> None:
     server = Server("s")
     server.prompt("wrong")(lambda: returned)
     with opened(server, "2025-11-25") as wire:
@@ -187,7 +185,7 @@ def test_a_kind_of_content_that_no_revision_knows_is_left_to_the_client(name: st
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_change_of_the_list_is_announced(server: Server, name: str) -> None:
+def test_a_change_of_the_list_is_told(server: Server, name: str) -> None:
     heard: SimpleQueue[Any] = SimpleQueue()
     with (
         Client(server, revision=name, on_change=lambda method, params: heard.put(method)) as client,

@@ -123,7 +123,7 @@ def test_text_and_bytes_and_several_contents_are_read(server: Server, name: str)
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("uri", ["notes://lost", "nowhere://a", "no uri at all", ""])
-def test_a_missing_resource_has_the_code_of_the_revision_and_is_named(server: Server, name: str, uri: str) -> None:
+def test_what_is_not_there_has_the_code_of_the_revision_and_is_named(server: Server, name: str, uri: str) -> None:
     with Client(server, revision=name) as client:
         with pytest.raises(ErrorResponse, match="Resource not found") as refused:
             client.read_resource(uri)
@@ -176,7 +176,7 @@ def test_a_handler_sees_who_asks_and_may_refuse() -> None:
     [(name, "resources/read") for name in NAMES]
     + [(name, method) for name in OLDER for method in ("resources/subscribe", "resources/unsubscribe")],
 )
-def test_a_uri_that_is_missing_or_not_a_string_is_32602_naming_the_path(server: Server, name: str, method: str) -> None:
+def test_a_uri_that_is_missing_or_no_string_is_32602_naming_the_path(server: Server, name: str, method: str) -> None:
     with open_server(server, name) as wire:
         for number, params in enumerate(({}, {"uri": 1}, {"uri": None})):
             error = wire.request(number, method, params)["error"]
@@ -187,7 +187,7 @@ def test_a_uri_that_is_missing_or_not_a_string_is_32602_naming_the_path(server: 
 
 
 @pytest.mark.parametrize("name", OLDER)
-def test_a_subscriber_hears_of_the_resource_and_of_what_is_below_it(server: Server, name: str) -> None:
+def test_who_subscribed_is_told_of_the_resource_and_of_what_is_below_it(server: Server, name: str) -> None:
     heard: Heard = SimpleQueue()
     with Client(server, revision=name, on_change=hears(heard)) as client:
         client.subscribe_resource("file:///project")
@@ -203,7 +203,7 @@ def test_a_subscriber_hears_of_the_resource_and_of_what_is_below_it(server: Serv
     assert heard.empty()
 
 
-def test_only_subscribers_hear_of_a_change(server: Server) -> None:
+def test_only_those_who_subscribed_are_told(server: Server) -> None:
     with opened(server, "2025-11-25") as one, opened(server, "2024-11-05") as other:
         assert one.request(1, "resources/subscribe", {"uri": "config://app"})["result"] == {}
         server.resource_updated("config://app")
@@ -212,7 +212,7 @@ def test_only_subscribers_hear_of_a_change(server: Server) -> None:
 
 
 @pytest.mark.parametrize("name", OLDER)
-def test_subscribing_to_a_missing_resource_is_32002(server: Server, name: str) -> None:
+def test_subscribing_to_what_is_not_there_is_32002(server: Server, name: str) -> None:
     with Client(server, revision=name) as client:
         with pytest.raises(ErrorResponse) as refused:
             client.subscribe_resource("nowhere://a")
@@ -220,7 +220,7 @@ def test_subscribing_to_a_missing_resource_is_32002(server: Server, name: str) -
         client.unsubscribe_resource("nowhere://a")
 
 
-def test_the_subscriptions_of_a_session_are_bounded(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_has_so_many_subscriptions_and_no_more(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_module, "MOST_SUBSCRIPTIONS", 2)
     with Client(server, revision=SESSION_REVISIONS) as client:
         for name in ("a", "b", "a"):
@@ -233,7 +233,7 @@ def test_the_subscriptions_of_a_session_are_bounded(server: Server, monkeypatch:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_change_of_the_list_is_announced(server: Server, name: str) -> None:
+def test_a_change_of_the_list_is_told(server: Server, name: str) -> None:
     heard: Heard = SimpleQueue()
     with (
         Client(server, revision=name, on_change=hears(heard)) as client,

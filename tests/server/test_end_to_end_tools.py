@@ -301,7 +301,7 @@ def test_every_call_can_be_kept_in_a_trace(name: str) -> None:
 
 
 @every_revision
-def test_a_request_to_run_as_a_task_is_ignored(name: str) -> None:
+def test_a_wish_to_run_as_a_task_is_ignored(name: str) -> None:
     server = serving(lambda: "at once")
     with open_server(server, name) as wire:
         answer = wire.request(1, "tools/call", {"name": "t", "task": {"ttl": 1000}})
@@ -451,7 +451,7 @@ def test_a_result_that_does_not_fit_is_refused_on_receipt(name: str, result: Jso
 
 
 @pytest.mark.parametrize("name", UNSTRUCTURED)
-def test_without_structured_content_nothing_is_checked_and_nothing_listed(name: str) -> None:
+def test_where_structure_does_not_exist_nothing_is_checked_and_nothing_listed(name: str) -> None:
     with open_client(name, {"tools": {}}) as (client, wire):
         called = in_thread(lambda: client.call_tool("t"))
         answer(wire, "tools/call", {"content": [], "structuredContent": {"n": "one"}})

@@ -69,7 +69,7 @@ def test_suggestions_come_for_a_prompt_and_know_the_other_arguments_where_the_re
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_at_most_100_values_are_sent_and_has_more_says_so(server: Server, name: str) -> None:
+def test_at_most_100_values_are_sent_and_the_rest_is_told(server: Server, name: str) -> None:
     with Client(server, revision=name) as client:
         many = client.complete(resource_ref(TEMPLATE), "city", "")["completion"]
         few = client.complete(resource_ref(TEMPLATE), "city", "01")["completion"]
@@ -77,7 +77,7 @@ def test_at_most_100_values_are_sent_and_has_more_says_so(server: Server, name: 
     assert few == {"values": [f"{number:03}" for number in range(10, 20)], "total": 10, "hasMore": False}
 
 
-def test_an_endless_iterable_is_cut_off_and_its_total_unknown() -> None:
+def test_what_never_ends_is_cut_off_and_its_total_unknown() -> None:
     server = Server("s")
     server.prompt("p")(lambda a: a)
 
@@ -126,9 +126,7 @@ def test_in_2024_11_05_completion_needs_no_capability() -> None:
         (resource_ref(TEMPLATE), "town", "Unknown argument: town"),
     ],
 )
-def test_an_unknown_prompt_template_or_argument_is_32602(
-    server: Server, name: str, ref: Any, argument: str, message: str
-) -> None:
+def test_what_cannot_be_completed_is_32602(server: Server, name: str, ref: Any, argument: str, message: str) -> None:
     with Client(server, revision=name) as client:
         with pytest.raises(ErrorResponse, match=message) as refused:
             client.complete(ref, argument, "")
@@ -163,7 +161,7 @@ def test_a_completion_that_fails_is_32603(server: Server, name: str) -> None:
     assert failed.value.code == -32603
 
 
-def test_a_completion_sees_who_asks() -> None:
+def test_a_completion_may_look_who_asks() -> None:
     server = Server("s")
     server.prompt("p")(lambda a: a)
 
@@ -176,7 +174,7 @@ def test_a_completion_sees_who_asks() -> None:
             assert client.complete(prompt_ref("p"), "a", "")["completion"]["values"] == values
 
 
-def test_too_many_completions_are_refused_with_a_time_to_retry() -> None:
+def test_too_many_completions_are_refused_and_told_when_to_try_again() -> None:
     server = Server("s", rates={"completion/complete": Rate(per_second=0.5, burst=1)})
     server.prompt("p")(lambda a: a)
     server.completion_values(["x"], prompt="p", argument="a")
@@ -211,7 +209,7 @@ def asked(name: str, completion: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_client_accepts_an_answer_with_the_required_members_alone(name: str) -> None:
+def test_a_client_takes_an_answer_that_says_no_more_than_it_must(name: str) -> None:
     result, params = asked(name, {"values": ["x"]})
     assert result == {"completion": {"values": ["x"]}}
     assert params == {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}
@@ -219,7 +217,7 @@ def test_a_client_accepts_an_answer_with_the_required_members_alone(name: str) -
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("completion", [None, {}, {"values": "x"}, {"values": ["x"] * 101}])
-def test_a_client_refuses_a_malformed_answer(name: str, completion: Any) -> None:
+def test_a_client_refuses_an_answer_that_is_none(name: str, completion: Any) -> None:
     problem, _ = asked(name, completion)
     assert isinstance(problem, RemoteProtocolError)
 
@@ -228,7 +226,7 @@ def test_a_client_refuses_a_malformed_answer(name: str, completion: Any) -> None
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_level_is_sent_until_the_client_asks_for_less(server: Server, name: str) -> None:
+def test_every_level_is_heard_until_the_client_asks_for_less(server: Server, name: str) -> None:
     logged: Logged = SimpleQueue()
     with Client(server, revision=name, on_log=logged.put) as client:
         assert client.server_capabilities["logging"] == {}
@@ -278,7 +276,7 @@ def test_what_a_handler_logs_goes_to_the_client_that_it_serves_and_to_no_other(s
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_client_ignores_a_malformed_message(name: str) -> None:
+def test_a_client_ignores_a_message_that_is_none(name: str) -> None:
     logged: Logged = SimpleQueue()
     with open_client(name, {"logging": {}}, on_log=logged.put) as (_, wire):
         for params in ({"level": "warn", "data": 1}, {"level": "info"}, {"data": 1}, {"level": "info", "data": "good"}):
@@ -287,7 +285,7 @@ def test_a_client_ignores_a_malformed_message(name: str) -> None:
 
 
 @pytest.mark.parametrize(("level", "data", "why"), [("warn", 1, "unknown log level"), ("info", {1, 2}, "JSON")])
-def test_an_invalid_log_message_is_the_callers_fault_even_if_nobody_listens(level: Any, data: Any, why: str) -> None:
+def test_what_cannot_be_logged_is_the_callers_fault_also_where_nobody_listens(level: Any, data: Any, why: str) -> None:
     server = Server("s")
     with pytest.raises(LocalProtocolError, match=why):
         server.log(level, data)
@@ -299,7 +297,7 @@ def test_an_invalid_log_message_is_the_callers_fault_even_if_nobody_listens(leve
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("wanted", [True, False])
-def test_logging_what_is_not_json_fails_at_once(server: Server, name: str, wanted: bool) -> None:
+def test_a_handler_that_logs_no_json_hears_it_at_once(server: Server, name: str, wanted: bool) -> None:
     problems: list[str] = []
 
     @server.tool()

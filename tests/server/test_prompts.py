@@ -64,7 +64,7 @@ def test_a_prompt_is_listed_with_what_its_function_says(server: FakeServer) -> N
     }
 
 
-def test_arguments_of_the_decorator_win(server: FakeServer) -> None:
+def test_what_the_decorator_is_told_wins(server: FakeServer) -> None:
     icons: Any = [{"src": "https://example.com/i.png"}]
 
     @prompt(server, "review", title="Review", description="d", icons=icons, meta={"k": 1})
@@ -155,7 +155,7 @@ def test_a_handler_can_return_the_whole_result(server: FakeServer) -> None:
 @pytest.mark.parametrize(
     "returned", [None, 3, {"role": "system", "content": "x"}, {"role": "user", "content": ["x"]}, {}]
 )
-def test_a_handler_that_returns_something_else_fails(server: FakeServer, returned: Any) -> None:
+def test_a_handler_that_returns_something_else_is_wrong(server: FakeServer, returned: Any) -> None:
     prompt(server, "p")(lambda: returned)
     with pytest.raises(TypeError, match="a prompt returns"):
         get(server, "p")
@@ -181,7 +181,7 @@ def test_arguments_are_converted_and_defaults_stand_in(server: FakeServer) -> No
         ("plan", {"city": "a", "days": "many"}, "argument 'days': not an integer"),
     ],
 )
-def test_arguments_that_do_not_fit_are_32602_and_named(
+def test_what_does_not_fit_is_32602_and_named(
     server: FakeServer, name: str, arguments: dict[str, str], text: str
 ) -> None:
     @prompt(server)
@@ -200,7 +200,7 @@ def test_argument_values_are_strings_only() -> None:
         check({"name": "p", "arguments": {"a": 1}})
 
 
-def test_an_exception_of_a_handler_passes_through(server: FakeServer) -> None:
+def test_what_a_handler_raises_passes_to_the_one_place_that_answers(server: FakeServer) -> None:
     def fail(error: Exception) -> str:
         raise error
 

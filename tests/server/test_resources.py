@@ -47,7 +47,7 @@ def read(server: FakeServer, uri: str) -> list[Any]:
 # -- listing ------------------------------------------------------------------------------------------------------
 
 
-def test_resources_and_templates_are_listed_apart_with_their_definitions(server: FakeServer) -> None:
+def test_resources_and_templates_are_listed_apart_with_what_was_said_of_them(server: FakeServer) -> None:
     @resource(server, "config://app")
     def config(ctx: Ctx) -> str:
         """The configuration.
@@ -158,7 +158,7 @@ def test_a_handler_can_return_the_whole_result(server: FakeServer) -> None:
 
 
 @pytest.mark.parametrize("returned", [None, 3, {}, {"text": "a", "blob": "AA=="}, {"blob": "not base64"}, [None]])
-def test_a_handler_that_returns_something_else_fails(server: FakeServer, returned: Any) -> None:
+def test_a_handler_that_returns_something_else_is_wrong(server: FakeServer, returned: Any) -> None:
     resource(server, "x://a")(lambda: returned)
     with pytest.raises((TypeError, ValueError)):
         read(server, "x://a")
@@ -224,7 +224,7 @@ def test_a_path_out_of_the_directory_never_reaches_a_handler(server: FakeServer,
         read(server, f"file:///{path}")
 
 
-def test_an_exception_of_a_handler_passes_through(server: FakeServer) -> None:
+def test_what_a_handler_raises_passes_to_the_one_place_that_answers(server: FakeServer) -> None:
     @resource(server, "x://{v}")
     def handler(v: str) -> str:
         raise RuntimeError("broken") if v == "b" else Refusal("no", code=7)
@@ -235,7 +235,7 @@ def test_an_exception_of_a_handler_passes_through(server: FakeServer) -> None:
         read(server, "x://r")
 
 
-def test_a_value_error_of_a_handler_does_not_mean_not_found(server: FakeServer) -> None:
+def test_a_value_error_of_a_handler_is_not_taken_for_a_uri_that_is_not_there(server: FakeServer) -> None:
     @resource(server, "x://{v}")
     def handler(v: str) -> str:
         raise ValueError("mine")
@@ -288,7 +288,7 @@ def test_a_subscription_covers_the_resource_and_what_is_below_it(subscribed: str
 
 
 @pytest.mark.parametrize("uri", ["", "a", "/a/b", "no spaces://a b", "1x://a", "x://ü", "x://%zz", "x://a\\b"])
-def test_an_invalid_uri_is_refused_at_registration(server: FakeServer, uri: str) -> None:
+def test_a_uri_that_is_none_is_refused_at_registration(server: FakeServer, uri: str) -> None:
     with pytest.raises(ValueError, match="URI"):
         resource(server, uri)(lambda: "")
 
@@ -367,7 +367,7 @@ def test_contents_of_both_kinds_pass_the_check_of_the_result() -> None:
     check({"contents": [{"uri": "x://a", "text": ""}, {"uri": "x://a", "blob": ""}]})
 
 
-def test_the_stateless_era_has_no_subscribe_request_but_updates() -> None:
+def test_subscribing_is_gone_in_the_stateless_era_and_telling_of_changes_is_not() -> None:
     last = REVISIONS["2026-07-28"]
     assert {row.name for row in METHODS if not row.exists_in(last)} == {"resources/subscribe", "resources/unsubscribe"}
     needs = {row.name: row.needs for row in METHODS}
@@ -375,7 +375,7 @@ def test_the_stateless_era_has_no_subscribe_request_but_updates() -> None:
     assert needs["notifications/resources/list_changed"] == "server.resources.listChanged"
 
 
-def test_caching_hints_are_required_in_the_stateless_era_and_their_absence_is_tolerated() -> None:
+def test_caching_hints_are_required_in_the_stateless_era_and_their_absence_is_borne() -> None:
     last = REVISIONS["2026-07-28"]
     assert json_schema(ReadResourceResult, last)["required"] == ["cacheScope", "contents", "resultType", "ttlMs"]
     check = checker(ReadResourceResult, last)

@@ -74,7 +74,7 @@ def test_a_name_is_taken_once(feature: str) -> None:
 
 
 @pytest.mark.parametrize("feature", REMOVE)
-def test_an_entry_that_does_not_exist_cannot_be_removed(feature: str) -> None:
+def test_what_is_not_there_cannot_be_removed(feature: str) -> None:
     with pytest.raises(KeyError):
         REMOVE[feature](Server("s"))
 
@@ -122,7 +122,7 @@ def test_a_feature_that_is_declared_and_empty_has_empty_lists(name: str) -> None
 
 
 @pytest.mark.parametrize("options", [{"declare": ["tool"]}, {"page_size": 0}, {"revisions": []}])
-def test_impossible_options_are_refused_by_the_constructor(options: Any) -> None:
+def test_what_a_server_cannot_be_is_refused_when_it_is_made(options: Any) -> None:
     with pytest.raises(ValueError, match=r"unknown features|page_size|choose one or more"):
         Server("s", **options)
 
@@ -132,7 +132,7 @@ def test_impossible_options_are_refused_by_the_constructor(options: Any) -> None
 
 @pytest.mark.parametrize("name", OLDER)
 @pytest.mark.parametrize("feature", REMOVE)
-def test_a_change_of_a_list_is_announced_to_every_open_session(feature: str, name: str) -> None:
+def test_a_change_of_a_list_is_told_by_itself_to_every_open_session(feature: str, name: str) -> None:
     server = Server("s", declare=[feature])
     with opened(server, name) as one, opened(server, name) as other:
         for change in (ADD, REMOVE):
@@ -140,7 +140,7 @@ def test_a_change_of_a_list_is_announced_to_every_open_session(feature: str, nam
             assert one.receive() == other.receive() == {"jsonrpc": "2.0", "method": CHANGED[feature]}
 
 
-def test_registering_a_completion_announces_nothing() -> None:
+def test_a_completion_is_in_no_list_so_nothing_is_told() -> None:
     server = Server("s", declare=["tools"])
     with opened(server, "2025-11-25") as wire:
         ADD["completions"](server)
@@ -148,7 +148,7 @@ def test_registering_a_completion_announces_nothing() -> None:
         assert wire.receive()["method"] == CHANGED["tools"]
 
 
-def test_a_client_that_does_not_know_a_feature_does_not_hear_of_its_changes() -> None:
+def test_who_was_never_told_of_a_feature_is_not_told_of_its_changes() -> None:
     server = Server("s")
     with opened(server, "2025-11-25") as before:
         ADD["tools"](server)
@@ -159,14 +159,14 @@ def test_a_client_that_does_not_know_a_feature_does_not_hear_of_its_changes() ->
         assert before.request(2, "ping")["result"] == {}
 
 
-def test_a_session_that_is_not_open_yet_hears_no_announcement() -> None:
+def test_a_session_that_is_not_open_yet_is_not_told() -> None:
     server = Server("s", declare=["tools"])
     with to_server(server) as wire:
         ADD["tools"](server)
         assert wire.request(1, "ping")["result"] == {}
 
 
-def test_a_session_that_is_gone_does_not_keep_announcements_from_others() -> None:
+def test_a_session_that_is_gone_does_not_keep_the_others_from_being_told() -> None:
     server = Server("s", declare=["tools"])
     with opened(server, "2025-11-25") as one, opened(server, "2025-11-25") as other:
         gone = server.sessions[0]
@@ -176,7 +176,7 @@ def test_a_session_that_is_gone_does_not_keep_announcements_from_others() -> Non
         assert other.receive()["method"] == CHANGED["tools"]
 
 
-def test_a_session_that_breaks_during_an_announcement_does_not_either(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_breaks_while_it_is_told_does_not_either(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Server("s", declare=["tools"])
 
     def broken(method: str, params: Any) -> None:
@@ -222,7 +222,7 @@ def limited() -> Server:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_too_many_requests_are_refused_with_429_and_a_time_to_retry(name: str) -> None:
+def test_too_many_requests_are_refused_with_429_and_told_when_to_try_again(name: str) -> None:
     completion = {"ref": prompt_ref("p"), "argument": {"name": "a", "value": ""}}
     with open_server(limited(), name) as wire:
         for method, params in (("tools/call", {"name": "p"}), ("completion/complete", completion)):
@@ -256,7 +256,7 @@ def test_each_client_has_rates_of_its_own(name: str) -> None:
         assert other.call_tool("busy")["content"]
 
 
-def test_rates_that_are_given_replace_the_default_rates() -> None:
+def test_the_rates_given_lie_over_those_that_every_server_has() -> None:
     server = Server("s", rates={"tools/call": ONE})
     assert server.rates == {**DEFAULT_RATES, "tools/call": ONE}
 
@@ -295,6 +295,6 @@ def test_close_names_the_handlers_that_do_not_end() -> None:
         leave.set()
 
 
-def test_run_refuses_an_unknown_transport() -> None:
+def test_run_knows_stdio_alone() -> None:
     with pytest.raises(ValueError, match="stdio"):
         Server("s").run("carrier pigeon")

@@ -116,7 +116,7 @@ def test_a_tool_is_listed_with_name_description_and_schema() -> None:
     ]
 
 
-def test_the_definition_holds_what_the_decorator_was_given() -> None:
+def test_what_is_said_about_a_tool_stands_in_its_definition() -> None:
     icon: Any = {"src": "https://example.com/i.png"}
     server = answering(
         lambda: None,
@@ -153,13 +153,13 @@ def test_tools_are_listed_page_by_page_in_the_order_of_registration() -> None:
 
 
 @pytest.mark.parametrize("name", ["getUser", "DATA_EXPORT_v2", "admin.tools.list", "a" * 128])
-def test_names_that_follow_the_rule_are_accepted_silently(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_names_that_follow_the_rule_are_taken_in_silence(name: str, caplog: pytest.LogCaptureFixture) -> None:
     Server().tool(name)(lambda: None)
     assert not caplog.records
 
 
 @pytest.mark.parametrize("name", ["", "a" * 129, "a b", "a,b", "ä", "a/b"])
-def test_names_that_break_the_rule_are_logged_and_accepted(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_names_that_break_the_rule_are_logged_and_taken(name: str, caplog: pytest.LogCaptureFixture) -> None:
     server = Server()
     server.tool(name)(lambda: None)
     assert list(server.entries) == [name]
@@ -173,7 +173,7 @@ def test_names_are_unique_and_case_sensitive() -> None:
         server.tool("t")(lambda: None)
 
 
-def test_a_tool_can_be_removed() -> None:
+def test_a_tool_can_be_withdrawn() -> None:
     server = answering(lambda: None)
     server.remove_tool("t")
     assert server.listed() == []
@@ -330,7 +330,7 @@ def test_the_context_is_passed_and_cannot_be_given_by_the_client() -> None:
     assert "ctx: unknown" in failed(answering(f).call("t", {"a": 1, "ctx": {}}))
 
 
-def test_missing_arguments_count_as_none_and_task_is_ignored() -> None:
+def test_missing_arguments_are_no_arguments_and_task_is_ignored() -> None:
     ctx: Any = Context(returning("x").entries)
     for params in ({"name": "t"}, {"name": "t", "arguments": {}}, {"name": "t", "task": {"ttl": 1}}):
         assert tools_call(ctx, params) == {"content": [text("x")]}  # type: ignore[arg-type]
@@ -376,7 +376,7 @@ def test_data_that_only_resembles_a_result_is_data(value: Any) -> None:
     assert list(returning(value).call("t")) == ["content"]
 
 
-def test_a_value_that_json_cannot_hold_fails_the_call_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_has_no_form_in_json_is_a_failed_call_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert "has no form in JSON" in failed(returning(object()).call("t"))
     assert caplog.records
 
@@ -412,7 +412,7 @@ def test_any_other_value_is_structured_in_2026_07_28_alone(revision: Revision) -
     assert result.get("structuredContent") == ([1, 2] if carried else None)
 
 
-def test_structured_content_other_than_an_object_is_left_out_where_only_objects_are_allowed() -> None:
+def test_structured_content_that_is_no_object_is_left_out_where_only_objects_are_allowed() -> None:
     server = returning({"content": [], "structuredContent": [1]})
     assert server.call("t") == {"content": []}
     assert server.call("t", revision=REVISIONS["2026-07-28"]) == {"content": [], "structuredContent": [1]}
@@ -567,7 +567,7 @@ def test_a_result_that_does_not_fit_is_the_servers_fault(result: JsonObject, pro
         peer(result).call_tool("t")
 
 
-def test_structured_content_of_a_tool_never_listed_makes_the_client_list_once() -> None:
+def test_where_the_tool_was_never_listed_structured_content_makes_the_client_list_once() -> None:
     client = peer(BARE, GOOD, BAD, listed=False)
     client.call_tool("t")
     assert client.methods() == ["tools/call"]

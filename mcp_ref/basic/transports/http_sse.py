@@ -18,12 +18,12 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Unpack
-from urllib.parse import parse_qs, urljoin, urlsplit
+from typing import Any, Unpack
+from urllib.parse import parse_qs, urljoin
 
 from mcp_ref import messages
-from mcp_ref.basic.transports.sse import CONTENT_TYPE, Event, EventParser, encode_event, event_facts
-from mcp_ref.basic.transports.streamable_http.client import HttpOptions, checked_options, checked_url
+from mcp_ref.basic.transports.sse import CONTENT_TYPE, encode_event, event_facts, read_events
+from mcp_ref.basic.transports.streamable_http.client import HttpOptions, HttpTransport, checked_url
 from mcp_ref.basic.transports.streamable_http.endpoint import EndpointOptions, refuse
 from mcp_ref.basic.transports.streamable_http.exchange import noted
 from mcp_ref.basic.transports.streamable_http.headers import check_accept, check_content_type, check_host, check_origin
@@ -31,12 +31,10 @@ from mcp_ref.basic.transports.streamable_http.sessions import Conversation
 from mcp_ref.basic.transports.streamable_http.streams import PATIENCE, Stream
 from mcp_ref.basic.transports.transport import Inbox, Lost, Receive, Tap
 from mcp_ref.errors import McpError, RemoteProtocolError, RequestTimeout, TransportClosed
-from mcp_ref.machinery.deadline import Deadline, Interrupted
+from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted
+from mcp_ref.machinery.http_call import HttpCall, origin_of
 from mcp_ref.machinery.http_server import HttpRefusal, HttpReply, HttpRequest
 from mcp_ref.messages import JsonObject
-
-if TYPE_CHECKING:
-    from mcp_ref.machinery.http_client import Http, Reply
 
 log = logging.getLogger(__name__)
 
@@ -203,44 +201,32 @@ class SseEndpoint:
 # -- http sse client -------------------------------------------------------------------------------------
 
 
-_CLOSED = "the transport is closed"
-
-
-class SseClientTransport:
+class SseClientTransport(HttpTransport):
     """The client's side of HTTP+SSE.
 
     Args:
         url: of the event stream.
         max_message: bytes that an inbound message may have.
         opening: seconds in which the stream must have named the URI to send to.
-        options: `headers`, `verify`, `cert`, `proxies`, `trust_env`, `tap`: see `HttpOptions`.
+        options: `headers`, `verify`, `cert`, `proxies`, `trust_env`, `session`, `tap`: see `HttpOptions`.
 
-    Raises: ValueError: the URL is none of http(s), or a header cannot be sent.
+    Raises: ValueError: the URL is not one of http(s), or a header cannot be sent.
     Threads: `send` and `close` by any; the stream is read by `mcp-sse-listen`.
     """
 
     name = "http+sse"
 
     def __init__(
-        self,
-        url: str,
-        *,
-        max_message: int = 64 * 1024 * 1024,
-        opening: float = 10,
-        **options: Unpack[HttpOptions],
+        self, url: str, *, max_message: int = 64 << 20, opening: float = 10, **options: Unpack[HttpOptions]
     ) -> None:
-        self._url, self._options = checked_url(url), checked_options(options)
-        self._limit, self._opening, self._tap = max_message, opening, options.get("tap")
-        self._lock = threading.Lock()  # guards the four fields below
-        self._closed = False
-        self._lost: Lost | None = None
-        self._problem: McpError | None = None
-        self._posting: Http | None = None
-        self._named = threading.Event()  # set once the URI is known, or never will be
-        self._noting = threading.Lock()  # held for a note, and for the routing of what came
-        self._receive: Receive = lambda data: None
+        super().__init__(url, max_message, options)
+        self._opening = opening
+        self._problem: McpError | None = None  # why the stream has ended; under the lock, as the next one is
+        self._endpoint: str | None = None  # the URI to send to, once it is known
+        self._named = threading.Event()  # set once it is, or never will be
         # Daemon: a program that ends without close() must end, though the server has not.
         self._thread = threading.Thread(target=self._listen, name="mcp-sse-listen", daemon=True)
+        self._call = HttpCall(Deadline(None))
 
     def start(self, receive: Receive, lost: Lost) -> None:
         """Open the stream, and learn where to send; see `Transport.start`.
@@ -248,11 +234,8 @@ class SseClientTransport:
         Blocks: until the `endpoint` event has come, at most `opening` seconds.
         Raises: TransportClosed, RequestTimeout, HttpStatusError, RemoteProtocolError (no stream, or a URI elsewhere).
         """
-        from mcp_ref.machinery.http_client import Http
-
-        self._stream = Http(self._url, **self._options)
-        self._call = self._stream.call(Deadline(None))
         self._receive = receive
+        self._loaded().begin(self._call)
         self._thread.start()
         named = self._named.wait(self._opening)
         problem = self._problem or (None if named else RequestTimeout(f"no endpoint event within {self._opening:g} s"))
@@ -260,64 +243,43 @@ class SseClientTransport:
             self._end(Deadline(1))
             raise problem
         with self._lock:
-            self._lost = lost
-            over = self._problem
+            self._lost, over = lost, self._problem
         if over is not None:
             self._tell(over)
 
-    # -- the stream -----------------------------------------------------------------------------------------------
-
     def _listen(self) -> None:
+        """The thread `mcp-sse-listen`: it ends when its call is cut, since it waits for nothing else."""
         try:
-            self._read()
+            headers = {"Accept": CONTENT_TYPE, "Cache-Control": "no-store"}
+            reply, origin = self._open(self._call, "GET", headers)
+            self._note("receive", {**origin, "headers": reply.headers})
+            if reply.status != 200 or reply.content_type != CONTENT_TYPE:
+                raise reply.refusal("the event stream", reply.body(1000) if reply.status >= 400 else b"")
+            for event in read_events(reply.read, self._limit):
+                if event.event == "message" and event.data:
+                    self._deliver(event.data.encode(), {**origin, **event_facts(event)})
+                elif event.event == "endpoint":
+                    self._note("receive", {**origin, **event_facts(event)})
+                    # Relative or absolute; another origin would be given our messages.
+                    target = urljoin(self._url, event.data)
+                    if origin_of(target) != origin_of(self._url):
+                        raise RemoteProtocolError(f"the server names another origin to send to: {event.data!r}")
+                    self._endpoint = self._endpoint or checked_url(target)
+                    self._named.set()
             problem: McpError = TransportClosed("the server has ended the event stream")
         except Interrupted:
-            problem = TransportClosed(_CLOSED)
+            problem = TransportClosed(CLOSED)
         except McpError as reason:
             problem = reason
         except Exception as reason:
             log.exception("reading the event stream failed")
             problem = TransportClosed(f"reading the event stream failed: {reason}")
         with self._lock:
-            self._problem = problem
+            self._problem, http = problem, self._http
+        if http is not None:
+            http.end(self._call)
         self._named.set()
         self._tell(problem)
-
-    def _read(self) -> None:
-        headers = {"Accept": CONTENT_TYPE, "Cache-Control": "no-store"}
-        self._stream.note_request(self._call, "GET", headers)
-        reply = self._stream.open(self._call, "GET", headers)
-        self._stream.note_reply(reply.facts)
-        try:
-            if reply.status != 200 or reply.content_type != CONTENT_TYPE:
-                raise reply.refusal("the event stream", reply.body(1000) if reply.status >= 400 else b"")
-            for event in _events(reply, self._limit):
-                self._take(event, {**reply.origin, **event_facts(event)})
-        finally:
-            reply.close()
-
-    def _take(self, event: Event, facts: dict[str, Any]) -> None:
-        if event.event == "endpoint":
-            self._stream.note_reply(facts)
-            self._name(event.data)
-        elif event.event == "message" and event.data:
-            with self._noting:
-                if self._tap is not None:
-                    self._tap.note("receive", event.data.encode(), facts)
-                self._receive(event.data.encode())
-            if self._tap is not None:
-                self._tap.deliver()
-
-    def _name(self, uri: str) -> None:
-        """Take the URI of the `endpoint` event, relative or absolute; another origin would be given our messages."""
-        target = urljoin(self._url, uri)
-        if _origin(target) != _origin(self._url):
-            raise RemoteProtocolError(f"the server names another origin to send to: {uri!r}")
-        from mcp_ref.machinery.http_client import Http
-
-        with self._lock:
-            self._posting = self._posting or Http(checked_url(target), **self._options)
-        self._named.set()
 
     def _tell(self, reason: McpError) -> None:
         """Say that nothing more will arrive, once, and only to who was told that it had begun."""
@@ -326,32 +288,28 @@ class SseClientTransport:
         if lost is not None:
             lost(reason)
 
-    # -- sending --------------------------------------------------------------------------------------------------
-
     def send(self, message: JsonObject | list[JsonObject], deadline: Deadline) -> None:
         """POST one message to the URI that the server has named.
 
         Blocks: until the server has accepted it, at most until the deadline.
         Raises: TransportClosed, RequestTimeout, HttpStatusError, LocalProtocolError (it is not JSON).
         """
-        text = messages.encode(message)
-        posting = self._posting
-        if self._closed or posting is None or self._problem is not None:
-            raise TransportClosed(str(self._problem or _CLOSED))
-        headers = {"Content-Type": "application/json"}
-        call = posting.call(deadline)
-        posting.note_request(call, "POST", headers, message)
+        text, call = messages.encode(message), HttpCall(deadline)
+        http = self._loaded()
         try:
-            # MUST: by POST to that endpoint (2024-11-05/basic/transports#http-with-sse)
-            reply = posting.open(call, "POST", headers, text)
-        except Interrupted:
-            raise TransportClosed(_CLOSED) from None
-        posting.note_reply(reply.facts)
-        try:
+            http.begin(call)
+            if self._closed or self._endpoint is None or self._problem is not None:
+                raise TransportClosed(str(self._problem or CLOSED))
+            # MUST: send by POST to the URI of the `endpoint` event (2024-11-05/basic/transports#http-with-sse)
+            headers = {"Content-Type": "application/json"}
+            reply, origin = self._open(call, "POST", headers, text, message, self._endpoint)
+            self._note("receive", {**origin, "headers": reply.headers})
             if not 200 <= reply.status < 300:
                 raise reply.refusal("a message", reply.body(1000))
+        except Interrupted:
+            raise TransportClosed(CLOSED) from None
         finally:
-            reply.close()
+            http.end(call)
 
     def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
         """POST a request; its answer comes on the stream."""
@@ -359,36 +317,18 @@ class SseClientTransport:
         inbox.sent = True
         return inbox.until(deadline)
 
-    # -- ending ---------------------------------------------------------------------------------------------------
-
     def close(self, deadline: Deadline) -> None:
         """Close the stream, which ends the conversation. Idempotent; any thread may call it.
 
-        `mcp-sse-listen` ends because its socket is shut down under it, and is joined.
+        Every call is cut, and with that of the stream `mcp-sse-listen` ends, which is joined, as `mcp-http-clock` is.
         """
         self._end(deadline)
-        self._tell(TransportClosed(_CLOSED))
+        self._tell(TransportClosed(CLOSED))
 
     def _end(self, deadline: Deadline) -> None:
         with self._lock:
-            self._closed = True
-            posting = self._posting
-        if self._thread.ident is None:
-            return
-        self._stream.interrupt(self._call)
-        if self._thread is not threading.current_thread():
-            self._thread.join(deadline.left())
-        self._stream.close()
-        if posting is not None:
-            posting.close()
-
-
-def _events(reply: Reply, limit: int) -> Iterator[Event]:
-    parser = EventParser(limit)
-    while data := reply.read():
-        yield from parser.feed(data)
-
-
-def _origin(url: str) -> tuple[str, str | None, int | None]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+            self._closed, http = True, self._http
+        if http is not None:
+            http.close(deadline)
+            if self._thread.ident is not None and self._thread is not threading.current_thread():
+                self._thread.join(deadline.left())

@@ -13,8 +13,10 @@ Not here:  which events are sent when (streamable_http/endpoint), reading them f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
+
+from mcp_ref.errors import RemoteProtocolError
 
 CONTENT_TYPE = "text/event-stream"
 
@@ -83,18 +85,19 @@ class EventParser:
 
     Args:
         limit: bytes that an event may have.
+        last_id: the id that is in force before the first event.
 
     Attributes:
-        last_id: the id to resume after; survives events without one, as the standard says.
+        last_id: the id to resume after; it survives events without one, as the standard says.
     """
 
-    def __init__(self, limit: int = MAX_EVENT) -> None:
-        self.last_id: str | None = None
+    def __init__(self, limit: int = MAX_EVENT, last_id: str | None = None) -> None:
+        self.last_id = last_id
         self._limit = limit
         self._rest = bytearray()
         self._after_cr = False
         self._first = True
-        self._id: str | None = None
+        self._id = last_id
         self._clear()
 
     def _clear(self) -> None:
@@ -163,3 +166,21 @@ class EventParser:
         # Only a whole event counts: after half of one, the client must come back for it.
         self.last_id = self._id
         return Event("\n".join(data), self.last_id, event or "message", retry)
+
+
+def read_events(read: Callable[[], bytes], limit: int, last_id: str | None = None) -> Iterator[Event]:
+    """Each event of a stream, as it comes.
+
+    Args:
+        read: gives what has come, as soon as there is something; b"" at the end.
+        limit: bytes that an event may have.
+        last_id: the id that is in force before the first event.
+
+    Raises: RemoteProtocolError (an event is too long), and as `read` does.
+    """
+    parser = EventParser(limit, last_id)
+    try:
+        while chunk := read():
+            yield from parser.feed(chunk)
+    except EventTooLong as problem:
+        raise RemoteProtocolError(f"the server's event stream: {problem}") from None

@@ -46,12 +46,12 @@ def test_a_member_of_a_handler_that_is_not_valid_is_replaced_by_the_hint(member:
 
 
 @pytest.mark.parametrize("method", sorted(CACHEABLE))
-def test_every_request_whose_result_carries_hints_has_a_key(method: str) -> None:
+def test_what_carries_hints_has_a_key(method: str) -> None:
     assert key_of(method, None) is not None
 
 
 @pytest.mark.parametrize("method", ["tools/call", "prompts/get", "completion/complete", "subscriptions/listen", "x"])
-def test_other_methods_have_no_key(method: str) -> None:
+def test_other_methods_have_none(method: str) -> None:
     assert key_of(method, {}) is None
 
 

@@ -113,7 +113,7 @@ def test_an_argument_without_a_handler_has_no_suggestions(server: FakeServer) ->
         (resource_ref("plan"), "city"),
     ],
 )
-def test_a_reference_to_what_does_not_exist_is_32602(server: FakeServer, ref: Any, name: str) -> None:
+def test_what_does_not_exist_is_32602(server: FakeServer, ref: Any, name: str) -> None:
     with pytest.raises(InvalidParams, match="Unknown") as refused:
         ask(server, ref, name)
     assert refused.value.code == -32602
@@ -148,7 +148,7 @@ def endless() -> Iterator[str]:
         ({"values": ["a"] * 200, "total": 5000}, 100, {"total": 5000, "hasMore": True}),
     ],
 )
-def test_at_most_100_values_go_out_and_has_more_says_so(
+def test_at_most_100_values_go_out_and_the_rest_is_told(
     server: FakeServer, returned: Any, sent: int, rest: JsonObject
 ) -> None:
     completion(server, prompt="plan", argument="city")(lambda value: returned)
@@ -158,7 +158,7 @@ def test_at_most_100_values_go_out_and_has_more_says_so(
 
 
 @pytest.mark.parametrize("returned", ["Lisbon", [1], {"values": "Lisbon"}, None])
-def test_a_handler_that_does_not_return_strings_fails(server: FakeServer, returned: Any) -> None:
+def test_a_handler_that_does_not_return_strings_is_wrong(server: FakeServer, returned: Any) -> None:
     completion(server, prompt="plan", argument="city")(lambda value: returned)
     with pytest.raises(TypeError):
         ask(server, prompt_ref("plan"), "city")

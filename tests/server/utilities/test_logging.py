@@ -50,7 +50,7 @@ def test_the_level_can_be_changed_while_the_session_lasts() -> None:
 
 
 @pytest.mark.parametrize(("revision", "sent"), [(row, row.era == "session") for row in REVISIONS.values()])
-def test_without_a_level_a_client_gets_everything_in_the_session_era_and_nothing_in_the_stateless_era(
+def test_who_asked_for_nothing_gets_everything_in_the_session_era_and_nothing_afterwards(
     revision: Any, sent: bool
 ) -> None:
     ctx = FakeContext(revision=revision)
@@ -79,6 +79,6 @@ def test_the_client_asks_with_logging_set_level() -> None:
     assert caller.asked == [("logging/setLevel", {"level": "notice"}, {"timeout": 3})]
 
 
-def test_the_stateless_era_has_no_set_level_but_messages() -> None:
+def test_set_level_is_gone_in_the_stateless_era_and_the_message_is_not() -> None:
     last = REVISIONS["2026-07-28"]
     assert [row.name for row in METHODS if row.exists_in(last)] == ["notifications/message"]
