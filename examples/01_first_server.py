@@ -1,7 +1,12 @@
 """Lesson 1: a server and a client in one process.
 
+Era:       stateless
+Revision:  2026-07-28, the newest that both sides speak
+Page:      server/tools
+Needs:     nothing; lesson 0 shows the messages underneath
+
 A server offers *tools*: functions that a model may ask to have called. A client lists them and calls them. Here both
-live in one process and talk over memory; nothing is started, and still every message is JSON text on its way.
+live in one process and talk over memory: no process is started, but every message still travels as JSON text.
 
     python examples/01_first_server.py
 """
@@ -20,8 +25,8 @@ def add(a: int, b: int = 1) -> int:
     return a + b
 
 
-# `with` asks the server who it is and what it can do (`server/discover`; of an older one, by `initialize`), and leaves
-# it at the end. Nothing happens before. Both speak five revisions of the protocol, and take the newest that they share.
+# `with` asks the server who it is and what it can do (with `server/discover`; an older server, with `initialize`), and
+# leaves it at the end. Nothing is sent before. Both sides speak five revisions, and use the newest that they share.
 with Client(server) as client:
     print("revision", client.revision, "spoken with", client.server_info["name"])
 

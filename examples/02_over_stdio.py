@@ -1,7 +1,13 @@
 """Lesson 2: the same over stdio, with a server that is a process of its own.
 
-The client starts the server (`weather.py`, beside this file), writes one message a line to its standard input, and
-reads one a line from its standard output. That is the whole transport.
+Era:       stateless
+Revision:  2026-07-28
+Page:      basic/transports/stdio
+Needs:     lesson 1
+
+The client starts the server (`weather.py`, beside this file). It writes each message as one line to the server's
+standard input, and reads each message as one line from its standard output. That is the whole transport; lesson 10
+writes the lines by hand.
 
     python examples/02_over_stdio.py
 """
@@ -25,7 +31,7 @@ try:
 except TransportClosed as problem:
     print("afterwards:", problem)
 
-# A server that dies takes no call with it into silence: the error has its exit code and its last words.
+# If a server dies, no call waits for ever: the error has its exit code and its last words.
 broken = [sys.executable, "-c", "import sys; sys.exit('no configuration found')"]
 try:
     with Client(broken):

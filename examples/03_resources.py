@@ -1,8 +1,13 @@
 """Lesson 3: resources and templates.
 
-A *resource* is data that the application picks, named by a URI. A *template* is a family of them. A client may
-subscribe to a resource, and is told when it changes; it then reads it again. How it subscribes depends on the revision:
-here it is 2025-11-25, and lesson 16 has what came after.
+Era:       session
+Revision:  2025-11-25
+Page:      server/resources
+Needs:     lesson 1
+
+A *resource* is data that the application picks, named by a URI. A *template* is a family of them. (A *tool* is picked
+by the model, and a *prompt*, lesson 4, by the user.) A client may subscribe to a resource: the server tells it of each
+change, and the client reads the resource again. How a client subscribes depends on the era: lesson 16 shows the other.
 
     python examples/03_resources.py
 """
@@ -38,7 +43,7 @@ def icon() -> bytes:
 def write(day: str, text: str) -> None:
     """Write the note of a day."""
     notes[day] = text
-    # Told to the clients that subscribed to it, and to nobody else.
+    # Only the clients that subscribed to it are told.
     server.resource_updated("note://all")
 
 
@@ -56,7 +61,7 @@ with Client(server, revision="2025-11-25", on_change=lambda method, params: chan
     print("change:", *changes.get(timeout=5))
     print("read:", client.read_resource("note://all")["contents"])
 
-    # What is not there is an error of the protocol, unlike a tool that fails.
+    # A resource that does not exist is a protocol error, unlike a tool that fails.
     try:
         client.read_resource("note://elsewhere")
     except ErrorResponse as problem:

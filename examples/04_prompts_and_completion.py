@@ -1,5 +1,10 @@
 """Lesson 4: prompts and completion.
 
+Era:       stateless
+Revision:  2026-07-28
+Page:      server/prompts, server/utilities/completion
+Needs:     lesson 1
+
 A *prompt* is a text that the user picks, such as a slash command; its arguments are strings. While the user types one,
 the client may ask the server what it could be.
 

@@ -1,9 +1,15 @@
 """Lesson 5: the server asks.
 
+Era:       session
+Revision:  2025-11-25
+Page:      client/elicitation, client/sampling, client/roots
+Needs:     lesson 1
+
 While a tool runs, its handler may turn around and ask the client: for a choice of the user (*elicitation*), for a text
-of the model (*sampling*), for the folders that it may work in (*roots*). Here each question blocks the handler's thread
-until the answer is there; the handler reads like any function. It is revision 2025-11-25: from 2026-07-28 on roots and
-sampling are deprecated, and questions reach the client in another way (lesson 14), which a handler does not notice.
+of the model (*sampling*), for the folders that it may work in (*roots*). In the session era each question is a request
+of the server: it blocks the handler's thread until the answer is there, and the handler reads like any function. In the
+stateless era questions reach the client in another way, which a handler does not notice: lesson 14. From 2026-07-28 on
+roots and sampling are deprecated.
 
     python examples/05_asking_the_client.py
 """
@@ -20,7 +26,7 @@ server = Server("travel")
 @server.tool()
 def book(city: str, ctx: Context) -> str:
     """Book a trip."""
-    # What a client cannot answer must not be asked: it says in `initialize` what it can.
+    # A server must not ask what a client cannot answer: the client said in `initialize` what it can.
     if "elicitation" not in ctx.peer_capabilities:
         raise ToolError("This needs a client that can ask its user.")
 
@@ -55,7 +61,7 @@ with Client(server, revision="2025-11-25", roots=[here], elicit=ask_the_user, sa
     print("client can answer:", sorted(client.capabilities))
     print(client.call_tool("book", {"city": "Lisbon"})["content"])
 
-# A user who says no: that is an answer, and not an error.
+# A user who says no: that is an answer, not an error.
 with Client(server, revision="2025-11-25", roots=[here], elicit=lambda message, schema: None) as client:
     print(client.call_tool("book", {"city": "Oslo"})["content"])
 

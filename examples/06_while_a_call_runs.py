@@ -1,8 +1,13 @@
 """Lesson 6: progress, log messages, cancellation, time limits.
 
-A call may take long. The server reports progress to who asked for it, and logs to who wants to hear it; the client may
-give the call up, from another thread too, and never waits longer than it said. It is revision 2025-11-25, for the log
-messages: from 2026-07-28 on they are deprecated. The rest is the same there.
+Era:       session
+Revision:  2025-11-25
+Page:      basic/utilities/progress, basic/utilities/cancellation, server/utilities/logging
+Needs:     lesson 1
+
+A call may take long. The server reports progress if the request asked for it, and logs if the client wants to hear it.
+The client may give the call up, also from another thread, and never waits longer than its time limit. From 2026-07-28
+on log messages are deprecated; the rest is the same there.
 
     python examples/06_while_a_call_runs.py
 """
@@ -29,7 +34,7 @@ def bake(loaves: int, ctx: Context) -> str:
 def ferment(ctx: Context) -> str:
     """Let the dough rest until somebody has had enough."""
     ctx.progress(1, message="resting")
-    # A handler cannot be stopped from outside: it looks now and then whether it still should go on.
+    # A handler cannot be stopped from outside: it has to check now and then whether it should go on.
     try:
         while True:
             ctx.check_cancelled()

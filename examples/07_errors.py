@@ -1,5 +1,10 @@
 """Lesson 7: errors, and who is at fault.
 
+Era:       both
+Revision:  2026-07-28, and 2025-11-25 for the last error
+Page:      server/tools, basic/index
+Needs:     lesson 1
+
 A tool that fails is a *result*: the model is meant to read it, and to try something else. Everything else is an
 exception, and its class says who broke what.
 
@@ -11,7 +16,7 @@ import sys
 
 from mcp_ref import Client, ErrorResponse, LocalProtocolError, McpError, Refusal, Server, ToolError
 
-# A handler that raises what it was not meant to raise is logged with its traceback, for whoever runs the server.
+# If a handler fails by a bug, the server logs the traceback, for whoever runs it. Here we do not want to see it.
 logging.disable(logging.ERROR)
 
 server = Server("bank")
@@ -23,7 +28,9 @@ def withdraw(amount: int) -> str:
     if amount > 100:
         raise ToolError("There are only 100 in the account. Ask for less.")
     if amount < 0:
-        raise Refusal("Amounts are positive", {"amount": amount}, code=-1)
+        # A code of this server's own. JSON-RPC keeps -32768 to -32000 for itself, and -1 says in MCP that the user has
+        # rejected a request for sampling.
+        raise Refusal("Amounts must be positive", {"amount": amount}, code=1001)
     return f"Here are {100 // amount} coins"
 
 
@@ -43,13 +50,14 @@ with Client(server) as client:
         except ErrorResponse as problem:
             print("ErrorResponse:", problem.code, problem.message, problem.data)
 
-    # You ask for what is not there: nothing is sent.
+    # You ask for something that the server did not declare: nothing is sent.
     try:
         client.list_prompts()
     except LocalProtocolError as problem:
         print("LocalProtocolError:", problem)
 
-# The server says what the specification forbids, here in its answer to `initialize`. All are McpErrors.
+# The server sends something that the specification forbids, here its answer to `initialize`. All of these errors are
+# McpErrors.
 nonsense = """
 import json, sys
 request = json.loads(sys.stdin.readline())
@@ -67,7 +75,7 @@ except McpError as problem:
 # isError True - There are only 100 in the account. Ask for less.
 # isError True - Error executing tool withdraw: integer division or modulo by zero
 # isError True - Invalid arguments for tool withdraw: amount: expected an integer, got a string
-# ErrorResponse: -1 Amounts are positive {'amount': -1}
+# ErrorResponse: 1001 Amounts must be positive {'amount': -1}
 # ErrorResponse: -32602 Unknown tool: rob None
 # LocalProtocolError: prompts/list needs the capability server.prompts, which was not declared
 # RemoteProtocolError: the result of initialize does not fit revision 2025-11-25: result.capabilities is required

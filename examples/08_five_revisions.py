@@ -1,15 +1,20 @@
 """Lesson 8: one conversation in five revisions.
 
-A revision is a date. In the first four it is agreed when a session opens; in the fifth each request says its own.
-Either side can be pinned to one, or to several. The program below is written once; what a revision does not have is
-left out of its messages, and that is all there is to see on the wire.
+Era:       both
+Revision:  all five
+Page:      basic/lifecycle, basic/versioning, server/tools
+Needs:     lessons 1 and 7
+
+A revision of the protocol is a date, and either side can be kept to one, or to several. The program below is written
+once. In each revision the library leaves out what does not exist there, and says in that revision's way what has
+changed: up to 2025-11-25 a session is opened with `initialize`; from 2026-07-28 on each request names its own revision,
+and there is nothing to open. In the lists below, + marks what is new, and - what is gone.
 
     python examples/08_five_revisions.py
 """
 
-import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from mcp_ref import REVISIONS, Client, ErrorResponse, Server, TraceEvent
 
@@ -20,7 +25,7 @@ class Weather:
     degrees: int
 
 
-server = Server("weather", info={"title": "Weather", "websiteUrl": "https://example.com"})
+server = Server("weather", info={"title": "Weather"})
 
 
 @server.tool(title="The weather now", annotations={"readOnlyHint": True})
@@ -29,43 +34,39 @@ def now(city: str) -> Weather:
     return Weather(city, 21)
 
 
-def members(value: Any, path: str = "") -> list[str]:
-    """The names in a message, each with the way to it; what is inside a schema counts as one."""
-    if not isinstance(value, dict):
-        return [member for each in value for member in members(each, path)] if isinstance(value, list) else []
-    found = []
-    for name, inner in value.items():
-        found.append(path + name)
-        if name not in ("inputSchema", "outputSchema"):
-            found += members(inner, f"{path}{name}.")
-    return found
+def compared(names: Iterable[str], before: Iterable[str]) -> str:
+    """The names, with + at those that the revision before did not have; and with - those that it had."""
+    now, then = list(names), list(before)
+    gone = [f"-{name}" for name in then if name not in now]
+    return ", ".join([name if name in then or not then else f"+{name}" for name in now] + gone)
 
 
-def conversation(revision: str) -> tuple[list[str], str]:
-    """What the server sends in that revision, and what becomes of wrong arguments."""
-    events: list[TraceEvent] = []
-    # `trace=` shows every message, as it is on the wire. All have come when the client is closed.
-    with Client(server, revision=revision, trace=events.append) as client:
-        client.list_tools()
-        client.call_tool("now", {"city": "Lisbon"})
-        try:
-            outcome = json.dumps(client.call_tool("now", {})["content"])
-        except ErrorResponse as problem:
-            outcome = f"error {problem.code}: {problem.message}"
-    received = [event.message for event in events if event.direction == "receive"]
-    return [member for message in received[:3] for member in members(message)], outcome
-
-
-before: set[str] = set()
+sent: list[str] = []
+tool: list[str] = []
+result: list[str] = []
 for revision in REVISIONS:
-    seen, outcome = conversation(revision)
-    print(revision)
-    for name in dict.fromkeys(name for name in seen if before and name not in before):
-        print("  new:", name)
-    print("  wrong arguments:", outcome)
-    before |= set(seen)
+    events: list[TraceEvent] = []
+    before = sent, tool, result
+    # `trace=` shows every message, as it is on the wire. All of them have come when the client is closed.
+    with Client(server, revision=revision, trace=events.append) as client:
+        (found,) = client.list_tools()
+        tool, result = list(found), list(client.call_tool("now", {"city": "Lisbon"}))
+        try:
+            wrong = f"a result, isError: {client.call_tool('now', {})['isError']}"
+        except ErrorResponse as problem:
+            wrong = f"error {problem.code}"
+    messages = [event.message for event in events if event.direction == "send"]
+    sent = [message["method"] for message in messages[:-1] if isinstance(message, dict)]
 
-# A server that does not speak what is asked for says what it speaks. A client that does not speak that leaves.
+    print(revision)
+    print("  the client sends:", compared(sent, before[0]))
+    print("  a tool has:      ", compared(tool, before[1]))
+    print("  its result has:  ", compared(result, before[2]))
+    print("  wrong arguments: ", wrong)
+print()
+
+# A server that does not speak the revision that a client asks for says which it speaks, and the client uses one of
+# those; if it speaks none of them, it leaves.
 for names in (["2024-11-05"], ["2025-11-25", "2026-07-28"]):
     some = Server("some", revisions=names)
     with Client(some) as client, Client(some, revision=["2024-11-05", "2025-06-18", names[0]]) as older:
@@ -74,33 +75,30 @@ for names in (["2024-11-05"], ["2025-11-25", "2026-07-28"]):
 # Output:
 #
 # 2024-11-05
-#   wrong arguments: error -32602: Invalid arguments for tool now: city: missing
+#   the client sends: initialize, notifications/initialized, tools/list, tools/call
+#   a tool has:       name, description, inputSchema
+#   its result has:   content
+#   wrong arguments:  error -32602
 # 2025-03-26
-#   new: result.tools.annotations
-#   new: result.tools.annotations.readOnlyHint
-#   wrong arguments: error -32602: Invalid arguments for tool now: city: missing
+#   the client sends: initialize, notifications/initialized, tools/list, tools/call
+#   a tool has:       name, description, +annotations, inputSchema
+#   its result has:   content
+#   wrong arguments:  error -32602
 # 2025-06-18
-#   new: result.serverInfo.title
-#   new: result.tools.title
-#   new: result.tools.outputSchema
-#   new: result.structuredContent
-#   new: result.structuredContent.city
-#   new: result.structuredContent.degrees
-#   wrong arguments: error -32602: Invalid arguments for tool now: city: missing
+#   the client sends: initialize, notifications/initialized, tools/list, tools/call
+#   a tool has:       name, +title, description, annotations, inputSchema, +outputSchema
+#   its result has:   content, +structuredContent
+#   wrong arguments:  error -32602
 # 2025-11-25
-#   new: result.serverInfo.websiteUrl
-#   wrong arguments: [{"type": "text", "text": "Invalid arguments for tool now: city: missing"}]
+#   the client sends: initialize, notifications/initialized, tools/list, tools/call
+#   a tool has:       name, title, description, annotations, inputSchema, outputSchema
+#   its result has:   content, structuredContent
+#   wrong arguments:  a result, isError: True
 # 2026-07-28
-#   new: result.resultType
-#   new: result.supportedVersions
-#   new: result.ttlMs
-#   new: result.cacheScope
-#   new: result._meta
-#   new: result._meta.io.modelcontextprotocol/serverInfo
-#   new: result._meta.io.modelcontextprotocol/serverInfo.name
-#   new: result._meta.io.modelcontextprotocol/serverInfo.version
-#   new: result._meta.io.modelcontextprotocol/serverInfo.title
-#   new: result._meta.io.modelcontextprotocol/serverInfo.websiteUrl
-#   wrong arguments: [{"type": "text", "text": "Invalid arguments for tool now: city: missing"}]
+#   the client sends: +server/discover, tools/list, tools/call, -initialize, -notifications/initialized
+#   a tool has:       name, title, description, annotations, inputSchema, outputSchema
+#   its result has:   +resultType, content, structuredContent, +_meta
+#   wrong arguments:  a result, isError: True
+#
 # ['2024-11-05'] with one that speaks all: 2024-11-05 - with an older one: 2024-11-05
 # ['2025-11-25', '2026-07-28'] with one that speaks all: 2026-07-28 - with an older one: 2025-11-25

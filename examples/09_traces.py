@@ -1,5 +1,10 @@
 """Lesson 9: recording what was said, and having it told.
 
+Era:       stateless
+Revision:  2026-07-28
+Page:      every page: it names the one of each message
+Needs:     lesson 1
+
 A trace holds every message in the order of the wire. It goes to a file, one JSON object a line, or to a function, or
 both. The narrator says of each message what it is, what it answers, and which page of the specification describes it.
 

@@ -1,5 +1,10 @@
 """Lesson 10: speaking to a server by hand.
 
+Era:       both
+Revision:  2025-06-18 in its session, 2026-07-28 before it
+Page:      basic/index, basic/lifecycle, basic/transports/stdio
+Needs:     lesson 2
+
 No client, no library: a process, two pipes, and lines of JSON. This is all that a client does underneath, and the way
 to find out what a server does with a message that no client would send.
 
@@ -42,8 +47,14 @@ def hear() -> Any:
     return json.loads(line)
 
 
-# Before `initialize` a server answers nothing but `ping`.
+# In the session era a server answers only `ping` before `initialize`.
 say('{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+hear()
+
+# This server also speaks the stateless era. A request that says in `_meta` all that `initialize` would have said needs
+# no session, and is answered at any time: lesson 13.
+meta = '{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}'
+say('{"jsonrpc":"2.0","id":"one","method":"tools/list","params":{"_meta":' + meta + "}}")
 hear()
 
 # The client says which revision it wants, and who it is. The server answers with the one that it will speak.
@@ -56,14 +67,16 @@ assert hear()["result"]["protocolVersion"] == "2025-06-18"
 # Without an id it is a notification: nobody answers. The session is open now.
 say('{"jsonrpc":"2.0","method":"notifications/initialized"}')
 
-# An id is a number or a string, and comes back as it is.
+# An id is an integer or a string, and comes back as it is. 1.5 would be refused: see below.
 say('{"jsonrpc":"2.0","id":"three","method":"tools/call","params":{"name":"forecast","arguments":{"city":"Lisbon"}}}')
 hear()
 
-# Four mistakes, and the four codes of JSON-RPC for them.
+# Five mistakes, and the four codes of JSON-RPC for them. Where the id of a request cannot be used, the error says null.
 say("this is not JSON")
 hear()
 say('{"jsonrpc":"1.0","id":4,"method":"ping"}')
+hear()
+say('{"jsonrpc":"2.0","id":1.5,"method":"ping"}')
 hear()
 say('{"jsonrpc":"2.0","id":5,"method":"tools/explode"}')
 hear()
@@ -80,6 +93,13 @@ print("exit code", server.wait(timeout=5))
 # C> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 # S< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: tools/list is not
 #    allowed while the session is 'new'"}}
+# C> {"jsonrpc":"2.0","id":"one","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/pro
+#    tocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+# S< {"jsonrpc":"2.0","id":"one","result":{"resultType":"complete","tools":[{"name":"forecast","descri
+#    ption":"The weather in a city.","inputSchema":{"type":"object","properties":{"city":{"type":"stri
+#    ng"},"days":{"type":"integer","default":3}},"required":["city"],"additionalProperties":false}}],"
+#    ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"weather","
+#    version":"1.0"}}}}
 # C> {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilit
 #    ies":{},"clientInfo":{"name":"hand","version":"1"}}}
 # S< {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{"logging":{},"to
@@ -95,6 +115,9 @@ print("exit code", server.wait(timeout=5))
 # C> {"jsonrpc":"1.0","id":4,"method":"ping"}
 # S< {"jsonrpc":"2.0","id":4,"error":{"code":-32600,"message":"Invalid request: jsonrpc must be
 #    \"2.0\""}}
+# C> {"jsonrpc":"2.0","id":1.5,"method":"ping"}
+# S< {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: id must be a string
+#    or an integer"}}
 # C> {"jsonrpc":"2.0","id":5,"method":"tools/explode"}
 # S< {"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"Method not found:
 #    tools/explode","data":{"method":"tools/explode"}}}

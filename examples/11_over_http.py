@@ -1,9 +1,17 @@
-"""Lesson 11: over HTTP, with a server that any number of clients can reach, in the revisions that have sessions.
+"""Lesson 11: over HTTP, with a server that any number of clients can reach.
 
-One URL. Each message of the client is a POST, and what answers it comes back with that POST: as JSON, or, when the
-server has something to say before, as a stream of events. What belongs to no request comes on a stream that the client
-opens with GET. A client of 2024-11-05 does it otherwise: one stream for all, beside which it posts. In 2026-07-28 there
-are no sessions, and the POSTs are all that there is (lesson 13).
+Era:       session
+Revision:  2025-11-25, and 2024-11-05 for the old transport
+Page:      basic/transports
+Needs:     lessons 3, 6 and 10
+
+One URL. Each message of the client is a POST, and the answer comes back with that POST: as JSON or, if the server has
+something to say first, as a stream of events. A POST that holds no request gets the status 202: there is nothing to
+answer, neither now nor later. What belongs to no request comes on the *standing stream*, which the client opens with
+GET. A stream begins with an event that has an id but no message: from there on the client can resume it (lesson 12).
+
+A client of 2024-11-05 uses one stream for everything that it receives, and posts beside it. In 2026-07-28 there are no
+sessions, and the POSTs are all that there is (lesson 13).
 
     python examples/11_over_http.py
 
@@ -73,7 +81,7 @@ with server.serve_http(sse_path="/sse") as http:
     print("\nthe standing stream:")
     print("\n".join(told(event) for event in standing), end="\n\n")
 
-    # A client that is given the URL of the old transport finds out, and uses that.
+    # A client that is given the URL of the old transport finds that out, and uses it.
     old = conversation(http.sse_url or "")
     stream = [event for event in old if event.http and event.http["method"] == "GET"]
     print("\nby the old transport, on its one stream:")

@@ -1,9 +1,15 @@
-"""Lesson 12: HTTP that breaks: a stream is gone on with, a session is opened anew.
+"""Lesson 12: HTTP that breaks: a stream is resumed, a session is replaced.
 
-A stream's events have ids. A client whose connection breaks asks for those after the last one it has seen, and a
-server may send it away on purpose, to come back later. A session that the server has ended, or has forgotten, answers
-404: then the client opens another, and sends again what was refused, and nothing else. All this is of revision
-2025-11-25: where there are no sessions, a request whose answer was lost is sent again, if that does no harm.
+Era:       session
+Revision:  2025-11-25
+Page:      basic/transports
+Needs:     lesson 11
+
+The events of a stream have ids. A client whose connection breaks asks for the events after the last one that it has
+seen; a server may also close a connection on purpose, and have the client come back later. A server that has ended or
+forgotten a session answers 404: the client then opens another session, and sends again the message that was refused,
+and no other. In the stateless era nothing can be resumed: a request whose answer was lost is sent again, if that does
+no harm.
 
     python examples/12_when_http_breaks.py
 """
@@ -46,7 +52,7 @@ def step(event: TraceEvent) -> str:
     return f"{'->' if event.direction == 'send' else '<-'} {what}{went_on}{retry} {carried}".rstrip()
 
 
-# What the library has to say goes to the log of the program.
+# The library's warnings go to the log of the program.
 logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="log: %(message)s")
 
 events: list[TraceEvent] = []
@@ -56,7 +62,7 @@ with Recorder(events.append) as recorder:
         print(client.call_tool("report")["content"])
 print(steps(events, opened), end="\n\n")
 
-# The server starts anew, at the same port, and knows nothing of the sessions before.
+# Another server begins at the same port, and knows nothing of the sessions of the first.
 events = []
 with Recorder(events.append) as recorder:
     first = build().serve_http()

@@ -1,7 +1,13 @@
 """Lesson 13: the stateless era, by hand: every request says what it is.
 
-From revision 2026-07-28 on nothing is opened, and nothing is remembered from one request to the next. Each says in its
-`_meta` in which revision it is written, who sends it, and what that client can do; the answer depends on nothing else.
+Era:       stateless
+Revision:  2026-07-28
+Page:      basic/index, basic/versioning, basic/transports/streamable-http
+Needs:     lesson 10
+
+From revision 2026-07-28 on nothing is opened, and nothing is remembered from one request to the next. Each request says
+in its `_meta` in which revision it is written, who sends it, and what that client can do; the answer depends on nothing
+else.
 
     python examples/13_every_request_stands_alone.py
 """
@@ -46,13 +52,15 @@ with server.serve_http() as http:
     print("POST", urlsplit(url).path, "with this _meta each time:")
     print(json.dumps(META, indent=2))
 
-    # What is spoken, and what is offered. A client may ask this first, and need not.
+    # Which revisions the server speaks, and what it offers. A client may ask this first, but need not.
     ask("server/discover")
-    # Another client may use the id 1 at the same moment: ids are told apart by nothing but the connection they come by.
+    # Each request here has the id 1, and another client may use it at the same moment: an id only says which request a
+    # response answers, and over HTTP the response comes back with the POST of its request.
     forecast = {"name": "forecast", "arguments": {"city": "Lisbon"}}
     ask("tools/call", forecast)
 
-    # Four mistakes. The status says as much as the code: 400 for a request that is wrong by itself, 404 for no method.
+    # Four mistakes. The HTTP status repeats what the code says: 400 for a request that is wrong in itself, 404 for a
+    # method that does not exist.
     ask("tools/list", meta={**META, "io.modelcontextprotocol/protocolVersion": "2030-01-01"})
     ask("tools/call", forecast, headers={"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"})
     ask("tools/list", meta={"io.modelcontextprotocol/protocolVersion": "2026-07-28"})

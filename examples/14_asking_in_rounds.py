@@ -1,8 +1,13 @@
 """Lesson 14: one handler, both eras: a question waits for its answer, or ends the request.
 
-In a session a server asks with a request of its own, and the handler's thread waits. Where every request stands alone
-nobody waits: the question is the *result*, and the client sends its request again, with the answer. The handler does
-not notice: it is run again from its beginning, and the questions that have answers return them.
+Era:       both
+Revision:  2025-11-25 and 2026-07-28
+Page:      client/elicitation, basic/patterns/mrtr
+Needs:     lesson 5
+
+In the session era a server asks with a request of its own, and the handler's thread waits. In the stateless era nobody
+waits: the question is the *result*, and the client sends its request again, with the answer. The handler does not
+notice: it is run again from its beginning, and the questions that have answers return them.
 
     python examples/14_asking_in_rounds.py
 """
@@ -22,12 +27,13 @@ def book(city: str, ctx: Context) -> str:
     seat = ctx.elicit("Where do you want to sit?", {"seat": {"type": "string", "enum": ["window", "aisle"]}})
     if seat["action"] != "accept":
         return "Nothing was booked."
-    # Two at once: in the stateless era they travel in one result, and so cost one round.
+    # Two at once: in the stateless era they travel in one result, and cost one round.
     meal, bags = ctx.ask_all(
         lambda: ctx.elicit("Something to eat?", {"meal": {"type": "boolean"}}),
         lambda: ctx.elicit("How many bags?", {"bags": {"type": "integer"}}),
     )
-    # What must happen once stands after the last question: all before it happens once for each round.
+    # What must happen once stands after the last question: in the stateless era all that stands before it happens once
+    # for each round. Move this line up, and there are two or three bookings.
     bookings.append(city)
     return f"{city}: {seat['content']}, {meal['content']}, {bags['content']}"
 
@@ -53,15 +59,15 @@ def said(event: TraceEvent) -> str:
 
 for revision in ("2025-11-25", "2026-07-28"):
     print(revision)
+    bookings.clear()
     events: list[TraceEvent] = []
     with Client(server, revision=revision, elicit=ask_the_user, trace=events.append) as client:
         print(" ", client.call_tool("book", {"city": "Lisbon"})["content"])
-    # What opened the conversation is left out.
+    print("  booked:", bookings)
+    # The messages that opened the conversation are left out.
     opening = 3 if revision == "2025-11-25" else 2
     for event in events[opening:]:
         print("   ", said(event))
-
-print("booked:", bookings)
 
 # Output:
 #
@@ -71,6 +77,7 @@ print("booked:", bookings)
 #   [client] Something to eat?
 #   [client] How many bags?
 #   [{'type': 'text', 'text': "Lisbon: {'seat': 'window'}, {'meal': True}, {'bags': 2}"}]
+#   booked: ['Lisbon']
 #     C> 2 tools/call
 #     S< 1 elicitation/create
 #     C> 1 a result
@@ -87,10 +94,10 @@ print("booked:", bookings)
 #   [client] How many bags?
 #   [server] the handler begins
 #   [{'type': 'text', 'text': "Lisbon: {'seat': 'window'}, {'meal': True}, {'bags': 2}"}]
+#   booked: ['Lisbon']
 #     C> 2 tools/call
 #     S< 2 input_required asks elicitation-1
 #     C> 3 tools/call with answers to elicitation-1
 #     S< 3 input_required asks elicitation-2.1.1, elicitation-2.2.1
 #     C> 4 tools/call with answers to elicitation-2.1.1, elicitation-2.2.1
 #     S< 4 complete
-# booked: ['Lisbon', 'Lisbon']

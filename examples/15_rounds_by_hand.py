@@ -1,8 +1,13 @@
-"""Lesson 15: rounds that are driven by hand, and gone on with in another process.
+"""Lesson 15: rounds that are driven by hand, and continued in another process.
+
+Era:       stateless
+Revision:  2026-07-28
+Page:      basic/patterns/mrtr
+Needs:     lesson 14
 
 A result that asks for input holds all that is needed to go on: the questions, and a `requestState`, in which the server
 has sealed what it has to remember. So a program may write both down and end; another one, tomorrow, sends the answers,
-to another process of the server. All that these have in common is the key that seals.
+to another process of the server. All that these processes share is the key that seals.
 
     python examples/15_rounds_by_hand.py
 """
@@ -34,7 +39,7 @@ def build(key: bytes) -> Server:
 
 def send(server: Server, **round_: Any) -> Any:
     """One round, by a client that asks nobody: the questions come back as they are."""
-    # It has no handlers, and so has to say itself what it can do.
+    # A client declares what it has handlers for. This one has none, and says itself what it can do.
     with Client(server, revision="2026-07-28", capabilities=CAN_ASK) as client:
         return client.call_tool("book", CALL, by_hand=True, **round_)
 
@@ -42,7 +47,7 @@ def send(server: Server, **round_: Any) -> Any:
 def first_program(key: bytes, notes: Path) -> None:
     result = send(build(key))
     print("asked:", {name: question["params"]["message"] for name, question in result["inputRequests"].items()})
-    # The state is opaque: it is kept, and given back as it is.
+    # The state is opaque: the client keeps it, and gives it back as it is.
     notes.write_text(json.dumps({"asks": list(result["inputRequests"]), "state": result["requestState"]}))
 
 
@@ -68,9 +73,9 @@ with tempfile.TemporaryDirectory() as folder:
     first_program(KEY, notes)
     later_program(KEY, notes, {"seat": "aisle"})
 
-    # A server with another key does not know what this state is. All that is wrong with a state is refused alike.
+    # A server with another key cannot open this state. Whatever is wrong with a state, the refusal is the same.
     later_program(b"another key, which has 32 bytes as well", notes, {"meal": True})
-    # Nor does one that was changed on the way count; and the state belongs to this call alone, with these arguments.
+    # A state that was changed on the way is refused too; and a state belongs to one call alone, with its arguments.
     kept = json.loads(notes.read_text())
     Path(folder, "forged.json").write_text(json.dumps({**kept, "state": kept["state"][:-1] + "!"}))
     later_program(KEY, Path(folder, "forged.json"), {"meal": True})

@@ -1,7 +1,13 @@
-"""Lesson 16: being told of changes where nothing is open: `subscriptions/listen`.
+"""Lesson 16: being told of changes without a session: `subscriptions/listen`.
 
-A client that wants to hear of changes sends a request that stays unanswered. What comes before its answer are the
-changes that it named; the answer says that the server has ended it. Either side may do so at any time.
+Era:       stateless
+Revision:  2026-07-28
+Page:      basic/patterns/subscriptions
+Needs:     lessons 3 and 13
+
+A client that wants to hear of changes sends a request that stays unanswered while it listens. Before the answer come
+notifications of the changes that it named; the answer says that the server has ended the subscription. Either side may
+end it at any time.
 
     python examples/16_listening.py
 """
@@ -12,7 +18,7 @@ import threading
 
 from mcp_ref import Client, Server
 
-# What the library has to say goes to the log of the program.
+# The library's warnings go to the log of the program.
 logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="log: %(message)s")
 
 server = Server("notes")
@@ -33,7 +39,8 @@ def write(day: str, text: str) -> None:
 
 
 with server.serve_http() as http, Client(http.url) as client:
-    # Entering waits until the server has said what it will tell: it has no prompts. `note://day` means all below it.
+    # Entering waits until the server has said which changes it will tell of: this one has no prompts. `note://day`
+    # stands for everything below it.
     with client.listen(tools=True, prompts=True, resources=["note://day"]) as events:
         print("told of:", events.honoured)
         print("not told of:", events.refused)
@@ -51,7 +58,7 @@ with server.serve_http() as http, Client(http.url) as client:
         print(events.get(timeout=5).method)
         print("tools:", [tool["name"] for tool in client.list_tools()])
 
-    # Leaving the block has ended it. Iterating goes on until then, or until another thread says so:
+    # The end of the block ended that subscription. Another thread can end one too, and then the iteration ends:
     with client.listen(resources=["note://day/monday"]) as events:
         other = threading.Timer(0.1, events.close)
         other.start()

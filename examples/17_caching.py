@@ -1,5 +1,10 @@
 """Lesson 17: how long a result may be kept.
 
+Era:       stateless
+Revision:  2026-07-28
+Page:      server/utilities/caching
+Needs:     lessons 3 and 16
+
 Since 2026-07-28 a server says with its lists, and with what it reads, for how long they hold (`ttlMs`), and whether
 they are the same for everybody (`cacheScope`). A client keeps them for so long, and asks again when told of a change.
 
@@ -46,15 +51,15 @@ with Recorder(note) as recorder, Client(server, trace=recorder) as client:
     print({name: result[name] for name in ("ttlMs", "cacheScope")})
     print(state(client), "-", state(client), "-", [tool["name"] for tool in client.list_tools() + client.list_tools()])
 
-    # Nobody has told this client of the change: what it keeps is a minute old at most, and that is what was allowed.
+    # Nobody tells this client of the change: it uses what it keeps, at most a minute old, as the server allowed.
     client.call_tool("put", {"title": "dune", "where": "on the shelf"})
     print("kept:", state(client))
-    # A call may ask the server all the same; what it answers is kept then.
+    # A call may ask the server all the same; the new answer is kept.
     fresh: Any = client.read_resource("book://dune", cached=False)["contents"]
     print("asked:", fresh[0]["text"])
     print("kept:", state(client))
 
-    # Who listens is told, and what is kept of the resource is forgotten with the notification.
+    # A client that listens is told, and forgets with the notification what it kept of the resource.
     with client.listen(resources=["book://dune"]) as events:
         client.call_tool("put", {"title": "dune", "where": "in repair"})
         events.get(timeout=5)
@@ -62,7 +67,7 @@ with Recorder(note) as recorder, Client(server, trace=recorder) as client:
 
 print("requests:", asked)
 
-# Off by one switch.
+# One switch turns it off.
 asked.clear()
 with Recorder(note) as recorder, Client(server, trace=recorder, cache=False) as client:
     print(state(client), "-", state(client))

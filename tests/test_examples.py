@@ -13,7 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from mcp_ref.pages import METHODS
+from mcp_ref.revisions import REVISIONS
+
 ROOT = Path(__file__).parent.parent
+NOTES = ROOT / "spec_notes"
 LESSONS = sorted((ROOT / "examples").glob("[0-9][0-9]_*.py"))
 MARK = "\n# Output:\n#\n"
 
@@ -53,6 +57,34 @@ def test_the_lessons_are_numbered_without_gaps() -> None:
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_each_example_says_how_to_run_it(path: Path) -> None:
     assert f"    python examples/{path.name}\n" in path.read_text("utf-8")
+
+
+HEAD = re.compile(r'"""Lesson \d+: .+\n\nEra: {7}(.+)\nRevision: {2}(.+)\nPage: {6}(.+)\nNeeds: {5}(.+)\n\n')
+PAGES = {row.page for row in METHODS.values()} | {
+    str(note.relative_to(NOTES).with_suffix("")) for note in NOTES.rglob("*.md")
+}
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_each_lesson_says_its_era_its_revision_its_pages_and_what_it_needs(path: Path) -> None:
+    found = HEAD.match(path.read_text("utf-8"))
+    assert found is not None
+    era, revision, page, needs = found.groups()
+    revisions = [REVISIONS[name] for name in re.findall(r"\d{4}-\d\d-\d\d", revision)] or [*REVISIONS.values()]
+    assert {"session": {"session"}, "stateless": {"stateless"}, "both": {"session", "stateless"}}[era] == {
+        each.era for each in revisions
+    }
+    assert page.startswith("every page") or set(page.split(", ")) <= PAGES
+    assert all(int(number) < int(path.name[:2]) for number in re.findall(r"\d+", needs.partition(";")[0]))
+
+
+@pytest.mark.parametrize("path", LESSONS[1:], ids=lambda path: path.stem)
+def test_each_lesson_speaks_the_revisions_that_its_head_names(path: Path) -> None:
+    text = path.read_text("utf-8")
+    head, code = text[: text.index('"""\n', 3)], text[text.index('"""\n', 3) :].partition(MARK)[0]
+    revision = HEAD.match(head + '"""').group(2)  # type: ignore[union-attr]
+    pinned = set(re.findall(r'"(\d{4}-\d\d-\d\d)"', code)) & set(REVISIONS)
+    assert revision == "all five" or pinned <= set(re.findall(r"\d{4}-\d\d-\d\d", revision))
 
 
 if __name__ == "__main__":
