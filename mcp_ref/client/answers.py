@@ -1,7 +1,8 @@
 """Answers: what the functions that a user gave to a client say to the server's questions, and hear of its news.
 
 Spec:      client/roots, client/sampling, client/elicitation; the notifications of the server's pages
-Upholds:   the rows of their notes on telling the user which server asks, and on rate limits
+Upholds:   spec_notes/client/roots.md, spec_notes/client/sampling.md and spec_notes/client/elicitation.md, the rows on
+           telling the user which server asks, and on rate limits; spec_notes/server/utilities/logging.md
 Not here:  what is asked and how an answer is shaped (each page); turning what such a function raises into an error
            reply (peer); when an answer travels (client/session, client/stateless)
 

@@ -1,7 +1,7 @@
 """Client: the table of contents of everything that a client does, and the way of one call.
 
 Spec:      client/index (2024-11-05), basic/lifecycle, server/*, client/*
-Upholds:   spec_notes/basic/lifecycle.md, the rows on the client
+Upholds:   spec_notes/basic/lifecycle.md, the rows on the client; spec_notes/basic/patterns/mrtr.md, the same
 Not here:  what a method does (each page); how a server is connected to, and what is sent again (client/connecting); the
            conversations of the two eras (client/session, client/stateless); several servers at once
 """

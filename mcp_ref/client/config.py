@@ -1,4 +1,4 @@
-"""Targets: the transport for whatever a client is pointed at.
+"""Targets: what a client can be pointed at, and the ways to it.
 
 Spec:      basic/transports
 Upholds:   spec_notes/basic/transports.md, on backwards compatibility and custom transports

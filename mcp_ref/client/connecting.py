@@ -2,7 +2,7 @@
 
 Spec:      basic/versioning#backward-compatibility-with-initialization-based-versions,
            basic/transports/stdio#backward-compatibility, basic/transports/streamable-http#backward-compatibility
-Upholds:   spec_notes/basic/versioning.md, the rows on the two eras
+Upholds:   spec_notes/basic/versioning.md, the rows on the two eras; spec_notes/basic/transports/stdio.md, the same
 Not here:  the ways to a target (client/config); what is said on opening (client/session, client/stateless)
 
 The stateless era is tried first, with `server/discover`:

@@ -5,11 +5,11 @@ Upholds:   spec_notes/client/roots.md
 Not here:  the error for a client without roots (agreement: what was not declared is -32601)
 
     roots(ctx)                 in a server: ask the client for its roots
-    roots_list(...)            in a client: answer, from `Client(..., roots=...)`
-    roots_changed(client)      in a client: tell the server that the list is another
     root_path, is_within       in a server: respect the boundaries
+    roots_list(...)            in a client: answer, from `Client(..., roots=...)`
+    roots_changed(client)      in a client: tell the server that the list has changed
 
-A root is a boundary that a server should keep to. It is no lock: the client cannot enforce it, and gives away with
+A root is a boundary that a server should keep to. It is not a lock: the client cannot enforce it, and gives away with
 it only where the user works.
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# -- types ------------------------------------------------------------------------------------------------------
+# -- types ------------------------------------------------------------------------------------------------------------
 
 
 class Root(TypedDict):
@@ -61,37 +61,62 @@ RootLike = str | os.PathLike[str] | Root
 RootsSource = RootLike | Collection[RootLike] | Callable[..., RootLike | Iterable[RootLike]]
 """What `Client(..., roots=...)` takes: one entry or several, or a function `() -> entries` or `(ctx) -> entries`."""
 
+METHODS = (
+    Method("roots/list", "server", "client/roots", "ask which directories and files the user has opened to the server",
+           RequestParams, ListRootsResult, until="2025-11-25", needs="client.roots"),
+    Method("notifications/roots/list_changed", "client", "client/roots", "say that the list of roots has changed",
+           NotificationParams, until="2025-11-25", needs="client.roots.listChanged"),
+)  # fmt: skip
+
 
 def capability(list_changed: bool = True) -> JsonObject:
     """The capability `roots` that a client declares: `{"listChanged": true}`, or `{}` if its list stays as it is."""
     return {"listChanged": True} if list_changed else {}
 
 
-# -- the server asks --------------------------------------------------------------------------------------------
+def _root_problem(uri: str) -> str | None:
+    """What keeps a URI from being a root; both sides ask."""
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return f"a root must be a file:// URI, not {uri!r}"
+    # MUST: a root is a `file://` URI (client/roots#root)
+    if not uri.lower().startswith("file://"):
+        return f"a root must be a file:// URI, not {uri!r}"
+    if parts.netloc not in ("", "localhost"):
+        return f"a root must be on this host, not {uri!r}"
+    if not parts.path or parts.query or parts.fragment:
+        return f"a root is a path and nothing else, not {uri!r}"
+    path = unquote(parts.path)
+    # MUST: validate root URIs to prevent path traversal (client/roots#security-considerations)
+    climbs = ".." in re.split(r"[/\\]", path) or "\0" in path
+    return f"a root must not climb with `..`, as {uri!r} does" if climbs else None
+
+
+# -- the server's half ------------------------------------------------------------------------------------------------
 
 
 def roots(self: Caller, **options: Unpack[Options]) -> list[Root]:
     """Ask the client for its roots with `roots/list`.
 
-    A root whose URI is no path of this host under `file://`, or climbs with `..`, is left out and logged: no revision
-    allows another scheme, and a server that took it for a boundary would be wrong.
+    A root whose URI is not a path of this host under `file://`, or climbs with `..`, is left out and logged: no
+    revision allows another scheme, and a server that took it for a boundary would be wrong.
 
     Returns: the roots as they came, each with `uri` and perhaps `name`; none means that the user opened nothing.
     Raises:
         LocalProtocolError: the client did not declare `roots`.
         ErrorResponse: the client could not say (-32603).
-        RequestTimeout, TransportClosed, RemoteProtocolError: as for every request.
     Blocks: until the client answers, bounded by `timeout`.
     Threads: the handler's own.
     Spec: client/roots#listing-roots
     """
     warn_deprecated("roots", self.revision)
     result = cast(ListRootsResult, self.request("roots/list", None, options))
-    # MUST: a root is a file:// URI (client/roots#root)
-    kept = [root for root in result["roots"] if _problem(root["uri"]) is None]
-    left_out = len(result["roots"]) - len(kept)
-    if left_out:
-        log.warning("left out %d roots of the client that are no paths under file://", left_out)
+    kept = [root for root in result["roots"] if _root_problem(root["uri"]) is None]
+    if left_out := len(result["roots"]) - len(kept):
+        log.warning("left out %d roots of the client that are not paths under file://", left_out)
     return kept
 
 
@@ -104,8 +129,7 @@ def root_path(root: Root) -> Path:
     from pathlib import Path
     from urllib.parse import unquote, urlsplit
 
-    problem = _problem(root["uri"])
-    if problem is not None:
+    if (problem := _root_problem(root["uri"])) is not None:
         raise ValueError(problem)
     path = unquote(urlsplit(root["uri"]).path)
     # On Windows file:///C:/x is the path C:/x.
@@ -120,21 +144,22 @@ def is_within(path: str | os.PathLike[str], roots: Iterable[Root]) -> bool:
 
     Args:
         path: what the server is about to touch; it need not exist.
-        roots: as `roots()` returned them; those that are no usable `file://` URI bound nothing.
+        roots: as `roots()` returned them; those without a usable `file://` URI bound nothing.
     Spec: client/roots#security-considerations
     """
     from pathlib import Path
 
     try:
         resolved = Path(path).resolve()
-        bounds = [root_path(root).resolve() for root in roots if _problem(root["uri"]) is None]
+        bounds = [root_path(root).resolve() for root in roots if _root_problem(root["uri"]) is None]
+        # SHOULD: respect root boundaries, and validate all paths against them (client/roots#security-considerations)
         return any(resolved.is_relative_to(bound) for bound in bounds)
     except (ValueError, OSError, RuntimeError):
-        # a NUL in the path, or links in a circle: nothing that could be opened
+        # A NUL in the path, or links in a circle: nothing that could be opened.
         return False
 
 
-# -- the client answers -----------------------------------------------------------------------------------------
+# -- the client's half ------------------------------------------------------------------------------------------------
 
 
 def roots_list(handler: RootsSource, ctx: Answering, params: JsonObject | None) -> ListRootsResult:
@@ -144,8 +169,8 @@ def roots_list(handler: RootsSource, ctx: Answering, params: JsonObject | None) 
     logged, for the user named it.
 
     Args:
-        handler: paths, `file://` URIs or `Root` dicts, several or one; or a function returning them, called anew for
-            each request, as `function()` or `function(ctx)`.
+        handler: paths, `file://` URIs or `Root` dicts, several or one; or a function returning them, called for each
+            request, as `function()` or `function(ctx)`.
     Raises: LocalProtocolError: an entry is not a `file://` URI; the dispatcher answers -32603 for this and for
         whatever the function raises.
     Blocks: as long as the user's function does.
@@ -156,6 +181,7 @@ def roots_list(handler: RootsSource, ctx: Answering, params: JsonObject | None) 
         entries = [entries]
     answer = [as_root(entry) for entry in entries]
     for root in answer:
+        # SHOULD: check that a root is accessible before exposing it (client/roots#implementation-guidelines)
         if not os.access(root_path(root), os.R_OK):
             log.warning("the root %s cannot be read", root["uri"])
     return {"roots": answer}
@@ -167,59 +193,26 @@ def as_root(entry: RootLike) -> Root:
     Raises: LocalProtocolError: a URI of another scheme or host, or one that climbs with `..`.
     Spec: client/roots#root
     """
-    root = cast(Root, dict(entry)) if isinstance(entry, dict) else _root_of(os.fspath(entry))
-    uri = cast(Any, root).get("uri")
-    problem = _problem(uri) if isinstance(uri, str) and is_uri(uri) else f"a root needs a URI, not {uri!r}"
-    if problem is not None:
-        raise LocalProtocolError(problem)
-    return root
-
-
-def _root_of(text: str) -> Root:
     from pathlib import Path
 
+    root: Any = dict(entry) if isinstance(entry, dict) else {"uri": os.fspath(entry)}
+    uri = root.get("uri")
     # Two slashes tell a URI from a path of Windows, whose drive letter looks like a scheme.
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) or text.startswith("file:"):
-        return {"uri": text}
-    return {"uri": Path(text).resolve().as_uri()}
-
-
-def _problem(uri: str) -> str | None:
-    """What keeps a URI from being a root."""
-    from urllib.parse import unquote, urlsplit
-
-    try:
-        parts = urlsplit(uri)
-    except ValueError:
-        return f"a root must be a file:// URI, not {uri!r}"
-    if not uri.lower().startswith("file://"):
-        return f"a root must be a file:// URI, not {uri!r}"
-    if parts.netloc not in ("", "localhost"):
-        return f"a root must be on this host, not {uri!r}"
-    if not parts.path or parts.query or parts.fragment:
-        return f"a root is a path and nothing else, not {uri!r}"
-    path = unquote(parts.path)
-    # MUST: validate root URIs to prevent path traversal (client/roots#security-considerations)
-    if ".." in re.split(r"[/\\]", path) or "\0" in path:
-        return f"a root must not climb with `..`, as {uri!r} does"
-    return None
+    if not isinstance(entry, dict) and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://|file:", uri):
+        root["uri"] = uri = Path(uri).resolve().as_uri()
+    problem = _root_problem(uri) if isinstance(uri, str) and is_uri(uri) else f"a root needs a URI, not {uri!r}"
+    if problem is not None:
+        raise LocalProtocolError(problem)
+    return cast(Root, root)
 
 
 def roots_changed(self: Client) -> None:
-    """Tell the server with `notifications/roots/list_changed` that the roots are others now; it will ask if it cares.
+    """Tell the server with `notifications/roots/list_changed` that the roots have changed; it will ask if it cares.
 
-    Returns: nothing, and no answer will come.
     Raises: LocalProtocolError: this client did not declare `roots.listChanged`.
     Blocks: until it is written.
     Threads: any.
     Spec: client/roots#root-list-changes
     """
+    # MUST: a client that declared `listChanged` tells of changes (client/roots#root-list-changes)
     self.notify("notifications/roots/list_changed")
-
-
-METHODS = (
-    Method("roots/list", "server", "client/roots", "ask which directories and files the user has opened to the server",
-           RequestParams, ListRootsResult, until="2025-11-25", needs="client.roots"),
-    Method("notifications/roots/list_changed", "client", "client/roots", "say that the list of roots has changed",
-           NotificationParams, until="2025-11-25", needs="client.roots.listChanged"),
-)  # fmt: skip

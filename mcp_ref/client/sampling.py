@@ -1,15 +1,21 @@
-"""Messages of sampling: how tool uses and tool results must stand in a conversation.
+"""Sampling: `sampling/createMessage`, with which a server asks for a message of the client's model.
 
-Spec:      client/sampling#message-content-constraints (2025-11-25 ... 2026-07-28)
-Upholds:   spec_notes/client/sampling.md, the rows on the content of messages
-Not here:  the types of messages, asking and answering (client/sampling)
+Spec:      client/sampling (2024-11-05 ... 2026-07-28)
+Upholds:   spec_notes/client/sampling.md
+Not here:  carrying the question: a request of its own in the session era, an entry of `inputRequests` in the stateless
+           one (basic/mrtr); how often a server may ask (client/answers)
+
+    sample(ctx, ...)              in a server: ask
+    sampling_create_message(...)  in a client: answer, with the function given as `Client(..., sample=...)`
+    reply, choose_model           for that function
+    message_problem               both sides: how tool uses and tool results must stand in a conversation
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict, Unpack, cast
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, Unpack, cast
 
 from mcp_ref.agreement import undeclared, warn_deprecated
 from mcp_ref.errors import InvalidParams, LocalProtocolError, Refusal
@@ -17,7 +23,6 @@ from mcp_ref.machinery.handlers import call
 from mcp_ref.machinery.shapes import Bounds, FromRevision, Since, Until
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Answering, Caller, Method, Options
-from mcp_ref.revisions import Revision
 from mcp_ref.server.tools import Tool
 from mcp_ref.types import (
     AudioContent,
@@ -33,61 +38,7 @@ from mcp_ref.types import (
 log = logging.getLogger(__name__)
 
 
-def _blocks(message: Mapping[str, Any]) -> list[Any]:
-    content = message.get("content", [])
-    return content if isinstance(content, list) else [content]
-
-
-def of_type(message: Mapping[str, Any], kind: str) -> list[Any]:
-    """The blocks of a message that are of one type, such as "tool_use"."""
-    return [block for block in _blocks(message) if block_type(block) == kind]
-
-
-def message_problem(messages: Sequence[Mapping[str, Any]]) -> str | None:
-    """What is wrong with the tool uses and tool results of a conversation, such as "messages[2]: ..."; None if nothing.
-
-    Tool uses stand in assistant messages and results in user messages; a message with results holds nothing else; each
-    tool use is answered in the very next message.
-
-    Spec: client/sampling#message-content-constraints
-    """
-    asked: list[str] = []
-    for index, message in enumerate(messages):
-        problem = _mixed(message) or _unbalanced(asked, message)
-        if problem is not None:
-            return f"messages[{index}]: {problem}"
-        asked = [str(use.get("id")) for use in of_type(message, "tool_use")]
-    return f"tool result missing at the end for {', '.join(asked)}" if asked else None
-
-
-def _mixed(message: Mapping[str, Any]) -> str | None:
-    """Blocks that the role may not send, or that may not stand together."""
-    results = of_type(message, "tool_result")
-    if results and message.get("role") != "user":
-        return "a tool result belongs in a user message"
-    if message.get("role") != "assistant" and of_type(message, "tool_use"):
-        return "a tool use belongs in an assistant message"
-    # MUST: a user message with tool results holds only those (client/sampling#tool-result-messages)
-    if results and len(results) < len(_blocks(message)):
-        return "tool results are mixed with other content"
-    return None
-
-
-def _unbalanced(asked: list[str], message: Mapping[str, Any]) -> str | None:
-    """Tool uses of the message before that this one leaves open, or results of none of them."""
-    answered = [str(result.get("toolUseId")) for result in of_type(message, "tool_result")]
-    # MUST: each tool use is matched by a result before any other message (client/sampling#tool-use-and-result-balance)
-    missing = [use for use in asked if use not in answered]
-    if missing:
-        return f"tool result missing for {', '.join(missing)}"
-    unknown = [use for use in answered if use not in asked]
-    return f"no tool use before it for the result of {', '.join(unknown)}" if unknown else None
-
-
-# -- sampling --------------------------------------------------------------------------------------------
-
-
-# -- types ------------------------------------------------------------------------------------------------------
+# -- types ------------------------------------------------------------------------------------------------------------
 
 
 class ToolUseContent(TypedDict):
@@ -202,16 +153,12 @@ class SampleOptions(Options, total=False):
     metadata: JsonObject
 
 
-_FIELDS: Final = {
-    "system_prompt": "systemPrompt",
-    "model_preferences": "modelPreferences",
-    "temperature": "temperature",
-    "stop_sequences": "stopSequences",
-    "tools": "tools",
-    "tool_choice": "toolChoice",
-    "include_context": "includeContext",
-    "metadata": "metadata",
-}
+METHODS = (
+    Method("sampling/createMessage", "server", "client/sampling", "ask for a message of the client's model",
+           CreateMessageRequestParams, CreateMessageResult, until="2025-11-25", needs="client.sampling"),
+)  # fmt: skip
+
+# -- both sides -------------------------------------------------------------------------------------------------------
 
 
 def capability(tools: bool = False, context: bool = False) -> JsonObject:
@@ -219,7 +166,48 @@ def capability(tools: bool = False, context: bool = False) -> JsonObject:
     return {name: {} for name, wanted in (("tools", tools), ("context", context)) if wanted}
 
 
-# -- the server asks --------------------------------------------------------------------------------------------
+def of_type(message: Mapping[str, Any], kind: str) -> list[Any]:
+    """The blocks of a message that are of one type, such as "tool_use"; `content` is one block, or a list of them."""
+    content = message.get("content", [])
+    return [block for block in (content if isinstance(content, list) else [content]) if block_type(block) == kind]
+
+
+def message_problem(messages: Sequence[Mapping[str, Any]]) -> str | None:
+    """What is wrong with the tool uses and tool results of a conversation, such as "messages[2]: ..."; None if nothing.
+
+    Tool uses stand in assistant messages and results in user messages; a message with results holds nothing else; each
+    tool use is answered in the very next message.
+
+    Spec: client/sampling#message-content-constraints
+    """
+    asked: list[str] = []
+    for index, message in enumerate(messages):
+        role, content = message.get("role"), message.get("content")
+        uses, results = of_type(message, "tool_use"), of_type(message, "tool_result")
+        answered = [str(result.get("toolUseId")) for result in results]
+        missing = [use for use in asked if use not in answered]
+        unknown = [use for use in answered if use not in asked]
+        rules = (
+            (results and role != "user", "a tool result belongs in a user message"),
+            (uses and role != "assistant", "a tool use belongs in an assistant message"),
+            # MUST: a user message with tool results holds nothing else (client/sampling#tool-result-messages)
+            (
+                results and isinstance(content, list) and len(content) > len(results),
+                "tool results are mixed with other content",
+            ),
+            # MUST: each tool use is matched by a tool result before any other message
+            # (client/sampling#tool-use-and-result-balance)
+            (missing, f"tool result missing for {', '.join(missing)}"),
+            (unknown, f"no tool use before it for the result of {', '.join(unknown)}"),
+        )
+        for broken, problem in rules:
+            if broken:
+                return f"messages[{index}]: {problem}"
+        asked = [str(use.get("id")) for use in uses]
+    return f"tool result missing at the end for {', '.join(asked)}" if asked else None
+
+
+# -- the server's half ------------------------------------------------------------------------------------------------
 
 
 def sample(
@@ -240,49 +228,46 @@ def sample(
         LocalProtocolError: the client did not declare `sampling` (for tools: `sampling.tools`), the revision has no
             such content, or tool uses and results do not pair; nothing was sent.
         ErrorResponse: the user refused (code -1), or the client could not.
-        RequestTimeout, TransportClosed, RemoteProtocolError: as for every request.
     Blocks: until the client answers, which may take a person's time; bounded by `timeout`.
     Threads: the handler's own.
     Spec: client/sampling#creating-messages
     """
     warn_deprecated("sampling", self.revision)
-    given = cast(JsonObject, options)
-    params: JsonObject = {"messages": _conversation(messages), "maxTokens": max_tokens}
-    params |= {_FIELDS[key]: value for key, value in given.items() if key in _FIELDS and value is not None}
-    _check_capability(params, self.peer_capabilities, self.revision)
-    waiting = cast(Options, {key: value for key, value in given.items() if key not in _FIELDS})
-    return cast(CreateMessageResult, self.request("sampling/createMessage", params, waiting))
-
-
-def _conversation(messages: str | SamplingMessage | Sequence[SamplingMessage]) -> list[SamplingMessage]:
+    # 1. The conversation.
     if isinstance(messages, str):
-        return [{"role": "user", "content": text(messages)}]
+        messages = {"role": "user", "content": text(messages)}
     conversation = [messages] if isinstance(messages, dict) else list(messages)
     if not all(isinstance(message, dict) for message in conversation):
         raise LocalProtocolError("a message is a dict with `role` and `content`")
-    problem = message_problem(conversation)
-    if problem is not None:
+    if (problem := message_problem(conversation)) is not None:
         raise LocalProtocolError(problem)
-    return conversation
-
-
-def _check_capability(params: JsonObject, capabilities: JsonObject, revision: Revision) -> None:
-    if not revision.sampling_tools:
-        if "tools" in params or "toolChoice" in params:
-            raise LocalProtocolError(f"there are no tools in sampling in {revision}")
-        return
-    declared = capabilities.get("sampling", {})
-    # MUST NOT: tools for a client without sampling.tools (client/sampling#tools-in-sampling)
-    if ("tools" in params or "toolChoice" in params) and "tools" not in declared:
-        raise undeclared(revision, "sampling.tools", "the client did not declare `sampling.tools`")
-    # SHOULD NOT, so it is sent: context for a client without sampling.context (client/sampling#capabilities)
-    if params.get("includeContext", "none") != "none":
-        warn_deprecated('includeContext "thisServer" or "allServers"', revision)
+    # 2. The options that are fields of the request; the others are about the waiting.
+    params: JsonObject = {"messages": conversation, "maxTokens": max_tokens}
+    waiting: JsonObject = {}
+    for name, value in options.items():
+        if name in Options.__annotations__:
+            waiting[name] = value
+        elif value is not None:
+            first, *more = name.split("_")
+            params[first + "".join(map(str.capitalize, more))] = value
+    # 3. What the client can do.
+    declared = self.peer_capabilities.get("sampling", {})
+    if "tools" in params or "toolChoice" in params:
+        if not self.revision.sampling_tools:
+            raise LocalProtocolError(f"there are no tools in sampling in {self.revision}")
+        # MUST NOT: send tools to a client that did not declare `sampling.tools` (client/sampling#tools-in-sampling)
+        if "tools" not in declared:
+            raise undeclared(self.revision, "sampling.tools", "the client did not declare `sampling.tools`")
+    if self.revision.sampling_tools and params.get("includeContext", "none") != "none":
+        warn_deprecated('includeContext "thisServer" or "allServers"', self.revision)
+        # SHOULD NOT: use includeContext without the client's `sampling.context`; so it is sent, and logged
+        # (client/sampling#capabilities)
         if "context" not in declared:
             log.warning("includeContext %r for a client without `sampling.context`", params["includeContext"])
+    return cast(CreateMessageResult, self.request("sampling/createMessage", params, cast(Options, waiting)))
 
 
-# -- the client answers -----------------------------------------------------------------------------------------
+# -- the client's half ------------------------------------------------------------------------------------------------
 
 SampleHandler = Callable[..., CreateMessageResult | JsonObject]
 """What `Client(..., sample=...)` takes: `(params) -> reply(...)` or `(params, ctx) -> reply(...)`.
@@ -347,40 +332,24 @@ def sampling_create_message(
     Raises:
         InvalidParams: tools for a client that did not declare `sampling.tools`, or tool uses and results that do not
             pair.
-        LocalProtocolError: the handler returned no message, or one that uses tools where `toolChoice` is "none"; the
-            dispatcher answers -32603 for this and for whatever else the handler raises that is no `Refusal`.
+        LocalProtocolError: the handler returned no message, or one that uses tools although `toolChoice` is "none"; the
+            dispatcher answers -32603 for this and for whatever else the handler raises, unless it is a `Refusal`.
     Blocks: as long as the handler does.
     Spec: client/sampling#creating-messages, client/sampling#error-handling
     """
-    if ctx.revision.sampling_tools:
-        _refuse_undeclared(cast(JsonObject, params), ctx.capabilities)
-    problem = message_problem(params["messages"])
-    if problem is not None:
-        raise InvalidParams(problem)
-    message = _message(call(handler, ctx, params))
-    # MUST NOT: tools in the mode "none" (client/sampling#tool-choice-modes)
-    if params.get("toolChoice", {}).get("mode") == "none" and of_type(message, "tool_use"):
-        raise LocalProtocolError("the sample handler's message uses tools, which the request does not allow")
-    return message
-
-
-def _refuse_undeclared(params: JsonObject, capabilities: JsonObject) -> None:
-    # MUST: an error for tools or toolChoice without sampling.tools (schema CreateMessageRequestParams)
-    for field in ("tools", "toolChoice"):
-        if field in params and "tools" not in capabilities.get("sampling", {}):
+    for field in ("tools", "toolChoice") if ctx.revision.sampling_tools else ():
+        # MUST: answer tools or toolChoice with an error if `sampling.tools` was not declared
+        # (schema CreateMessageRequestParams)
+        if field in params and "tools" not in ctx.capabilities.get("sampling", {}):
             raise InvalidParams(f"params.{field}: this client did not declare `sampling.tools`")
-
-
-def _message(returned: Any) -> CreateMessageResult:
-    """What a handler returned as a whole message."""
+    if (problem := message_problem(params["messages"])) is not None:
+        raise InvalidParams(problem)
+    returned: Any = call(handler, ctx, params)
     if not isinstance(returned, dict) or "content" not in returned or not isinstance(returned.get("model"), str):
         raise LocalProtocolError("a sample handler returns reply(content, model=...), for the model must be named")
     content = returned["content"]
-    body = text(content) if isinstance(content, str) else content
-    return cast(CreateMessageResult, {"role": "assistant", **returned, "content": body})
-
-
-METHODS = (
-    Method("sampling/createMessage", "server", "client/sampling", "ask for a message of the client's model",
-           CreateMessageRequestParams, CreateMessageResult, until="2025-11-25", needs="client.sampling"),
-)  # fmt: skip
+    message = {"role": "assistant", **returned, "content": text(content) if isinstance(content, str) else content}
+    # MUST NOT: use tools in the mode "none" (client/sampling#tool-choice-modes)
+    if params.get("toolChoice", {}).get("mode") == "none" and of_type(message, "tool_use"):
+        raise LocalProtocolError("the sample handler's message uses tools, which the request does not allow")
+    return cast(CreateMessageResult, message)
