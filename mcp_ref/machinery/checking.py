@@ -147,12 +147,15 @@ def _scalar(shape: shapes.Scalar) -> Test:
         # One look is enough for nearly all values.
         if type(value) is not usual and not is_of_kind(kind, value):
             raise _mismatch(_expected(shape), value)
+
+    def test_with_bounds(value: Any) -> None:
+        test(value)
         if lowest is not None and value < lowest:
             raise SchemaMismatch(f"must be at least {lowest}")
         if highest is not None and value > highest:
             raise SchemaMismatch(f"must be at most {highest}")
 
-    return test
+    return test if lowest is highest is None else test_with_bounds
 
 
 def _enumeration(shape: shapes.Enumeration) -> Test:
@@ -250,10 +253,8 @@ def _choice(shape: shapes.Choice) -> Test | None:
     closed = shape.closed or tag != "type"
 
     def test(value: Any) -> None:
-        if isinstance(value, list):
-            of_array(value)
-        elif not isinstance(value, dict):
-            of_scalar(value)
+        if not isinstance(value, dict):
+            of_array(value) if isinstance(value, list) else of_scalar(value)
         elif not tag or tag not in value:
             of_object(value)
         elif not isinstance(kind := value[tag], str):

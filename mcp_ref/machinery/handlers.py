@@ -41,6 +41,8 @@ import functools
 import itertools
 import math
 import re
+import textwrap
+import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -99,19 +101,19 @@ def inspect_handler(function: Callable[..., Any], context_type: type, *, may_yie
     Raises:
         TypeError: it is a coroutine function or a generator function, or a hint cannot be resolved; the text names it.
     """
-    import inspect
-
     name = getattr(function, "__qualname__", repr(function))
     # 1. The function that carries the hints and the docstring.
     plain: Any = function
     while isinstance(plain, functools.partial):
         plain = plain.func
-    if not inspect.isroutine(plain) and not isinstance(plain, type):
+    if not isinstance(plain, type | types.FunctionType | types.MethodType | types.BuiltinFunctionType):
         plain = type(plain).__call__
-    plain = inspect.unwrap(plain)
-    if inspect.iscoroutinefunction(plain) or inspect.isasyncgenfunction(plain):
+    while hasattr(plain, "__wrapped__"):
+        plain = plain.__wrapped__
+    flags = plain.__code__.co_flags if hasattr(plain, "__code__") else 0
+    if flags & (_CO_COROUTINE | _CO_ASYNC_GENERATOR):
         raise TypeError(f"{name}: a handler is a plain function; there is no event loop here to run `async def` in")
-    if inspect.isgeneratorfunction(plain) and not may_yield:
+    if flags & _CO_GENERATOR and not may_yield:
         raise TypeError(f"{name}: a handler returns its result; it cannot yield")
 
     # 2. Its hints. The context may be named by a string that the module imports for type checkers alone; of two entries
@@ -123,22 +125,51 @@ def inspect_handler(function: Callable[..., Any], context_type: type, *, may_yie
         raise TypeError(f"{name}: a type hint cannot be resolved: {exc}; define it in the module") from None
 
     # 3. Its parameters.
-    summary, texts = _documented(inspect.getdoc(plain) or "")
+    first, _, rest = (plain.__doc__ or "").expandtabs().partition("\n")
+    summary, texts = _documented(f"{first.strip()}\n{textwrap.dedent(rest)}")
     parameters, context, open_ended, unnamed = dict[str, Parameter](), None, False, None
-    for each in inspect.signature(function).parameters.values():
-        hint = hints.get(each.name, Any)
+    for each, kind, default in _parameters_of(function):
+        hint = hints.get(each, Any)
         arms = get_args(hint) if is_union(hint) else (hint,)
         if context is None and any(isinstance(arm, type) and issubclass(arm, context_type) for arm in arms):
-            context = each.name
-        elif each.kind is each.VAR_KEYWORD:
+            context = each
+        elif kind == "**":
             open_ended = True
-        elif each.kind in (each.POSITIONAL_ONLY, each.VAR_POSITIONAL):
-            unnamed = f"parameter {each.name!r} can only be given by position; arguments come by name"
+        elif kind == "by position":
+            unnamed = f"parameter {each!r} can only be given by position; arguments come by name"
         else:
-            default = () if each.default is each.empty else (each.default,)
-            text = next((note for note in peel(hint).notes if isinstance(note, str)), texts.get(each.name))
-            parameters[each.name] = Parameter(each.name, hint, default, text or None)
+            text = next((note for note in peel(hint).notes if isinstance(note, str)), texts.get(each))
+            parameters[each] = Parameter(each, hint, default, text or None)
     return Handler(function, name, parameters, context, open_ended, unnamed, hints.get("return", Any), summary)
+
+
+# As in `inspect`, which is not imported: it would take 8 ms of the start of every server.
+_CO_VARARGS, _CO_VARKEYWORDS, _CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x04, 0x08, 0x20, 0x80, 0x200
+
+
+def _parameters_of(function: Any) -> list[tuple[str, str, tuple[Any, ...]]]:
+    """Of each parameter: its name; "by name", "by position" or "**"; its default in a tuple, which may be empty."""
+    if isinstance(function, types.MethodType):
+        return _parameters_of(function.__func__)[1:]
+    if isinstance(function, types.FunctionType) and not vars(function).keys() & {"__wrapped__", "__signature__"}:
+        code, by_position = function.__code__, function.__defaults__ or ()
+        names, count = code.co_varnames, code.co_argcount
+        defaults = dict(zip(names[count - len(by_position) : count], by_position, strict=True))
+        defaults |= function.__kwdefaults__ or {}
+        kinds = ["by position"] * code.co_posonlyargcount
+        kinds += ["by name"] * (count - code.co_posonlyargcount + code.co_kwonlyargcount)
+        kinds += ["by position"] * bool(code.co_flags & _CO_VARARGS) + ["**"] * bool(code.co_flags & _CO_VARKEYWORDS)
+        found = zip(names, kinds, strict=False)  # The local variables come after the parameters.
+        return [(name, kind, (defaults[name],) if name in defaults else ()) for name, kind in found]
+    # A partial object, a decorated function, a callable object, a class.
+    import inspect
+
+    parameters = []
+    for each in inspect.signature(function).parameters.values():
+        kind = "by position" if each.kind in (each.POSITIONAL_ONLY, each.VAR_POSITIONAL) else "by name"
+        default = () if each.default is each.empty else (each.default,)
+        parameters.append((each.name, "**" if each.kind is each.VAR_KEYWORD else kind, default))
+    return parameters
 
 
 def call(function: Callable[..., Any], ctx: Any, *arguments: Any) -> Any:
@@ -216,17 +247,14 @@ def json_arguments(handler: Handler) -> tuple[JsonObject, Callable[[JsonObject],
     Raises:
         TypeError: a hint has no JSON Schema, or a parameter cannot be given by name; the text names it.
     """
-    if handler.open_ended or handler.unnamed:
-        raise TypeError(
-            f"{handler.name}: {handler.unnamed or '** takes any keyword arguments; arguments come by name'}"
-        )
+    unnamed = handler.unnamed or (handler.open_ended and "** takes any keyword arguments; arguments come by name")
+    if unnamed:
+        raise TypeError(f"{handler.name}: {unnamed}")
     hints = _Hints("arguments")
     shape = Object("", make=dict, referenced=False)
     for each in handler.parameters.values():
         try:
-            shape.fields[each.name] = hints.field(
-                each.hint, required=not each.default, default=each.default, description=each.description
-            )
+            shape.fields[each.name] = hints.field(each.hint, not each.default, each.default, each.description)
         except TypeError as exc:
             raise TypeError(f"{handler.name}: parameter {each.name!r}: {exc}") from None
     return schema_of(shape), _reader(shape)
@@ -367,13 +395,8 @@ class _Unsupported(TypeError):
         super().__init__(f"{hint if not isinstance(hint, type) else hint.__qualname__} {why}")
 
 
-_ARRAYS: Final[dict[Any, Callable[[list[Any]], Any]]] = {
-    **dict.fromkeys((list, Sequence, Iterable, Collection), list),
-    tuple: tuple,
-    set: set,
-    frozenset: frozenset,
-    AbstractSet: frozenset,
-}
+_ARRAYS: Final[dict[Any, Callable[[list[Any]], Any]]] = dict.fromkeys((list, Sequence, Iterable, Collection), list)
+_ARRAYS.update({tuple: tuple, set: set, frozenset: frozenset, AbstractSet: frozenset})
 
 
 @functools.cache
@@ -445,12 +468,10 @@ class _Hints:
             return _library_shapes()[bare]
         raise _Unsupported(hint)
 
-    def field(
-        self, hint: Any, *, required: bool = False, default: tuple[Any, ...] = (), description: str | None = None
-    ) -> Field:
+    def field(self, hint: Any, required: bool, default: tuple[Any, ...] = (), text: str | None = None) -> Field:
         """A member of an object; its default is shown if it fits and has a form in JSON."""
         peeled = peel(hint)
-        text = next((note for note in peeled.notes if isinstance(note, str)), description)
+        text = next((note for note in peeled.notes if isinstance(note, str)), text)
         shape = self.shape(peeled.bare)
         try:
             shown = tuple(map(to_json, default))
@@ -476,7 +497,7 @@ class _Hints:
             raise _Unsupported(hint, f"has a field whose hint cannot be resolved: {exc}") from None
         if is_dict:
             for key, each in hints.items():
-                shape.fields[key] = self.field(each, required=peel(each).is_required(hint, key))
+                shape.fields[key] = self.field(each, peel(each).is_required(hint, key))
         else:
             import dataclasses
 
@@ -484,7 +505,7 @@ class _Hints:
                 default = () if is_result or field.default is dataclasses.MISSING else (field.default,)
                 required = is_result or (not default and field.default_factory is dataclasses.MISSING)
                 if is_result or field.init:
-                    shape.fields[field.name] = self.field(hints[field.name], required=required, default=default)
+                    shape.fields[field.name] = self.field(hints[field.name], required, default)
         self._unfinished.discard(hint)
         return shape
 
@@ -518,17 +539,18 @@ def _loader(shape: Shape, known: dict[Object, _Load]) -> _Load:
 
 
 def _load_scalar(shape: shapes.Scalar) -> _Load:
-    kind, has_format = shape.kind, FORMATS.get(shape.format or "")
-    # 5.0 is an integer too. An integer for a number stays one: making it a float could lose digits.
-    make = int if kind == "integer" else shape.make
+    kind, usual, make, has_format = shape.kind, PYTHON_TYPES[shape.kind], shape.make, FORMATS.get(shape.format or "")
 
     def load(value: Any) -> Any:
-        if not is_of_kind(kind, value):
-            raise _expected(PYTHON_TYPES[kind], value)
+        if type(value) is not usual and not is_of_kind(kind, value):
+            raise _expected(usual, value)
+        if make is None:
+            # 5.0 is an integer too. An integer for a number stays one: making it a float could lose digits.
+            return int(value) if usual is int else value
         if has_format and not has_format(value):
             raise BadArguments(("", f"expected a string of the format {shape.format}"))
         try:
-            return make(value) if make else value
+            return make(value)
         except ValueError as exc:
             # A leap second has the format, and is not a datetime.
             raise BadArguments(("", str(exc))) from None
@@ -551,10 +573,8 @@ def _load_enumeration(shape: shapes.Enumeration) -> _Load:
 
 def _load_container(shape: shapes.Array | shapes.Row | shapes.Map, known: dict[Object, _Load]) -> _Load:
     """An array, one with a shape for each place, or an object whose keys are data."""
-    kind, make = (
-        (dict if isinstance(shape, shapes.Map) else list),
-        (shape.make if isinstance(shape, shapes.Array) else tuple),
-    )
+    kind = dict if isinstance(shape, shapes.Map) else list
+    make = shape.make if isinstance(shape, shapes.Array) else tuple
     count = len(shape.places) if isinstance(shape, shapes.Row) else None
     loads: Iterable[_Load]
     if isinstance(shape, shapes.Row):
@@ -589,11 +609,9 @@ def _load_container(shape: shapes.Array | shapes.Row | shapes.Map, known: dict[O
 
 def _load_object(shape: Object, known: dict[Object, _Load]) -> _Load:
     loads: dict[str, _Load] = {}
-    unchanged = {
-        name: PYTHON_TYPES[field.shape.kind]
-        for name, field in shape.fields.items()
-        if isinstance(field.shape, shapes.Scalar) and field.shape.make is None
-    }
+    # What most arguments are: scalars that stay as they are, told by their type.
+    inner = {name: field.shape for name, field in shape.fields.items()}
+    unchanged = {n: PYTHON_TYPES[s.kind] for n, s in inner.items() if isinstance(s, shapes.Scalar) and not s.make}
     required = {name for name, field in shape.fields.items() if field.required}
     make: Any = shape.make
 
@@ -623,7 +641,7 @@ def _load_object(shape: Object, known: dict[Object, _Load]) -> _Load:
 
     # It is known before its fields are, for it may hold itself.
     known[shape] = load
-    loads |= {name: _loader(field.shape, known) for name, field in shape.fields.items()}
+    loads |= {name: _loader(each, known) for name, each in inner.items()}
     return load
 
 

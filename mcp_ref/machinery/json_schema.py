@@ -123,7 +123,8 @@ def is_ipv6(value: str) -> bool:
     return "%" not in value and _parses(IPv6Address, value)
 
 
-def _is_pattern(value: str) -> bool:
+def is_regex(value: str) -> bool:
+    """A regular expression of Python that is not too long."""
     if len(value) > MAX_PATTERN:
         return False
     try:
@@ -133,19 +134,9 @@ def _is_pattern(value: str) -> bool:
     return True
 
 
-FORMATS: Final[dict[str, Callable[[str], bool]]] = {
-    "date": is_date,
-    "date-time": is_date_time,
-    "email": is_email,
-    "ipv4": is_ipv4,
-    "ipv6": is_ipv6,
-    "regex": _is_pattern,
-    "time": is_time,
-    "uri": is_uri,
-    "uri-reference": is_uri_reference,
-    "uuid": is_uuid,
-}
-"""They say nothing about values that are not strings."""
+_ALL = (is_date, is_date_time, is_email, is_ipv4, is_ipv6, is_regex, is_time, is_uri, is_uri_reference, is_uuid)
+FORMATS: Final = {check.__name__.removeprefix("is_").replace("_", "-"): check for check in _ALL}
+"""By the name in `format`. They say nothing about values that are not strings."""
 
 # -- schemas ------------------------------------------------------------------------------------------------------
 

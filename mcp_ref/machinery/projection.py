@@ -199,8 +199,15 @@ def _describe(what: str, block: JsonObject) -> str:
 
 def _arm_of(value: JsonObject, here: list[Object], elsewhere: list[Object], tag: str | None) -> Object | None:
     """The arm of a union that an object is meant for; None if it fits none, so that nothing can be told."""
-    if tag is not None:
-        here, elsewhere = _tagged(value, here, tag), _tagged(value, elsewhere, tag)
+
+    def is_meant(arm: Object) -> bool:
+        if tag is None:
+            return True
+        if value.get(tag) is None:
+            return not (tag in arm.fields and arm.fields[tag].required)
+        return value[tag] in arm.tags[tag]
+
+    here, elsewhere = list(filter(is_meant, here)), list(filter(is_meant, elsewhere))
     if len(here) + len(elsewhere) == 1:
         return (here + elsewhere)[0]
     ours, theirs = _best(value, here), _best(value, elsewhere)
@@ -209,14 +216,6 @@ def _arm_of(value: JsonObject, here: list[Object], elsewhere: list[Object], tag:
     # An open object fits many arms: another revision's only if it has what that one must and ours cannot.
     names = ours.fields.keys() | ours.absent.keys()
     return theirs if any(field.required and key not in names for key, field in theirs.fields.items()) else ours
-
-
-def _tagged(value: JsonObject, arms: list[Object], tag: str) -> list[Object]:
-    """The arms that the tag of an object allows; one without a tag may be any that does not require it."""
-    kind = value.get(tag)
-    if kind is None:
-        return [arm for arm in arms if not (tag in arm.fields and arm.fields[tag].required)]
-    return [arm for arm in arms if kind in arm.tags[tag]]
 
 
 def _best(value: JsonObject, arms: list[Object]) -> Object | None:
