@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from mcp_ref import Server
-from mcp_ref.basic.transports.streamable_http.endpoint import StreamableEndpoint
+from mcp_ref.basic.transports.streamable_http.server import StreamableEndpoint
 from mcp_ref.machinery.http_server import _Connection
 from mcp_ref.revisions import REVISIONS
 from tests.basic.transports.streamable_http import modern

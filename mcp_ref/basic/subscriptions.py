@@ -6,7 +6,7 @@ each change, and the response is the end.
 Spec:      basic/patterns/subscriptions (2026-07-28)
 Upholds:   spec_notes/basic/patterns/subscriptions.md
 Not here:  `resources/subscribe` of the session era (server/resources); who carries a subscription (server/session over
-           stdio, streamable_http/stateless); what waits to be written (machinery/outbox)
+           stdio, streamable_http/server); what waits to be written (machinery/outbox)
 """
 
 from __future__ import annotations

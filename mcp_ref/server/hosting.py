@@ -18,14 +18,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from mcp_ref.basic.transports.http_sse import SseEndpoint
-from mcp_ref.basic.transports.streamable_http.endpoint import EndpointOptions, StreamableEndpoint
 from mcp_ref.basic.transports.streamable_http.headers import LOOPBACK
-from mcp_ref.basic.transports.streamable_http.stateless import StatelessEndpoint
+from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, StreamableEndpoint
 from mcp_ref.basic.transports.streamable_http.streams import EventStore
 from mcp_ref.basic.transports.transport import Tap
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_server import Endpoint, HttpLimits, HttpRequest, HttpServer
-from mcp_ref.revisions import Revision
 
 if TYPE_CHECKING:
     from mcp_ref.server.server import Server
@@ -50,13 +48,13 @@ class HttpOptions(TypedDict, total=False):
     hosts: Collection[str] | None
     origins: Collection[str] | None
     authenticate: Callable[[HttpRequest], Any]
-    stateless: bool
+    sessions: bool
     idle: float | None
-    sessions: int
-    sessions_per_client: int
-    streams_per_session: int
-    listens: int
-    listens_per_client: int
+    max_sessions: int
+    max_sessions_per_client: int
+    max_streams_per_session: int
+    max_subscriptions: int
+    max_subscriptions_per_client: int
     keep_alive: float
     event_store: Callable[[], EventStore]
 
@@ -90,30 +88,23 @@ class HttpService:
         tap: Callable[[str], Tap | None] = lambda transport: None,
         ended: Callable[[HttpService, float], None] = lambda service, left: None,
     ) -> None:
-        self._server, self._when_ended = server, ended
+        self._when_ended = ended
         path, sse_path = options.pop("path", "/mcp"), options.pop("sse_path", None)
         messages_path, limits = options.pop("messages_path", "/messages"), options.pop("limits", None)
-        chosen = EndpointOptions(**_with_host(host, options))
+        # Who listens on another address than this machine's is reached under that name too.
+        names = LOOPBACK | {f"[{host}]" if ":" in host else host.lower()}
+        chosen = EndpointOptions(**{"hosts": names, "origins": names, **options})  # type: ignore[arg-type]
         self._endpoints: list[StreamableEndpoint | SseEndpoint] = []
         routes: dict[str, Endpoint] = {}
-        revisions, stateless = self._carried("streamable"), self._stateless(chosen, partial(tap, "http"))
-        if revisions or stateless is not None:
-            streamable = StreamableEndpoint(
-                lambda transport: server.connect(transport, revisions),
-                lambda transport, revision: server.connect(transport, revisions, resume=revision),
-                chosen,
-                partial(tap, "http"),
-                revisions,
-                stateless,
-            )
+        streamable = StreamableEndpoint(server, chosen, partial(tap, "http"))
+        if streamable.sessions.revisions or streamable.stateless.revisions:
             self._endpoints.append(streamable)
             routes[path] = streamable
-        if sse_path is not None and (oldest := self._carried("sse")):
-            sse = SseEndpoint(
-                lambda transport: server.connect(transport, oldest), messages_path, chosen, partial(tap, "http+sse")
-            )
-            self._endpoints.append(sse)
-            routes |= {sse_path: sse.listen, messages_path: sse.post}
+        if sse_path is not None:
+            sse = SseEndpoint(server, messages_path, chosen, partial(tap, "http+sse"))
+            if sse.revisions:
+                self._endpoints.append(sse)
+                routes |= {sse_path: sse.listen, messages_path: sse.post}
         if not routes:
             raise ValueError("none of this server's revisions has a way over HTTP here")
         self._http = HttpServer(routes, host, port, limits)
@@ -126,23 +117,6 @@ class HttpService:
         base = f"http://[{bound}]:{port}" if ":" in bound else f"http://{bound}:{port}"
         self.url = base + path
         self.sse_url = None if sse_path is None else base + sse_path
-
-    def _carried(self, http: str) -> tuple[Revision, ...]:
-        return tuple(revision for revision in self._server.revisions if revision.http == http)
-
-    def _stateless(self, options: EndpointOptions, tap: Callable[[], Tap | None]) -> StatelessEndpoint | None:
-        server = self._server
-        if server.stateless is None:
-            return None
-        return StatelessEndpoint(
-            server.stateless,
-            server.info,
-            [revision.name for revision in reversed(server.revisions)],
-            keep_alive=options.keep_alive,
-            listens=options.listens,
-            listens_per_client=options.listens_per_client,
-            tap=tap,
-        )
 
     def wait(self, timeout: float | None = None) -> bool:
         """Block until `close()` was called, at most `timeout` seconds; whether it was."""
@@ -167,12 +141,3 @@ class HttpService:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def _with_host(host: str, options: HttpOptions) -> dict[str, Any]:
-    """The endpoint's options; who listens on another address than this machine's is reached under that name too."""
-    chosen: dict[str, Any] = dict(options)
-    names = LOOPBACK | {f"[{host}]" if ":" in host else host.lower()}
-    chosen.setdefault("hosts", names)
-    chosen.setdefault("origins", names)
-    return chosen

@@ -2,7 +2,7 @@
 
 Spec:      basic/versioning, basic/index#statelessness, basic/index#_meta, basic/patterns/index (2026-07-28)
 Upholds:   spec_notes/basic/versioning.md, spec_notes/basic/patterns/index.md
-Not here:  what a method does (each page's module); headers and statuses (streamable_http/stateless); the session era
+Not here:  what a method does (each page's module); headers and statuses (streamable_http/server); the session era
            (server/session)
 
 Nothing here belongs to a connection. What a request needs to know of its client stands in its `_meta`; what it may need

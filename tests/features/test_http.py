@@ -81,6 +81,23 @@ def test_a_client_that_does_not_read_holds_up_neither_the_announcing_handler_nor
             wire.close()
 
 
+def test_the_same_news_waits_once_for_a_client_that_does_not_listen() -> None:
+    server, service = serving()
+    server.prompt("prompt")(lambda: "")
+    address = urlsplit(service.url).hostname or "", urlsplit(service.url).port or 0
+    with service, Wire(address) as wire:
+        session = opened(wire)
+        for number in range(10):
+            server.tool(f"tool{number}")(lambda: "")
+            server.prompt(f"prompt{number}")(lambda: "")
+        wire.send(request("GET", accept="text/event-stream", mcp_session_id=session))
+        assert wire.head()[0] == 200 and wire.chunk().startswith(b"id: ")
+        assert [wire.chunk().split(b'"')[-2] for _ in range(2)] == [
+            b"notifications/tools/list_changed",
+            b"notifications/prompts/list_changed",
+        ]
+
+
 # -- sessions -----------------------------------------------------------------------------------------------------
 
 
@@ -164,7 +181,7 @@ def test_a_client_goes_on_after_the_server_was_started_anew(revision: str) -> No
 def test_a_session_that_nobody_uses_ends_and_its_client_opens_another() -> None:
     reopened = SimpleQueue[Any]()
     # A standing stream is a use, so there is none here.
-    server, service = serving(idle=0.05, streams_per_session=0)
+    server, service = serving(idle=0.05, max_streams_per_session=0)
     with service, connected(service.url, on_reopen=lambda: reopened.put(True)) as client:
         with connected(service.url) as other:
             until(lambda: other.ping() or len(server.sessions) == 1)
@@ -193,7 +210,7 @@ def test_without_sessions_each_call_stands_alone(revision: str) -> None:
         return str(ctx.revision)
 
     heard, reports = SimpleQueue[Any](), list[Any]()
-    server, service = serving(ask, stateless=True)
+    server, service = serving(ask, sessions=False)
     options: Any = {"on_log": heard.put, "sample": lambda params: reply("hello", model="m")}
     with service:
         with connected(service.url, revision, **options) as client, connected(service.url, revision) as other:
@@ -324,7 +341,7 @@ def test_a_question_is_given_up_on_the_stream_on_which_it_was_asked(revision: st
         return reply("too late", model="m")
 
     # This server has no room for a standing stream, so there is no other.
-    server, service = serving(ask, streams_per_session=0)
+    server, service = serving(ask, max_streams_per_session=0)
     with service, connected(service.url, revision, sample=sample) as client:
         assert client.call_tool("ask")["content"] == [text("True")]
 

@@ -148,7 +148,7 @@ def entered(client: Client, listening: list[Any]) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("limit", "code"), [("listens", 503), ("listens_per_client", 429)])
+@pytest.mark.parametrize(("limit", "code"), [("max_subscriptions", 503), ("max_subscriptions_per_client", 429)])
 def test_over_http_a_flood_is_refused_by_its_status(limit: str, code: int) -> None:
     server = shop()
     options: Any = {limit: 2}

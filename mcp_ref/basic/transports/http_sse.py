@@ -16,48 +16,51 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, Unpack
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import parse_qs, urljoin
 
 from mcp_ref import messages
 from mcp_ref.basic.transports.sse import CONTENT_TYPE, encode_event, event_facts, read_events
 from mcp_ref.basic.transports.streamable_http.client import HttpOptions, HttpTransport, checked_url
-from mcp_ref.basic.transports.streamable_http.endpoint import EndpointOptions, refuse
-from mcp_ref.basic.transports.streamable_http.exchange import noted
-from mcp_ref.basic.transports.streamable_http.headers import check_accept, check_content_type, check_host, check_origin
-from mcp_ref.basic.transports.streamable_http.sessions import Conversation
-from mcp_ref.basic.transports.streamable_http.streams import PATIENCE, Stream
+from mcp_ref.basic.transports.streamable_http.headers import check_accept, check_content_type, check_host_and_origin
+from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, noted, refuse
+from mcp_ref.basic.transports.streamable_http.streams import UNREAD_TIMEOUT, EventStream
 from mcp_ref.basic.transports.transport import Inbox, Lost, Receive, Tap
 from mcp_ref.errors import McpError, RemoteProtocolError, RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted
 from mcp_ref.machinery.http_call import HttpCall, origin_of
-from mcp_ref.machinery.http_server import HttpRefusal, HttpReply, HttpRequest
+from mcp_ref.machinery.http_server import HttpRefusal, HttpReply, HttpRequest, Places
 from mcp_ref.messages import JsonObject
+
+if TYPE_CHECKING:
+    from mcp_ref.server.server import Server
+    from mcp_ref.server.session import Session
 
 log = logging.getLogger(__name__)
 
 
-class _SseTransport:
-    """The server's end of one stream; see `Transport`."""
+class _SseSession:
+    """The server's end of one stream, which is the session: the `Transport` of its conversation."""
 
     name = "http+sse"
 
-    def __init__(self, tap: Tap | None) -> None:
+    def __init__(self, connect: Callable[[_SseSession], Session], tap: Tap | None, identity: Any) -> None:
         self.id = secrets.token_urlsafe(32)
-        self.stream = Stream(self.id, None)
+        self.tap, self.identity = tap, identity
+        self.stream = EventStream(self.id, None)
         self.receive: Receive = lambda data: None
-        self.tap = tap
         self._lock = threading.Lock()  # guards _lost, which is called once
-        self._lost: Callable[[McpError], None] | None = None
+        self._lost: Lost | None = None
+        self.conversation = connect(self)
 
-    def start(self, receive: Receive, lost: Callable[[McpError], None]) -> None:
+    def start(self, receive: Receive, lost: Lost) -> None:
         """Remember where messages go; they come from the endpoint's POSTs."""
         self.receive, self._lost = receive, lost
 
     def send(self, message: Any, deadline: Deadline) -> None:
-        """Write one message as an event. Raises: TransportClosed when the client is gone; LocalProtocolError."""
+        """Write one message as an event. Raises: TransportClosed if the client is gone; LocalProtocolError."""
         written = self.stream.write(messages.encode(message))
         if self.tap is not None:
             self.tap.deliver()
@@ -73,7 +76,7 @@ class _SseTransport:
     def close(self, deadline: Deadline) -> None:
         """End the stream, which frees the thread that holds its connection; then tell the peer, once."""
         left = deadline.left()
-        self.stream.end(PATIENCE if left is None else min(PATIENCE, left))
+        self.stream.end(UNREAD_TIMEOUT if left is None else min(UNREAD_TIMEOUT, left))
         with self._lock:
             lost, self._lost = self._lost, None
         if lost is not None:
@@ -84,118 +87,90 @@ class SseEndpoint:
     """The two endpoints of the transport.
 
     Args:
-        connect: begins a conversation over a transport.
         messages_path: the path of the POST endpoint, said in the `endpoint` event.
+        tap: gives what a connection shows its traffic to.
 
     Threads: any number may call `listen` and `post` at once.
     """
 
     def __init__(
-        self,
-        connect: Callable[[Any], Conversation],
-        messages_path: str,
-        options: EndpointOptions,
-        tap: Callable[[], Tap | None] = lambda: None,
+        self, server: Server, messages_path: str, options: EndpointOptions, tap: Callable[[], Tap | None] = lambda: None
     ) -> None:
-        self.options = options
-        self._connect, self._messages_path, self._tap = connect, messages_path, tap
-        self._lock = threading.Lock()  # guards the three fields below
-        self._sessions: dict[str, tuple[_SseTransport, Conversation, Any]] = {}
-        self._per_client: Counter[str] = Counter()  # those that are being opened included
+        self._server, self._messages_path, self._options, self._tap = server, messages_path, options, tap
+        self.revisions = tuple(revision for revision in server.revisions if revision.http == "sse")
+        self._places = Places("sessions", options.max_sessions, options.max_sessions_per_client)
+        self._lock = threading.Lock()  # guards the two fields below
+        self._open: dict[str, _SseSession] = {}
         self._closed = False
 
     def __len__(self) -> int:
-        return len(self._sessions)
+        return len(self._open)
 
     def listen(self, request: HttpRequest, reply: HttpReply) -> None:
         """Answer a GET with the event stream, and hold it until one side ends it."""
         tap = self._tap()
-        with noted(tap, request, reply) as answering:
-            self._listen(request, answering, tap)
+        with noted(tap, request, reply) as reply:
+            try:
+                identity = self._enter(request, "GET")
+                check_accept(request, CONTENT_TYPE)
+                self._places.take(request.peer)
+            except HttpRefusal as refusal:
+                refuse(reply, refusal)
+                return
+            try:
+                session = _SseSession(partial(self._server.connect, revisions=self.revisions), tap, identity)
+                try:
+                    self._hold(session, request, reply)
+                finally:
+                    with self._lock:
+                        self._open.pop(session.id, None)
+                    session.conversation.close(5)
+            finally:
+                self._places.give_back(request.peer)
 
-    def _listen(self, request: HttpRequest, reply: HttpReply, tap: Tap | None) -> None:
-        try:
-            identity = self._enter(request, "GET")
-            check_accept(request, "text/event-stream")
-            transport = _SseTransport(tap)
-            conversation = self._begin(transport, identity, request.peer)
-        except HttpRefusal as refusal:
-            refuse(reply, refusal)
-            return
-        try:
-            # MUST: an `endpoint` event with the URI to POST to (2024-11-05/basic/transports#http-with-sse)
-            where = encode_event(f"{self._messages_path}?session={transport.id}", event="endpoint")
-            transport.stream.attach(reply, first=where)
-            transport.stream.hold(reply, self.options.keep_alive, request.gone)
-        finally:
-            with self._lock:
-                del self._sessions[transport.id]
-                self._release_locked(request.peer)
-            conversation.close(5)
-
-    def _begin(self, transport: _SseTransport, identity: Any, client: str) -> Conversation:
+    def _hold(self, session: _SseSession, request: HttpRequest, reply: HttpReply) -> None:
         with self._lock:
-            if self._closed or self._per_client.total() >= self.options.sessions:
-                raise HttpRefusal(503, "Too many sessions", headers={"Retry-After": "10"})
-            if self._per_client[client] >= self.options.sessions_per_client:
-                raise HttpRefusal(429, "Too many sessions of this client", headers={"Retry-After": "10"})
-            self._per_client[client] += 1
-        try:
-            conversation = self._connect(transport)
-        except BaseException:
-            with self._lock:
-                self._release_locked(client)
-            raise
-        with self._lock:
-            self._sessions[transport.id] = transport, conversation, identity
+            self._open[session.id] = session
             closed = self._closed
         if closed:
-            # The stream is over before it begins, and `listen` cleans up.
-            conversation.close(0)
-        return conversation
-
-    def _release_locked(self, client: str) -> None:
-        self._per_client[client] -= 1
-        if not self._per_client[client]:
-            del self._per_client[client]
+            # The stream is over before it begins.
+            session.stream.end()
+        # MUST: begin with an `endpoint` event that has the URI to POST to (2024-11-05/basic/transports#http-with-sse)
+        where = encode_event(f"{self._messages_path}?session={session.id}", event="endpoint")
+        session.stream.attach(reply, first=where)
+        session.stream.hold(reply, self._options.keep_alive, request.gone, lambda: None)
 
     def post(self, request: HttpRequest, reply: HttpReply) -> None:
         """Take one message: 202, and the rest happens on the stream."""
-        found = self._sessions.get(parse_qs(request.query).get("session", [""])[0])
-        with noted(found[0].tap if found else self._tap(), request, reply) as answering:
-            self._post(request, answering, found)
-
-    def _post(
-        self, request: HttpRequest, reply: HttpReply, found: tuple[_SseTransport, Conversation, Any] | None
-    ) -> None:
-        try:
-            identity = self._enter(request, "POST")
-            check_content_type(request)
-            if found is None or found[2] != identity or found[1].peer.closed is not None:
-                raise HttpRefusal(404, "Session not found")
-        except HttpRefusal as refusal:
-            refuse(reply, refusal)
-            return
-        transport = found[0]
-        # Routed first: the client's next message may come over another connection, and must not overtake this one.
-        transport.receive(request.body)
-        reply.send(202, {"Content-Type": "text/plain"}, b"Accepted")
+        session = self._open.get(parse_qs(request.query).get("session", [""])[0])
+        with noted(self._tap() if session is None else session.tap, request, reply) as reply:
+            try:
+                identity = self._enter(request, "POST")
+                check_content_type(request)
+                if session is None or session.identity != identity or session.conversation.peer.closed is not None:
+                    raise HttpRefusal(404, "Session not found")
+            except HttpRefusal as refusal:
+                refuse(reply, refusal)
+                return
+            # Routed first: the client's next message may come over another connection, and must not overtake this one.
+            session.receive(request.body)
+            reply.send(202, {"Content-Type": "text/plain"}, b"Accepted")
 
     def _enter(self, request: HttpRequest, method: str) -> Any:
-        check_host(request, self.options.hosts)
-        check_origin(request, self.options.origins)
+        check_host_and_origin(request, self._options.hosts, self._options.origins)
         if request.method != method:
             raise HttpRefusal(405, "Method not allowed", headers={"Allow": method})
-        return self.options.authenticate(request)
+        return None if self._options.authenticate is None else self._options.authenticate(request)
 
     def close(self, timeout: float = 5) -> None:
         """End every stream, and with it its conversation; at most `timeout` seconds in all."""
         deadline = Deadline(timeout)
+        self._places.close()
         with self._lock:
             self._closed = True
-            sessions = list(self._sessions.values())
-        for _, conversation, _ in sessions:
-            conversation.close(deadline.left() or 0.0)
+            sessions = list(self._open.values())
+        for session in sessions:
+            session.conversation.close(deadline.left() or 0.0)
 
 
 # -- http sse client -------------------------------------------------------------------------------------

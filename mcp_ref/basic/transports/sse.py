@@ -2,7 +2,7 @@
 
 Spec:      basic/transports (the pages on HTTP name it); the WHATWG HTML standard, "Server-sent events"
 Upholds:   spec_notes/basic/transports.md, the rows on event streams
-Not here:  which events are sent when (streamable_http/endpoint), reading them from a socket (streamable_http/client)
+Not here:  which events are sent when (streamable_http/server), reading them from a socket (streamable_http/client)
 
     stream  = event*                          an event ends with an empty line
     event   = ( comment | field )* EOL

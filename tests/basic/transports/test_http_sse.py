@@ -12,10 +12,10 @@ import pytest
 
 from mcp_ref import Context, Server
 from mcp_ref.basic.transports.http_sse import SseEndpoint
-from mcp_ref.basic.transports.streamable_http.endpoint import EndpointOptions
+from mcp_ref.basic.transports.streamable_http.server import EndpointOptions
 from mcp_ref.errors import TransportClosed
 from mcp_ref.machinery.http_server import HttpRequest
-from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
+from mcp_ref.revisions import SESSION_REVISIONS
 from tests.basic.transports.streamable_http.raw import until
 from tests.basic.transports.streamable_http.replies import PATIENCE, ListReply
 
@@ -28,9 +28,7 @@ class Old:
     def __init__(self, server: Server, **options: Any) -> None:
         self.server = server
         chosen = EndpointOptions(**{"keep_alive": 0.01, **options})
-        self.endpoint = SseEndpoint(
-            lambda transport: server.connect(transport, (REVISIONS["2024-11-05"],)), "/messages", chosen
-        )
+        self.endpoint = SseEndpoint(server, "/messages", chosen)
         self._threads: list[threading.Thread] = []
 
     def listen(self, **headers: str) -> tuple[ListReply, str]:
@@ -199,7 +197,7 @@ def test_a_session_belongs_to_who_opened_it(server: Server) -> None:
     old.close()
 
 
-@pytest.mark.parametrize(("cap", "status"), [({"sessions": 1}, 503), ({"sessions_per_client": 1}, 429)])
+@pytest.mark.parametrize(("cap", "status"), [({"max_sessions": 1}, 503), ({"max_sessions_per_client": 1}, 429)])
 def test_there_may_be_so_many_sessions(server: Server, cap: dict[str, int], status: int) -> None:
     old = Old(server, **cap)
     first, _ = old.open()

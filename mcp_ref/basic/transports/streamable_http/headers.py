@@ -1,9 +1,16 @@
-"""Guards: what an HTTP request must be before it is looked at as a message.
+"""Headers of Streamable HTTP: who is let in, and what headers repeat of a message.
 
-Spec:      basic/transports#security-warning, #sending-messages-to-the-server, #listening-for-messages-from-the-server
+Spec:      basic/transports#security-warning, #sending-messages-to-the-server;
+           2026-07-28/basic/transports/streamable-http#request-metadata, #custom-headers-from-tool-parameters
 Upholds:   spec_notes/basic/transports.md, the rows on security and on entry;
-           spec_notes/basic/transports/streamable-http.md, the same
-Not here:  sessions and versions (endpoint.py), limits of the socket (server.py)
+           spec_notes/basic/transports/streamable-http.md, the same and those on mirrored headers;
+           spec_notes/server/tools.md, the rows on x-mcp-header
+Not here:  sessions and versions (server.py), limits of the socket (machinery/http_server)
+
+In the stateless era a POST says in its headers what stands in its body, so that who is in between can route it:
+
+    MCP-Protocol-Version   params._meta: the version          Mcp-Name            params.name, or params.uri
+    Mcp-Method             method                             Mcp-Param-<Name>    an argument marked with x-mcp-header
 """
 
 from __future__ import annotations
@@ -20,45 +27,42 @@ from mcp_ref.errors import HeaderMismatch, LocalProtocolError
 from mcp_ref.machinery.http_server import HttpRefusal, HttpRequest
 from mcp_ref.messages import JsonObject
 
+# -- guards: what a request must be before it is looked at as a message -------------------------------------------
+
+
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 """The hosts under which a server on this machine is reached."""
 
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:/?#@,\[\]]+)(?::[0-9]*)?")
 
-def check_host(request: HttpRequest, allowed: Collection[str] | None) -> None:
-    """403 unless the `Host` is one of ours: a page on the web can make a name of its own point at this machine.
+
+def check_host_and_origin(request: HttpRequest, hosts: Collection[str] | None, origins: Collection[str] | None) -> None:
+    """403 unless the request was sent to a host of ours, and not by a page of another origin.
+
+    A page on the web can make a name of its own point at this machine (DNS rebinding): its requests have that `Host`.
 
     Args:
-        allowed: host names without a port, in lower case; None allows all.
+        hosts: host names without a port, in lower case; None allows all.
+        origins: origins such as "https://example.com", or host names, which stand for any scheme and port; None: all.
     """
-    if allowed is not None and _without_port(request.headers.get("host", "")) not in allowed:
+    if hosts is not None and _host_name(request.headers.get("host", "")) not in hosts:
         raise HttpRefusal(403, "Host not allowed")
-
-
-def check_origin(request: HttpRequest, allowed: Collection[str] | None) -> None:
-    """403 when a browser says that a page of another origin asks.
-
-    Args:
-        allowed: origins such as "https://example.com", or host names, which stand for any scheme and port; None: all.
-    """
-    # MUST: validate the Origin header on all incoming connections (basic/transports#security-warning)
+    # MUST: validate the `Origin` header on all incoming connections; 403 if it is invalid
+    # (basic/transports#security-warning)
     origin = request.headers.get("origin")
-    if origin is None or allowed is None:
-        return
-    try:
-        host = (urlsplit(origin).netloc or "").lower()
-    except ValueError:
-        host = ""
-    if origin.lower() not in allowed and _without_port(host) not in allowed:
-        raise HttpRefusal(403, "Origin not allowed")
+    if origin is not None and origins is not None and origin.lower() not in origins:
+        try:
+            host = urlsplit(origin).netloc
+        except ValueError:
+            host = ""
+        if _host_name(host) not in origins:
+            raise HttpRefusal(403, "Origin not allowed")
 
 
-def _without_port(host: str) -> str:
-    """The name or address in `host` or `host:port`; "" where it is neither, such as one with a user before an @."""
+def _host_name(host: str) -> str:
+    """The name or address in `host` or `host:port`; "" if it is neither, such as one with a user before an @."""
     matched = _HOST.fullmatch(host.strip().lower())
     return "" if matched is None else matched[1]
-
-
-_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:/?#@,\[\]]+)(?::[0-9]*)?")
 
 
 def check_content_type(request: HttpRequest) -> None:
@@ -72,12 +76,13 @@ def check_accept(request: HttpRequest, *needed: str) -> None:
     """406 unless the client accepts every media type that the page wants it to list."""
     ranges = {part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(",")}
     for kind in needed:
-        # MUST: list application/json and text/event-stream (basic/transports#sending-messages-to-the-server)
+        # MUST: a client lists `application/json` and `text/event-stream` in `Accept`
+        # (basic/transports#sending-messages-to-the-server)
         if not ranges & {kind, kind.partition("/")[0] + "/*", "*/*"}:
             raise HttpRefusal(406, f"Not acceptable: Accept must list {' and '.join(needed)}")
 
 
-# -- mirroring -------------------------------------------------------------------------------------------
+# -- values -------------------------------------------------------------------------------------------------------
 
 
 ANNOTATION: Final = "x-mcp-header"
@@ -86,10 +91,10 @@ PREFIX: Final = "Mcp-Param-"
 NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """Which member of `params` is mirrored into `Mcp-Name`."""
 
-SAFE: Final = 2**53 - 1
+MAX_SAFE: Final = 2**53 - 1
 """The largest integer that every reader of JSON reads exactly."""
 
-MOST_DEPTH: Final = 64
+MAX_DEPTH: Final = 64
 """Objects within objects, below which no argument is mirrored."""
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -101,18 +106,16 @@ _OPEN, _CLOSE = "=?base64?", "?="
 Path = tuple[str, ...]
 
 
-# -- values -------------------------------------------------------------------------------------------------------
-
-
 def encode_value(value: str | int | float) -> str:
-    """The header value of a string, an integer or a boolean: as it is, or in base64 where that would not be safe.
+    """The header value of a string, an integer or a boolean: as it is, or in base64 if that would not be safe.
 
     Raises: ValueError: an integer beyond 2**53 - 1, or a string that is not Unicode text (half a surrogate pair).
     Spec: basic/transports/streamable-http#value-encoding
     """
     text = value if isinstance(value, str) else _text_of(value)
     looks_encoded = text.startswith(_OPEN) and text.endswith(_CLOSE)
-    # MUST: base64 for what is not plain ASCII, and for what looks like it (streamable-http#value-encoding)
+    # MUST: base64 for what is not plain ASCII, and for what looks like `=?base64?...?=`
+    # (streamable-http#value-encoding)
     if _PLAIN.fullmatch(text) and not looks_encoded:
         return text
     return f"{_OPEN}{base64.b64encode(text.encode('utf-8')).decode('ascii')}{_CLOSE}"
@@ -122,10 +125,10 @@ def _text_of(value: int | float) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and not value.is_integer():
-        # No `integer`, so the arguments will be refused; the header is not to be what they are refused for.
+        # Not an integer, so the arguments will be refused; the header shall not be the reason.
         return json.dumps(value)
-    # MUST: integers that a double holds exactly (streamable-http#schema-extension)
-    if abs(value) > SAFE:
+    # MUST: integers between -(2**53 - 1) and 2**53 - 1, which a double holds exactly (streamable-http#schema-extension)
+    if abs(value) > MAX_SAFE:
         raise ValueError("an integer in a header must lie within -(2**53 - 1) and 2**53 - 1")
     return str(int(value))
 
@@ -155,7 +158,7 @@ def parameters(input_schema: JsonObject) -> dict[str, Path]:
     >>> parameters({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}})
     {'Region': ('region',)}
 
-    A property may also allow null beside its one type: for null the page has a rule, and no header.
+    A property may also allow null beside its one type: the page has a rule for null, which gets no header.
 
     Raises: ValueError: an annotation breaks the rules of the page; says which, and where.
     Spec: basic/transports/streamable-http#schema-extension, server/tools#x-mcp-header
@@ -163,29 +166,25 @@ def parameters(input_schema: JsonObject) -> dict[str, Path]:
     found: dict[str, Path] = {}
     taken: set[str] = set()
     for path, schema in _schemas(input_schema):
-        if ANNOTATION in schema:
-            name = _name_of(path, schema)
-            # MUST: unique without regard to case (streamable-http#schema-extension)
-            if name.lower() in taken:
-                raise ValueError(f"{ANNOTATION} {name!r} is given twice")
-            taken.add(name.lower())
-            found[name] = path or ()
+        if ANNOTATION not in schema:
+            continue
+        # MUST: only at properties that a chain of `properties` reaches from the root (streamable-http#schema-extension)
+        if not path:
+            raise ValueError(f"{ANNOTATION} stands where no chain of `properties` leads")
+        where, name, kinds = ".".join(path), schema[ANNOTATION], schema.get("type")
+        # MUST: a token of HTTP, so neither empty nor with control characters (streamable-http#schema-extension)
+        if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+            raise ValueError(f"{ANNOTATION} of {where} must be the name of a header, not {ascii(name)[:80]}")
+        one = [kind for kind in kinds if kind != "null"] if isinstance(kinds, list) else [kinds]
+        # MUST: on a string, an integer or a boolean, and not on a `number` (streamable-http#schema-extension)
+        if len(one) != 1 or one[0] not in ("string", "integer", "boolean"):
+            raise ValueError(f"{ANNOTATION} of {where} must be on a string, an integer or a boolean")
+        # MUST: unique without regard to case (streamable-http#schema-extension)
+        if name.lower() in taken:
+            raise ValueError(f"{ANNOTATION} {name!r} is given twice")
+        taken.add(name.lower())
+        found[name] = path
     return found
-
-
-def _name_of(path: Path | None, schema: JsonObject) -> str:
-    # MUST: reachable by `properties` alone (streamable-http#schema-extension)
-    if not path:
-        raise ValueError(f"{ANNOTATION} stands where no chain of `properties` leads")
-    where, name, kinds = ".".join(path), schema[ANNOTATION], schema.get("type")
-    # MUST: a token, so neither empty nor with control characters (streamable-http#schema-extension)
-    if not isinstance(name, str) or not _TOKEN.fullmatch(name):
-        raise ValueError(f"{ANNOTATION} of {where} is no name of a header: {ascii(name)[:80]}")
-    one = [kind for kind in kinds if kind != "null"] if isinstance(kinds, list) else [kinds]
-    # MUST: a string, an integer or a boolean, and no `number` (streamable-http#schema-extension)
-    if len(one) != 1 or one[0] not in ("string", "integer", "boolean"):
-        raise ValueError(f"{ANNOTATION} of {where} is on something that is no string, integer or boolean")
-    return name
 
 
 _ONE = ("items", "additionalItems", "contains", "unevaluatedItems", "additionalProperties", "propertyNames",
@@ -195,22 +194,23 @@ _MAPS = ("patternProperties", "dependentSchemas", "dependencies", "$defs", "defi
 
 
 def _schemas(root: Any) -> Iterator[tuple[Path | None, JsonObject]]:
-    """Every schema within a schema, with the chain of `properties` that leads there; None where none does.
+    """Every schema within a schema, with the chain of `properties` that leads there; None if none does.
 
     What is data, such as a `default`, is not looked into. A list instead of calls: a stranger chose the depth.
     """
     found: list[tuple[Path | None, Any]] = [((), root)]
     for path, schema in found:
-        if isinstance(schema, dict):
-            yield path, schema
-            on_the_way = path is not None and len(path) < MOST_DEPTH
-            for name, inner in _members(schema, "properties"):
-                found.append(((*(path or ()), name) if on_the_way else None, inner))
-            found += [(None, inner) for keyword in _MAPS for _, inner in _members(schema, keyword)]
-            found += [(None, schema[keyword]) for keyword in _ONE if keyword in schema]
-            for keyword in _LISTS:
-                listed = schema.get(keyword)
-                found += [(None, inner) for inner in listed] if isinstance(listed, list) else []
+        if not isinstance(schema, dict):
+            continue
+        yield path, schema
+        reached = path is not None and len(path) < MAX_DEPTH
+        for name, inner in _members(schema, "properties"):
+            found.append(((*(path or ()), name) if reached else None, inner))
+        found += [(None, inner) for keyword in _MAPS for _, inner in _members(schema, keyword)]
+        found += [(None, schema[keyword]) for keyword in _ONE if keyword in schema]
+        found += [
+            (None, inner) for keyword in _LISTS if isinstance(schema.get(keyword), list) for inner in schema[keyword]
+        ]
 
 
 def _members(schema: JsonObject, keyword: str) -> list[tuple[str, Any]]:
@@ -221,8 +221,11 @@ def _members(schema: JsonObject, keyword: str) -> list[tuple[str, Any]]:
 _known: dict[int, tuple[JsonObject, dict[str, Path]]] = {}
 
 
-def _mirrored(input_schema: JsonObject) -> dict[str, Path]:
-    """`parameters` of a schema that is used again and again; nothing of a tool that no client should call."""
+def _mirrored(input_schema: JsonObject, arguments: Any) -> Iterator[tuple[str, Any]]:
+    """Each header that a call of a tool may have, with the argument that it repeats.
+
+    What a schema asks for is remembered; a tool that breaks the rules, which no client should call, asks for nothing.
+    """
     known = _known.get(id(input_schema))
     if known is None or known[0] is not input_schema:
         try:
@@ -233,13 +236,11 @@ def _mirrored(input_schema: JsonObject) -> dict[str, Path]:
             _known.clear()
         # With the schema itself, so that no other one can come to have its id.
         _known[id(input_schema)] = known
-    return known[1]
-
-
-def _at(arguments: Any, path: Path) -> Any:
-    for name in path:
-        arguments = arguments.get(name) if isinstance(arguments, dict) else None
-    return arguments
+    for part, path in known[1].items():
+        value = arguments
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        yield PREFIX + part, value
 
 
 # -- the client writes --------------------------------------------------------------------------------------------
@@ -249,8 +250,8 @@ def mirror(message: JsonObject, revision_name: str, input_schema: JsonObject | N
     """The headers of the POST of a request or notification.
 
     Args:
-        input_schema: that of the tool which is called, as the server listed it; None where it is not known, or no tool
-            is called. Annotations that break the rules of the page are not followed.
+        input_schema: that of the tool which is called, as the server listed it; None if it is not known, or no tool is
+            called. Annotations that break the rules of the page are not followed.
 
     Raises: LocalProtocolError: something cannot be written into a header, such as an integer beyond 2**53 - 1.
     Spec: basic/transports/streamable-http#client-behavior
@@ -258,25 +259,22 @@ def mirror(message: JsonObject, revision_name: str, input_schema: JsonObject | N
     method, params = message["method"], message.get("params") or {}
     if not method or not _PLAIN.fullmatch(method):
         raise LocalProtocolError(f"the method {method!r} cannot be written into the header Mcp-Method")
-    # MUST: on every POST (streamable-http#protocol-version-header, #standard-request-headers)
+    # MUST: `MCP-Protocol-Version` and `Mcp-Method` on every POST
+    # (streamable-http#protocol-version-header, #standard-request-headers)
     headers = {"MCP-Protocol-Version": revision_name, "Mcp-Method": method}
     name = params.get(NAMED[method]) if method in NAMED else None
-    if isinstance(name, str):
-        headers["Mcp-Name"] = _written("Mcp-Name", name)
+    values: list[tuple[str, Any]] = [("Mcp-Name", name)] if isinstance(name, str) else []
     if method == "tools/call" and input_schema is not None:
-        for part, path in _mirrored(input_schema).items():
-            value = _at(params.get("arguments"), path)
-            # MUST: no header where there is no value, or null (streamable-http#server-behavior-for-custom-headers)
-            if isinstance(value, str | int | float):
-                headers[PREFIX + part] = _written(PREFIX + part, value)
+        # MUST: no header for an argument that is missing or null
+        # (streamable-http#server-behavior-for-custom-headers)
+        arguments = _mirrored(input_schema, params.get("arguments"))
+        values += [(header, value) for header, value in arguments if isinstance(value, str | int | float)]
+    for header, value in values:
+        try:
+            headers[header] = encode_value(value)
+        except ValueError as problem:
+            raise LocalProtocolError(f"{header}: {problem}") from None
     return headers
-
-
-def _written(header: str, value: str | int | float) -> str:
-    try:
-        return encode_value(value)
-    except ValueError as problem:
-        raise LocalProtocolError(f"{header}: {problem}") from None
 
 
 # -- the server compares ------------------------------------------------------------------------------------------
@@ -299,72 +297,45 @@ class MirroredHeaders:
 
     def check(self, method: str, params: JsonObject, version: str) -> None:
         """The headers that every request has. Raises HeaderMismatch."""
-        # MUST: reject where header and body differ, or a required header is missing (streamable-http#server-validation)
-        self._same("MCP-Protocol-Version", version)
-        self._same("Mcp-Method", method)
-        source = NAMED.get(method)
-        if source is not None:
-            self._same_text("Mcp-Name", params.get(source))
+        # MUST: reject a request whose header differs from its body, or is missing, with `400` and -32020
+        # (streamable-http#server-validation)
+        self._compare("MCP-Protocol-Version", version)
+        self._compare("Mcp-Method", method)
+        if method in NAMED:
+            name = params.get(NAMED[method])
+            self._compare("Mcp-Name", name if isinstance(name, str) else None, encoded=True)
 
     def check_arguments(self, input_schema: JsonObject, arguments: JsonObject) -> None:
         """Those that a tool's `inputSchema` asks for. Raises HeaderMismatch."""
-        for part, path in _mirrored(input_schema).items():
-            value = _at(arguments, path)
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                self._same_number(PREFIX + part, value)
-            else:
-                self._same_text(PREFIX + part, _text_of(value) if isinstance(value, bool) else value)
+        for header, value in _mirrored(input_schema, arguments):
+            self._compare(header, _text_of(value) if isinstance(value, bool) else value, encoded=True)
 
-    def _same(self, header: str, value: str) -> None:
-        found = self._value(header)
-        if found is None:
-            raise HeaderMismatch(f"Header mismatch: {header} is missing")
-        if found != value:
-            raise _mismatch(header)
-
-    def _same_text(self, header: str, value: Any) -> None:
-        """As `_same`, for what may be encoded; what is no text cannot be in a header."""
-        found = self._decoded(header)
-        if not isinstance(value, str):
-            if found is not None:
-                # It would send the request where its body does not say.
-                raise _mismatch(header)
-        elif found is None:
-            raise HeaderMismatch(f"Header mismatch: {header} is missing")
-        elif found != value:
-            raise _mismatch(header)
-
-    def _same_number(self, header: str, value: int | float) -> None:
-        found = self._decoded(header)
-        if found is None:
-            raise HeaderMismatch(f"Header mismatch: {header} is missing")
-        # SHOULD: 42.0 is 42 (streamable-http#server-validation); MUST: exactly a double (#schema-extension)
-        if abs(value) > SAFE or not _NUMBER.fullmatch(found):
-            raise _mismatch(header)
-        if value != (float(found) if isinstance(value, float) else Decimal(found)):
-            raise _mismatch(header)
-
-    def _decoded(self, header: str) -> str | None:
-        found = self._value(header)
-        try:
-            # MUST: decode before comparing (streamable-http#value-encoding)
-            return None if found is None else decode_value(found)
-        except ValueError:
-            raise HeaderMismatch(f"Header mismatch: {header} is not the base64 of UTF-8 text") from None
-
-    def _value(self, header: str) -> str | None:
+    def _compare(self, header: str, value: Any, *, encoded: bool = False) -> None:
+        """A text must be in the header, a number too; what is neither cannot be, and there must be no header."""
         name = header.lower()
         found = self._headers.get(name)
+        is_number = isinstance(value, int | float)
         if found is None:
-            return None
+            if is_number or isinstance(value, str):
+                raise HeaderMismatch(f"Header mismatch: {header} is missing")
+            return
         # Two readers would take one of them each.
         if name in self._repeated:
             raise HeaderMismatch(f"Header mismatch: {header} is given twice")
-        # MUST: reject invalid characters (streamable-http#server-behavior-for-custom-headers)
+        # MUST: reject a header with invalid characters (streamable-http#server-behavior-for-custom-headers)
         if not _FIELD_VALUE.fullmatch(found):
             raise HeaderMismatch(f"Header mismatch: {header} has characters that a header must not have")
-        return found.strip(" \t")
-
-
-def _mismatch(header: str) -> HeaderMismatch:
-    return HeaderMismatch(f"Header mismatch: {header} does not say what the body says")
+        text = found.strip(" \t")
+        if encoded:
+            try:
+                # MUST: decode base64 before comparing (streamable-http#value-encoding)
+                text = decode_value(text)
+            except ValueError:
+                raise HeaderMismatch(f"Header mismatch: {header} is not the base64 of UTF-8 text") from None
+        same = text == value
+        if is_number:
+            # SHOULD: compare integers as numbers: 42.0 is 42 (streamable-http#server-validation)
+            same = abs(value) <= MAX_SAFE and _NUMBER.fullmatch(text) is not None
+            same = same and value == (float(text) if isinstance(value, float) else Decimal(text))
+        if not same:
+            raise HeaderMismatch(f"Header mismatch: {header} does not say what the body says")

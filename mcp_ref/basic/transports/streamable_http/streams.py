@@ -1,12 +1,13 @@
-"""Streams: the event streams of one session, what was sent on them, and who reads them now.
+"""Event streams of Streamable HTTP: what is sent on one, and how a client resumes one that broke off.
 
 Spec:      basic/transports#resumability-and-redelivery, #multiple-connections
 Upholds:   spec_notes/basic/transports.md, the rows on resuming
-Not here:  which message goes on which stream (exchange.py), the rules of the requests that open one (endpoint.py)
+Not here:  which message goes on which stream, and the rules of the requests that open one (server.py)
 
 A *stream* outlives the connections that carry it: it has an id, and events numbered from 1. Its events are kept in an
-`EventStore`, and a client that lost the connection asks for those after the last one it has seen. A connection is
-attached to a stream, or none is; what is written while none is attached waits in the store.
+`EventStore`, and a client that lost the connection asks for those after the last one that it saw (`Last-Event-ID`).
+One connection carries a stream, or none; what is written while none does waits in the store. In the stateless era there
+is no store: a stream is its connection, and ends with it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Protocol
 
 from mcp_ref.basic.transports.sse import COMMENT, CONTENT_TYPE, encode_event
 from mcp_ref.machinery.deadline import Deadline
@@ -24,15 +25,23 @@ from mcp_ref.machinery.http_server import HttpReply
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 1.0
+UNREAD_TIMEOUT = 1.0
 """Seconds that a stream's end, or its next connection, waits for a write to a client that does not read."""
 
-LOOK = 1.0
-"""Seconds after which a held connection is looked at: has its client hung up?"""
+LOOK_INTERVAL = 1.0
+"""Seconds after which a quiet connection is looked at: has its client hung up?"""
+
+STREAM_HEADERS = {
+    "Content-Type": CONTENT_TYPE,
+    "Cache-Control": "no-cache, no-transform",
+    # SHOULD: send `X-Accel-Buffering: no`, so that proxies do not hold events back
+    # (streamable-http#receiving-messages)
+    "X-Accel-Buffering": "no",
+}
 
 
 class EventStore(Protocol):
-    """Keeps the events of one session, so that a client can ask for them again.
+    """Keeps the events of one session, so that a client can ask for them again. A program may bring its own.
 
     Threads: any; a store has a lock of its own.
     """
@@ -42,9 +51,9 @@ class EventStore(Protocol):
         ...
 
     def after(self, stream: str, number: int) -> list[tuple[int, str]] | None:
-        """The events of a stream after the one numbered so, in order; None when some of them are forgotten.
+        """The events of a stream after the one of that number, in order; None if some of them are forgotten.
 
-        Asked only where there were some.
+        Asked only if there were some.
         """
         ...
 
@@ -74,18 +83,18 @@ class MemoryEventStore:
     def after(self, stream: str, number: int) -> list[tuple[int, str]] | None:
         """See `EventStore`."""
         with self._lock:
-            # The oldest are forgotten first: where the next one is kept, so are those that follow it.
+            # The oldest are forgotten first: if the next one is kept, so are those that follow it.
             if (stream, number + 1) not in self._events:
                 return None
             return [(n, text) for (name, n), text in self._events.items() if name == stream and n > number]
 
 
-class Stream:
-    """One event stream of a session, in the course of several connections.
+class EventStream:
+    """One event stream, in the course of several connections.
 
     Args:
-        name: its id, unique in the session; the event ids are `NAME-NUMBER`.
-        store: where its events are kept; None where the revision cannot resume: then events have no ids.
+        name: its id, unique in the session.
+        store: where its events are kept; None if it cannot be resumed: then events have no ids.
         standing: whether it carries what belongs to no request.
 
     Threads: any.
@@ -96,9 +105,9 @@ class Stream:
         self._store = store
         # Guards what follows, and is held for the writes, so that events keep their order.
         self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)
         self._number = 0
         self._reply: HttpReply | None = None
+        self._wake_holder: Callable[[], None] = lambda: None
         self._ended = False
 
     @property
@@ -114,23 +123,38 @@ class Stream:
             prime: begin with an event that has an id and no data, for the client to resume after.
             first: an event of the connection, not of the stream, to begin with.
 
-        Returns: False when the events after that one are forgotten; nothing is attached then. A client that is gone
-            already is attached to nothing, and may come back.
+        Returns: False if the events after that one are forgotten; nothing is attached then. A client that is already
+            gone is attached to nothing, and may come back.
         """
-        with self._without_waiting(PATIENCE):
-            missed = self._missed_locked(after)
+        with self._without_waiting(UNREAD_TIMEOUT):
+            missed: list[tuple[int, str]] | None = []
+            if after is not None and self._store is not None and after != self._number:
+                # MAY: replay what would have been sent after `Last-Event-ID`, on that stream
+                # (basic/transports#resumability-and-redelivery)
+                missed = self._store.after(self.name, after) if after < self._number else None
             if missed is None:
                 return False
-            former, self._reply = self._reply, reply
+            former = self._reply
+            self._detach_locked()
             if former is not None:
-                former.end(PATIENCE)
+                former.end(UNREAD_TIMEOUT)
+            self._reply = reply
             try:
-                self._begin_locked(reply, missed, prime, first)
+                reply.open(STREAM_HEADERS)
+                if first:
+                    reply.write(first)
+                if prime:
+                    # SHOULD: begin with an event that has an id and an empty `data` field
+                    # (basic/transports#sending-messages-to-the-server)
+                    self._write_locked("")
+                for number, data in missed:
+                    reply.write(encode_event(data, id=self._id(number)))
+                if self._ended:
+                    self._end_locked()
             except OSError as problem:
-                # SHOULD NOT: take this for a cancellation (basic/transports#sending-messages-to-the-server)
+                # SHOULD NOT: take a disconnection for a cancellation (basic/transports#sending-messages-to-the-server)
                 log.debug("the client of stream %s has hung up already: %s", self.name, problem)
-                self._reply = None
-            self._changed.notify_all()
+                self._detach_locked()
             return True
 
     @contextmanager
@@ -146,28 +170,8 @@ class Stream:
         finally:
             self._lock.release()
 
-    def _missed_locked(self, after: int | None) -> list[tuple[int, str]] | None:
-        """The events after that one; None when they are not all kept, or it never was."""
-        if after is None or self._store is None or after == self._number:
-            return []
-        return self._store.after(self.name, after) if after < self._number else None
-
-    def _begin_locked(self, reply: HttpReply, missed: list[tuple[int, str]], prime: bool, first: bytes) -> None:
-        reply.open(STREAM_HEADERS)
-        if first:
-            reply.write(first)
-        if prime:
-            self._number += 1
-            if self._store is not None:
-                self._store.append(self.name, self._number, "")
-            reply.write(encode_event("", id=self._id(self._number)))
-        for number, data in missed:
-            reply.write(encode_event(data, id=self._id(number)))
-        if self._ended:
-            self._reply = None
-            reply.end()
-
     def _id(self, number: int) -> str | None:
+        # MUST: event ids unique within the session; they name the stream (basic/transports#resumability-and-redelivery)
         return None if self._store is None else f"{self.name}-{number}"
 
     def write(self, text: bytes, *, last: bool = False) -> bool:
@@ -177,17 +181,20 @@ class Stream:
             text: the message, encoded.
             last: end the stream after it.
 
-        Returns: whether it is on its way or kept; False when there is neither a connection nor a store.
+        Returns: whether it is on its way or kept; False if there is neither a connection nor a store.
+        Blocks: until the client has read enough, for as long as its connection allows.
         """
-        data = text.decode("utf-8")
         with self._lock:
-            self._number += 1
-            if self._store is not None:
-                self._store.append(self.name, self._number, data)
-            sent = self._put_locked(encode_event(data, id=self._id(self._number)))
+            sent = self._write_locked(text.decode("utf-8"))
             if last:
                 self._end_locked()
             return sent or self._store is not None
+
+    def _write_locked(self, data: str) -> bool:
+        self._number += 1
+        if self._store is not None:
+            self._store.append(self.name, self._number, data)
+        return self._put_locked(encode_event(data, id=self._id(self._number)))
 
     def _put_locked(self, data: bytes) -> bool:
         if self._reply is None:
@@ -202,7 +209,7 @@ class Stream:
 
     def _detach_locked(self) -> None:
         self._reply = None
-        self._changed.notify_all()
+        self._wake_holder()
 
     def _end_locked(self, patience: float | None = None) -> None:
         self._ended = True
@@ -210,7 +217,7 @@ class Stream:
             self._reply.end(patience)
         self._detach_locked()
 
-    def end(self, patience: float = PATIENCE, *, hang_up: bool = False) -> None:
+    def end(self, patience: float = UNREAD_TIMEOUT, *, hang_up: bool = False) -> None:
         """End it: no more messages, and what a connection carries of it ends too.
 
         Args:
@@ -221,7 +228,7 @@ class Stream:
             if self._ended:
                 return
             if hang_up and self._reply is not None:
-                # Not ended first: the client would take the connection for free, and lose what it sends over it next.
+                # Not ended first: the client would think the connection free and lose what it sends over it next.
                 self._reply.abort()
                 self._reply = None
             self._end_locked(patience)
@@ -232,50 +239,54 @@ class Stream:
         Spec: basic/transports#sending-messages-to-the-server (2025-11-25)
         """
         with self._lock:
-            if self._reply is None:
-                return
-            if retry is not None:
-                # SHOULD: say when to come back before closing
+            if self._reply is not None and retry is not None:
+                # SHOULD: send an event with `retry` before closing (basic/transports#sending-messages-to-the-server)
                 self._put_locked(encode_event(None, retry=retry, id=self._id(self._number) if self._number else None))
             if self._reply is not None:
                 self._reply.hang_up()
                 self._detach_locked()
 
-    def hold(self, reply: HttpReply, interval: float, gone: Any) -> None:
-        """Keep a connection's thread here while the connection carries the stream; a comment every `interval` seconds.
+    def wake(self) -> None:
+        """Have the thread that holds the connection write what waits. Never blocks."""
+        self._wake_holder()
 
-        Blocks: until the stream ends, another connection takes it over, or the client is gone, which is looked for
-            once a second: a socket on which nobody reads or writes tells nobody.
+    def hold(
+        self, reply: HttpReply, interval: float, gone: Callable[[], bool], write_waiting: Callable[[], object]
+    ) -> None:
+        """Keep a connection's thread here while the connection carries the stream.
+
+        Args:
+            interval: seconds between the comments on a quiet stream.
+            gone: whether the client has hung up; asked once a second, for a socket on which nobody reads or writes
+                tells nobody.
+            write_waiting: writes what waits for this thread; called now, and after each `wake`.
+
+        Blocks: until the stream ends, another connection takes it over, or the client is gone.
         """
+        woken = threading.Event()
+        with self._lock:
+            if self._reply is not reply:
+                return
+            self._wake_holder = woken.set
         quiet = Deadline(interval)
         while True:
+            # Cleared first: what comes to wait after the look wakes again.
+            woken.clear()
+            write_waiting()
+            hung_up = gone()
             with self._lock:
-                if self._reply is reply:
-                    self._changed.wait(min(interval, LOOK))
                 if self._reply is not reply:
                     return
-                due = quiet.left() == 0
-                if gone() or (due and not self._put_locked(COMMENT)):
+                # A comment now and then, so that nobody between the two ends closes the connection.
+                if hung_up or (not quiet.left() and not self._put_locked(COMMENT)):
                     self._detach_locked()
                     return
-            quiet = Deadline(interval) if due else quiet
-
-
-STREAM_HEADERS = {
-    "Content-Type": CONTENT_TYPE,
-    "Cache-Control": "no-cache, no-transform",
-}
+            if not quiet.left():
+                quiet = Deadline(interval)
+            woken.wait(min(LOOK_INTERVAL, quiet.left() or 0.0))
 
 
 def numbers_of(event_id: str) -> tuple[str, int] | None:
     """The stream and the number that an event id of ours names, or None."""
     name, _, number = event_id.rpartition("-")
     return (name, int(number)) if name and number.isascii() and number.isdigit() and len(number) < 18 else None
-
-
-def numbering(prefix: str) -> Iterator[str]:
-    """Names for streams: PREFIX1, PREFIX2, ..."""
-    count = 0
-    while True:
-        count += 1
-        yield f"{prefix}{count}"

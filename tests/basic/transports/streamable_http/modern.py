@@ -7,9 +7,8 @@ import threading
 from typing import Any
 
 from mcp_ref import Server
-from mcp_ref.basic.transports.streamable_http.endpoint import EndpointOptions, StreamableEndpoint
 from mcp_ref.basic.transports.streamable_http.headers import mirror
-from mcp_ref.basic.transports.streamable_http.stateless import StatelessEndpoint
+from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, StreamableEndpoint
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from mcp_ref.machinery.http_server import HttpRequest
 from tests.basic.transports.streamable_http import raw
@@ -57,28 +56,7 @@ class ModernFront:
     """The endpoint of a server, as `HttpService` builds it, without a socket."""
 
     def __init__(self, server: Server, *, tap: Any = lambda: None, **options: Any) -> None:
-        chosen = EndpointOptions(**options)
-        streamable = tuple(revision for revision in server.revisions if revision.http == "streamable")
-        stateless = None
-        if server.stateless is not None:
-            stateless = StatelessEndpoint(
-                server.stateless,
-                server.info,
-                [revision.name for revision in reversed(server.revisions)],
-                keep_alive=chosen.keep_alive,
-                listens=chosen.listens,
-                listens_per_client=chosen.listens_per_client,
-                tap=tap,
-            )
-        self.stateless = stateless
-        self.endpoint = StreamableEndpoint(
-            lambda transport: server.connect(transport, streamable),
-            lambda transport, revision: server.connect(transport, streamable, resume=revision),
-            chosen,
-            tap,
-            streamable,
-            stateless,
-        )
+        self.endpoint = StreamableEndpoint(server, EndpointOptions(**options), tap)
 
     def __enter__(self) -> ModernFront:
         return self

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from mcp_ref import Server
 from mcp_ref.basic.transports.sse import Event, EventParser
-from mcp_ref.basic.transports.streamable_http.endpoint import EndpointOptions, StreamableEndpoint
+from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, StreamableEndpoint
 from mcp_ref.machinery.http_server import HttpRequest
-from mcp_ref.revisions import Revision
 
 PATIENCE = 5.0
 
@@ -82,13 +81,9 @@ class ListReply:
 class Front:
     """An endpoint and a client's memory of its session."""
 
-    def __init__(self, server: Server, *, revisions: Sequence[Revision] | None = None, **options: Any) -> None:
-        self.endpoint = StreamableEndpoint(
-            lambda transport: server.connect(transport, tuple(r for r in server.revisions if r.http == "streamable")),
-            lambda transport, revision: server.connect(transport, resume=revision),
-            EndpointOptions(**options),
-            revisions=revisions,
-        )
+    def __init__(self, server: Server, **options: Any) -> None:
+        self.endpoint = StreamableEndpoint(server, EndpointOptions(**options))
+        self.address = "127.0.0.1"
         self.headers: dict[str, str] = {"host": "localhost:1", "content-type": "application/json", "accept": BOTH}
 
     def __enter__(self) -> Front:
@@ -103,7 +98,7 @@ class Front:
         changed = {name.replace("_", "-"): value for name, value in headers.items()}
         kept = {name: value for name, value in {**self.headers, **changed}.items() if value is not None}
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.endpoint(HttpRequest(method, "/mcp", kept, data, peer="127.0.0.1"), reply)
+        self.endpoint(HttpRequest(method, "/mcp", kept, data, peer=self.address), reply)
         return reply
 
     def post(self, message: Any, reply: ListReply | None = None, **headers: str | None) -> ListReply:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcp_ref import Context, Server
-from mcp_ref.basic.transports.streamable_http.stateless import era_of
+from mcp_ref.basic.transports.streamable_http.server import era_of
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION
 from mcp_ref.errors import MODERN_ERRORS
 from mcp_ref.revisions import REVISIONS
@@ -190,7 +190,7 @@ def test_the_other_verbs_are_those_of_the_session_era(
 
 
 def test_without_session_ids_both_eras_are_posts_alone(server: Server) -> None:
-    with ModernFront(server, stateless=True) as front:
+    with ModernFront(server, sessions=False) as front:
         assert front.ask(called("spoken")).json["result"]["content"][0]["text"] == MODERN
         assert legacy(front, call("spoken"), version="2025-06-18").json["result"]["content"][0]["text"] == "2025-06-18"
         assert legacy(front, b"", verb="GET").headers["Allow"] == "POST"
@@ -250,12 +250,12 @@ def test_a_url_of_the_stateless_era_alone_refuses_sessions(revisions: Any) -> No
             assert (reply.status, reply.headers["Allow"]) == (405, "POST")
 
 
-@pytest.mark.parametrize("stateless", [False, True])
+@pytest.mark.parametrize("sessions", [False, True])
 @pytest.mark.parametrize("message", [asked("server/discover"), called("echo"), listening(toolsListChanged=True)])
 def test_a_url_of_the_session_era_alone_refuses_the_stateless_era_with_no_error_of_it(
-    message: Any, stateless: bool
+    message: Any, sessions: bool
 ) -> None:
-    with ModernFront(features(Server("s", revisions=LEGACY)), stateless=stateless) as front:
+    with ModernFront(features(Server("s", revisions=LEGACY)), sessions=sessions) as front:
         status, _, code = error_of(front.ask(message))
         # A client that can do both takes this for: an earlier server.
         assert status == 400 and code not in MODERN_ERRORS
@@ -283,7 +283,8 @@ def test_a_service_serves_what_its_server_speaks(revisions: Any, sse: str | None
 
 
 def test_a_service_takes_the_options_of_both(server: Server) -> None:
-    with server.serve_http(listens=1, listens_per_client=1, sessions=1) as http, Wire(http._http.address) as wire:
+    limits: Any = {"max_subscriptions": 1, "max_subscriptions_per_client": 1, "max_sessions": 1}
+    with server.serve_http(**limits) as http, Wire(http._http.address) as wire:
         opened(wire)
         assert wire.ask(session_post(INITIALIZE)).status == 503
         wire.send(post(listening(toolsListChanged=True)))

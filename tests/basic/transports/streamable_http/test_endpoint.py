@@ -13,7 +13,8 @@ from mcp_ref import Context, Server
 from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.errors import TransportClosed
 from mcp_ref.machinery.http_server import HttpRefusal
-from mcp_ref.revisions import REVISIONS
+from mcp_ref.revisions import SESSION_REVISIONS
+from tests.basic.transports.streamable_http.raw import until
 from tests.basic.transports.streamable_http.replies import PATIENCE, Front, ListReply
 
 STREAMABLE = ["2025-03-26", "2025-06-18", "2025-11-25"]
@@ -22,7 +23,7 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 @pytest.fixture
 def server() -> Server:
-    server = Server("s")
+    server = Server("s", revisions=list(SESSION_REVISIONS))
 
     @server.tool()
     def echo(text: str) -> str:
@@ -179,9 +180,11 @@ def test_what_belongs_to_no_request_goes_on_one_standing_stream(server: Server) 
         front.open()
         first, _ = front.listen()
         second, _ = front.listen()
-        server.tool("later")(lambda: "x")
-        assert len(first.messages) + len(second.messages) == 1
-        assert [m["method"] for m in first.messages + second.messages] == ["notifications/tools/list_changed"]
+        assert until(lambda: first.streaming and second.streaming)
+        for count in (1, 2):
+            server.tool(f"later{count}")(lambda: "x")
+            assert until(lambda count=count: len(first.messages) + len(second.messages) >= count)
+        assert [each["method"] for each in first.messages + second.messages] == ["notifications/tools/list_changed"] * 2
 
 
 def test_messages_wait_for_a_stream_to_be_opened(server: Server) -> None:
@@ -347,10 +350,10 @@ def test_the_authentication_can_refuse(server: Server) -> None:
 
 
 def test_there_may_be_so_many_sessions(server: Server) -> None:
-    with Front(server, sessions=1) as front:
+    with Front(server, max_sessions=1) as front:
         front.open()
         assert front.post({**PING, "method": "initialize"}, mcp_session_id=None).status == 503
-    with Front(server, sessions_per_client=1) as front:
+    with Front(server, max_sessions_per_client=1) as front:
         front.open()
         assert front.post({**PING, "method": "initialize"}, mcp_session_id=None).status == 429
 
@@ -363,7 +366,7 @@ def test_an_unknown_version_header_is_400_where_the_header_exists(server: Server
 
 
 def test_a_version_that_this_server_does_not_speak_is_400() -> None:
-    with Front(Server("s", revisions=["2025-06-18"]), revisions=(REVISIONS["2025-06-18"],)) as front:
+    with Front(Server("s", revisions=["2025-06-18"])) as front:
         front.open("2025-06-18")
         assert front.post(PING).status == 200
         assert front.post(PING, mcp_protocol_version="2025-11-25").status == 400
@@ -395,7 +398,7 @@ def test_a_get_must_accept_an_event_stream(server: Server) -> None:
 
 
 def test_there_may_be_so_many_streams(server: Server) -> None:
-    with Front(server, streams_per_session=0) as front:
+    with Front(server, max_streams_per_session=0) as front:
         front.open()
         assert front.ask("GET", accept="text/event-stream").status == 429
 
@@ -480,7 +483,7 @@ def test_no_stream_is_closed_before_the_answer_in_earlier_revisions(server: Serv
 
 
 def test_without_sessions_each_post_stands_alone(server: Server) -> None:
-    with Front(server, stateless=True) as front:
+    with Front(server, sessions=False) as front:
         opening = front.initialize()
         assert "Mcp-Session-Id" not in opening.headers
         assert front.notify("notifications/initialized").status == 202
@@ -492,11 +495,11 @@ def test_without_sessions_each_post_stands_alone(server: Server) -> None:
 
 
 def test_2025_03_26_is_assumed_where_neither_header_nor_session_says_another(server: Server) -> None:
-    with Front(server, stateless=True) as front:
+    with Front(server, sessions=False) as front:
         # It alone has batches.
         assert [answer["id"] for answer in front.post([PING]).json] == [1]
         assert front.post([PING], mcp_protocol_version="2025-11-25").status == 400
-    with Front(server, revisions=(REVISIONS["2025-11-25"],), stateless=True) as front:
+    with Front(Server("s", revisions=["2025-11-25"]), sessions=False) as front:
         assert front.post(PING).status == 400
         assert front.post(PING, mcp_protocol_version="2025-11-25").status == 200
 

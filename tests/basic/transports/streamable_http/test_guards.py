@@ -11,8 +11,7 @@ from mcp_ref.basic.transports.streamable_http.headers import (
     LOOPBACK,
     check_accept,
     check_content_type,
-    check_host,
-    check_origin,
+    check_host_and_origin,
 )
 from mcp_ref.machinery.http_server import HttpRefusal, HttpRequest
 
@@ -29,6 +28,14 @@ def status_of(check: Callable[..., None], headers: dict[str, str], *arguments: A
 def test_a_host_of_this_machine(host: str) -> None:
     assert status_of(check_host, {"host": host}, LOOPBACK) == 200
     assert status_of(check_origin, {"origin": f"http://{host}"}, LOOPBACK) == 200
+
+
+def check_host(request: HttpRequest, allowed: Any) -> None:
+    check_host_and_origin(request, allowed, None)
+
+
+def check_origin(request: HttpRequest, allowed: Any) -> None:
+    check_host_and_origin(request, None, allowed)
 
 
 FOREIGN = [

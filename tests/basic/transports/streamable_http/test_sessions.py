@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from mcp_ref.basic.transports.streamable_http.exchange import ServerEnd
-from mcp_ref.basic.transports.streamable_http.sessions import HttpSession, HttpSessions
-from mcp_ref.machinery.http_server import HttpRefusal
+from mcp_ref import Server
+from mcp_ref.revisions import SESSION_REVISIONS
+from tests.basic.transports.streamable_http.replies import PATIENCE, Front, ListReply
 
-PATIENCE = 5.0
-
-
-class Talk:
-    """A conversation that is only opened and closed."""
-
-    peer: Any = None
-    opened = True
-
-    def __init__(self, transport: ServerEnd) -> None:
-        self.closed = 0
-
-    def close(self, timeout: float = 5, drain: float = 0) -> list[str]:
-        self.closed += 1
-        return []
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+OPENING = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "front", "version": "1"}},
+}
 
 
 class Clock:
+    """Seconds that pass when the test says so."""
+
     def __init__(self) -> None:
         self.now = 0.0
 
@@ -36,121 +31,155 @@ class Clock:
         return self.now
 
 
-def make(**options: Any) -> tuple[HttpSessions, Clock]:
-    clock = Clock()
-    chosen: dict[str, Any] = {"idle": 60, "most": 100, "most_per_client": 100, **options}
-    return HttpSessions(chosen.pop("connect", Talk), clock=clock, **chosen), clock
+class Clients(Front):
+    """Several clients at one endpoint, and a clock."""
 
+    def __init__(self, **options: Any) -> None:
+        self.server = Server("s", revisions=list(SESSION_REVISIONS))
+        who: Callable[[Any], Any] = lambda request: request.headers.get("authorization")  # noqa: E731
+        super().__init__(self.server, authenticate=who, **options)
+        self.clock = Clock()
+        self.endpoint.sessions._clock = self.clock
+        self.endpoint.sessions._swept = 0.0
 
-def open_one(sessions: HttpSessions, client: str = "a", identity: Any = None) -> HttpSession:
-    session = sessions.open(ServerEnd(), identity, client)
-    sessions.put_back(session)
-    return session
+    def begin(self, client: str = "a", identity: str | None = None) -> ListReply:
+        """Ask for a session from an address."""
+        self.address = client
+        return self.post(OPENING, authorization=identity)
 
+    def session(self, client: str = "a", identity: str | None = None) -> str:
+        """The id of a new session."""
+        reply = self.begin(client, identity)
+        assert reply.status == 200, reply.body
+        return reply.headers["Mcp-Session-Id"]
 
-def status_of(act: Any, *arguments: Any) -> int:
-    with pytest.raises(HttpRefusal) as refused:
-        act(*arguments)
-    return refused.value.status
+    def ping(self, session: str, identity: str | None = None) -> int | None:
+        """The status of a ping in a session."""
+        return self.post(PING, mcp_session_id=session, authorization=identity).status
 
 
 def test_a_session_is_found_by_its_id_alone() -> None:
-    sessions, _ = make()
-    session = open_one(sessions)
-    assert sessions.take(session.id, None) is session
-    assert status_of(sessions.take, "other", None) == 404
+    with Clients() as clients:
+        assert (clients.ping(clients.session()), clients.ping("other")) == (200, 404)
 
 
 def test_a_session_is_not_found_by_anybody_else() -> None:
-    sessions, _ = make()
-    session = open_one(sessions, identity="alice")
-    assert status_of(sessions.take, session.id, "mallory") == 404
-    assert status_of(sessions.take, session.id, None) == 404
-    assert sessions.take(session.id, "alice") is session
+    with Clients() as clients:
+        session = clients.session(identity="alice")
+        assert [clients.ping(session, who) for who in ("mallory", None, "alice")] == [404, 404, 200]
 
 
 def test_there_are_so_many_in_all_and_of_one_client() -> None:
-    sessions, _ = make(most=3, most_per_client=2)
-    first = open_one(sessions, "a")
-    open_one(sessions, "a")
-    assert status_of(open_one, sessions, "a") == 429
-    open_one(sessions, "b")
-    assert status_of(open_one, sessions, "c") == 503
-    sessions.end(first)
-    open_one(sessions, "a")
+    with Clients(max_sessions=3, max_sessions_per_client=2) as clients:
+        first = clients.session("a")
+        clients.session("a")
+        assert clients.begin("a").status == 429
+        clients.session("b")
+        assert clients.begin("c").status == 503
+        assert clients.ask("DELETE", mcp_session_id=first).status == 200
+        clients.session("a")
 
 
-def test_the_cap_holds_while_many_open_at_once() -> None:
+def test_the_cap_holds_while_many_open_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     entered, leave = threading.Semaphore(0), threading.Event()
 
-    def connect(transport: ServerEnd) -> Talk:
-        entered.release()
-        assert leave.wait(PATIENCE)
-        return Talk(transport)
+    with Clients(max_sessions=2) as clients:
+        connect = clients.server.connect
 
-    sessions, _ = make(connect=connect, most=2)
-    threads = [threading.Thread(target=open_one, args=(sessions,)) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    assert all(entered.acquire(timeout=PATIENCE) for _ in threads)
-    assert status_of(open_one, sessions) == 503
-    leave.set()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert len(sessions) == 2
+        def slowly(*args: Any, **options: Any) -> Any:
+            entered.release()
+            assert leave.wait(PATIENCE)
+            return connect(*args, **options)
+
+        monkeypatch.setattr(clients.server, "connect", slowly)
+        threads = [threading.Thread(target=clients.begin) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        assert all(entered.acquire(timeout=PATIENCE) for _ in threads)
+        assert clients.begin().status == 503
+        leave.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+        assert len(clients.endpoint.sessions) == 2
 
 
-def test_a_session_that_cannot_be_begun_counts_for_nothing() -> None:
-    def connect(transport: ServerEnd) -> Talk:
+def test_a_session_that_cannot_be_begun_counts_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any, **options: Any) -> Any:
         raise RuntimeError("no")
 
-    sessions, _ = make(connect=connect, most=1, most_per_client=1)
-    for _ in range(3):
-        with pytest.raises(RuntimeError):
-            open_one(sessions)
-    assert sessions._count == 0 and not sessions._per_client
+    with Clients(max_sessions=1, max_sessions_per_client=1) as clients:
+        with monkeypatch.context() as patched:
+            patched.setattr(clients.server, "connect", fail)
+            for _ in range(3):
+                with pytest.raises(RuntimeError):
+                    clients.begin()
+        clients.session()
+
+
+def test_a_refused_initialize_counts_for_nothing() -> None:
+    with Clients(max_sessions=1, max_sessions_per_client=1) as clients:
+        for _ in range(3):
+            assert "error" in clients.post({**OPENING, "params": {}}).json
+        clients.session()
 
 
 def test_a_session_that_nobody_uses_ends_and_one_in_use_does_not() -> None:
-    sessions, clock = make(idle=60)
-    idle, used = open_one(sessions), open_one(sessions)
-    sessions.take(used.id, None)
-    clock.now = 61
-    assert status_of(sessions.take, idle.id, None) == 404
-    assert idle.conversation.closed == 1  # type: ignore[attr-defined]
-    sessions.put_back(used)
-    clock.now = 100
-    assert sessions.take(used.id, None) is used
+    with Clients(idle=60) as clients:
+        idle, used = clients.session(), clients.session()
+        stream, holding = clients.listen(mcp_session_id=used)
+        with stream._changed:
+            assert stream._changed.wait_for(lambda: stream.events, PATIENCE)
+        clients.clock.now = 1e9
+        assert clients.ping(idle) == 404
+        assert len(clients.server.sessions) == 1
+        assert clients.ping(used) == 200
+        assert clients.ask("DELETE", mcp_session_id=used).status == 200
+        holding.join(PATIENCE)
+        assert not holding.is_alive()
 
 
-def test_each_use_gives_a_session_its_time_anew() -> None:
-    sessions, clock = make(idle=60)
-    session = open_one(sessions)
-    for clock.now in (50, 100, 150):
-        sessions.put_back(sessions.take(session.id, None))
+def test_each_use_gives_a_session_its_whole_time_again() -> None:
+    with Clients(idle=60) as clients:
+        session = clients.session()
+        assert clients.ping(session) == 200
+        for clients.clock.now in (50, 100, 150):
+            assert clients.ping(session) == 200
+        clients.clock.now = 211
+        assert clients.ping(session) == 404
 
 
-def test_sessions_last_for_ever_where_that_is_wanted() -> None:
-    sessions, clock = make(idle=None)
-    session = open_one(sessions)
-    clock.now = 1e9
-    assert sessions.take(session.id, None) is session
+def test_sessions_last_for_ever_if_that_is_wanted() -> None:
+    with Clients(idle=None) as clients:
+        session = clients.session()
+        clients.clock.now = 1e9
+        assert clients.ping(session) == 200
 
 
 def test_a_session_ends_once() -> None:
-    sessions, _ = make()
-    session = open_one(sessions)
-    for _ in range(2):
-        sessions.end(session)
-    assert session.conversation.closed == 1  # type: ignore[attr-defined]
-    assert sessions._count == 0 and not sessions._per_client
+    with Clients(max_sessions=1) as clients:
+        session = clients.session()
+        assert [clients.ask("DELETE", mcp_session_id=session).status for _ in range(2)] == [200, 404]
+        clients.session()
+        assert clients.begin().status == 503
 
 
 def test_after_the_close_there_are_none_and_none_is_opened() -> None:
-    sessions, _ = make()
-    session = open_one(sessions)
-    sessions.close(1)
-    sessions.close(1)
-    assert session.conversation.closed == 1  # type: ignore[attr-defined]
-    assert status_of(open_one, sessions) == 503
-    assert len(sessions) == sessions._count == 0
+    with Clients() as clients:
+        clients.session()
+        clients.endpoint.close(1)
+        clients.endpoint.close(1)
+        assert clients.server.sessions == ()
+        assert clients.begin().status == 503
+
+
+def test_a_session_that_opens_during_the_close_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Clients() as clients:
+        connect = clients.server.connect
+
+        def late(*args: Any, **options: Any) -> Any:
+            clients.endpoint.close(1)
+            return connect(*args, **options)
+
+        monkeypatch.setattr(clients.server, "connect", late)
+        clients.begin()
+        assert clients.server.sessions == () and len(clients.endpoint.sessions) == 0

@@ -521,7 +521,7 @@ def test_the_server_can_end_one_subscription(server: Server) -> None:
 
 @pytest.mark.parametrize(
     ("options", "peer", "status"),
-    [({"listens": 2}, "10.0.0.9", 503), ({"listens_per_client": 2}, "127.0.0.1", 429)],
+    [({"max_subscriptions": 2}, "10.0.0.9", 503), ({"max_subscriptions_per_client": 2}, "127.0.0.1", 429)],
 )
 def test_there_are_only_so_many_subscriptions(server: Server, options: Any, peer: str, status: int) -> None:
     leave = threading.Event()
@@ -552,7 +552,7 @@ def test_there_are_only_so_many_subscriptions(server: Server, options: Any, peer
 def test_a_subscription_that_is_refused_takes_no_place(
     server: Server, message: Any, headers: Any, status: int, code: int
 ) -> None:
-    with ModernFront(server, listens=1) as front:
+    with ModernFront(server, max_subscriptions=1) as front:
         for _ in range(3):
             assert error_of(front.ask(message, **headers)) == (status, 1, code)
         assert subscriptions(server) == 0

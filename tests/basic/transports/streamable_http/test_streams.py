@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore, Stream, numbers_of
+from mcp_ref.basic.transports.streamable_http.streams import EventStream, MemoryEventStore, numbers_of
 from tests.basic.transports.streamable_http.replies import PATIENCE, ListReply
 
 
@@ -20,6 +20,10 @@ def in_thread(target: Callable[[], Any]) -> threading.Thread:
 
 def never() -> bool:
     return False
+
+
+def nothing() -> None:
+    pass
 
 
 class StuckReply(ListReply):
@@ -39,14 +43,14 @@ class StuckReply(ListReply):
 
 
 @pytest.fixture
-def stream() -> Stream:
-    return Stream("s1", MemoryEventStore())
+def stream() -> EventStream:
+    return EventStream("s1", MemoryEventStore())
 
 
 # -- connections --------------------------------------------------------------------------------------------------
 
 
-def test_events_are_numbered_and_name_their_stream(stream: Stream) -> None:
+def test_events_are_numbered_and_name_their_stream(stream: EventStream) -> None:
     reply = ListReply()
     assert stream.attach(reply)
     assert stream.write(b"{}") and stream.write(b"[]", last=True)
@@ -56,14 +60,14 @@ def test_events_are_numbered_and_name_their_stream(stream: Stream) -> None:
 
 
 def test_without_a_store_events_have_no_ids_and_are_lost_without_a_connection() -> None:
-    stream, reply = Stream("s1", None), ListReply()
+    stream, reply = EventStream("s1", None), ListReply()
     assert not stream.write(b"1")
     stream.attach(reply)
     assert stream.write(b"2")
     assert [(event.id, event.data) for event in reply.events] == [(None, "2")]
 
 
-def test_what_is_written_without_a_connection_waits(stream: Stream) -> None:
+def test_what_is_written_without_a_connection_waits(stream: EventStream) -> None:
     first, second = ListReply(), ListReply()
     stream.attach(first)
     stream.write(b"1")
@@ -75,10 +79,10 @@ def test_what_is_written_without_a_connection_waits(stream: Stream) -> None:
     assert [event.data for event in second.events] == ["2", "3", "4"]
 
 
-def test_another_connection_takes_over_and_ends_the_former(stream: Stream) -> None:
+def test_another_connection_takes_over_and_ends_the_former(stream: EventStream) -> None:
     first, second = ListReply(), ListReply()
     stream.attach(first, prime=True)
-    held = in_thread(lambda: stream.hold(first, PATIENCE, never))
+    held = in_thread(lambda: stream.hold(first, PATIENCE, never, nothing))
     stream.attach(second, 1)
     held.join(PATIENCE)
     assert not held.is_alive()
@@ -87,7 +91,7 @@ def test_another_connection_takes_over_and_ends_the_former(stream: Stream) -> No
     assert second.messages == [1]
 
 
-def test_a_stream_that_has_ended_replays_its_rest_and_ends(stream: Stream) -> None:
+def test_a_stream_that_has_ended_replays_its_rest_and_ends(stream: EventStream) -> None:
     stream.write(b"1")
     stream.write(b"2", last=True)
     reply = ListReply()
@@ -95,27 +99,27 @@ def test_a_stream_that_has_ended_replays_its_rest_and_ends(stream: Stream) -> No
     assert reply.messages == [2] and reply.ended and not stream.attached
 
 
-def test_an_event_that_never_was_cannot_be_resumed_after(stream: Stream) -> None:
+def test_an_event_that_never_was_cannot_be_resumed_after(stream: EventStream) -> None:
     stream.write(b"1")
     assert not stream.attach(ListReply(), 2)
 
 
 def test_a_client_that_has_seen_all_can_resume_though_nothing_is_kept() -> None:
-    stream, reply = Stream("s1", MemoryEventStore(events=0)), ListReply()
+    stream, reply = EventStream("s1", MemoryEventStore(events=0)), ListReply()
     stream.write(b"1")
     assert not stream.attach(ListReply(), 0)
     assert stream.attach(reply, 1)
     assert stream.write(b"2") and reply.messages == [2]
 
 
-def test_a_client_that_is_gone_already_is_attached_to_nothing(stream: Stream) -> None:
+def test_a_client_that_is_gone_already_is_attached_to_nothing(stream: EventStream) -> None:
     gone = ListReply()
     gone.broken = True
     assert stream.attach(gone) and not stream.attached
-    stream.hold(gone, PATIENCE, never)
+    stream.hold(gone, PATIENCE, never, nothing)
 
 
-def test_a_released_stream_says_when_to_come_back_and_goes_on(stream: Stream) -> None:
+def test_a_released_stream_says_when_to_come_back_and_goes_on(stream: EventStream) -> None:
     first, second = ListReply(), ListReply()
     stream.attach(first, prime=True)
     stream.release(250)
@@ -125,7 +129,7 @@ def test_a_released_stream_says_when_to_come_back_and_goes_on(stream: Stream) ->
     stream.release(None)
 
 
-def test_an_end_can_break_the_connection_off(stream: Stream) -> None:
+def test_an_end_can_break_the_connection_off(stream: EventStream) -> None:
     reply = ListReply()
     stream.attach(reply)
     stream.end(hang_up=True)
@@ -137,7 +141,7 @@ def test_an_end_can_break_the_connection_off(stream: Stream) -> None:
 # -- holding ------------------------------------------------------------------------------------------------------
 
 
-def test_a_quiet_stream_is_kept_alive_with_comments(stream: Stream) -> None:
+def test_a_quiet_stream_is_kept_alive_with_comments(stream: EventStream) -> None:
     written = threading.Semaphore(0)
 
     class Counting(ListReply):
@@ -147,28 +151,28 @@ def test_a_quiet_stream_is_kept_alive_with_comments(stream: Stream) -> None:
 
     reply = Counting()
     stream.attach(reply)
-    held = in_thread(lambda: stream.hold(reply, 0.001, never))
+    held = in_thread(lambda: stream.hold(reply, 0.001, never, nothing))
     assert all(written.acquire(timeout=PATIENCE) for _ in range(3))
     stream.end()
     held.join(PATIENCE)
     assert not held.is_alive() and reply.events == []
 
 
-def test_a_client_that_is_gone_is_let_go(stream: Stream) -> None:
+def test_a_client_that_is_gone_is_let_go(stream: EventStream) -> None:
     reply = ListReply()
     stream.attach(reply)
-    stream.hold(reply, 0.001, lambda: True)
+    stream.hold(reply, 0.001, lambda: True, nothing)
     assert not stream.attached
     stream.attach(reply2 := ListReply())
     reply2.broken = True
-    stream.hold(reply2, 0.001, never)
+    stream.hold(reply2, 0.001, never, nothing)
     assert not stream.attached
 
 
 # -- clients that do not read -------------------------------------------------------------------------------------
 
 
-def test_an_end_does_not_wait_for_a_client_that_does_not_read(stream: Stream) -> None:
+def test_an_end_does_not_wait_for_a_client_that_does_not_read(stream: EventStream) -> None:
     stuck = StuckReply()
     stream.attach(stuck)
     writing = in_thread(lambda: stream.write(b"1"))
@@ -178,8 +182,8 @@ def test_an_end_does_not_wait_for_a_client_that_does_not_read(stream: Stream) ->
     assert stuck.aborted.is_set() and not writing.is_alive()
 
 
-def test_nor_does_its_next_connection(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_ref.basic.transports.streamable_http.streams.PATIENCE", 0.01)
+def test_nor_does_its_next_connection(stream: EventStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_ref.basic.transports.streamable_http.streams.UNREAD_TIMEOUT", 0.01)
     stuck, reply = StuckReply(), ListReply()
     stream.attach(stuck)
     writing = in_thread(lambda: stream.write(b"1"))
@@ -192,7 +196,7 @@ def test_nor_does_its_next_connection(stream: Stream, monkeypatch: pytest.Monkey
 # -- order --------------------------------------------------------------------------------------------------------
 
 
-def test_writers_at_once_keep_the_order_of_the_numbers_also_over_connections(stream: Stream) -> None:
+def test_writers_at_once_keep_the_order_of_the_numbers_also_over_connections(stream: EventStream) -> None:
     first, second = ListReply(), ListReply()
     stream.attach(first)
     begin = threading.Barrier(5)

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.transports.streamable_http import exchange
-from mcp_ref.basic.transports.streamable_http.exchange import PostReply, ServerEnd
+from mcp_ref.basic.transports.streamable_http import server as page
+from mcp_ref.basic.transports.streamable_http.server import HttpSession, PostReply
 from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.errors import LocalProtocolError, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
+from tests.basic.transports.streamable_http.raw import until
 from tests.basic.transports.streamable_http.replies import PATIENCE, ListReply
 
 ANSWER = {"jsonrpc": "2.0", "id": 1, "result": {}}
@@ -19,8 +20,13 @@ NOTE = {"jsonrpc": "2.0", "method": "notifications/message"}
 SOON = Deadline(PATIENCE)
 
 
-def post(reply: ListReply, end: ServerEnd | None = None) -> PostReply:
-    return PostReply(reply, end or ServerEnd(), dict, False)
+def session() -> HttpSession:
+    """One without a conversation."""
+    return HttpSession(lambda session: None, None)  # type: ignore[arg-type, return-value]
+
+
+def post(reply: ListReply, end: HttpSession | None = None) -> PostReply:
+    return PostReply(reply, (end or session()).new_stream, None)
 
 
 def test_an_answer_alone_is_json() -> None:
@@ -34,7 +40,7 @@ def test_an_answer_after_something_else_ends_a_stream() -> None:
     posted = post(reply)
     posted.send(NOTE, SOON)
     posted.send(ANSWER, SOON)
-    posted.finish()
+    posted.skip()
     assert reply.messages == [NOTE, ANSWER] and reply.ended
 
 
@@ -69,63 +75,102 @@ def test_a_request_without_an_answer_ends_the_post_and_its_connection() -> None:
 
 
 def test_an_answer_to_a_client_that_is_gone_is_an_error_where_it_cannot_be_fetched() -> None:
-    reply, end = ListReply(), ServerEnd()
+    reply, end = ListReply(), session()
     reply.broken = True
     with pytest.raises(TransportClosed):
         post(reply, end).send(ANSWER, SOON)
     with pytest.raises(TransportClosed):
         post(reply, end).send(NOTE, SOON)
-    end.keep_events(MemoryEventStore())
+    end.store = MemoryEventStore()
     post(reply, end).send(NOTE, SOON)
 
 
 # -- what belongs to no request -----------------------------------------------------------------------------------
 
 
-def listen(end: ServerEnd) -> ListReply:
+def listen(end: HttpSession) -> ListReply:
+    """A standing stream, and what waited for it; `send` is what its holder does from then on."""
     reply = ListReply()
     end.new_stream(standing=True).attach(reply)
-    end.flush()
+    end.write_waiting()
     return reply
 
 
+def send(end: HttpSession, message: Any) -> None:
+    end.send(message, SOON)
+    end.write_waiting()
+
+
 def test_messages_wait_for_a_stream_and_keep_their_order() -> None:
-    end = ServerEnd()
+    end = session()
     for number in range(3):
-        end.send({**NOTE, "params": {"n": number}}, SOON)
+        send(end, {**NOTE, "params": {"n": number}})
     reply = listen(end)
-    end.send({**NOTE, "params": {"n": 3}}, SOON)
+    send(end, {**NOTE, "params": {"n": 3}})
     assert [message["params"]["n"] for message in reply.messages] == [0, 1, 2, 3]
 
 
 def test_a_message_goes_on_one_stream_and_on_another_when_that_is_gone() -> None:
-    end = ServerEnd()
+    end = session()
     first, second = listen(end), listen(end)
-    end.send(NOTE, SOON)
+    send(end, NOTE)
     assert (len(first.messages), len(second.messages)) == (0, 1)
     second.broken = True
-    end.send(NOTE, SOON)
+    send(end, NOTE)
     assert len(first.messages) == 1
 
 
-def test_senders_at_once_lose_nothing_while_streams_come_and_go() -> None:
-    end, begin, replies = ServerEnd(), threading.Barrier(5), []
+def test_who_sends_does_not_wait_for_a_client_that_does_not_read() -> None:
+    end, reading = session(), threading.Event()
 
-    def send(first: int) -> None:
+    class Deaf(ListReply):
+        def write(self, data: bytes) -> None:
+            assert reading.wait(PATIENCE)
+            super().write(data)
+
+    reply, stream = Deaf(), end.new_stream(standing=True)
+    stream.attach(reply)
+    holding = threading.Thread(target=stream.hold, args=(reply, PATIENCE, lambda: False, end.write_waiting))
+    holding.start()
+    for number in range(100):
+        end.send({"n": number}, SOON)
+    reading.set()
+    assert [message["n"] for message in reply.wait_for(100)] == list(range(100))
+    end.close(SOON)
+    holding.join(PATIENCE)
+    assert not holding.is_alive() and reply.ended
+
+
+def test_senders_at_once_lose_nothing_while_streams_come_and_go() -> None:
+    end, begin = session(), threading.Barrier(5)
+    replies: list[ListReply] = []
+    threads: list[threading.Thread] = []
+
+    def send_many(first: int) -> None:
         begin.wait(PATIENCE)
         for number in range(100):
             end.send({"n": first + number}, SOON)
 
-    senders = [threading.Thread(target=send, args=(first,)) for first in (0, 1000, 2000, 3000)]
-    for sender in senders:
-        sender.start()
+    def hold() -> Any:
+        replies.append(ListReply())
+        stream = end.new_stream(standing=True)
+        stream.attach(replies[-1])
+        holder = (replies[-1], PATIENCE, lambda: False, end.write_waiting)
+        threads.append(threading.Thread(target=stream.hold, args=holder))
+        threads[-1].start()
+        return stream
+
+    for first in (0, 1000, 2000, 3000):
+        threads.append(threading.Thread(target=send_many, args=(first,)))
+        threads[-1].start()
     begin.wait(PATIENCE)
     for _ in range(10):
-        replies.append(listen(end))
-        end._standing[-1].end()
-    for sender in senders:
-        sender.join(PATIENCE)
-    replies.append(listen(end))
+        hold().end()
+    hold()
+    assert until(lambda: sum(len(reply.messages) for reply in replies) >= 400)
+    end.close(SOON)
+    for thread in threads:
+        thread.join(PATIENCE)
     came = [message["n"] for reply in replies for message in reply.messages]
     assert len(came) == len(set(came)) == 400
     for first in (0, 1000, 2000, 3000):
@@ -133,8 +178,8 @@ def test_senders_at_once_lose_nothing_while_streams_come_and_go() -> None:
 
 
 def test_so_much_can_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "MOST_PENDING", 3)
-    end = ServerEnd()
+    monkeypatch.setattr(page, "MAX_WAITING", 3)
+    end = session()
     for _ in range(3):
         end.send(NOTE, SOON)
     with pytest.raises(TransportClosed, match="3 messages wait"):
@@ -142,15 +187,15 @@ def test_so_much_can_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_no_json_is_the_senders_mistake_and_not_the_listeners() -> None:
-    end = ServerEnd()
+    end = session()
     with pytest.raises(LocalProtocolError):
         end.send({"n": {1}}, SOON)
     assert listen(end).messages == []
 
 
 def test_streams_that_nobody_reads_are_forgotten_the_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "MOST_STREAMS", 3)
-    end = ServerEnd()
+    monkeypatch.setattr(page, "MAX_STREAMS", 3)
+    end = session()
     held = ListReply()
     end.new_stream().attach(held)
     for _ in range(10):
@@ -160,7 +205,7 @@ def test_streams_that_nobody_reads_are_forgotten_the_oldest_first(monkeypatch: p
 
 
 def test_the_end_of_the_session_ends_its_streams_and_is_told_once() -> None:
-    end, lost = ServerEnd(), []
+    end, lost = session(), []
     end.start(lambda data: None, lost.append)
     reply = listen(end)
     end.close(SOON)
@@ -171,6 +216,6 @@ def test_the_end_of_the_session_ends_its_streams_and_is_told_once() -> None:
 
 
 def test_a_stream_that_is_opened_too_late_ends_at_once() -> None:
-    end = ServerEnd()
+    end = session()
     end.close(SOON)
     assert listen(end).ended
