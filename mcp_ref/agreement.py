@@ -97,7 +97,8 @@ class Terms:
     Attributes:
         open: whether the lifecycle has come to the point from which everything agreed may be sent; before it is asked.
         answers: whether this side answers requests: in the stateless era a client does not.
-        sent, notified: the rules of the requests, and of the notifications, that were sent already.
+        sent, notified, received: the rules of the requests, and of the notifications, that were sent already, and of
+            what was received: to be looked into before `sending` and `receiving` are called.
 
     Threads: any; the caches hold values that are equal whoever computed them.
     """
@@ -120,7 +121,7 @@ class Terms:
         self.answers = role == "server" or revision.servers_send_requests
         self.sent: dict[str, Rule] = {}
         self.notified: dict[str, Rule] = {}
-        self._receiving: dict[str, Rule] = {}
+        self.received: dict[str, Rule] = {}
 
     def sending(self, name: str, kind: Literal["request", "notification"] = "request") -> Rule:
         """The rule for a message that this side sends.
@@ -142,9 +143,9 @@ class Terms:
             MethodNotFound: the revision does not have it, it is not the peer's to send, or its capability was not
                 declared.
         """
-        rule = self._receiving.get(name)
+        rule = self.received.get(name)
         if rule is None:
-            rule = self._receiving[name] = self._rule_to_receive(name)
+            rule = self.received[name] = self._rule_to_receive(name)
         return rule
 
     def _rule_to_send(self, name: str, kind: str) -> Rule:

@@ -61,20 +61,22 @@ class KeepAlive:
     """The thread `mcp-ping` of one conversation.
 
     Args:
-        interval: seconds between an answer and the next ping; the answer must come within the same time.
+        interval: seconds between an answer and the next ping; the answer must come within the same time. None: there
+            are no pings.
 
     Threads: `start` by one thread; `stop` and `join` by any, any number of times.
     """
 
-    def __init__(self, peer: Peer, interval: float) -> None:
+    def __init__(self, peer: Peer, interval: float | None) -> None:
         self._peer, self._interval = peer, interval
         self._stop = threading.Event()
-        # Daemon: it holds nothing that must be put in order at exit.
-        self._thread = threading.Thread(target=self._run, name="mcp-ping", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Begin, as soon as the session is open."""
-        if self._thread.ident is None and not self._stop.is_set():
+        if self._interval is not None and self._thread is None and not self._stop.is_set():
+            # Daemon: it holds nothing that must be put in order at exit.
+            self._thread = threading.Thread(target=self._run, name="mcp-ping", daemon=True)
             self._thread.start()
 
     def _run(self) -> None:
@@ -97,7 +99,7 @@ class KeepAlive:
 
     def join(self, deadline: Deadline) -> None:
         """Wait for it, after the peer was closed: that fails a ping which is in flight."""
-        if self._thread.ident is not None and self._thread is not threading.current_thread():
+        if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(deadline.left())
 
 
@@ -140,8 +142,10 @@ class ProgressNotificationParams(NotificationParams):
 class Reporting(Protocol):
     """What can report progress: the context of a request that is being served."""
 
-    progress_token: ProgressToken | None
     last_progress: float | None
+
+    @property
+    def progress_token(self) -> ProgressToken | None: ...
 
     def notify(self, method: str, params: JsonObject | None = None) -> None: ...
 

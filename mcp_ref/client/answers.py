@@ -25,7 +25,7 @@ from mcp_ref.client import elicitation, roots, sampling
 from mcp_ref.errors import MethodNotFound, RequestCancelled
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.machinery.rates import Rate, RateLimited, TokenBucket
+from mcp_ref.machinery.rates import Rate, RateLimited, RateLimits
 from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
@@ -99,8 +99,7 @@ class Answers:
         open_url: Callable[..., Any] | None,
         rates: Mapping[str, Rate] | None,
     ) -> None:
-        self._lock = threading.Lock()  # guards _buckets
-        self._buckets = {method: TokenBucket(rate) for method, rate in {**DEFAULT_RATES, **(rates or {})}.items()}
+        self._limits = RateLimits({**DEFAULT_RATES, **(rates or {})})
         self.elicitors = elicitation.Elicitors(elicit, open_url)
         self.capabilities: JsonObject = {}
         self._answers: dict[str, Callable[[Any, Any], Any]] = {}
@@ -121,9 +120,7 @@ class Answers:
         if method not in self._answers:
             raise MethodNotFound(f"Method not found: {method}", {"method": method})
         # SHOULD: limit how often the server may ask (client/sampling#security-considerations, client/elicitation)
-        with self._lock:
-            wait = self._buckets[method].take() if method in self._buckets else 0.0
-        if wait:
+        if wait := self._limits.take(None, method):
             raise RateLimited(wait)
         result: JsonObject = self._answers[method](ctx, incoming.params)
         return result

@@ -53,7 +53,7 @@ from mcp_ref.errors import (
     UnsupportedVersion,
 )
 from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.machinery.rates import Rate, TokenBucket
+from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
 from mcp_ref.peer import PendingStream
@@ -70,7 +70,7 @@ CLOSING_TIMEOUT: Final = 1.0
 MAX_RESENDS: Final = 2
 """Times that one request is sent again."""
 
-RESTARTS: Final = Rate(per_second=5 / 60, burst=5)
+RESTARTS: Final = {"restart": Rate(per_second=5 / 60, burst=5)}
 """How often a server is started again: one that dies at once is not started without end."""
 
 MAX_SERVERS_REMEMBERED: Final = 1_000
@@ -136,7 +136,7 @@ class Connection:
         self.current: Conversation | None = None
         self._former: Conversation | None = None
         self._beginning: Conversation | None = None
-        self._restarts = TokenBucket(RESTARTS)
+        self._restarts = RateLimits(RESTARTS)
         self.closed = False
 
     # -- the first conversation
@@ -320,7 +320,7 @@ class Connection:
             elif isinstance(ended, Stateless):
                 # SHOULD: restart a server that died (2026-07-28/basic/transports/stdio#unexpected-termination)
                 log.warning("the connection was lost, and is opened again: %s", reason)
-                if self._restarts.take():
+                if self._restarts.take(None, "restart"):
                     raise reason
             try:
                 self._open_next(_at_most(client.connect_timeout, deadline))

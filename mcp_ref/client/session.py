@@ -181,7 +181,7 @@ class Session(Conversation):
         super().__init__(client, transport, revisions, peer)
         if isinstance(transport, MirroringTransport):
             transport.mirror = None
-        self._keep_alive = KeepAlive(self.peer, client.ping_interval) if client.ping_interval else None
+        self._keep_alive = KeepAlive(self.peer, client.ping_interval)
 
     def terms(self, revision: Revision, remote: JsonObject | None = None) -> Terms:
         """See `Conversation`. The server may log before it has answered (basic/lifecycle#initialization)."""
@@ -208,13 +208,10 @@ class Session(Conversation):
         self.peer.terms.open = True
         if isinstance(self.transport, SessionTransport):
             self.transport.opened(agreed)
-        if self._keep_alive is not None:
-            self._keep_alive.start()
+        self._keep_alive.start()
 
     def close(self, deadline: Deadline, reason: str = "the client was closed") -> None:
         """See `Conversation`; the thread `mcp-ping` waits on an event that is set here."""
-        if self._keep_alive is not None:
-            self._keep_alive.stop()
+        self._keep_alive.stop()
         super().close(deadline, reason)
-        if self._keep_alive is not None:
-            self._keep_alive.join(deadline)
+        self._keep_alive.join(deadline)

@@ -3,7 +3,7 @@
 Spec:      server/tools#security-considerations, server/utilities/completion#security,
            server/utilities/logging#security, client/sampling#security-considerations
 Upholds:   the rows on rate limiting in the notes of these pages
-Not here:  which requests are counted, for whom, and the lock (whoever owns a bucket)
+Not here:  which requests are counted, and what tells one client from another (server/context, client/answers)
 
 The pages ask for limits and name no error. The code is 429, as HTTP's "Too Many Requests": it lies outside the range
 that JSON-RPC keeps, and `data.retryAfter` says after how many seconds another attempt has a chance.
@@ -11,11 +11,19 @@ that JSON-RPC keeps, and `data.retryAfter` says after how many seconds another a
 
 from __future__ import annotations
 
+import logging
 import math
+import threading
 import time
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
 
 from mcp_ref.errors import Refusal
+
+log = logging.getLogger(__name__)
+
+MAX_BUCKETS = 10_000
+"""Of so many clients and methods the rate is remembered; the one that was quiet the longest is forgotten first."""
 
 
 class Rate:
@@ -34,35 +42,51 @@ class Rate:
         self.per_second, self.burst = per_second, burst
 
 
-class TokenBucket:
-    """A bucket that starts full and fills at a rate; each event takes one token out.
+class RateLimits:
+    """Rates by method, counted for each client.
 
-    Threads: none of its own locks; the owner calls `take()` with one lock of its own held.
+    Threads: any.
     """
 
-    def __init__(self, rate: Rate, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate = rate
-        self._clock = clock
-        self._tokens = float(rate.burst)
-        self._filled_at = clock()
+    def __init__(self, rates: Mapping[str, Rate], clock: Callable[[], float] = time.monotonic) -> None:
+        self.rates, self._clock = rates, clock
+        self._lock = threading.Lock()  # guards _full_at and _dropped
+        # A bucket of tokens as one number: when it will be full again. The client that was quiet the longest is first.
+        self._full_at: OrderedDict[tuple[Hashable, str], float] = OrderedDict()
+        self._dropped: set[str] = set()
 
-    def take(self) -> float:
-        """Take a token: 0.0 if there was one, else the seconds until there is one (and none was taken)."""
-        now = self._clock()
-        gained = (now - self._filled_at) * self._rate.per_second
-        self._tokens = min(float(self._rate.burst), self._tokens + gained)
-        self._filled_at = now
-        if self._tokens >= 1.0:
-            self._tokens -= 1.0
+    def take(self, client: Hashable, method: str) -> float:
+        """Take a token: 0.0 if there was one or the method has no rate, else the seconds until there is one."""
+        rate = self.rates.get(method)
+        if rate is None:
             return 0.0
-        return (1.0 - self._tokens) / self._rate.per_second
+        now, key = self._clock(), (client, method)
+        with self._lock:
+            full_at = max(self._full_at.pop(key, now), now)
+            # Each token fills in `1 / per_second`; all but one of the burst may be missing.
+            wait = full_at - now - (rate.burst - 1) / rate.per_second
+            if wait < 1e-6:  # what is less is rounding
+                wait, full_at = 0.0, full_at + 1 / rate.per_second
+            self._full_at[key] = full_at
+            if len(self._full_at) > MAX_BUCKETS:
+                self._full_at.popitem(last=False)
+        return wait
+
+    def note_dropped(self, method: str) -> None:
+        """Log that some notifications of a method are dropped: once, for whoever passes this log on to a client would
+        otherwise log about logging without end."""
+        with self._lock:
+            first = method not in self._dropped
+            self._dropped.add(method)
+        if first:
+            log.warning("%s comes too often: some are dropped from here on", method)
 
 
 class RateLimited(Refusal):
     """429: too many of these requests; `data` is `{"retryAfter": SECONDS}`.
 
     Args:
-        retry_after: what `TokenBucket.take()` returned, in seconds; rounded up to milliseconds on the wire.
+        retry_after: what `RateLimits.take()` returned, in seconds; rounded up to milliseconds on the wire.
     """
 
     code = 429

@@ -22,7 +22,7 @@ from mcp_ref.basic.mrtr import StateKeys
 from mcp_ref.basic.transports.transport import Tap, Transport
 from mcp_ref.basic.versioning import checked_extensions, server_discover
 from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.machinery.rates import Rate
+from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.messages import JsonObject
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS, Revision, in_order
@@ -157,7 +157,7 @@ class Server:
         self.info: JsonObject = {"name": name, "version": version, **(info or {})}
         self.instructions = instructions
         self._experimental, self._extensions = experimental, checked_extensions(extensions)
-        self.page_size, self.rates = page_size, {**DEFAULT_RATES, **(rates or {})}
+        self.page_size, self.limits = page_size, RateLimits({**DEFAULT_RATES, **(rates or {})})
         self.max_workers = max_workers
         self.question_timeout, self.ping_interval = question_timeout, ping_interval
         self._hints = {method: (cache or {}).get(method, CacheHint()).fields() for method in CACHEABLE}

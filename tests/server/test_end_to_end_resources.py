@@ -221,7 +221,7 @@ def test_subscribing_to_what_is_not_there_is_32002(server: Server, name: str) ->
 
 
 def test_a_session_has_so_many_subscriptions_and_no_more(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "MOST_SUBSCRIPTIONS", 2)
+    monkeypatch.setattr(session_module, "MAX_SUBSCRIPTIONS", 2)
     with Client(server, revision=SESSION_REVISIONS) as client:
         for name in ("a", "b", "a"):
             client.subscribe_resource(f"notes://{name}")

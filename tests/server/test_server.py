@@ -258,7 +258,7 @@ def test_each_client_has_rates_of_its_own(name: str) -> None:
 
 def test_the_rates_given_lie_over_those_that_every_server_has() -> None:
     server = Server("s", rates={"tools/call": ONE})
-    assert server.rates == {**DEFAULT_RATES, "tools/call": ONE}
+    assert server.limits.rates == {**DEFAULT_RATES, "tools/call": ONE}
 
 
 # -- the end ------------------------------------------------------------------------------------------------------

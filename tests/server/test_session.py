@@ -641,7 +641,7 @@ def test_a_handler_that_asks_without_end_is_given_up(caplog: pytest.LogCaptureFi
     with caplog.at_level(logging.ERROR), opened(server, "2025-11-25") as wire:
         wire.call(1, "more")
         assert wire.receive()["error"]["code"] == -32603
-    assert len(runs) == page.MOST_ROUNDS + 1
+    assert len(runs) == page.MAX_ROUNDS + 1
     assert "has no end" in caplog.text
 
 

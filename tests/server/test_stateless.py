@@ -28,8 +28,8 @@ from mcp_ref.errors import (
     UrlElicitationRequired,
 )
 from mcp_ref.incoming import Incoming
-from mcp_ref.machinery.rates import Rate
-from mcp_ref.server import stateless as page
+from mcp_ref.machinery import rates
+from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.server.resources import ResourceNotFound
 from mcp_ref.server.utilities.caching import CACHEABLE, CacheHint
 from mcp_ref.server.utilities.logging import LEVELS
@@ -676,7 +676,7 @@ def test_where_the_principal_is_not_known_the_source_counts() -> None:
 @pytest.mark.parametrize("method", RESULTS)
 def test_every_request_can_have_a_rate(method: str) -> None:
     server = full_server()
-    server.rates = {method: ONE}
+    server.limits = RateLimits({method: ONE})
     ask(server, method, RESULTS[method])
     refusal = refused(server, method, RESULTS[method])
     assert refusal.code == 429
@@ -712,7 +712,7 @@ def test_a_request_that_is_refused_before_it_is_one_costs_nothing() -> None:
 
 
 def test_the_rates_of_clients_that_went_away_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "_MOST_PRINCIPALS", 2)
+    monkeypatch.setattr(rates, "MAX_BUCKETS", 2)
     server = with_tool(lambda: "", rates={"tools/call": ONE})
     for principal in ("a", "b", "c"):
         call(server, "t", principal=principal)
