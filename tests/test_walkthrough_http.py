@@ -1,6 +1,6 @@
 """How far it is from an HTTP request to a tool's function, and what the whole takes: traced, counted, written down.
 
-spec_notes/walkthrough.md shows what is traced here, and a test fails where the two differ. To write it anew:
+spec_notes/walkthrough.md shows what is traced here, and a test fails where the two differ. To write it again:
 
     python -m tests.test_walkthrough_http --write
 """
@@ -21,32 +21,7 @@ from mcp_ref.machinery.http_server import _Connection
 from mcp_ref.revisions import REVISIONS
 from tests.basic.transports.streamable_http import modern
 from tests.basic.transports.streamable_http.raw import Wire, call, opened, post
-from tests.test_walkthrough import PAGE, REVISION, WAIT, Step, Trace, Way, _is_ours, _told, files
-
-SAID = {
-    "_Compiler._object.<locals>.project": "The result as the revision knows it: what is of another one is left out.",
-    "EndpointOptions.<lambda>": "Who asks? Anybody, unless an option says otherwise.",
-    "Peer._finish": "Take the request out of the table, and send its answer.",
-    "Peer._receive_request": "Give the request a row, decide on it in its turn, and have it served.",
-    "Peer._resume": "The time of our own calls goes on.",
-    "PostReply.__init__": "Where the answer goes: JSON, or a stream.",
-    "PostReply._answer_locked": "An answer alone: JSON.",
-    "PostReply.skip": "Nothing, for the request was answered.",
-    "Server._tap": "What the traffic is shown to; nothing here.",
-    "StreamableEndpoint._answer": "202 for what gets no answer; else have the peer answer into this reply.",
-    "StreamableEndpoint._post": "Check what a POST must say, find its session, and answer it.",
-    "StreamableEndpoint._serve": "Check who asks and from where, and find the method.",
-    "_SocketReply.__init__": "The answer, on this connection.",
-    "_SocketReply._begin": "The head, with what is to become of the connection.",
-    "_SocketReply.send": "Head and body, in one write.",
-    "_checked": "A name that is a token, a value without a control character.",
-    "_fields": "The fields, each checked.",
-    "_head": "One Host; whether the connection goes on; whether the client waits to be asked.",
-    "_method": "The method of the message, if it has one.",
-    "_read": "The JSON of the body, or 400.",
-    "_run_here": "Run the handler in this thread, which has nothing else to do.",
-}
-"""For the functions whose docstring does not say it."""
+from tests.test_walkthrough import PAGE, REVISION, WAIT, Trace, Way, _told, files, silent
 
 
 class Post(NamedTuple):
@@ -57,19 +32,10 @@ class Post(NamedTuple):
     back: Way
 
 
-class _FromHere(Trace):
-    """A trace that begins with whatever is called first, once it is armed."""
-
-    def called(self, frame: FrameType) -> None:
-        if self.armed and not self._codes and _is_ours(frame):
-            self._first = frame.f_code
-        super().called(frame)
-
-
 def trace_a_post(revision: str = REVISION) -> Post:
     """The thread of a connection, from the loop that reads requests to the tool's function, and to its next read."""
     server = Server("echo")
-    reading, there, back = Trace(_Connection._next), Trace(StreamableEndpoint.__call__), _FromHere(_Connection._next)
+    reading, there, back = Trace(_Connection._next), Trace(StreamableEndpoint.__call__), Trace()
     finished = threading.Event()
 
     @server.tool()
@@ -105,17 +71,13 @@ def trace_a_post(revision: str = REVISION) -> Post:
             assert finished.wait(WAIT)
     finally:
         threading.setprofile(before)
-    return Post(*(_in_words(way) for way in (reading.result(), _since_the_loop(there.result()), back.result())))
+    return Post(reading.result(), _since_the_loop(there.result()), back.result())
 
 
 def _since_the_loop(way: Way) -> Way:
     """Without what is below the loop over the requests: the thread itself."""
     at = [step.name for step in way.stack].index("_Connection.handle")
     return Way(way.steps, way.stack[at:])
-
-
-def _in_words(way: Way) -> Way:
-    return Way([Step(step.file, step.name, SAID.get(step.name) or step.says) for step in way.steps], way.stack)
 
 
 # -- the page -----------------------------------------------------------------------------------------------------
@@ -163,9 +125,8 @@ def test_few_functions_are_called_on_the_way_there_and_back(traced: Post) -> Non
     assert len(traced.back.steps) <= 26, [step.name for step in traced.back.steps]
 
 
-def test_every_function_on_the_way_says_what_it_does(traced: Post) -> None:
-    silent = [step for way in traced for step in way.steps if not step.says]
-    assert not silent, "say it in the docstring, or in SAID"
+def test_every_function_on_the_way_but_a_private_helper_says_what_it_does(traced: Post) -> None:
+    assert not silent(*traced), "say it in a docstring"
 
 
 def test_the_walkthrough_page_shows_what_is_traced(traced: Post) -> None:
