@@ -53,7 +53,7 @@ class Rule(NamedTuple):
     losing: frozenset[str] | None = frozenset()
 
 
-MAY_ASK = frozenset({"tools/call", "prompts/get", "resources/read"})
+MAY_ASK = ("tools/call", "prompts/get", "resources/read")
 """The requests that may be answered with `input_required` (2026-07-28/basic/patterns/mrtr#supported-requests)."""
 
 _FREE = Rule(None, None)

@@ -40,9 +40,9 @@ class Wire:
     def send_text(self, text: str | bytes) -> None:
         """Write a text that need not be JSON."""
         data = text.encode() if isinstance(text, str) else text
-        lane = self.transport._outward
-        with lane.lock:
-            lane.receive(data)
+        other = self.transport.other
+        with other._lock:
+            other._receive(data)
 
     def receive(self, timeout: float = PATIENCE) -> Any:
         """The next message; AssertionError when none comes."""

@@ -1,13 +1,25 @@
-"""Request state: what a server tells itself through a client, as the `requestState` of a result.
+"""Multi round-trip requests: `input_required` results, `inputResponses` and `requestState`.
 
-Spec:      basic/patterns/mrtr#server-requirements-basic-workflow, #security-considerations (2026-07-28)
-Upholds:   spec_notes/basic/patterns/mrtr.md, the rows on the integrity of requestState
-Not here:  what is told (basic/patterns/mrtr)
+The server does not wait for an answer. A handler that asks is ended; the result of its request is the question; and
+when the client sends the request again, with the answer, the handler runs again from its beginning. Then the question
+that has its answer returns it, and the next one ends the run:
 
-    requestState  =  base64url(JSON [when it expires, payload])  "."  base64url(HMAC-SHA256(binding, the text before))
+    run 1   elicit -> ends                     result: elicitation-1, state: asked elicitation-1
+    run 2   elicit -> answer, sample -> ends   result: sampling-2, state: asked sampling-2, answered elicitation-1
+    run 3   elicit -> answer, sample -> answer, return
 
-It is signed and not encrypted: whoever has it can read the payload, and nobody without a key can make or change one.
-The code covers the text and not the bytes that it stands for, so there is one spelling of each state and no other.
+So what stands before a question happens once for each run: what must happen once stands after the last one. And the
+same request has to ask the same questions in the same order. A question that is not the one asked before in its place
+(a digest of its method and params tells) is asked again. Only answers that a run was given are carried into the next
+one, so a changed question takes the answers of all later ones with it.
+
+An answer counts only where the sealed state says that its question was asked. Not for safety, since a client may
+answer as it likes: so that an answer is never taken for one to another question. Any other key is ignored.
+
+Spec:      basic/patterns/mrtr, with #security-considerations (2026-07-28)
+Upholds:   spec_notes/basic/patterns/mrtr.md
+Not here:  running the handler (server/stateless; server/session does it for results that ask, in the session era); the
+           client's answers (client/answers), and sending them (client/client)
 """
 
 from __future__ import annotations
@@ -23,7 +35,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, NoReturn, NotRequired, TypedDict, TypeVar, Unpack
 
 from mcp_ref import messages
-from mcp_ref.agreement import declares
+from mcp_ref.agreement import MAY_ASK, declares
+from mcp_ref.basic.versioning import is_input_required
 from mcp_ref.client.elicitation import ElicitRequestParams, ElicitResult, elicit, elicit_url, modes_of
 from mcp_ref.client.roots import ListRootsResult, roots
 from mcp_ref.client.sampling import (
@@ -48,160 +61,22 @@ from mcp_ref.errors import (
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.projection import projector
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Options
 from mcp_ref.revisions import STATELESS_REVISIONS, Revision
 from mcp_ref.types import Result
 
 log = logging.getLogger(__name__)
 
-MOST_STATE: Final = 4 * 1024 * 1024
+T = TypeVar("T")
+
+MAX_STATE: Final = 4 * 1024 * 1024
 """Characters of a state. It holds the answers of earlier rounds, and travels with every one."""
 
-_LEAST_KEY: Final = 32
-_PURPOSE: Final = b"mcp_ref requestState 1\0"
-"""Nothing that these keys may sign elsewhere, and no other form of the payload, passes for a state."""
+MAX_ROUNDS: Final = 10
+"""How often a client sends one request before it takes the questions for endless."""
 
+_MIN_KEY: Final = 32  # bytes of a key that seals states
 _canonical: Final = json.JSONEncoder(ensure_ascii=True, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
-
-
-class StateTooLarge(LocalProtocolError):
-    """More than a `requestState` may hold."""
-
-
-class StateKeys:
-    """The keys that seal what a server sends through its clients.
-
-    Args:
-        keys: each at least 32 random bytes; the first one seals, all of them open, so that a new key is put first and
-            an old one dropped a lifetime later. Processes that answer for each other need the same. None: a random key
-            that nobody else has, and that ends with this object.
-        lifetime: seconds from sealing until a state is refused: the time that a user has for the answers of one round.
-        clock: the time in seconds, the same for all processes that share keys.
-
-    A state can be presented several times while it lives. What must happen once is the server's to remember.
-
-    Raises: ValueError: no key, a key that is too short, a lifetime that is no positive number; TypeError: a key that is
-        no bytes.
-    Threads: any.
-    Spec: basic/patterns/mrtr#server-requirements-basic-workflow
-    """
-
-    __slots__ = ("_clock", "_keys", "_lifetime")
-
-    def __init__(
-        self, keys: Sequence[bytes] | None = None, lifetime: float = 600, *, clock: Callable[[], float] = time.time
-    ) -> None:
-        self._keys = (os.urandom(_LEAST_KEY),) if keys is None else tuple(keys)
-        self._lifetime, self._clock = lifetime, clock
-        if not all(isinstance(key, bytes) for key in self._keys):
-            raise TypeError("keys are a list of bytes")
-        if not self._keys or min(map(len, self._keys)) < _LEAST_KEY:
-            raise ValueError(f"a key has at least {_LEAST_KEY} bytes, and there is at least one")
-        if not (math.isfinite(lifetime) and lifetime > 0):
-            raise ValueError("a lifetime is a positive number of seconds")
-
-    def seal(self, payload: JsonObject, binding: str) -> str:
-        """A text that `open` takes back for `lifetime` seconds, with the same binding only.
-
-        Whoever gets it can read the payload: put no secret into it.
-
-        Raises: LocalProtocolError: the payload is not JSON; StateTooLarge: it makes more than `MOST_STATE` characters.
-        """
-        # SHOULD: a short expiry (basic/patterns/mrtr#server-requirements-basic-workflow)
-        content: list[Any] = [math.ceil(self._clock() + self._lifetime), payload]
-        body = _text(messages.encode(content))
-        sealed = f"{body}.{_code(self._keys[0], binding, body)}"
-        if len(sealed) > MOST_STATE:
-            raise StateTooLarge(f"a requestState of {len(sealed)} characters; at most {MOST_STATE} are sent")
-        return sealed
-
-    def open(self, text: str, binding: str) -> JsonObject:
-        """The payload of a text that `seal` gave.
-
-        Raises: InvalidParams: it was sealed with none of these keys or for another binding, it was changed, or its time
-            has passed. The text is the same for all of them, so that nobody learns which; the log says it.
-        """
-        problem = "it is too long"
-        if len(text) <= MOST_STATE:
-            body, _, code = text.rpartition(".")
-            problem = "it was not sealed here for this request"
-            if text.isascii() and self._is_ours(body, code, binding):
-                problem = "its time has passed"
-                expires, payload = _content(body)
-                if self._clock() < expires:
-                    return payload
-        # MUST: reject state that fails verification (basic/patterns/mrtr#server-requirements-basic-workflow)
-        log.info("refused a requestState: %s", problem)
-        raise _refused()
-
-    def _is_ours(self, body: str, code: str, binding: str) -> bool:
-        import hmac
-
-        # All of them, in constant time: the duration tells nothing about a key.
-        matching = [hmac.compare_digest(_code(key, binding, body), code) for key in self._keys]
-        return any(matching)
-
-
-def _refused() -> InvalidParams:
-    return InvalidParams("Invalid or expired requestState")
-
-
-def _code(key: bytes, binding: str, body: str) -> str:
-    import hmac
-
-    # No NUL is in a body, so where the binding ends is never in doubt.
-    signed = _PURPOSE + binding.encode("utf-8", "surrogatepass") + b"\0" + body.encode("ascii")
-    return _text(hmac.digest(key, signed, "sha256"))
-
-
-def _text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")
-
-
-def _content(body: str) -> tuple[float, JsonObject]:
-    try:
-        expires, payload = messages.decode(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
-    except (ParseError, ValueError):
-        # Signed, and yet not to be read: nested more deeply than can be decoded where we are, say.
-        raise _refused() from None
-    return expires, payload
-
-
-# -- digests ------------------------------------------------------------------------------------------------------
-
-
-def binding_of(principal: str | None, method: str, params: JsonObject) -> str:
-    """What a state is bound to: who asks, and what for. The same for every round of one request.
-
-    Args:
-        principal: who asks, where that is known.
-        params: of the request; its `name` or `uri` and its `arguments` count, no arguments being an empty object.
-
-    Raises: InvalidParams: the arguments are nested too deeply.
-    Spec: basic/patterns/mrtr#server-requirements-basic-workflow
-    """
-    # SHOULD: the principal, the method, and a digest of the salient parameters
-    try:
-        return digest_of([principal, method, params.get("name"), params.get("uri"), params.get("arguments") or {}])
-    except LocalProtocolError as problem:
-        raise InvalidParams(f"Invalid params: params.arguments: {problem}", {"path": "params.arguments"}) from None
-
-
-def digest_of(value: Any) -> str:
-    """A SHA-256 digest of a JSON value as 43 characters; the order of an object's members does not count.
-
-    Raises: LocalProtocolError: the value is not JSON.
-    """
-    import hashlib
-
-    try:
-        return _text(hashlib.sha256(_canonical(value).encode("ascii")).digest())
-    except (TypeError, ValueError, RecursionError) as problem:
-        raise LocalProtocolError(f"this has no form in JSON: {problem}") from None
-
-
-# -- input requests --------------------------------------------------------------------------------------
-
+_LATEST: Final = STATELESS_REVISIONS[-1]
 
 # -- types --------------------------------------------------------------------------------------------------------
 
@@ -267,22 +142,155 @@ KINDS: Final[Mapping[str, Kind]] = {
 }
 """By method. There is no other."""
 
+_VISIT: Final = "url"  # what the keys of `ask_urls` begin with; every other key begins with the name of a kind
+_METHODS: Final = {kind.name: method for method, kind in KINDS.items()} | {_VISIT: "elicitation/create"}
 
-# -- what may be asked --------------------------------------------------------------------------------------------
+# -- the server's half: the state ---------------------------------------------------------------------------------
+
+
+class StateTooLarge(LocalProtocolError):
+    """More than a `requestState` may hold."""
+
+
+class StateKeys:
+    """The keys that seal what a server tells itself through its clients, as the `requestState` of a result.
+
+        requestState  =  base64url(JSON [when it expires, payload])  "."
+                         base64url(HMAC-SHA256(key, binding and the text before))
+
+    It is signed and not encrypted: whoever has it can read the payload, and nobody without a key can make or change
+    one. The code covers the text and not the bytes that it stands for, so there is one spelling of each state.
+
+    Args:
+        keys: each at least 32 random bytes; the first one seals, all of them open, so that a new key is put first and
+            an old one dropped a lifetime later. Processes that answer for each other need the same. None: a random key
+            that nobody else has, and that ends with this object.
+        lifetime: seconds from sealing until a state is refused: the time that a user has for the answers of one round.
+        clock: the time in seconds, the same for all processes that share keys.
+
+    A state can be presented several times while it lives. What must happen once is the server's to remember.
+
+    Raises: ValueError: no key, a key that is too short, a lifetime that is not a positive number; TypeError: a key that
+        is not bytes.
+    Threads: any.
+    Spec: basic/patterns/mrtr#server-requirements-basic-workflow
+    """
+
+    def __init__(
+        self, keys: Sequence[bytes] | None = None, lifetime: float = 600, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._keys = (os.urandom(_MIN_KEY),) if keys is None else tuple(keys)
+        self._lifetime, self._clock = lifetime, clock
+        if not all(isinstance(key, bytes) for key in self._keys):
+            raise TypeError("keys are a list of bytes")
+        if not self._keys or min(map(len, self._keys)) < _MIN_KEY:
+            raise ValueError(f"a key has at least {_MIN_KEY} bytes, and there is at least one")
+        if not (math.isfinite(lifetime) and lifetime > 0):
+            raise ValueError("a lifetime is a positive number of seconds")
+
+    def seal(self, payload: JsonObject, binding: str) -> str:
+        """A text that `open` takes back for `lifetime` seconds, with the same binding only.
+
+        Whoever gets it can read the payload: put no secret into it.
+
+        Raises: LocalProtocolError: the payload is not JSON; StateTooLarge: it makes more than `MAX_STATE` characters.
+        """
+        # SHOULD: the state of a `requestState` has a short expiry
+        # (basic/patterns/mrtr#server-requirements-basic-workflow)
+        content: list[Any] = [math.ceil(self._clock() + self._lifetime), payload]
+        body = _base64(messages.encode(content))
+        sealed = f"{body}.{_code(self._keys[0], binding, body)}"
+        if len(sealed) > MAX_STATE:
+            raise StateTooLarge(f"a requestState of {len(sealed)} characters; at most {MAX_STATE} are sent")
+        return sealed
+
+    def open(self, text: str, binding: str) -> JsonObject:
+        """The payload of a text that `seal` gave.
+
+        Raises: InvalidParams: it was sealed with none of these keys or for another binding, it was changed, or its time
+            has passed. The text is the same for all of them, so that nobody learns which; the log says it.
+        """
+        import hmac
+
+        problem = "it is too long"
+        if len(text) <= MAX_STATE:
+            body, _, code = text.rpartition(".")
+            problem = "it was not sealed here for this request"
+            # All of the keys, in constant time: the duration tells nothing about a key.
+            if text.isascii() and sum(hmac.compare_digest(_code(key, binding, body), code) for key in self._keys):
+                try:
+                    expires, payload = messages.decode(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+                    if self._clock() < expires:
+                        return dict(payload)
+                    problem = "its time has passed"
+                except (ParseError, ValueError):
+                    # Signed, and yet unreadable: nested more deeply than can be decoded where we are, for instance.
+                    problem = "it cannot be read"
+        # MUST: reject a `requestState` that fails verification (basic/patterns/mrtr#server-requirements-basic-workflow)
+        log.info("refused a requestState: %s", problem)
+        raise InvalidParams("Invalid or expired requestState")
+
+
+def _code(key: bytes, binding: str, body: str) -> str:
+    import hmac
+
+    # What is signed begins with its purpose, so that nothing which these keys may sign elsewhere, and no other form of
+    # the payload, passes for a state. No NUL is in a body, so where the binding ends is never in doubt.
+    signed = b"mcp_ref requestState 1\0" + binding.encode("utf-8", "surrogatepass") + b"\0" + body.encode("ascii")
+    return _base64(hmac.digest(key, signed, "sha256"))
+
+
+def _base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")
+
+
+def binding_of(principal: str | None, method: str, params: JsonObject) -> str:
+    """What a state is bound to: who asks, and what for. The same for every round of one request.
+
+    Args:
+        principal: who asks, where that is known.
+        params: of the request; its `name` or `uri` and its `arguments` count, no arguments being an empty object.
+
+    Raises: InvalidParams: the arguments are nested too deeply.
+    Spec: basic/patterns/mrtr#server-requirements-basic-workflow
+    """
+    # SHOULD: bind a `requestState` to the principal, the method and a digest of the salient parameters
+    # (basic/patterns/mrtr#server-requirements-basic-workflow)
+    try:
+        return digest_of([principal, method, params.get("name"), params.get("uri"), params.get("arguments") or {}])
+    except LocalProtocolError as problem:
+        raise InvalidParams(f"Invalid params: params.arguments: {problem}", {"path": "params.arguments"}) from None
+
+
+def digest_of(value: Any) -> str:
+    """A SHA-256 digest of a JSON value as 43 characters; the order of an object's members does not count.
+
+    Raises: LocalProtocolError: the value is not JSON.
+    """
+    import hashlib
+
+    try:
+        return _base64(hashlib.sha256(_canonical(value).encode("ascii")).digest())
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise LocalProtocolError(f"this has no form in JSON: {problem}") from None
+
+
+# -- the server's half: questions ---------------------------------------------------------------------------------
 
 
 def input_request(method: Any, params: JsonObject | None, revision: Revision) -> JsonObject:
     """A question as it goes out: shaped for the revision, and checked.
 
-    Raises: LocalProtocolError: a method that cannot be asked, or params that do not fit it or are no JSON.
+    Raises: LocalProtocolError: a method that cannot be asked, or params that do not fit it or are not JSON.
     Spec: basic/patterns/mrtr#inputrequests
     """
-    # MUST: one of these three requests (basic/patterns/mrtr#server-requirements-basic-workflow)
+    # MUST: each of `inputRequests` is one of `elicitation/create`, `sampling/createMessage` and `roots/list`
+    # (basic/patterns/mrtr#server-requirements-basic-workflow)
     kind = KINDS.get(method) if isinstance(method, str) else None
     if kind is None:
         raise LocalProtocolError(f"in {revision} a client can be asked {', '.join(KINDS)}; not {method!r}")
     # A copy, as it will look on the wire: what the handler still does to its arguments is not what was asked.
-    params = messages.decode(messages.encode(params or {}))
+    params = _copy(params or {})
     try:
         project = projector(kind.params, revision)
         params = project(params) if project and isinstance(params, dict) else params
@@ -310,11 +318,10 @@ def missing_capability(request: JsonObject, capabilities: JsonObject, revision: 
     return None if declares(capabilities, needed) else needed
 
 
-# -- what a handler returns ---------------------------------------------------------------------------------------
-
-
 def input_required(requests: Mapping[str, JsonObject] | None = None, *, state: Any = None) -> JsonObject:
     """What a tool, prompt or resource handler returns to ask by itself: an `InputRequiredResult`.
+
+    >>> return input_required({"name": elicitation_form("Your name?", {"name": {"type": "string"}})}, state={"step": 1})
 
     The client sends the same request again, and the handler runs from its beginning: `ctx.input_responses` holds the
     answers of this round alone, by these keys, and `ctx.request_state` the state. Both may be missing, also in a later
@@ -328,15 +335,42 @@ def input_required(requests: Mapping[str, JsonObject] | None = None, *, state: A
     Raises: LocalProtocolError: neither of them.
     Spec: basic/patterns/mrtr#inputrequiredresult
     """
-    # MUST: at least one of the two (basic/patterns/mrtr#server-requirements-basic-workflow)
+    # MUST: an `InputRequiredResult` has at least one of `inputRequests` and `requestState`
+    # (basic/patterns/mrtr#server-requirements-basic-workflow)
     if not requests and state is None:
-        raise LocalProtocolError("an input_required result holds questions, a state, or both")
+        raise LocalProtocolError("an input_required result has inputRequests, requestState, or both")
     result: JsonObject = {"resultType": "input_required"}
     if requests:
         result["inputRequests"] = dict(requests)
     if state is not None:
         result["requestState"] = state
     return result
+
+
+class _Draft(Exception):
+    """A caller that asks nobody: what a page's own function would ask is the question, and ends that function."""
+
+    revision = _LATEST
+    # What the client really declared is looked at when the question goes out.
+    peer_capabilities: JsonObject = {
+        "elicitation": {"form": {}, "url": {}},
+        "sampling": {"tools": {}, "context": {}},
+        "roots": {},
+    }
+    question: JsonObject
+
+    def request(self, method: str, params: JsonObject | None = None, options: object = None) -> NoReturn:
+        self.question = input_request(method, params, _LATEST)
+        raise self
+
+
+def _draft(ask: Callable[..., Any], *arguments: Any, **options: Any) -> JsonObject:
+    draft = _Draft()
+    try:
+        ask(draft, *arguments, **options)
+    except _Draft:
+        return draft.question
+    raise AssertionError("a page that asks nothing")
 
 
 def elicitation_form(message: str, schema: Mapping[str, Any]) -> JsonObject:
@@ -364,152 +398,13 @@ def roots_listing() -> JsonObject:
     return _draft(roots)
 
 
-class _Drafted(Exception):
-    """Carries what a page would have asked out of it."""
-
-    def __init__(self, method: str, params: JsonObject | None) -> None:
-        super().__init__(method)
-        self.request = input_request(method, params, STATELESS_REVISIONS[-1])
-
-
-class _Draft:
-    """A caller that asks nobody: what the pages' own functions make of their arguments is the question."""
-
-    revision = STATELESS_REVISIONS[-1]
-    # What the client really declared is looked at when the question goes out.
-    peer_capabilities: Final[JsonObject] = {
-        "elicitation": {"form": {}, "url": {}},
-        "sampling": {"tools": {}, "context": {}},
-        "roots": {},
-    }
-
-    def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> NoReturn:
-        raise _Drafted(method, params)
-
-    def notify(self, method: str, params: JsonObject | None = None) -> NoReturn:
-        raise _Drafted(method, params)
-
-
-def _draft(ask: Callable[..., Any], *arguments: Any, **options: Any) -> JsonObject:
-    try:
-        ask(_Draft(), *arguments, **options)
-    except _Drafted as drafted:
-        return drafted.request
-    raise AssertionError("a page that asks nothing")
-
-
-# -- input responses -------------------------------------------------------------------------------------
-
-
-MOST_ROUNDS: Final = 10
-"""How often a client sends one request again before it takes the questions for endless."""
-
-_LATEST: Final = STATELESS_REVISIONS[-1]
-
-
-def required_inputs(result: JsonObject, revision: Revision = _LATEST) -> JsonObject:
-    """The questions of an `input_required` result by their keys; empty where there are none: then simply ask again.
-
-    Raises: RemoteProtocolError: it has neither questions nor a state, one of them is of the wrong type, or a question
-        is none that the revision knows.
-    Spec: basic/patterns/mrtr#inputrequiredresult
-    """
-    if "inputRequests" not in result and "requestState" not in result:
-        raise RemoteProtocolError("the server's input_required result has neither inputRequests nor requestState")
-    if not isinstance(result.get("requestState", ""), str):
-        raise RemoteProtocolError("the requestState of the server's input_required result is no string")
-    requests = result.get("inputRequests", {})
-    if not isinstance(requests, dict):
-        raise RemoteProtocolError("the inputRequests of the server's input_required result are no object")
-    for key, request in requests.items():
-        _check_question(key, request, revision)
-    return requests
-
-
-def _check_question(key: str, request: Any, revision: Revision) -> None:
-    method = request.get("method") if isinstance(request, dict) else None
-    if not isinstance(method, str) or method not in KINDS:
-        raise RemoteProtocolError(f"the server asks for what {revision} does not have: {method!r}, as {key!r}")
-    try:
-        checker(KINDS[method].params, revision)(request.get("params", {}), "params")
-    except SchemaMismatch as mismatch:
-        raise RemoteProtocolError(f"the server's {method}, as {key!r}, does not fit {revision}: {mismatch}") from None
-
-
-def answer_inputs(
-    requests: JsonObject, answer: Callable[[str, JsonObject], JsonObject], revision: Revision = _LATEST
-) -> JsonObject:
-    """Answer the questions of an `input_required` result one after the other, in their order.
-
-    Args:
-        requests: by key, each `{"method": ..., "params": ...}`.
-        answer: called with a method and its params (`{}` where the server sent none); returns a result.
-
-    Returns: the `inputResponses` of the next round: each answer as a bare object under the key of its question.
-    Raises:
-        RemoteProtocolError: one of them is no question; nobody was asked anything.
-        InputRefused: `answer` raised: nothing is to be sent again. `__cause__` is what it raised; RequestCancelled,
-            RequestTimeout and TransportClosed pass as they are.
-    Blocks: as long as `answer` does.
-    Threads: any; `answer` is called in this one.
-    Spec: basic/patterns/mrtr#client-requirements-basic-workflow
-    """
-    for key, request in requests.items():
-        _check_question(key, request, revision)
-    # MUST: construct what was asked for before the retry (basic/patterns/mrtr#client-requirements-basic-workflow)
-    return {key: _answered(key, request, answer, revision) for key, request in requests.items()}
-
-
-def _answered(
-    key: str, request: JsonObject, answer: Callable[[str, JsonObject], JsonObject], revision: Revision
-) -> JsonObject:
-    method = request["method"]
-    try:
-        result = answer(method, request.get("params", {}))
-    except (RequestCancelled, RequestTimeout, TransportClosed):
-        raise
-    except Exception as problem:
-        why = str(problem) or type(problem).__name__
-        raise InputRefused(f"{method}, which the server needs first, was refused here: {why}") from problem
-    project = projector(KINDS[method].result, revision, replies=True)
-    return project(result) if project else result
-
-
-def retry_params(params: JsonObject | None, result: JsonObject, responses: JsonObject) -> JsonObject:
-    """The params of the next round: those of the request, with the answers and the state of the result before.
-
-    What an earlier round added is dropped. The state is echoed as it is, and only if there is one.
-
-    Spec: basic/patterns/mrtr#client-requirements-basic-workflow
-    """
-    again = {key: value for key, value in (params or {}).items() if key not in ("inputResponses", "requestState")}
-    if responses:
-        again["inputResponses"] = responses
-    # MUST: the exact value; MUST NOT: one where the server gave none
-    if "requestState" in result:
-        again["requestState"] = result["requestState"]
-    return again
-
-
-# -- mrtr ------------------------------------------------------------------------------------------------
-
-
-T = TypeVar("T")
-
-MAY_ASK: Final = ("tools/call", "prompts/get", "resources/read")
-"""The requests whose result may be a question."""
-
-_VISIT: Final = "url-"
-"""What the keys of `ask_urls` begin with; every other key begins with the name of a kind."""
-
-_METHODS: Final = {kind.name: method for method, kind in KINDS.items()} | {"url": "elicitation/create"}
-"""What a key was asked by, told from the word that it begins with."""
+# -- the server's half: one round ---------------------------------------------------------------------------------
 
 
 class InputNeeded(BaseException):
-    """Ends a handler whose question has no answer yet. Do not catch it; what comes after it is for nobody.
+    """Ends a handler whose question is still unanswered. Do not catch it: whatever the handler does next is discarded.
 
-    It is no `Exception`, so that a handler's own `except Exception` lets it pass. `Rounds.needed` says how the run
+    It is not an `Exception`, so a handler's own `except Exception` lets it pass. `Rounds.needed` says how the run
     ended, whatever became of this.
     """
 
@@ -522,29 +417,18 @@ class Rounds:
         principal: who asks, where that is known.
         method, params: of the request.
         capabilities: what the client declared in this very request.
+
+    Attributes:
+        responses: the `inputResponses` of this request as they came, each an object; empty where there are none. They
+            come from the client: also under keys that were never asked for, and also with no state.
+        state: what the handler gave as `state` in the round before; None where it gave none, and in the first round.
+
     Raises:
-        InvalidParams: a `requestState` that is not to be trusted, `inputResponses` that are none, or an answer that
+        InvalidParams: a `requestState` that is not to be trusted, `inputResponses` of another type, or an answer that
             does not fit its question; the message names the path. For methods that may not ask, both are ignored.
     Threads: the one that made it, which runs the handler.
     Spec: basic/patterns/mrtr#server-requirements-basic-workflow, #error-handling
     """
-
-    __slots__ = (
-        "_answered",
-        "_bound",
-        "_capabilities",
-        "_count",
-        "_kept",
-        "_keys",
-        "_method",
-        "_open",
-        "_prefix",
-        "_responses",
-        "_revision",
-        "_stopped",
-        "_thread",
-        "_used",
-    )
 
     def __init__(
         self,
@@ -558,34 +442,53 @@ class Rounds:
         self._keys, self._method, self._capabilities, self._revision = keys, method, capabilities, revision
         self._bound = (principal, method, params)
         self._thread = threading.get_ident()
-        # By key: the digest of the question and its answer; those that came, and those that this run was given.
+        # By key, the digest of the question and its answer: those that came, and those that this run was given.
         self._answered: dict[str, tuple[str, JsonObject]] = {}
         self._used: dict[str, tuple[str, JsonObject]] = {}
-        # By key: the digest of the question and the question.
+        # By key, the digest of the question and the question.
         self._open: dict[str, tuple[str, JsonObject]] = {}
-        self._responses: JsonObject = {}
-        self._kept: Any = None
         # Where the next question stands: the n-th one of the run, or of one of the callables of `ask_all`.
         self._prefix, self._count, self._stopped = "", 0, False
-        if method in MAY_ASK:
-            self._read(params)
-
-    def _read(self, params: JsonObject) -> None:
+        self.responses: JsonObject = {}
+        self.state: Any = None
+        self._kept: Any = None
+        if method not in MAY_ASK:
+            return
         payload: JsonObject = {}
         if "requestState" in params:
             if not isinstance(params["requestState"], str):
                 raise _invalid("params.requestState", "must be a string")
-            payload = self._keys.open(params["requestState"], binding_of(*self._bound))
+            payload = keys.open(params["requestState"], binding_of(*self._bound))
+            self._kept = payload.get("state")
+            self.state = _copy(self._kept)
         if "inputResponses" in params:
-            self._responses = params["inputResponses"]
-            self._check(JsonObject, self._responses)
-        self._kept = payload.get("state")
+            self.responses = params["inputResponses"]
+            self._check_answers(JsonObject, self.responses)
         self._answered = {key: (digest, answer) for key, (digest, answer) in payload.get("answered", {}).items()}
-        # SHOULD: ignore what was not asked (basic/patterns/mrtr#error-handling)
+        # SHOULD: ignore `inputResponses` that were not asked for (basic/patterns/mrtr#error-handling)
         for key, digest in payload.get("asked", {}).items():
             answer = self.response(key, _METHODS[key.partition("-")[0]])
             if answer is not None:
                 self._answered[key] = (digest, answer)
+
+    def response(self, key: str, method: str) -> JsonObject | None:
+        """One of `responses`, checked to be an answer to what that method asks; None where there is none.
+
+        Args: method: "elicitation/create", "sampling/createMessage" or "roots/list".
+        Raises: InvalidParams: it is no such answer; the message names the path.
+        Spec: basic/patterns/mrtr#error-handling
+        """
+        answer: JsonObject | None = self.responses.get(key)
+        if answer is not None:
+            self._check_answers(KINDS[method].result, {key: answer})
+        return answer
+
+    def _check_answers(self, answers_type: Any, responses: JsonObject) -> None:
+        # SHOULD: validate what the client provides in `inputResponses` (basic/patterns/mrtr#error-handling)
+        try:
+            checker(dict[str, answers_type], self._revision)(responses, "params.inputResponses")
+        except SchemaMismatch as mismatch:
+            raise _invalid(mismatch.path, mismatch.problem) from None
 
     # -- what a handler asks
 
@@ -601,8 +504,6 @@ class Rounds:
         Spec: basic/patterns/mrtr#server-requirements-basic-workflow
         """
         self._check_asker(method)
-        if self._stopped:
-            raise InputNeeded("another question of this request has no answer yet")
         request = input_request(method, params, self._revision)
         digest = digest_of([method, request["params"]])
         self._count += 1
@@ -614,8 +515,9 @@ class Rounds:
             answer: JsonObject = _copy(known[1])
             return answer
         if known is not None:
-            log.info("%s of %s is another question than in the round before: it is asked anew", key, self._method)
-        self._put(key, digest, request)
+            log.info("%s of %s differs from the question in the round before: it is asked again", key, self._method)
+        self._check_declared(request)
+        self._open[key] = (digest, request)
         self._stopped = True
         raise InputNeeded("the client has to be asked first")
 
@@ -631,8 +533,6 @@ class Rounds:
         Spec: basic/patterns/mrtr#inputrequests
         """
         self._check_asker("several questions")
-        if self._stopped:
-            raise InputNeeded("another question of this request has no answer yet")
         self._count += 1
         outer, place, before = self._prefix, self._count, len(self._open)
         returned = []
@@ -662,18 +562,21 @@ class Rounds:
             MissingClientCapability, LocalProtocolError: as for `ask`.
         Spec: client/elicitation#url-mode-elicitation-requests
         """
-        self._check_asker("visits")
         if self._open:
             return
+        self._check_asker("visits")
         visits = [answer["action"] for key, (_, answer) in self._answered.items() if key.startswith(_VISIT)]
         if any(action != "accept" for action in visits):
             raise Refusal("The user did not visit the page that this request requires")
         for number, params in enumerate(elicitations, 1):
+            request = input_request("elicitation/create", dict(params), self._revision)
+            self._check_declared(request)
             # Whether it is still the same page does not matter: an answer is never given back to the handler.
-            self._put(f"{_VISIT}{number}", "", input_request("elicitation/create", dict(params), self._revision))
+            self._open[f"{_VISIT}-{number}"] = ("", request)
 
     def _check_asker(self, what: str) -> None:
-        # MUST NOT: for any other request (basic/patterns/mrtr#supported-requests)
+        # MUST NOT: send an `InputRequiredResult` for any request but `tools/call`, `prompts/get` and `resources/read`
+        # (basic/patterns/mrtr#supported-requests)
         if self._method not in MAY_ASK:
             raise LocalProtocolError(
                 f"{self._method} cannot ask its client for {what}: in {self._revision} only the handlers of "
@@ -681,13 +584,12 @@ class Rounds:
             )
         if threading.get_ident() != self._thread:
             raise LocalProtocolError(f"in {self._revision} only the handler's own thread can ask its client")
-
-    def _put(self, key: str, digest: str, request: JsonObject) -> None:
-        self._check_declared(request)
-        self._open[key] = (digest, request)
+        if self._stopped:
+            raise InputNeeded("another question of this request has no answer yet")
 
     def _check_declared(self, request: JsonObject) -> None:
-        # MUST NOT: ask for what the client did not declare (basic/patterns/mrtr#server-requirements-basic-workflow)
+        # MUST NOT: put questions into `inputRequests` that the client did not declare in this request's
+        # `clientCapabilities` (basic/patterns/mrtr#server-requirements-basic-workflow)
         missing = missing_capability(request, self._capabilities, self._revision)
         if missing is not None:
             raise MissingClientCapability(missing)
@@ -699,100 +601,48 @@ class Rounds:
         """Whether the run ended in questions, whatever the handler has raised or returned after it asked."""
         return bool(self._open)
 
-    def result(self) -> JsonObject:
-        """The `InputRequiredResult` with the open questions, and with all that the next round needs.
+    def outcome(self, result: JsonObject) -> JsonObject:
+        """What goes out: an `InputRequiredResult` where questions are open, and else the handler's result.
 
+        Args:
+            result: what the handler returned, nothing of which counts where questions are open. If it asks by itself
+                (see `input_required`) its questions are checked and its state is sealed; without a state, and with no
+                answer of `ask` to carry on, none is sent.
         Raises:
             InvalidParams: the answers so far are too large to be carried on.
-            LocalProtocolError: there is no open question; there are too many.
+            LocalProtocolError: a result that asks by itself, for a request that may not; with neither questions nor a
+                state; with a question of another form; with a state that is not JSON or too large.
+            MissingClientCapability: the client did not declare what a question needs.
         Spec: basic/patterns/mrtr#inputrequiredresult
         """
-        if not self._open:
-            raise LocalProtocolError("there is no open question")
-        return {
-            "resultType": "input_required",
-            "inputRequests": {key: request for key, (_, request) in self._open.items()},
-            "requestState": self._seal(self._kept),
-        }
+        if self._open:
+            questions = {key: request for key, (_, request) in self._open.items()}
+            return input_required(questions, state=self._seal(self._kept))
+        if not is_input_required(result):
+            return result
+        self._check_asker("input")
+        requests, state = result.get("inputRequests") or {}, result.get("requestState")
+        if not isinstance(requests, Mapping) or not all(
+            isinstance(key, str) and isinstance(request, Mapping) for key, request in requests.items()
+        ):
+            raise LocalProtocolError(f"inputRequests holds questions by string keys, not {requests!r}")
+        asked = {}
+        for key, request in requests.items():
+            asked[key] = input_request(request.get("method"), request.get("params"), self._revision)
+            self._check_declared(asked[key])
+        rest = {key: value for key, value in result.items() if key not in ("inputRequests", "requestState")}
+        sealed = self._seal(state) if state is not None or (asked and self._used) else None
+        return {**rest, **input_required(asked, state=sealed)}
 
     def _seal(self, state: Any) -> str:
-        payload: JsonObject = {
-            "asked": {key: digest for key, (digest, _) in self._open.items()},
-            "answered": self._used,
-            "state": state,
-        }
+        asked = {key: digest for key, (digest, _) in self._open.items()}
+        payload: JsonObject = {"asked": asked, "answered": self._used, "state": state}
         try:
             return self._keys.seal(payload, binding_of(*self._bound))
         except StateTooLarge:
             if not self._used:
                 raise
             raise _invalid("params.inputResponses", "is more than this request can carry on") from None
-
-    # -- for handlers that return an InputRequiredResult themselves
-
-    @property
-    def responses(self) -> JsonObject:
-        """The `inputResponses` of this request as they came, each an object; empty where there are none.
-
-        They come from the client: also under keys that were never asked for, and also with no state.
-        """
-        return self._responses
-
-    def response(self, key: str, method: str) -> JsonObject | None:
-        """One of `responses`, checked to be an answer to what that method asks; None where there is none.
-
-        Args: method: "elicitation/create", "sampling/createMessage" or "roots/list".
-        Raises: InvalidParams: it is no such answer; the message names the path.
-        Spec: basic/patterns/mrtr#error-handling
-        """
-        answer: JsonObject | None = self._responses.get(key)
-        if answer is not None:
-            self._check(KINDS[method].result, {key: answer})
-        return answer
-
-    def _check(self, answers_type: Any, responses: JsonObject) -> None:
-        # SHOULD: validate what the client provides (basic/patterns/mrtr#error-handling)
-        try:
-            checker(dict[str, answers_type], self._revision)(responses, "params.inputResponses")
-        except SchemaMismatch as mismatch:
-            raise _invalid(mismatch.path, mismatch.problem) from None
-
-    @property
-    def state(self) -> Any:
-        """What the handler gave as `state` in the round before; None where it gave none, and in the first round."""
-        return _copy(self._kept)
-
-    def seal_result(self, result: JsonObject) -> JsonObject:
-        """A handler's own `InputRequiredResult` as it goes out: its questions checked, its state sealed.
-
-        Args: result: see `input_required`; `requestState` is any JSON but null here. Without one, and with no answer of
-            `ask` to carry on, none is sent.
-        Raises:
-            LocalProtocolError: this request may not ask; neither questions nor a state; a question that is none; a
-                state that is no JSON or too large.
-            MissingClientCapability: the client did not declare what a question needs.
-        Spec: basic/patterns/mrtr#inputrequiredresult
-        """
-        self._check_asker("input")
-        requests, state = result.get("inputRequests") or {}, result.get("requestState")
-        # MUST: at least one of the two (basic/patterns/mrtr#server-requirements-basic-workflow)
-        if not requests and state is None:
-            raise LocalProtocolError("an input_required result has inputRequests, requestState, or both")
-        sealed = {key: value for key, value in result.items() if key not in ("inputRequests", "requestState")}
-        if not isinstance(requests, Mapping):
-            raise LocalProtocolError(f"inputRequests holds questions by string keys, not {requests!r}")
-        if requests:
-            sealed["inputRequests"] = {key: self._own(key, request) for key, request in requests.items()}
-        if state is not None or self._used:
-            sealed["requestState"] = self._seal(state)
-        return sealed
-
-    def _own(self, key: Any, request: Any) -> JsonObject:
-        if not isinstance(key, str) or not isinstance(request, Mapping):
-            raise LocalProtocolError(f"inputRequests holds questions by string keys, not {request!r} by {key!r}")
-        checked = input_request(request.get("method"), request.get("params"), self._revision)
-        self._check_declared(checked)
-        return checked
 
 
 def _copy(value: Any) -> Any:
@@ -801,3 +651,67 @@ def _copy(value: Any) -> Any:
 
 def _invalid(path: str, problem: str) -> InvalidParams:
     return InvalidParams(f"Invalid params: {path} {problem}", {"path": path})
+
+
+# -- the client's half --------------------------------------------------------------------------------------------
+
+
+def answer_inputs(
+    result: JsonObject, answer: Callable[[str, JsonObject], JsonObject], revision: Revision = _LATEST
+) -> JsonObject:
+    """Answer the questions of an `input_required` result one after the other, in their order.
+
+    Args:
+        answer: called with a method and its params (`{}` where the server sent none); returns a result.
+
+    Returns: the `inputResponses` of the next round: each answer as a bare object under the key of its question; empty
+        where the server asked nothing: then simply send the request again.
+    Raises:
+        RemoteProtocolError: the result has neither questions nor a state, one of them is of the wrong type, or a
+            question is none that the revision knows; nobody was asked anything.
+        InputRefused: `answer` raised: nothing is to be sent again. `__cause__` is what it raised; RequestCancelled,
+            RequestTimeout and TransportClosed pass as they are.
+    Blocks: as long as `answer` does.
+    Threads: any; `answer` is called in this one.
+    Spec: basic/patterns/mrtr#inputrequiredresult, #client-requirements-basic-workflow
+    """
+    # 1. What the server asks for, looked at as a whole before anybody is asked.
+    if "inputRequests" not in result and "requestState" not in result:
+        raise RemoteProtocolError("the server's input_required result has neither inputRequests nor requestState")
+    try:
+        checker(InputRequiredResult, revision)(result, "result")
+    except SchemaMismatch as mismatch:
+        raise RemoteProtocolError(f"the server's input_required result does not fit {revision}: {mismatch}") from None
+    # 2. The answers.
+    # MUST: construct the response to each of `inputRequests` before the retry
+    # (basic/patterns/mrtr#client-requirements-basic-workflow)
+    responses: JsonObject = {}
+    for key, request in result.get("inputRequests", {}).items():
+        method = request["method"]
+        try:
+            given = answer(method, request.get("params", {}))
+        except (RequestCancelled, RequestTimeout, TransportClosed):
+            raise
+        except Exception as problem:
+            why = str(problem) or type(problem).__name__
+            raise InputRefused(f"{method}, which the server needs first, was refused here: {why}") from problem
+        project = projector(KINDS[method].result, revision, replies=True)
+        responses[key] = project(given) if project else given
+    return responses
+
+
+def retry_params(params: JsonObject | None, result: JsonObject, responses: JsonObject) -> JsonObject:
+    """The params of the next round: those of the request, with the answers and the state of the result before.
+
+    What an earlier round added is dropped. The state is echoed as it is, and only if there is one.
+
+    Spec: basic/patterns/mrtr#client-requirements-basic-workflow
+    """
+    again = {key: value for key, value in (params or {}).items() if key not in ("inputResponses", "requestState")}
+    if responses:
+        again["inputResponses"] = responses
+    # MUST: echo the exact `requestState` of the result; MUST NOT: send one where the result had none
+    # (basic/patterns/mrtr#client-requirements-basic-workflow)
+    if "requestState" in result:
+        again["requestState"] = result["requestState"]
+    return again

@@ -13,7 +13,8 @@ import difflib
 from collections.abc import Iterator
 from typing import Any, Final
 
-from mcp_ref.basic.mrtr import KINDS, MAY_ASK, InputRequiredResult
+from mcp_ref.agreement import MAY_ASK
+from mcp_ref.basic.mrtr import KINDS, InputRequiredResult
 from mcp_ref.machinery.publishing import json_schema
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method

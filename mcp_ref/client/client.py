@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from mcp_ref._version import __version__
 from mcp_ref.basic import subscriptions, utilities, versioning
 from mcp_ref.basic.lifecycle import Introduction
-from mcp_ref.basic.mrtr import MOST_ROUNDS, retry_params
+from mcp_ref.basic.mrtr import MAX_ROUNDS, retry_params
 from mcp_ref.basic.transports.transport import Tap
 from mcp_ref.client import config, elicitation
 from mcp_ref.client import roots as roots_page
@@ -365,7 +365,7 @@ class Client:
             if not versioning.is_input_required(result) or options.get("by_hand"):
                 break
             # 4. The server needs input first: our functions give it, and the next round brings it there.
-            if rounds == MOST_ROUNDS:
+            if rounds == MAX_ROUNDS:
                 raise RemoteProtocolError(f"the server asked for input {rounds} times, and has not answered {method}")
             began = time.monotonic()
             responses = session.answers_to(result, options.get("cancel"))

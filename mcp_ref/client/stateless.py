@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_ref.agreement import Terms
 from mcp_ref.basic.lifecycle import offered_instead
-from mcp_ref.basic.mrtr import answer_inputs, required_inputs
+from mcp_ref.basic.mrtr import answer_inputs
 from mcp_ref.basic.transports.transport import MirroringTransport, Transport
 from mcp_ref.basic.versioning import SERVER_INFO, envelope
 from mcp_ref.client.answers import ClientContext
@@ -115,7 +115,7 @@ class Stateless(Conversation):
                 for handle in handles:
                     handle.detach(give_up)
 
-        return answer_inputs(required_inputs(result, self.revision), answer, self.revision)
+        return answer_inputs(result, answer, self.revision)
 
     def mend(self, refusal: ErrorResponse, method: str, options: Options, deadline: Deadline) -> bool:
         """Do what has to be done before a refused request is sent once more; False if nothing helps."""

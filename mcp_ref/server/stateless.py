@@ -167,9 +167,7 @@ class Call(Conversation):
                 raise
         finally:
             self._rounds = None
-        if rounds.needed:
-            return rounds.result()
-        return rounds.seal_result(result) if result.get("resultType") == "input_required" else result
+        return rounds.outcome(result)
 
     def ask(self, method: str, params: JsonObject | None, options: Options | None, incoming: Incoming) -> JsonObject:
         """The answer to a question, if it has come; else the run ends here, and the client is asked."""

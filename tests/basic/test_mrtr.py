@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_ref.basic.mrtr import (
-    MOST_STATE,
+    MAX_STATE,
     InputNeeded,
     Rounds,
     StateKeys,
@@ -81,7 +81,7 @@ def run(handler: Handler, params: Any = CALL, **more: Any) -> Any:
         returned = handler(Asking(rounds))
     except InputNeeded:
         assert rounds.needed
-    return rounds.result() if rounds.needed else returned
+    return rounds.outcome({}) if rounds.needed else returned
 
 
 def again(result: Any, responses: Any, params: Any = CALL) -> Any:
@@ -298,7 +298,7 @@ def test_one_that_fails_does_not_take_back_what_another_asked() -> None:
     with pytest.raises(KeyError):
         handler(Asking(rounds))
     assert rounds.needed
-    assert run(handler, again(rounds.result(), {"elicitation-1.1.1": accept("Ann")})) == "Ann"
+    assert run(handler, again(rounds.outcome({}), {"elicitation-1.1.1": accept("Ann")})) == "Ann"
 
 
 # -- changed questions --------------------------------------------------------------------------------------------
@@ -383,7 +383,7 @@ def test_what_is_asked_after_it_was_caught_is_not_asked() -> None:
     with pytest.raises(ValueError, match="nobody"):
         handler(Asking(rounds))
     assert rounds.needed and caught == ["a", "b"]
-    assert list(rounds.result()["inputRequests"]) == ["elicitation-1"]
+    assert list(rounds.outcome({})["inputRequests"]) == ["elicitation-1"]
 
 
 def test_caught_within_one_of_several_it_is_still_asked_for() -> None:
@@ -407,7 +407,7 @@ def test_other_requests_cannot_ask(method: str) -> None:
         lambda: rounds.ask("roots/list", None),
         lambda: rounds.ask_all(lambda: 1),
         lambda: rounds.ask_urls([{"mode": "url", "message": "m", "url": "https://a.example"}]),
-        lambda: rounds.seal_result(input_required(state=1)),
+        lambda: rounds.outcome(input_required(state=1)),
     ):
         with pytest.raises(LocalProtocolError, match=f"{method} cannot ask .*tools/call, prompts/get, resources/read"):
             ask()
@@ -483,7 +483,7 @@ def test_what_the_client_did_not_declare_is_not_asked(request_: Any, declared: A
     rounds = rounds_of(capabilities=declared)
     for ask in (
         lambda: rounds.ask(request_["method"], request_["params"]),
-        lambda: rounds.seal_result(input_required({"q": request_})),
+        lambda: rounds.outcome(input_required({"q": request_})),
     ):
         with pytest.raises(MissingClientCapability) as caught:
             ask()
@@ -589,7 +589,7 @@ def test_a_state_is_of_no_use_elsewhere(other: Any) -> None:
 
 def test_answers_that_are_too_large_to_carry_are_the_clients_fault() -> None:
     handler = lambda ctx: (ctx.name("a"), ctx.name("b"))  # noqa: E731
-    large = again(run(handler), {"elicitation-1": accept("x" * MOST_STATE)})
+    large = again(run(handler), {"elicitation-1": accept("x" * MAX_STATE)})
     with pytest.raises(InvalidParams, match=r"params\.inputResponses"):
         run(handler, large)
 
@@ -618,10 +618,10 @@ def visits(handler: Handler, params: Any = CALL, **more: Any) -> Any:
     try:
         returned = handler(Asking(rounds))
     except InputNeeded:
-        return rounds.result()
+        return rounds.outcome({})
     except UrlElicitationRequired as required:
         rounds.ask_urls(required.data["elicitations"])
-        return rounds.result()
+        return rounds.outcome({})
     return returned
 
 
@@ -701,7 +701,7 @@ def test_a_visit_is_not_asked_beside_an_open_question() -> None:
 
 
 def test_a_handler_may_ask_by_itself_under_keys_of_its_own() -> None:
-    sealed = rounds_of().seal_result(input_required({"user_name": FORM}))
+    sealed = rounds_of().outcome(input_required({"user_name": FORM}))
     assert sealed == {"resultType": "input_required", "inputRequests": {"user_name": FORM}}, "and without a state"
     rounds = rounds_of({**CALL, "inputResponses": {"user_name": accept("Ann"), "more": {}}})
     assert rounds.responses == {"user_name": accept("Ann"), "more": {}}
@@ -713,22 +713,22 @@ def test_a_handler_may_ask_by_itself_under_keys_of_its_own() -> None:
 
 @pytest.mark.parametrize("state", [0, "", False, [], {}, "Zürich", {"step": 1, "of": [1, 2]}])
 def test_a_handlers_state_comes_back(state: Any) -> None:
-    sealed = rounds_of().seal_result(input_required(state=state))
+    sealed = rounds_of().outcome(input_required(state=state))
     assert sealed["resultType"] == "input_required" and "inputRequests" not in sealed
     assert isinstance(sealed["requestState"], str)
     assert rounds_of({**CALL, "requestState": sealed["requestState"]}).state == state
 
 
 def test_a_state_lasts_one_round_unless_it_is_given_again() -> None:
-    first = rounds_of().seal_result(input_required({"a": FORM}, state={"step": 1}))
+    first = rounds_of().outcome(input_required({"a": FORM}, state={"step": 1}))
     second = rounds_of(again(first, {}))
     assert second.state == {"step": 1}
-    assert "requestState" not in second.seal_result(input_required({"b": FORM}))
+    assert "requestState" not in second.outcome(input_required({"b": FORM}))
 
 
 def test_a_state_differs_from_round_to_round() -> None:
-    first = rounds_of().seal_result(input_required({"a": FORM}, state={"step": 1}))
-    second = rounds_of(again(first, {})).seal_result(input_required({"b": FORM}, state={"step": 2}))
+    first = rounds_of().outcome(input_required({"a": FORM}, state={"step": 1}))
+    second = rounds_of(again(first, {})).outcome(input_required({"b": FORM}, state={"step": 2}))
     assert first["requestState"] != second["requestState"]
 
 
@@ -736,7 +736,7 @@ def test_both_ways_of_asking_go_together() -> None:
     def handler(ctx: Any) -> Any:
         who = ctx.name("Who?")
         if ctx.rounds.state is None:
-            return ctx.rounds.seal_result(input_required({"town": FORM}, state="asked"))
+            return ctx.rounds.outcome(input_required({"town": FORM}, state="asked"))
         town = ctx.rounds.responses.get("town") or ctx.rounds.state
         return who, town, ctx.name("Sure?")
 
@@ -749,7 +749,7 @@ def test_both_ways_of_asking_go_together() -> None:
 
 
 def test_what_a_handler_does_to_its_state_is_not_kept() -> None:
-    sealed = rounds_of().seal_result(input_required(state={"names": []}))
+    sealed = rounds_of().outcome(input_required(state={"names": []}))
 
     def handler(ctx: Any) -> Any:
         ctx.rounds.state["names"].append("Ann")
@@ -761,9 +761,7 @@ def test_what_a_handler_does_to_its_state_is_not_kept() -> None:
 
 def test_its_questions_are_shaped_for_the_revision() -> None:
     page = {"method": "elicitation/create", "params": url_elicitation("Pay", "https://pay.example/")}
-    sealed = rounds_of().seal_result(
-        {"resultType": "input_required", "inputRequests": {"pay": page}, "_meta": {"a": 1}}
-    )
+    sealed = rounds_of().outcome({"resultType": "input_required", "inputRequests": {"pay": page}, "_meta": {"a": 1}})
     assert "elicitationId" not in sealed["inputRequests"]["pay"]["params"]
     assert sealed["_meta"] == {"a": 1}
 
@@ -782,23 +780,23 @@ def test_its_questions_are_shaped_for_the_revision() -> None:
         {"inputRequests": {"a": {"method": ["roots/list"]}}},
         {"inputRequests": {"a": {"method": "elicitation/create"}}},
         {"requestState": {1, 2}},
-        {"requestState": "x" * MOST_STATE},
+        {"requestState": "x" * MAX_STATE},
     ],
 )
 def test_a_result_that_asks_for_nothing_is_not_sent(result: Any) -> None:
     with pytest.raises(LocalProtocolError):
-        rounds_of().seal_result({"resultType": "input_required", **result})
+        rounds_of().outcome({"resultType": "input_required", **result})
 
 
 def test_a_state_that_is_no_json_is_the_handlers_fault_also_with_answers() -> None:
     def handler(ctx: Any) -> Any:
         ctx.name("Who?")
-        return ctx.rounds.seal_result(input_required(state={1}))
+        return ctx.rounds.outcome(input_required(state={1}))
 
     with pytest.raises(LocalProtocolError, match="JSON"):
         run(handler, again(run(handler), {"elicitation-1": accept("Ann")}))
 
 
-def test_there_is_no_result_without_a_question() -> None:
-    with pytest.raises(LocalProtocolError):
-        rounds_of().result()
+def test_a_result_that_asks_for_nothing_passes_as_it_is() -> None:
+    result = {"content": [], "resultType": "complete"}
+    assert rounds_of().outcome(result) is result

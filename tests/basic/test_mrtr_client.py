@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.mrtr import answer_inputs, elicitation_form, required_inputs, retry_params, roots_listing, sampling
+from mcp_ref.basic.mrtr import answer_inputs, elicitation_form, retry_params, roots_listing, sampling
 from mcp_ref.client.sampling import UserRejected
 from mcp_ref.errors import InputRefused, RemoteProtocolError, RequestCancelled, RequestTimeout, TransportClosed
 
@@ -17,9 +17,16 @@ SAMPLING = sampling("Capital?", max_tokens=9)
 # -- what is asked for --------------------------------------------------------------------------------------------
 
 
-def test_a_result_says_what_is_asked_for() -> None:
-    assert required_inputs({"resultType": "input_required", "inputRequests": {"a": FORM}}) == {"a": FORM}
-    assert required_inputs({"resultType": "input_required", "requestState": ""}) == {}
+def asking(requests: Any) -> Any:
+    return {"resultType": "input_required", "inputRequests": requests}
+
+
+def nobody(method: str, params: Any) -> Any:
+    raise AssertionError("nobody is asked")
+
+
+def test_a_result_may_ask_for_nothing_but_to_come_again() -> None:
+    assert answer_inputs({"resultType": "input_required", "requestState": ""}, nobody) == {}
 
 
 @pytest.mark.parametrize(
@@ -34,7 +41,7 @@ def test_a_result_says_what_is_asked_for() -> None:
 )
 def test_a_result_that_breaks_the_page_is_the_servers_fault(result: Any) -> None:
     with pytest.raises(RemoteProtocolError):
-        required_inputs({"resultType": "input_required", **result})
+        answer_inputs({"resultType": "input_required", **result}, nobody)
 
 
 BAD = [
@@ -62,9 +69,7 @@ def test_before_anybody_is_asked_every_question_is_looked_at(request_: Any) -> N
 
     requests = {"good": roots_listing(), "bad": request_}
     with pytest.raises(RemoteProtocolError):
-        answer_inputs(requests, answer)
-    with pytest.raises(RemoteProtocolError):
-        required_inputs({"inputRequests": requests})
+        answer_inputs(asking(requests), answer)
     assert not asked
 
 
@@ -79,12 +84,12 @@ def test_each_question_is_answered_under_its_key_in_order() -> None:
         return {"action": "decline"} if method == "elicitation/create" else {"roots": []}
 
     requests = {"z": FORM, "a": {"method": "roots/list"}}
-    assert answer_inputs(requests, answer) == {"z": {"action": "decline"}, "a": {"roots": []}}
+    assert answer_inputs(asking(requests), answer) == {"z": {"action": "decline"}, "a": {"roots": []}}
     assert asked == [("elicitation/create", FORM["params"]), ("roots/list", {})]
 
 
 def test_an_answer_has_only_what_the_revision_has() -> None:
-    answers = answer_inputs({"r": roots_listing()}, lambda method, params: {"roots": [], "_meta": {"a": 1}})
+    answers = answer_inputs(asking({"r": roots_listing()}), lambda method, params: {"roots": [], "_meta": {"a": 1}})
     assert answers == {"r": {"roots": []}}
 
 
@@ -94,7 +99,7 @@ def test_a_handler_that_refuses_ends_the_call_with_a_clear_error(problem: Except
         raise problem
 
     with pytest.raises(InputRefused, match="sampling/createMessage") as caught:
-        answer_inputs({"s": SAMPLING}, answer)
+        answer_inputs(asking({"s": SAMPLING}), answer)
     assert caught.value.__cause__ is problem
     assert (str(problem) or "RuntimeError") in str(caught.value)
 
@@ -107,7 +112,7 @@ def test_what_ended_the_call_itself_is_no_refusal(problem: BaseException) -> Non
         raise problem
 
     with pytest.raises(type(problem)):
-        answer_inputs({"s": SAMPLING}, answer)
+        answer_inputs(asking({"s": SAMPLING}), answer)
 
 
 # -- the next round -----------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_ref.basic import mrtr as request_state
-from mcp_ref.basic.mrtr import MOST_STATE, StateKeys, StateTooLarge, binding_of, digest_of
+from mcp_ref.basic.mrtr import MAX_STATE, StateKeys, StateTooLarge, binding_of, digest_of
 from mcp_ref.errors import InvalidParams, LocalProtocolError
 
 JSON = st.recursive(
@@ -131,7 +131,7 @@ def test_a_huge_state_is_refused_before_it_is_looked_at(monkeypatch: pytest.Monk
         return ""
 
     monkeypatch.setattr(request_state, "_code", code)
-    refused(KEYS, "A" * (MOST_STATE + 1))
+    refused(KEYS, "A" * (MAX_STATE + 1))
     assert not looked
 
 
@@ -142,7 +142,7 @@ def test_what_is_signed_and_cannot_be_read_is_refused(body: str) -> None:
 
 def test_a_payload_that_would_be_refused_is_not_sealed() -> None:
     with pytest.raises(StateTooLarge):
-        KEYS.seal({"text": "x" * MOST_STATE}, "b")
+        KEYS.seal({"text": "x" * MAX_STATE}, "b")
 
 
 @pytest.mark.parametrize("payload", [{"a": {1}}, {"a": float("nan")}, {"a": object()}])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, ErrorResponse, RemoteProtocolError, RequestTimeout
-from mcp_ref.basic.mrtr import MOST_ROUNDS, roots_listing
+from mcp_ref.basic.mrtr import MAX_ROUNDS, roots_listing
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from mcp_ref.errors import InputRefused
@@ -151,7 +151,7 @@ def test_answers_go_with_their_own_request_alone() -> None:
 def test_questions_without_end_are_given_up() -> None:
     with open_client(MODERN, TOOLS) as (client, wire):
         call = Background(client.call_tool, "t")
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             wire.answer(wire.receive()["id"], needs())
         problem = call.outcome()
         assert isinstance(problem, RemoteProtocolError) and "asked for input" in str(problem)
