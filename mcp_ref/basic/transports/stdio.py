@@ -102,6 +102,10 @@ class StdioTransport:
                     # has room for this much.
                     self._blocks = HAS_POLL and os.get_blocking(self._write_fd)
                     self._portion = select.PIPE_BUF if self._blocks else None
+                    if HAS_POLL:
+                        self._room = select.poll()
+                        self._room.register(self._write_fd, select.POLLOUT)
+                        self._room.register(self._no_writing.fd, select.POLLIN)
                 if self._closed:
                     raise TransportClosed(CLOSED)
                 # Daemon: a program that ends without close() must end, though the peer has not.
@@ -182,10 +186,7 @@ class StdioTransport:
 
     def _wait_for_room(self, deadline: Deadline) -> bool:
         """Wait until the descriptor takes something; False when the connection ended first."""
-        poll = select.poll()
-        poll.register(self._write_fd, select.POLLOUT)
-        poll.register(self._no_writing.fd, select.POLLIN)
-        while not (ready := poll.poll(milliseconds(deadline))) and self._broken is None:
+        while not (ready := self._room.poll(milliseconds(deadline))) and self._broken is None:
             deadline.check("writing: the peer does not read")
         return bool(ready) and self._broken is None
 
