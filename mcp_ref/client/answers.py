@@ -1,6 +1,6 @@
-"""Answers: what the functions that a user gave to a client say to the server's questions, and hear of its news.
+"""Answers: what the functions that a user gave to a client say to the server's questions.
 
-Spec:      client/roots, client/sampling, client/elicitation; the notifications of the server's pages
+Spec:      client/roots, client/sampling, client/elicitation
 Upholds:   spec_notes/client/roots.md, spec_notes/client/sampling.md and spec_notes/client/elicitation.md, the rows on
            telling the user which server asks, and on rate limits; spec_notes/server/utilities/logging.md
 Not here:  what is asked and how an answer is shaped (each page); turning what such a function raises into an error
@@ -8,15 +8,11 @@ Not here:  what is asked and how an answer is shaped (each page); turning what s
 
     Answers          the functions for questions, by method; the capabilities that follow from them
     ClientContext    the question that such a function answers, for one that wants to know who asks
-    Events           the thread in which callbacks for notifications run
 """
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable, Mapping
-from queue import SimpleQueue
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,14 +20,11 @@ from mcp_ref.basic import utilities
 from mcp_ref.client import elicitation, roots, sampling
 from mcp_ref.errors import MethodNotFound, RequestCancelled
 from mcp_ref.incoming import Incoming
-from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.rates import Rate, RateLimited, RateLimits
 from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
     from mcp_ref.client.session import Conversation
-
-log = logging.getLogger(__name__)
 
 DEFAULT_RATES: Final[Mapping[str, Rate]] = MappingProxyType(
     {
@@ -124,53 +117,3 @@ class Answers:
             raise RateLimited(wait)
         result: JsonObject = self._answers[method](ctx, incoming.params)
         return result
-
-
-MAX_CALLBACKS_WAITING = 100_000
-"""Callbacks that may wait; if a server floods a slow callback, what comes on top is dropped, and the log says so."""
-
-
-class Events:
-    """The thread `mcp-events` of one client, in which callbacks for notifications run in the order of arrival.
-
-    Threads: `put` by the transport's reader; `close` by any thread.
-    """
-
-    def __init__(self) -> None:
-        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._lock = threading.Lock()  # guards the start of the thread, and _closed
-        self._closed = False
-        self._overflown = False
-        # Daemon: a callback is the user's code, and must not keep the process alive.
-        self._thread = threading.Thread(target=self._run, name="mcp-events", daemon=True)
-
-    def put(self, callback: Callable[[], None]) -> None:
-        """Have the callback run after those that came before. Never blocks; starts the thread the first time."""
-        if self._queue.qsize() >= MAX_CALLBACKS_WAITING:
-            if not self._overflown:
-                log.warning("callbacks are too slow: notifications of the server are dropped")
-            self._overflown = True
-            return
-        with self._lock:
-            if not self._closed:
-                self._queue.put(callback)
-                if self._thread.ident is None:
-                    self._thread.start()
-
-    def _run(self) -> None:
-        # Bounded by close(), which sends the sentinel.
-        while (callback := self._queue.get()) is not None:
-            try:
-                callback()
-            except BaseException:
-                # SystemExit too ends the callback alone, and not those after it.
-                log.exception("a callback for a notification failed")
-
-    def close(self, deadline: Deadline) -> None:
-        """End the thread after what is waiting: it finds a sentinel. A callback that lasts longer is left behind."""
-        with self._lock:
-            first, self._closed = not self._closed, True
-        if first:
-            self._queue.put(None)
-        if self._thread.ident is not None and self._thread is not threading.current_thread():
-            self._thread.join(deadline.left())

@@ -23,7 +23,7 @@ from mcp_ref.basic.mrtr import MAX_ROUNDS, retry_params
 from mcp_ref.basic.transports.transport import Tap
 from mcp_ref.client import config, elicitation
 from mcp_ref.client import roots as roots_page
-from mcp_ref.client.answers import Answers, Events
+from mcp_ref.client.answers import Answers
 from mcp_ref.client.connecting import Connection, may_resend
 from mcp_ref.client.session import Conversation
 from mcp_ref.client.stateless import Stateless
@@ -37,6 +37,7 @@ from mcp_ref.errors import (
     SessionExpired,
     TransportClosed,
 )
+from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Clock, Deadline
 from mcp_ref.machinery.rates import Rate
 from mcp_ref.machinery.workers import before_block
@@ -159,7 +160,7 @@ class Client:
         self._recorder: Recorder | None = None
 
         # What the conversations share.
-        self.events = Events()
+        self.events = CallbackThread("mcp-events")
         self.clock = Clock(MAX_PAUSE)
         # The least level of log messages that each request asks for in the stateless era; None: it asks for none.
         self.log_level: str | None = None if on_log is None else logging.LEVELS[0]
@@ -249,10 +250,9 @@ class Client:
         """What a transport of that name shows its traffic to, if the client was given a `trace`."""
         if self._trace is None:
             return None
-        if self._recorder is None:
-            from mcp_ref.trace.record import recorder
+        from mcp_ref.trace.record import recorder
 
-            self._recorder = recorder(self._trace)
+        self._recorder = self._recorder or recorder(self._trace)
         return self._recorder.tap("server", transport)
 
     # -- who it is with

@@ -18,7 +18,6 @@ from mcp_ref.revisions import Revision
 
 if TYPE_CHECKING:
     from mcp_ref.server.server import Server
-    from mcp_ref.server.session import Session
 
 
 class Command(NamedTuple):
@@ -63,14 +62,10 @@ class Route(NamedTuple):
     Attributes:
         make: makes the transport.
         revisions: those that go this way, oldest first; all of one era.
-        over_http: whether a refusal can come as an HTTP status.
-        once: whether `make` always gives the same transport: the one that was given, which cannot be made again.
     """
 
     make: Callable[[], Transport]
     revisions: tuple[Revision, ...]
-    over_http: bool = False
-    once: bool = False
 
     def falls_back(self, status: int) -> bool:
         """Whether an HTTP status in answer to `initialize` means: try the older transport."""
@@ -101,19 +96,24 @@ def routes(target: Any, revisions: tuple[Revision, ...], tap: Callable[[str], Ta
 
     if isinstance(target, Url):
         return _http_routes(target, revisions, tap)
-    once = can_connect_once(target)
-    if not isinstance(target, Server | Command) and not once:
+    if not isinstance(target, Server | Command) and not can_connect_once(target):
         raise TypeError(
             f"a client's target is a command (a list of strings), a URL, a Server or a transport, not {target!r}"
         )
 
     def make() -> Transport:
         if isinstance(target, Server):
-            return _in_process(target, tap("memory"))
-        return _stdio(target, tap("stdio")) if isinstance(target, Command) else target
+            return _InProcess(target, tap("memory"))
+        if isinstance(target, Command):
+            from mcp_ref.basic.transports.stdio import StdioClientTransport
+
+            options = target._asdict()
+            return StdioClientTransport(options.pop("argv"), **options, tap=tap("stdio"))
+        given: Transport = target
+        return given
 
     eras = (tuple(revision for revision in revisions if revision.era == era) for era in ("stateless", "session"))
-    return [Route(make, era, once=once) for era in eras if era]
+    return [Route(make, era) for era in eras if era]
 
 
 def can_connect_once(target: Any) -> bool:
@@ -156,22 +156,7 @@ def _http_routes(url: Url, revisions: tuple[Revision, ...], tap: Callable[[str],
 
     shapes = {"stateless": streamable, "streamable": streamable, "sse": sse}
     ways = ((make, tuple(row for row in revisions if row.http == shape)) for shape, make in shapes.items())
-    return [Route(make, rows, over_http=True) for make, rows in ways if rows]
-
-
-def _stdio(command: Command, tap: Tap | None) -> Transport:
-    from mcp_ref.basic.transports.stdio import StdioClientTransport
-
-    return StdioClientTransport(
-        command.argv, env=command.env, cwd=command.cwd, stderr=command.stderr, grace=command.grace, tap=tap
-    )
-
-
-def _in_process(server: Server, tap: Tap | None) -> Transport:
-    from mcp_ref.basic.transports.memory import pair
-
-    ours, theirs = pair(tap=tap)
-    return _InProcess(ours, server.connect(theirs))
+    return [Route(make, rows) for make, rows in ways if rows]
 
 
 class _InProcess:
@@ -179,9 +164,12 @@ class _InProcess:
 
     name = "memory"
 
-    def __init__(self, ours: Transport, session: Session) -> None:
-        self._ours, self._session = ours, session
-        self.start, self.send, self.exchange = ours.start, ours.send, ours.exchange
+    def __init__(self, server: Server, tap: Tap | None) -> None:
+        from mcp_ref.basic.transports.memory import pair
+
+        self._ours, theirs = pair(tap=tap)
+        self._session = server.connect(theirs)
+        self.start, self.send, self.exchange = self._ours.start, self._ours.send, self._ours.exchange
 
     def close(self, deadline: Deadline) -> None:
         """Close our side, which the session notices, and then wait for its handlers."""

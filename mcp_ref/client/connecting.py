@@ -36,7 +36,7 @@ import threading
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_ref.client.config import Route, can_connect_once, routes, server_key
+from mcp_ref.client.config import Route, Url, can_connect_once, routes, server_key
 from mcp_ref.client.session import Conversation, Session
 from mcp_ref.client.stateless import Stateless
 from mcp_ref.errors import (
@@ -53,11 +53,13 @@ from mcp_ref.errors import (
     UnsupportedVersion,
 )
 from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.locks import hold
 from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
 from mcp_ref.peer import PendingStream
 from mcp_ref.revisions import SESSION_REVISIONS
+from mcp_ref.server.utilities.caching import CACHEABLE
 
 if TYPE_CHECKING:
     from mcp_ref.client.client import Client
@@ -78,18 +80,7 @@ MAX_SERVERS_REMEMBERED: Final = 1_000
 ABOUT_THE_CLIENT: Final = frozenset({401, 403, 408, 429})
 """HTTP statuses that say who asks, or when, and nothing of what the server speaks."""
 
-READING: Final = frozenset(
-    {
-        "server/discover",
-        "tools/list",
-        "prompts/list",
-        "prompts/get",
-        "resources/list",
-        "resources/templates/list",
-        "resources/read",
-        "completion/complete",
-    }
-)
+READING: Final = CACHEABLE | {"prompts/get", "completion/complete"}
 """Requests that change nothing."""
 
 
@@ -163,6 +154,7 @@ class Connection:
         """An open conversation, in the era that the server is found to be of."""
         client = self._client
         ways = routes(client.target, client.revisions, client.tap)
+        over_http, given = isinstance(client.target, Url), can_connect_once(client.target)
         newer = next((way for way in ways if way.revisions[0].era == "stateless"), None)
         older = [way for way in ways if way is not newer]
         failed: list[McpError] = []
@@ -181,14 +173,12 @@ class Connection:
                     ERAS.put(server, None)
                     self._give_up(deadline)
             # 2. The probe. Over stdio an older server may stay silent; that leaves half of the time for `initialize`.
-            patience = (
-                _at_most(client.probe_timeout, deadline, half=True) if older and not newer.over_http else deadline
-            )
+            patience = _at_most(client.probe_timeout, deadline, half=True) if older and not over_http else deadline
             probe = Stateless(client, newer.make(), newer.revisions)
             try:
                 return self._begin(probe, patience)
             except McpError as problem:
-                if not says_session_era(problem, newer.over_http, deadline):
+                if not says_session_era(problem, over_http, deadline):
                     raise
                 ended, silent = isinstance(problem, TransportClosed), isinstance(problem, RequestTimeout)
                 if not older and not ended:
@@ -196,20 +186,21 @@ class Connection:
                     text = f"the server does not speak {names}, but opens with initialize"
                     raise RemoteProtocolError(text) from problem
                 # Without an older way, and over a transport that was given, an end is an end, for whatever reason.
-                if not older or (ended and newer.once):
+                if not older or (ended and given):
                     raise
                 log.info("the server is of the session era: %s", problem)
                 failed.append(problem)
             # 3. `initialize`; over stdio on the connection that the probe has left, if it has left one.
-            goes_on = not newer.over_http and not ended
+            goes_on = not over_http and not ended
             if not goes_on:
                 self._give_up(deadline)
             try:
                 return self._initialize(older, probe if goes_on else None, deadline, failed)
-            except ErrorResponse:
+            except ErrorResponse as refusal:
                 # 4. It refuses `initialize`, and had not answered the probe: so it was slow, not old.
                 if not silent:
                     raise
+                failed.append(refusal)
                 self._give_up(deadline)
                 return self._begin(Stateless(client, newer.make(), newer.revisions), deadline)
         except McpError as problem:
@@ -231,7 +222,7 @@ class Connection:
                 return session
             except TransportClosed:
                 # The server may have ended because of the probe, after it had answered: once more, with a fresh one.
-                if probe is None or way.once:
+                if probe is None or can_connect_once(client.target):
                     raise
                 self._give_up(deadline)
                 return self._initialize(ways, None, deadline, failed)
@@ -285,17 +276,13 @@ class Connection:
             return None
         if asked.peer.closed is not None:
             return self._reopen(asked, problem, deadline)
-        if isinstance(problem, HttpStatusError | ErrorResponse):
-            return self._reopen(asked, problem, deadline, doubted=True) if self._shows_older_era(problem) else None
-        return asked if isinstance(problem, AnswerLost) else None
-
-    def _shows_older_era(self, problem: McpError) -> bool:
-        """Whether a refusal in the stateless era says that the server is no longer of that era, and we can go back."""
-        if self._client.revisions[0].era != "session":
-            return False
         if isinstance(problem, HttpStatusError):
-            return problem.status in (400, 404, 405)
-        return isinstance(problem, ErrorResponse) and names_older_versions(problem)
+            older = problem.status in (400, 404, 405)
+        else:
+            older = isinstance(problem, ErrorResponse) and names_older_versions(problem)
+        if older and self._client.revisions[0].era == "session":
+            return self._reopen(asked, problem, deadline, doubted=True)
+        return asked if isinstance(problem, AnswerLost) else None
 
     def _reopen(
         self, ended: Conversation, reason: McpError, deadline: Deadline, *, doubted: bool = False
@@ -306,9 +293,9 @@ class Connection:
             doubted: it has not ended, but may be of the wrong era. None, if it is not.
         """
         client = self._client
-        while not self._opening.acquire(timeout=-1 if (left := deadline.left()) is None else left):
-            deadline.check("waiting for another connection to the server")
+        held: list[bool] = []
         try:
+            hold(self._opening, held, deadline, "waiting for another connection to the server")
             if self.current is not ended or self.closed:
                 return client.session
             if can_connect_once(client.target):
@@ -334,9 +321,10 @@ class Connection:
                 return None
             client.tool_definitions = {}
         finally:
-            self._opening.release()
+            if held:
+                self._opening.release()
         if client.on_reopen is not None:
-            client.events.put(client.on_reopen)
+            client.events.put(client.on_reopen, "on_reopen")
         return self.current
 
     def open_stream(self, method: str, params: JsonObject | None, deadline: Deadline) -> PendingStream:

@@ -167,9 +167,9 @@ class Conversation:
             return
         if method == "notifications/message":
             if client.on_log is not None:
-                client.events.put(partial(client.on_log, params))
+                client.events.put(partial(client.on_log, params), method)
         elif client.on_change is not None and method != "notifications/subscriptions/acknowledged":
-            client.events.put(partial(client.on_change, method, params))
+            client.events.put(partial(client.on_change, method, params), method)
 
 
 class Session(Conversation):

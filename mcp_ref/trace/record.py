@@ -28,11 +28,11 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, Final, Literal, NamedTuple, Self, TextIO, cast, get_args
 
 from mcp_ref.basic.transports.transport import Tap
 from mcp_ref.errors import Refusal
+from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject, decode, encode
 from mcp_ref.trace.redact import redact, redact_headers, redact_text
@@ -41,8 +41,6 @@ logger = logging.getLogger(__name__)
 
 Direction = Literal["send", "receive", "stderr"]
 Message = dict[str, Any] | list[Any] | str | None
-
-_MAX_WAITING: Final = 100_000  # events that wait for slow callables; more are lost, and the log says so
 
 
 class TraceEvent(NamedTuple):
@@ -102,7 +100,7 @@ class Recorder:
         self._writing = threading.Lock()  # held by the thread that takes from _notes, and hands over what it takes
         self._notes: deque[TraceEvent] = deque()
         self._seq = self._conns = self._exchanges = 0
-        self._closed = self._lost = False
+        self._closed = False
         self._opened: list[TextIO] = []
         self._files: list[TextIO] = []
         self._callables: list[Callable[[TraceEvent], None]] = []
@@ -116,9 +114,7 @@ class Recorder:
                 self._files.append(file)
             else:
                 self._files.append(sink)
-        self._queue: SimpleQueue[TraceEvent | None] = SimpleQueue()
-        # Daemon: a callable is the user's code, which nobody can end.
-        self._thread = threading.Thread(target=self._call, name="mcp-trace", daemon=True)
+        self._calls = CallbackThread("mcp-trace")
 
     def tap(self, peer: str, transport: str) -> Tap:
         """What one connection shows its traffic to; `peer` and `transport` go into each of its events.
@@ -156,9 +152,7 @@ class Recorder:
         left = deadline.left()
         if written := self._writing.acquire(timeout=-1 if left is None else left):
             self._hand_all_over()
-        self._queue.put(None)
-        if self._thread.ident is not None and self._thread is not threading.current_thread():
-            self._thread.join(deadline.left())
+        self._calls.close(deadline)
         for file in self._opened if written else ():
             file.close()
 
@@ -199,21 +193,8 @@ class Recorder:
         event = noted._replace(message=_shown(noted.message), http=_shown_http(noted.http))
         for file in self._files:
             _try(partial(_write_row, file), event)
-        if not self._callables:
-            return
-        if self._queue.qsize() < _MAX_WAITING:
-            self._queue.put(event)
-            if self._thread.ident is None:
-                self._thread.start()
-        elif not self._lost:
-            self._lost = True
-            logger.warning("the trace's callables are too slow: events are lost from number %d on", event.seq)
-
-    def _call(self) -> None:
-        while (event := self._queue.get()) is not None:
-            for sink in self._callables:
-                # Also an exception such as SystemExit: it ends one call, and not the thread.
-                _try(sink, event, BaseException)
+        for sink in self._callables:
+            self._calls.put(partial(_try, sink, event, BaseException), f"event {event.seq}")
 
 
 def _try(sink: Callable[[TraceEvent], None], event: TraceEvent, caught: type[BaseException] = Exception) -> None:

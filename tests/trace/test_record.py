@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Server
-from mcp_ref.trace import record
+from mcp_ref.machinery import callbacks
 from mcp_ref.trace.record import Recorder, TraceEvent, from_row, read_trace, recorder, to_row
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -264,7 +264,7 @@ def test_close_leaves_a_callable_behind_that_does_not_return() -> None:
 def test_what_callables_are_too_slow_for_is_lost_with_a_warning(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record, "_MAX_WAITING", 2)
+    monkeypatch.setattr(callbacks, "MAX_WAITING", 2)
     entered, leave = threading.Event(), threading.Event()
     seen: list[int] = []
 
@@ -280,7 +280,7 @@ def test_what_callables_are_too_slow_for_is_lost_with_a_warning(
             carry(recording, PING)
         leave.set()
     assert seen == [1, 2, 3]
-    assert caplog.text.count("events are lost from number 4 on") == 1
+    assert caplog.text.count("are dropped (mcp-trace), from event 4 on") == 1
 
 
 def test_a_callable_may_cause_traffic_on_the_connection_that_it_watches() -> None:

@@ -1,0 +1,63 @@
+"""CallbackThread: one thread in which callbacks of the user run, one after the other.
+
+The contract: `put` never blocks; what it takes runs in the order of the calls, and a callback that raises does not keep
+the next from running. At most `MAX_WAITING` wait; more are dropped. `close` is bounded.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from mcp_ref.machinery.deadline import Deadline
+
+log = logging.getLogger(__name__)
+
+MAX_WAITING = 100_000
+
+
+class CallbackThread:
+    """A thread of that name; it starts with the first callback.
+
+    Threads: any.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._queue: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._lock = threading.Lock()  # guards the start of the thread, and _closed
+        self._closed = self._overflown = False
+        # Daemon: a callback is the user's code, and must not keep the process alive.
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def put(self, callback: Callable[[], object], what: str) -> None:
+        """Have a callback run after those that came before; if too many wait it is dropped, which the log says once."""
+        if self._queue.qsize() >= MAX_WAITING:
+            if not self._overflown:
+                log.warning("callbacks are too slow, and some are dropped (%s), from %s on", self._thread.name, what)
+            self._overflown = True
+            return
+        with self._lock:
+            if not self._closed:
+                self._queue.put(callback)
+                if self._thread.ident is None:
+                    self._thread.start()
+
+    def _run(self) -> None:
+        # Bounded by close(), which sends the sentinel.
+        while (callback := self._queue.get()) is not None:
+            try:
+                callback()
+            except BaseException:
+                # SystemExit too ends the callback alone, and not those after it.
+                log.exception("a callback failed (%s)", self._thread.name)
+
+    def close(self, deadline: Deadline) -> None:
+        """End the thread after what is waiting: it finds a sentinel. A callback that lasts longer is left behind."""
+        with self._lock:
+            first, self._closed = not self._closed, True
+        if first:
+            self._queue.put(None)
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
+            self._thread.join(deadline.left())
