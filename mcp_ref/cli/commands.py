@@ -193,8 +193,7 @@ def ask(command: Asking, args: argparse.Namespace) -> Exit:
             return Exit.OK
         result, lines = answer
         if args.json:
-            ascii_only = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
-            lines = [json.dumps(result, indent=2, ensure_ascii=ascii_only)]
+            lines = [shown.as_json(result)]
         shown.put(lines)
     return Exit.TOOL_FAILED if result.get("isError") else Exit.OK
 

@@ -37,7 +37,7 @@ def tool_result(result: Anyone) -> Iterator[str]:
     """The content of a tool's result; its structured content where that is all there is."""
     yield from _blocks(result.get("content", ()))
     if "structuredContent" in result and not result.get("content"):
-        yield json.dumps(result["structuredContent"], ensure_ascii=False, indent=2)
+        yield as_json(result["structuredContent"])
 
 
 def messages(rows: Iterable[Anyone]) -> Iterator[str]:
@@ -70,16 +70,24 @@ def _blocks(blocks: Iterable[Anyone]) -> Iterator[str]:
             yield f"[{kind} {block.get('mimeType', '')}, {len(str(block.get('data', ''))) * 3 // 4} bytes]"
 
 
+def as_json(value: Any) -> str:
+    """JSON to be read and to be parsed: what is not printable, such as a lone surrogate, is escaped as in JSON."""
+    text = json.dumps(value, ensure_ascii=not (sys.stdout.encoding or "utf-8").lower().startswith("utf"), indent=2)
+    return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
+
+
 def put(lines: Iterable[str | bytes]) -> None:
     """Print lines; bytes go as they are into a file or a pipe, and on a terminal only their number is told.
 
     Raises: BrokenPipeError: nobody reads them.
     """
-    terminal = sys.stdout.isatty()
+    terminal, encoding = sys.stdout.isatty(), sys.stdout.encoding or "utf-8"
     for line in lines:
         if isinstance(line, str):
             # In a pipe the text is data; on a terminal its control characters would be orders.
-            print(escaped(line, _KEPT) if terminal else line)
+            line = escaped(line, _KEPT) if terminal else line
+            # A server may send what this encoding has not.
+            print(line.encode(encoding, "backslashreplace").decode(encoding))
         elif terminal:
             print(f"[{len(line)} bytes: send the output into a file]")
         else:

@@ -30,6 +30,7 @@ import http.client
 import logging
 import os
 import queue
+import re
 import socket
 import threading
 import time
@@ -262,7 +263,7 @@ class HttpResponse:
             # After Ctrl-C too: the connection may be kept already.
             self.ended = True
             if isinstance(problem, _FAILURES):
-                raise _explained(problem, self._call, "the connection broke") from problem
+                raise _explained(problem, self._call, "the connection broke")
             raise
         # A response that was shut down looks complete where nothing says how long it is; and one that is unpacked may
         # go on for long without a wait that could be cut.
@@ -305,7 +306,7 @@ class HttpResponse:
         """What to raise where the status refuses; names WWW-Authenticate, and a redirect that is not followed."""
         text = str(body[:1000], "utf-8", "replace")[:200]
         if 300 <= self.status < 400:
-            text = f"it redirects to {self.headers.get('Location')!r}, and that is not followed"
+            text = f"it redirects to {_without_query(self.headers.get('Location', ''))!r}, and that is not followed"
         challenge = self.headers.get("WWW-Authenticate") if self.status in (401, 403) else None
         return HttpStatusError(self.status, text, challenge=challenge, doing=doing)
 
@@ -351,7 +352,7 @@ class HttpClient:
                 self._adapter.cert_verify(pool, self._url, verify, cert)  # type: ignore[no-untyped-call]
                 self._pool = _watched(pool)
         except (requests.RequestException, OSError) as problem:
-            raise TransportClosed(f"no request can be sent to {_shown(url)}: {problem}") from None
+            raise TransportClosed(f"no request can be sent to {_shown(url)}: {_without_query(problem)}") from None
         self.headers: dict[str, str] = dict(prepared.headers)
         self._targets = {self._url: self._adapter.request_url(prepared, self._proxies)}
         self._clock = DeadlineClock()
@@ -402,7 +403,7 @@ class HttpClient:
                 if call.reason is not None:
                     raise call.reason
             except _FAILURES as problem:
-                raise _explained(problem, call, f"no answer from {_shown(self._url)}") from problem
+                raise _explained(problem, call, f"no answer from {_shown(self._url)}")
             finally:
                 _sending.call = None
             # 3. Follow a redirect.
@@ -478,19 +479,42 @@ def _shown(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
+def _without_query(text: object) -> str:
+    """Text that may quote a URL, without the queries in it."""
+    return re.sub(r"\?[^\s'\"<>]*", "?...", str(text))
+
+
+def _hide_query(record: logging.LogRecord) -> bool:
+    """What urllib3 logs while it sends for us, without the query of the URL; what it does for others is left alone."""
+    if getattr(_sending, "call", None) is not None and isinstance(record.args, tuple):
+        record.args = tuple(_without_query(arg) if isinstance(arg, str) else arg for arg in record.args)
+    return True
+
+
+for _name in ("urllib3.connectionpool", "urllib3.util.retry"):
+    logging.getLogger(_name).addFilter(_hide_query)
+
+
 def _explained(problem: BaseException, call: HttpCall, doing: str) -> McpError:
-    """What to raise for a failure: what cut the call, the deadline, or what really happened."""
-    if call.reason is not None:
-        return call.reason
-    try:
-        call.deadline.check(doing)
-    except RequestTimeout as passed:
-        return passed
+    """What to raise for a failure: what cut the call, the deadline, or what really happened.
+
+    Chained to it is the innermost cause alone: urllib3 and requests quote the URL in the texts of those around it, and
+    its query may hold a secret.
+    """
     while True:
-        # urllib3 and requests wrap it, in more than one way.
+        # They wrap it in more than one way.
         inner = getattr(problem, "reason", None)
         if not isinstance(inner, BaseException):
             inner = problem.__cause__ or next((arg for arg in problem.args if isinstance(arg, BaseException)), None)
         if inner is None:
-            return TransportClosed(f"{doing}: {problem or type(problem).__name__}")
+            break
         problem = inner
+    text = _without_query(problem)
+    raised: McpError = TransportClosed(f"{doing}: {text or type(problem).__name__}")
+    try:
+        call.deadline.check(doing)
+    except RequestTimeout as passed:
+        raised = passed
+    raised = call.reason or raised
+    raised.__cause__ = problem if text == str(problem) else None
+    return raised

@@ -85,6 +85,7 @@ class Recorder:
     Args:
         sinks: each the path of a file, written as JSON Lines, each line flushed; or a text file that is open, which
             `close()` leaves open; or a callable of one `TraceEvent`. It may use the client that it watches.
+        forms: also show what users typed into the forms of elicitation, which is hidden otherwise.
         append: keep what a file given by its path holds; it is emptied otherwise. A file that does not exist is created
             with mode 0600, for a trace holds what was said; the mode of one that does is left alone.
 
@@ -94,7 +95,8 @@ class Recorder:
         which starts with the first event for them: on a reader, one that waited for an answer would wait for itself.
     """
 
-    def __init__(self, *sinks: Sink, append: bool = False) -> None:
+    def __init__(self, *sinks: Sink, append: bool = False, forms: bool = False) -> None:
+        self._forms = forms
         # Guards _seq, _conns, _exchanges, _closed, the `conn` of each tap, and the order of _notes.
         self._lock = threading.Lock()
         self._writing = threading.Lock()  # held by the thread that takes from _notes, and hands over what it takes
@@ -190,7 +192,7 @@ class Recorder:
             self._writing.release()
 
     def _hand_over(self, noted: TraceEvent) -> None:
-        event = noted._replace(message=_shown(noted.message), http=_shown_http(noted.http))
+        event = noted._replace(message=_shown(noted.message, self._forms), http=_shown_http(noted.http))
         for file in self._files:
             _try(partial(_write_row, file), event)
         for sink in self._callables:
@@ -230,7 +232,7 @@ def recorder(trace: Recorder | Sink) -> Recorder:
     return trace if isinstance(trace, Recorder) else Recorder(trace)
 
 
-def _shown(message: Any) -> Message:
+def _shown(message: Any, forms: bool) -> Message:
     """The message as an event has it: parsed, copied, without secrets; text where there is no object or array."""
     try:
         if isinstance(message, (bytes, bytearray)):
@@ -240,7 +242,7 @@ def _shown(message: Any) -> Message:
                 value = None
             text = message.decode("utf-8", "replace").rstrip("\r\n")
             message = value if isinstance(value, (dict, list)) else text
-        return redact_text(message) if isinstance(message, str) else cast(Message, redact(message))
+        return redact_text(message) if isinstance(message, str) else cast(Message, redact(message, forms=forms))
     except RecursionError:
         return "[nested too deeply to be shown]"
 

@@ -4,8 +4,9 @@ Spec:      basic/authorization#security-considerations; basic/security_best_prac
            basic/patterns/mrtr#security-considerations (2026-07-28)
 Not here:  when it is applied (trace/record)
 
-What counts is the name: of a member of an object, of a parameter in the query of a URL, of a field in text that is
-not JSON. A secret under another name stays visible. Nothing is changed in place.
+What counts is how the name ends: of a member of an object, of a parameter in the query of a URL, of a field in text
+that is not JSON. A secret under another name stays visible, unless a user typed it into a form. Nothing is changed in
+place.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from typing import Any, Final
 
 REDACTED: Final = "[redacted]"
 
-_SECRETS: Final = (
-    "authorization", "proxy-authorization", "cookie", "set-cookie",
-    "token", "access-token", "refresh-token", "id-token", "auth-token", "bearer-token",
-    "secret", "client-secret", "secret-key", "private-key", "api-key", "x-api-key",
-    "password", "passwd", "passphrase",
+_ENDINGS: Final = (
+    "authorization", "cookie", "token", "secret", "secret-key", "private-key", "api-key", "access-key",
+    "password", "passwd", "passphrase", "card-number",
 )  # fmt: skip
-_NAMES: Final = frozenset(name.replace("-", "") for name in _SECRETS)
+_WORDS: Final = ("otp", "pin", "ssn", "cvv", "cvc")  # whole words: a spin is not a secret
+_NAMED_BY_OUR_TYPES: Final = ("progresstoken",)
+_PLAIN_ENDINGS: Final = tuple(ending.replace("-", "") for ending in _ENDINGS)
 _MAX_NAME: Final = 40
 _MAX_STATE: Final = 12  # characters of a `requestState` that are shown
 _HEADERS: Final = (
@@ -33,7 +34,14 @@ _HEADERS: Final = (
     "allow", "retry-after", "set-cookie", "www-authenticate",
 )  # fmt: skip
 
-_NAME = "(?:" + "|".join(name.replace("-", "[-_]?") for name in _SECRETS) + ")"
+# As `_is_secret` has it, to be found in text by patterns that ignore the case: "access_token", "userPin", "user-pin".
+_NAME = (
+    r"(?!progress[-_]?token\b)(?:"
+    rf"[\w-]{{0,40}}(?:{'|'.join(ending.replace('-', '[-_]?') for ending in _ENDINGS)})"
+    rf"|(?:[\w-]{{0,40}}[-_])?(?:{'|'.join(_WORDS)})"
+    rf"|(?-i:[\w-]{{0,40}}[a-z](?:{'|'.join(f'{word.title()}|{word.upper()}' for word in _WORDS)})))"
+)
+_LAST_WORD = re.compile(r"([A-Z]+|[A-Z]?[a-z]+)$")
 _USERINFO = re.compile(r"://[^/\s?#]*@")
 _QUERY = re.compile(rf"([?&#;]{_NAME}=)[^&#;\s\"'<>]*", re.IGNORECASE)
 _FIELD = re.compile(rf"((?<![\w-]){_NAME}\s*[:=]\s*(?:(?:Bearer|Basic)\s+)?)[^\s,;&\"']+", re.IGNORECASE)
@@ -44,22 +52,27 @@ _MEMBER = re.compile(rf'((?<!\\)(\\*"){_NAME}\\*"\s*:\s*)(?:{_STRING}|[^\s,{{}}\
 
 @lru_cache(maxsize=1024)
 def _is_secret(name: str) -> bool:
-    return name.lower().replace("-", "").replace("_", "") in _NAMES
+    plain = name.lower().replace("-", "").replace("_", "")
+    if plain.endswith(_PLAIN_ENDINGS):
+        return plain not in _NAMED_BY_OUR_TYPES
+    last = _LAST_WORD.search(name)
+    return last is not None and last[0].lower() in _WORDS
 
 
 def is_secret(name: Any) -> bool:
-    """Whether a name is that of a secret: "Set-Cookie", "apiKey", "client_secret", not "progressToken", "maxTokens"."""
+    """Whether a name ends like that of a secret: "Set-Cookie", "sessionToken", "user_pin", not "progressToken"."""
     return isinstance(name, str) and len(name) <= _MAX_NAME and _is_secret(name)
 
 
-def redact(value: Any) -> Any:
+def redact(value: Any, *, forms: bool = False) -> Any:
     """A copy of a JSON value without its secrets.
 
     The value of a member with a secret's name becomes "[redacted]", whatever it is; so does `value` beside such a
     `name`. A property of a JSON Schema keeps its schema, without the values that it suggests. In strings, the user
     information and the secret parameters of URLs go, and members of JSON that is quoted as text. A `requestState` of
     more than a few characters becomes its beginning and four digits of its hash: whoever has all of it could continue
-    somebody else's call, and its content is for the server alone.
+    somebody else's call, and its content is for the server alone. What a user typed into a form is hidden, unless
+    `forms` is true: a server may call the field for a password as it likes.
 
     Raises:
         RecursionError: the value is nested too deeply.
@@ -67,20 +80,23 @@ def redact(value: Any) -> Any:
     if isinstance(value, str):
         return _redact_string(value)
     if isinstance(value, (list, tuple)):
-        return [redact(item) for item in value]
+        return [redact(item, forms=forms) for item in value]
     if not isinstance(value, dict):
         return value
     named = is_secret(value.get("name"))
+    typed = not forms and value.get("action") == "accept"
     shown: dict[Any, Any] = {}
     for key, item in value.items():
         if is_secret(key) or (named and key == "value"):
             shown[key] = REDACTED
         elif key == "requestState" and isinstance(item, str) and len(item) > _MAX_STATE:
             shown[key] = f"{item[:_MAX_STATE]}... [{len(item)} characters, {_digits(item)}]"
+        elif typed and key == "content" and isinstance(item, dict):
+            shown[key] = dict.fromkeys(item, REDACTED)
         elif key == "properties" and isinstance(item, dict):
             shown[key] = {name: _redact_property(name, schema) for name, schema in item.items()}
         else:
-            shown[key] = redact(item)
+            shown[key] = redact(item, forms=forms)
     return shown
 
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import json
+import sys
+
+import pytest
+
 from mcp_ref.cli import shown
 from mcp_ref.trace.narrate import escaped
 
@@ -37,3 +43,42 @@ def test_contents_are_text_or_bytes() -> None:
 
 def test_control_characters_do_not_reach_a_terminal() -> None:
     assert escaped("a\x1b[2J\u202e\n\tb", "\n\t") == "a\\x1b[2J\\u202e\n\tb"
+
+
+class Terminal(io.TextIOWrapper):
+    """A terminal of some encoding, or else a pipe."""
+
+    def __init__(self, encoding: str, *, terminal: bool) -> None:
+        super().__init__(io.BytesIO(), encoding=encoding)
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+    def shown(self) -> str:
+        self.flush()
+        assert isinstance(self.buffer, io.BytesIO)
+        return self.buffer.getvalue().decode(self.encoding)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
+def test_any_json_is_shown_as_json_without_what_a_terminal_would_obey(
+    encoding: str, terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", out := Terminal(encoding, terminal=terminal))
+    value = {"text": "a\x1b\x7f\x85\x9b2J\u202e\u2066\ud800 é\n\t"}
+    shown.put([shown.as_json(value)])
+    assert json.loads(out.shown()) == value
+    assert not any(char in out.shown() for char in "\x1b\x7f\x85\x9b\u202e\u2066\t")
+    assert ("é" in out.shown()) == (encoding == "utf-8")
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_text_that_the_encoding_has_not_is_shown_escaped(
+    encoding: str, terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", out := Terminal(encoding, terminal=terminal))
+    shown.put(["a\ud800b", "é"])
+    assert out.shown().splitlines() == ["a\\ud800b", "é" if encoding == "utf-8" else "\\xe9"]

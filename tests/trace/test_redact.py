@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import copy
 import json
+import sys
+from typing import is_typeddict
 
 import pytest
 
-from mcp_ref.trace.redact import REDACTED, redact, redact_text
+import mcp_ref.pages  # noqa: F401  (has every page loaded)
+
+from mcp_ref.trace.redact import REDACTED, is_secret, redact, redact_text
 
 
 @pytest.mark.parametrize(
     "name",
     ["authorization", "Authorization", "cookie", "Set-Cookie", "set_cookie", "token", "access_token", "accessToken"]
-    + ["refresh-token", "client_secret", "clientSecret", "PASSWORD", "api_key", "apikey", "API-Key", "secret"],
+    + ["refresh-token", "client_secret", "clientSecret", "PASSWORD", "api_key", "apikey", "API-Key", "secret"]
+    + [
+        "sessionToken",
+        "sessiontoken",
+        "otp",
+        "userOtp",
+        "PIN",
+        "cardPIN",
+        "card_pin",
+        "ssn",
+        "creditCardNumber",
+        "cvc",
+    ],
 )
 def test_members_with_the_name_of_a_secret_are_redacted_wherever_they_are(name: str) -> None:
     message = {"params": {"arguments": [{name: "hunter2"}, {name: {"deep": "hunter2"}}, {name: 12345}]}}
@@ -23,7 +39,9 @@ def test_members_with_the_name_of_a_secret_are_redacted_wherever_they_are(name: 
     assert text.count(REDACTED) == 3
 
 
-@pytest.mark.parametrize("name", ["progressToken", "nextCursor", "maxTokens", "inputTokens", "tokens", "tokenizer"])
+@pytest.mark.parametrize(
+    "name", ["progressToken", "nextCursor", "maxTokens", "inputTokens", "tokens", "tokenizer", "spin", "shopping"]
+)
 def test_members_that_only_sound_like_secrets_are_kept(name: str) -> None:
     assert redact({"_meta": {name: 7}}) == {"_meta": {name: 7}}
 
@@ -54,9 +72,9 @@ def test_urls_lose_user_information_and_secret_parameters(url: str, shown: str |
 
 
 def test_json_quoted_in_text_is_redacted_as_well() -> None:
-    text = json.dumps({"user": "ann", "password": 'hun"ter2', "pin": 1, "token": 99})
+    text = json.dumps({"user": "ann", "password": 'hun"ter2', "spin": 1, "token": 99})
     shown = redact({"content": [{"type": "text", "text": text}]})["content"][0]["text"]
-    assert json.loads(shown) == {"user": "ann", "password": REDACTED, "pin": 1, "token": REDACTED}
+    assert json.loads(shown) == {"user": "ann", "password": REDACTED, "spin": 1, "token": REDACTED}
 
 
 def test_json_quoted_twice_in_text_that_is_no_json_is_redacted() -> None:
@@ -85,7 +103,11 @@ def test_a_schema_keeps_its_property_but_not_the_suggested_values() -> None:
         ("Authorization: Bearer abc.def", "Authorization: Bearer [redacted]"),
         ("retry with password=abc.def now", "retry with password=[redacted] now"),
         ("API_KEY = abc.def", "API_KEY = [redacted]"),
-        ("maxTokens: 100", "maxTokens: 100"),
+        (
+            "sessionToken=abc card-pin: 1234 userPin=1",
+            "sessionToken=[redacted] card-pin: [redacted] userPin=[redacted]",
+        ),
+        ("maxTokens: 100, spin=2, progressToken=3", "maxTokens: 100, spin=2, progressToken=3"),
     ],
 )
 def test_fields_in_plain_text_are_redacted(line: str, kept: str) -> None:
@@ -101,5 +123,25 @@ def test_long_text_without_any_secret_takes_no_longer_than_its_length() -> None:
         "\\" * 300_000 + '"',
         "=&" * 100_000,
         "a:" * 100_000,
+        "a-" * 100_000,
+        "aPi" * 100_000,
     ):
         assert redact_text(text) == text
+
+
+def test_no_member_that_a_type_of_the_wire_names_is_taken_for_a_secret() -> None:
+    pages = [module for name, module in sys.modules.items() if name.startswith("mcp_ref.")]
+    types = filter(is_typeddict, (each for page in pages for each in vars(page).values()))
+    named = {name for each in types for name in each.__annotations__}
+    assert {"progressToken", "cursor", "requestId", "content"} <= named
+    assert [name for name in named if is_secret(name)] == []
+
+
+def test_what_a_user_typed_into_a_form_is_hidden_unless_asked_for() -> None:
+    answer = {"action": "accept", "content": {"favourite": "rosebud", "tags": ["a"]}}
+    for message in ({"result": answer}, {"params": {"inputResponses": {"q": answer}}}):
+        assert "rosebud" not in json.dumps(redact(message))
+        assert json.dumps(redact(message)).count(REDACTED) == 2
+        assert redact(message, forms=True) == message
+    tool_result = {"content": [{"type": "text", "text": "rosebud"}], "action": "accept"}
+    assert redact(tool_result) == tool_result

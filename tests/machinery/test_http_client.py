@@ -1,0 +1,58 @@
+"""The HTTP client: what is in the query of a URL is told to the server alone."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+
+import pytest
+import requests
+
+from mcp_ref.errors import McpError, TransportClosed
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.http_call import HttpCall
+from mcp_ref.machinery.http_client import HttpClient
+from tests.basic.transports.streamable_http.scripted import ScriptedServer, status
+
+SECRET = "hunter" + "2"
+
+
+def ask(http: HttpClient) -> bytes:
+    call = HttpCall(Deadline(5))
+    try:
+        http.begin(call)
+        return http.open(call, "GET", {}).body(1000)
+    finally:
+        http.end(call)
+        http.close(Deadline(5))
+
+
+@pytest.mark.parametrize("session", [False, True])
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/mcp", "http://nowhere.invalid/mcp", "http://.invalid/mcp"])
+def test_a_traceback_does_not_quote_the_query(url: str, session: bool) -> None:
+    own = requests.Session() if session else None
+    with pytest.raises(McpError) as caught:
+        ask(HttpClient(f"{url}?token={SECRET}", session=own))
+    told = "".join(traceback.format_exception(caught.value))
+    assert SECRET not in told
+    assert isinstance(caught.value, TransportClosed)
+
+
+@pytest.mark.parametrize("session", [False, True])
+def test_a_broken_connection_is_told_with_its_cause_and_without_the_query(session: bool) -> None:
+    with ScriptedServer(GET=lambda wire, asked: None) as server, pytest.raises(TransportClosed) as caught:
+        ask(HttpClient(f"{server.url}?token={SECRET}", session=requests.Session() if session else None))
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+    assert isinstance(caught.value.__cause__, OSError)
+
+
+@pytest.mark.parametrize("session", [False, True])
+def test_the_log_of_urllib3_has_no_query_of_ours(session: bool, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with ScriptedServer(GET=[status(200, body=b"yes")]) as server:
+        assert (
+            ask(HttpClient(f"{server.url}?token={SECRET}", session=requests.Session() if session else None)) == b"yes"
+        )
+        assert server.request("GET").path.endswith(SECRET)
+    assert '"GET /mcp?... HTTP/1.1" 200' in caplog.text
+    assert SECRET not in caplog.text
