@@ -263,7 +263,8 @@ class HttpResponse:
             # After Ctrl-C too: the connection may be kept already.
             self.ended = True
             if isinstance(problem, _FAILURES):
-                raise _explained(problem, self._call, "the connection broke")
+                failure, cause = _explained(problem, self._call, "the connection broke")
+                raise failure from cause
             raise
         # A response that was shut down looks complete where nothing says how long it is; and one that is unpacked may
         # go on for long without a wait that could be cut.
@@ -403,7 +404,8 @@ class HttpClient:
                 if call.reason is not None:
                     raise call.reason
             except _FAILURES as problem:
-                raise _explained(problem, call, f"no answer from {_shown(self._url)}")
+                failure, cause = _explained(problem, call, f"no answer from {_shown(self._url)}")
+                raise failure from cause
             finally:
                 _sending.call = None
             # 3. Follow a redirect.
@@ -495,11 +497,11 @@ for _name in ("urllib3.connectionpool", "urllib3.util.retry"):
     logging.getLogger(_name).addFilter(_hide_query)
 
 
-def _explained(problem: BaseException, call: HttpCall, doing: str) -> McpError:
-    """What to raise for a failure: what cut the call, the deadline, or what really happened.
+def _explained(problem: BaseException, call: HttpCall, doing: str) -> tuple[McpError, BaseException | None]:
+    """What to raise for a failure: what cut the call, the deadline, or what really happened; and from which cause.
 
-    Chained to it is the innermost cause alone: urllib3 and requests quote the URL in the texts of those around it, and
-    its query may hold a secret.
+    That is the innermost one: urllib3 and requests quote the URL in the texts of those around it, and its query may
+    hold a secret.
     """
     while True:
         # They wrap it in more than one way.
@@ -510,11 +512,11 @@ def _explained(problem: BaseException, call: HttpCall, doing: str) -> McpError:
             break
         problem = inner
     text = _without_query(problem)
-    raised: McpError = TransportClosed(f"{doing}: {text or type(problem).__name__}")
+    cause = problem if text == str(problem) else None
+    if call.reason is not None:
+        return call.reason, cause
     try:
         call.deadline.check(doing)
     except RequestTimeout as passed:
-        raised = passed
-    raised = call.reason or raised
-    raised.__cause__ = problem if text == str(problem) else None
-    return raised
+        return passed, cause
+    return TransportClosed(f"{doing}: {text or type(problem).__name__}"), cause

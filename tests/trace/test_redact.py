@@ -10,7 +10,6 @@ from typing import is_typeddict
 import pytest
 
 import mcp_ref.pages  # noqa: F401  (has every page loaded)
-
 from mcp_ref.trace.redact import REDACTED, is_secret, redact, redact_text
 
 
