@@ -542,7 +542,9 @@ def _load_scalar(shape: shapes.Scalar) -> _Load:
     kind, usual, make, has_format = shape.kind, PYTHON_TYPES[shape.kind], shape.make, FORMATS.get(shape.format or "")
 
     def load(value: Any) -> Any:
-        if type(value) is not usual and not is_of_kind(kind, value):
+        if make is None and type(value) is usual:
+            return value
+        if not is_of_kind(kind, value):
             raise _expected(usual, value)
         if make is None:
             # 5.0 is an integer too. An integer for a number stays one: making it a float could lose digits.
@@ -596,6 +598,8 @@ def _load_container(shape: shapes.Array | shapes.Row | shapes.Map, known: dict[O
                 raise exc.under(f".{step}" if kind is dict else f"[{step}]") from None
         if isinstance(value, dict):
             return dict(zip(value, items, strict=True))
+        if make is list:
+            return items
         try:
             made = make(items)
         except TypeError as exc:
