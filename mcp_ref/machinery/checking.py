@@ -140,6 +140,7 @@ def _accept(value: Any) -> None:
 
 
 def _scalar(shape: shapes.Scalar) -> Test:
+    """The test of a string, a number, a boolean or null."""
     kind, usual, bounds = shape.kind, PYTHON_TYPES[shape.kind], shape.bounds
     lowest, highest = (bounds.minimum, bounds.maximum) if bounds.checked else (None, None)
 
@@ -159,6 +160,7 @@ def _scalar(shape: shapes.Scalar) -> Test:
 
 
 def _enumeration(shape: shapes.Enumeration) -> Test:
+    """The test of a value that must be one of some."""
     # With their types, because 1 and True are equal in Python; and a list is not hashable.
     members = {(type(value), value) for value in shape.values}
     types = tuple({type(value) for value in shape.values})
@@ -192,6 +194,7 @@ def _container(shape: shapes.Array | shapes.Map) -> Test:
 
 
 def _object(shape: Object) -> Test:
+    """The test of an object with named keys: the required ones are there, and each fits."""
     required = frozenset(key for key, field in shape.fields.items() if field.demanded)
     in_order = [key for key in shape.fields if key in required]
     find = {key: found for key, field in shape.fields.items() if (found := tester(field.shape))}.get
@@ -216,7 +219,7 @@ def _object(shape: Object) -> Test:
 
 
 def _choice(shape: shapes.Choice) -> Test | None:
-    """The arms are first told apart by the kind of JSON value, then objects by their tag."""
+    """The test of a union: arms are told apart by the kind of JSON value first, then objects by their tag."""
     if any(isinstance(arm, shapes.Anything) for arm in shape.here):
         return None
     objects = [arm for arm in shape.here if isinstance(arm, Object | shapes.Map)]

@@ -288,6 +288,7 @@ def json_result(handler: Handler) -> tuple[JsonObject, Callable[[Any], list[str]
 
 
 def _reader(shape: Shape) -> Callable[[Any], Any]:
+    """What checks and converts a value of the outermost shape."""
     load = _loader(shape, {})
 
     def read(value: Any) -> Any:
@@ -539,6 +540,7 @@ def _loader(shape: Shape, known: dict[Object, _Load]) -> _Load:
 
 
 def _load_scalar(shape: shapes.Scalar) -> _Load:
+    """A string, a number, a boolean or null; or what is made of it, such as a date."""
     kind, usual, make, has_format = shape.kind, PYTHON_TYPES[shape.kind], shape.make, FORMATS.get(shape.format or "")
 
     def load(value: Any) -> Any:
@@ -561,6 +563,7 @@ def _load_scalar(shape: shapes.Scalar) -> _Load:
 
 
 def _load_enumeration(shape: shapes.Enumeration) -> _Load:
+    """One of some values, or the member that it stands for."""
     # The flag keeps true apart from 1, which are equal in Python and not in JSON.
     made = {(isinstance(v, bool), v): member for v, member in zip(shape.values, shape.members or (), strict=True)}
 
@@ -612,6 +615,7 @@ def _load_container(shape: shapes.Array | shapes.Row | shapes.Map, known: dict[O
 
 
 def _load_object(shape: Object, known: dict[Object, _Load]) -> _Load:
+    """A closed object: all its problems are told at once, then it becomes a dict or an instance."""
     loads: dict[str, _Load] = {}
     # What most arguments are: scalars that stay as they are, told by their type.
     inner = {name: field.shape for name, field in shape.fields.items()}
@@ -650,6 +654,8 @@ def _load_object(shape: Object, known: dict[Object, _Load]) -> _Load:
 
 
 def _load_choice(arms: Sequence[_Load]) -> _Load:
+    """What the first fitting arm of a union makes of a value."""
+
     def load(value: Any) -> Any:
         found: list[BadArguments] = []
         for arm in arms:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import enum
 import functools
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
@@ -226,7 +228,7 @@ HINTS: list[tuple[Any, dict[str, Any], list[tuple[Any, Any]], list[Any]]] = [
 
 
 @pytest.mark.parametrize(("hint", "schema", "good", "bad"), HINTS, ids=lambda each: str(each)[:40])
-def test_the_schema_of_a_hint_and_its_check_agree_with_each_other_and_with_the_library(
+def test_the_schema_of_a_hint_its_check_and_the_library_agree(
     hint: Any, schema: dict[str, Any], good: list[tuple[Any, Any]], bad: list[Any]
 ) -> None:
     found = of(hint)
@@ -303,7 +305,7 @@ def test_parameters_are_described_by_their_annotation_or_by_the_docstring() -> N
     assert texts == {"city": "where it is, in English.", "days": "1 to 7", "unit": "C or F: as you like"}
 
 
-def test_a_docstring_that_is_missing_or_only_lists_arguments_is_no_summary() -> None:
+def test_a_missing_docstring_or_one_that_only_lists_arguments_gives_no_summary() -> None:
     def bare(a: int) -> None: ...
 
     def listed(a: int) -> None:
@@ -391,6 +393,52 @@ def test_methods_partials_and_callable_objects_are_functions_too() -> None:
 
     partial = functools.partial(f, b=2)
     assert inspect(partial).input_schema["required"] == ["a"]
+
+
+PLAIN = """
+import sys
+from mcp_ref import Server
+
+server = Server("s")
+
+@server.tool()
+def add(a: int, *, b: int = 2) -> dict[str, int]:
+    return {"sum": a + b}
+
+@server.prompt()
+def greet(name: str) -> str:
+    return name
+
+print({"inspect", "dataclasses", "jsonschema", "requests"} & sys.modules.keys() or "none")
+"""
+
+
+def test_registering_plain_functions_imports_nothing_that_is_slow_to_import() -> None:
+    done = subprocess.run([sys.executable, "-c", PLAIN], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout == "none\n"
+
+
+def test_the_parameters_of_a_plain_function_are_those_that_inspect_finds() -> None:
+    def plain(a: int, b: str = "b", *, c: bool, d: list[int] | None = None) -> None:
+        e = a  # noqa: F841
+
+    class Owner:
+        def method(self, a: int, b: str = "b", *, c: bool, d: list[int] | None = None) -> None: ...
+
+    @functools.wraps(plain)
+    def decorated(*args: Any, **kwargs: Any) -> None: ...
+
+    for function in (plain, Owner().method, decorated):
+        found = inspect_handler(function, Context)
+        assert {each.name: each.default for each in found.parameters.values()} == {
+            "a": (), "b": ("b",), "c": (), "d": (None,),
+        }  # fmt: skip
+        assert found.unnamed is None and not found.open_ended
+
+    def varied(a: int, /, b: int = 1, *rest: int, c: int = 2, **more: int) -> None: ...
+
+    found = inspect_handler(varied, Context)
+    assert [*found.parameters] == ["b", "c"] and found.unnamed and found.open_ended
 
 
 # -- problems
@@ -494,6 +542,6 @@ def test_a_time_without_a_zone_gets_one() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), {1: 2}, float("nan"), float("inf"), b"x", [object()], Point])
-def test_what_has_no_form_in_json_is_a_type_error(value: Any) -> None:
+def test_a_value_without_a_form_in_json_is_a_type_error(value: Any) -> None:
     with pytest.raises(TypeError, match="has no form in JSON"):
         to_json(value)

@@ -163,7 +163,7 @@ def test_a_mismatch_names_the_path_from_the_given_root() -> None:
     assert mismatch(CallParams, [], root="result") == ("result", "must be an object, not an array")
 
 
-def test_a_key_that_is_no_identifier_is_quoted_in_the_path() -> None:
+def test_a_key_that_is_not_an_identifier_is_quoted_in_the_path() -> None:
     assert mismatch(Nested, {"first": {}, "named": {"a/b": 1}}, THIRD)[0] == 'params.named["a/b"]'
 
 
@@ -224,11 +224,11 @@ def test_integers_are_integers_whatever_their_spelling(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [5.5, True, "5", None, [], {}])
-def test_what_is_no_integer(value: Any) -> None:
+def test_refuses_what_is_not_an_integer(value: Any) -> None:
     assert mismatch(int, value)[1].startswith("must be an integer, not ")
 
 
-def test_a_boolean_is_no_number_and_a_number_no_boolean() -> None:
+def test_a_boolean_is_not_a_number_nor_a_number_a_boolean() -> None:
     assert mismatch(float, True) == ("params", "must be a number, not a boolean")
     assert mismatch(bool, 1) == ("params", "must be a boolean, not an integer")
     assert mismatch(Limits, {"level": True}) == ("params.level", "must be 1 or 2")
@@ -378,7 +378,7 @@ def test_a_check_is_compiled_once() -> None:
     assert checker(CallParams, FIRST) is not checker(CallParams, SECOND)
 
 
-def test_a_type_that_is_none_of_the_wire_is_a_type_error() -> None:
+def test_a_type_that_is_not_of_the_wire_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="is not a type of the wire"):
         checker(set, FIRST)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Mapping
+from datetime import date
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -149,3 +150,14 @@ async def asynchronous(a: str) -> None: ...
 def test_a_function_that_strings_cannot_call_is_refused_at_registration(handler: Callable[..., Any]) -> None:
     with pytest.raises(TypeError, match=handler.__name__):
         keywords(handler)
+
+
+class Shade(enum.Enum):
+    DARK = (0, 0)
+
+
+def test_dates_are_read_and_members_whose_values_are_not_json_go_by_their_names() -> None:
+    assert reading(date, "2025-11-25") == date(2025, 11, 25)
+    assert reading(Shade, "DARK") is Shade.DARK
+    with pytest.raises(ValueError, match="argument 'value': expected a string of the format date"):
+        reading(date, "25.11.2025")
