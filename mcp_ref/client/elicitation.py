@@ -393,7 +393,12 @@ def elicit(self: Caller, message: str, schema: Mapping[str, Any], **options: Unp
     Spec: client/elicitation#form-mode-elicitation-requests
     """
     check_mode(self, "form")
-    form = downgrade(requested_schema(schema), self.revision)
+    whole: JsonObject = dict(schema)
+    if schema.get("type") != "object":
+        whole = {"type": "object", "properties": whole}
+        if required := [name for name, field in schema.items() if not (isinstance(field, dict) and "default" in field)]:
+            whole["required"] = required
+    form = downgrade(whole, self.revision)
     params: JsonObject = {"mode": "form"} if self.revision.elicitation_modes else {}
     result = self.request("elicitation/create", params | {"message": message, "requestedSchema": form}, options)
     if result["action"] != "accept":
@@ -405,18 +410,6 @@ def elicit(self: Caller, message: str, schema: Mapping[str, Any], **options: Unp
     if (problem := content_problem(form, content)) is not None:
         raise RemoteProtocolError(f"the accepted form does not fit its schema: {problem}")
     return cast(ElicitResult, {**result, "content": content})
-
-
-def requested_schema(schema: Mapping[str, Any]) -> JsonObject:
-    """A whole `requestedSchema` from one, or from a mapping of its properties alone.
-
-    In the short form every field without a `default` is required. The long form is told by its `type` "object".
-    """
-    if schema.get("type") == "object":
-        return dict(schema)
-    required = [name for name, field in schema.items() if not (isinstance(field, dict) and "default" in field)]
-    whole: JsonObject = {"type": "object", "properties": dict(schema)}
-    return {**whole, "required": required} if required else whole
 
 
 # `pattern` stands on the page of 2025-11-25 and in no schema; the others say nothing that a form could show.
@@ -674,23 +667,19 @@ def elicitation_create(handlers: Elicitors, ctx: Answering, params: ElicitReques
     # Values, or a whole result? A form may have a field named `action`; no field has an object as its value.
     whole = isinstance(returned.get("content"), dict) or "action" not in form["properties"]
     if not whole or returned.get("action") not in ("accept", "decline", "cancel"):
-        returned = accept(returned)
+        returned = {"action": "accept", "content": returned}
     if returned["action"] != "accept":
         return {"action": returned["action"]}
-    content = complete_form(form, returned.get("content", {}))
+    # SHOULD: a client that supports `default` fills the fields with it (client/elicitation#requested-schema)
+    defaults = {name: field["default"] for name, field in form["properties"].items() if "default" in field}
+    values = defaults | dict(returned.get("content", {}))
+    content = {name: value for name, value in values.items() if value is not None}
     extra = content.keys() - form["properties"].keys()
     # SHOULD: the client validates what it sends against the requested schema (client/elicitation#form-mode-security)
     problem = f"{min(extra)}: not a field of the form" if extra else content_problem(form, content)
     if problem is not None:
         raise LocalProtocolError(f"the elicit handler's values do not fit the form: {problem}")
     return cast(ElicitResult, {**returned, "content": content})
-
-
-def complete_form(schema: JsonObject, values: Mapping[str, Any]) -> JsonObject:
-    """The values with the `default` of each field that is missing; a value None means "left empty" and is removed."""
-    # SHOULD: a client that supports `default` fills the fields with it (client/elicitation#requested-schema)
-    defaults = {name: field["default"] for name, field in schema["properties"].items() if "default" in field}
-    return {name: value for name, value in (defaults | dict(values)).items() if value is not None}
 
 
 def visit(handlers: Elicitors, ctx: Answering, params: ElicitRequestURLParams) -> ElicitResult:

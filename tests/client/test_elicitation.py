@@ -34,7 +34,7 @@ def test_asks_by_form_and_returns_what_fits() -> None:
     assert server.options == {"timeout": 9}
 
 
-def test_there_is_no_mode_where_there_are_no_modes() -> None:
+def test_sends_no_mode_in_2025_06_18() -> None:
     server = FakeServer({"action": "decline"}, {"elicitation": {"url": {}}}, FORMS_ONLY)
     assert elicitation.elicit(server, "Which seat?", FORM) == {"action": "decline"}
     assert server.params == {"message": "Which seat?", "requestedSchema": FORM}
@@ -54,7 +54,7 @@ def test_a_mode_that_was_not_declared_is_not_sent() -> None:
     assert server.sent == []
 
 
-def test_a_schema_that_is_no_form_is_not_sent() -> None:
+def test_only_a_form_is_sent() -> None:
     server = FakeServer(None, BOTH)
     with pytest.raises(LocalProtocolError, match="nested"):
         elicitation.elicit(server, "Where?", {"address": {"type": "object"}})

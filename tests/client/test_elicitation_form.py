@@ -5,9 +5,16 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.client.elicitation import complete_form, content_problem, downgrade, requested_schema, schema_problem
+from mcp_ref.client.elicitation import (
+    Elicitors,
+    content_problem,
+    downgrade,
+    elicit,
+    elicitation_create,
+    schema_problem,
+)
 from mcp_ref.errors import LocalProtocolError
-from tests.client.fakes import FORMS_ONLY, LATEST
+from tests.client.fakes import FORMS_ONLY, LATEST, FakeClient, FakeServer
 
 JsonObject = dict[str, Any]
 
@@ -40,12 +47,19 @@ def test_every_kind_of_the_page_is_a_form_and_is_sent_unchanged() -> None:
     assert downgrade(whole, LATEST) == whole
 
 
+def sent(schema: JsonObject) -> Any:
+    """The form that a server sends if its handler gives this schema."""
+    server = FakeServer({"action": "cancel"}, {"elicitation": {}})
+    elicit(server, "?", schema)
+    return server.params["requestedSchema"]
+
+
 def test_properties_alone_require_what_has_no_default() -> None:
     fields = {"name": {"type": "string"}, "loud": {"type": "boolean", "default": True}}
-    assert requested_schema(fields) == {"type": "object", "properties": fields, "required": ["name"]}
-    assert requested_schema({}) == {"type": "object", "properties": {}}
-    assert requested_schema(form(type={"type": "string"})) == form(type={"type": "string"})
-    assert requested_schema({"type": {"type": "string"}})["properties"] == {"type": {"type": "string"}}
+    assert sent(fields) == {"type": "object", "properties": fields, "required": ["name"]}
+    assert sent({}) == {"type": "object", "properties": {}}
+    assert sent(form(type={"type": "string"})) == form(type={"type": "string"})
+    assert sent({"type": {"type": "string"}})["properties"] == {"type": {"type": "string"}}
 
 
 @pytest.mark.parametrize(
@@ -134,7 +148,7 @@ def test_a_titled_choice_becomes_enum_names_where_that_is_all_there_is() -> None
     assert reduced == form(x=wanted)
 
 
-def test_a_choice_of_several_is_refused_where_there_is_none() -> None:
+def test_a_choice_of_several_is_refused_in_2025_06_18() -> None:
     with pytest.raises(LocalProtocolError, match="several"):
         downgrade(form(x=FIELDS["choices"]), FORMS_ONLY)
     assert schema_problem(form(x=FIELDS["choices"]), FORMS_ONLY) is not None
@@ -205,5 +219,11 @@ def test_what_is_required_must_be_there_and_what_is_unknown_may() -> None:
 
 def test_defaults_fill_what_is_missing_and_none_leaves_it_empty() -> None:
     schema = form(a={"type": "string", "default": "x"}, b={"type": "boolean", "default": False}, c={"type": "string"})
-    assert complete_form(schema, {}) == {"a": "x", "b": False}
-    assert complete_form(schema, {"a": None, "b": True, "c": None}) == {"b": True}
+
+    def content(returned: Any) -> Any:
+        asked: Any = {"message": "?", "requestedSchema": schema}
+        client = FakeClient({"elicitation": {}})
+        return elicitation_create(Elicitors(lambda message, schema: returned), client, asked)["content"]
+
+    assert content({}) == {"a": "x", "b": False}
+    assert content({"a": None, "b": True, "c": None}) == {"b": True}

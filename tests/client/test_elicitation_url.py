@@ -109,7 +109,7 @@ def test_a_url_on_this_machine_may_be_plain_http(url: str) -> None:
     assert visit(Elicitors(url=lambda url, message, host: False), url=url) == {"action": "decline"}
 
 
-def test_an_answer_that_is_none_is_not_sent() -> None:
+def test_an_answer_that_open_url_cannot_give_is_not_sent() -> None:
     with pytest.raises(LocalProtocolError, match="open_url"):
         visit(Elicitors(url=lambda url, message, host: "yes"))  # type: ignore[arg-type, return-value]
 

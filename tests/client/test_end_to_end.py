@@ -311,7 +311,7 @@ def test_the_user_who_refuses_sampling_ends_the_call_in_the_stateless_era() -> N
 
 
 @pytest.mark.parametrize("revision", OLDER)
-def test_a_refusal_that_the_tool_does_not_catch_fails_the_call_and_is_no_protocol_error(revision: str) -> None:
+def test_a_refusal_that_the_tool_does_not_catch_fails_the_call_without_a_protocol_error(revision: str) -> None:
     def sample(params: JsonObject) -> Any:
         raise UserRejected
 

@@ -38,7 +38,7 @@ def test_path_of_a_root_is_percent_decoded() -> None:
 
 
 @pytest.mark.parametrize("uri", ["https://example.com/", "file://other/srv", "file:///a/../b", "file:///a/%2e%2e/b"])
-def test_path_of_what_is_no_root_is_an_error(uri: str) -> None:
+def test_a_uri_that_cannot_be_a_root_has_no_path(uri: str) -> None:
     with pytest.raises(ValueError, match="a root"):
         roots.root_path({"uri": uri})
 
@@ -85,7 +85,7 @@ def test_a_whole_root_is_sent_as_it_is(tmp_path: Path) -> None:
     assert roots.roots_list([root], FakeClient(), None) == {"roots": [root]}
 
 
-def test_a_function_is_called_anew_and_may_take_the_context(tmp_path: Path) -> None:
+def test_a_function_is_called_for_each_request_and_may_take_the_context(tmp_path: Path) -> None:
     seen: list[str] = []
 
     def source(ctx: Answering) -> list[Path]:
@@ -108,7 +108,7 @@ def test_a_function_is_called_anew_and_may_take_the_context(tmp_path: Path) -> N
         {"uri": 3},
     ],
 )
-def test_what_is_no_file_uri_is_never_sent(entry: Any) -> None:
+def test_sends_only_file_uris(entry: Any) -> None:
     with pytest.raises(LocalProtocolError, match="a root"):
         listed([entry])
 

@@ -84,7 +84,7 @@ def answered(result: Any, method: str = "tools/call", params: Any = None) -> Any
         return call.outcome()
 
 
-def test_a_result_without_a_kind_is_complete_and_one_of_an_unknown_kind_is_none() -> None:
+def test_a_result_without_a_kind_is_complete_and_an_unknown_kind_is_an_error() -> None:
     assert answered({"content": []}) == {"content": []}
     assert answered(DONE) == DONE
     assert answered({"resultType": "com.example/later", "job": 1}) == {"resultType": "com.example/later", "job": 1}

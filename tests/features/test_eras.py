@@ -178,7 +178,7 @@ def test_a_client_of_the_stateless_era_alone_finds_no_comfort_in_silence() -> No
     assert (asked, said.empty()) == (["server/discover", "notifications/cancelled"], True)
 
 
-def test_a_server_over_stdio_that_was_slow_and_refuses_initialize_is_asked_anew(tmp_path: Path) -> None:
+def test_a_slow_server_over_stdio_that_refuses_initialize_is_probed_again(tmp_path: Path) -> None:
     program = (
         "import os, pathlib, sys; from tests.features.era_server import build;"
         "slow = not pathlib.Path(sys.argv[1]).exists(); pathlib.Path(sys.argv[1]).touch();"
@@ -399,7 +399,7 @@ def test_what_is_remembered_of_a_command_is_corrected_too(tmp_path: Any) -> None
             assert spoken(client) == works(revisions[-1])
 
 
-def test_a_client_finds_out_anew_when_its_server_is_replaced_by_an_older_one() -> None:
+def test_a_client_finds_the_era_out_again_when_an_older_server_takes_over() -> None:
     reopened = SimpleQueue[Any]()
     service = build(BOTH).serve_http()
     port = urlsplit(service.url).port or 0

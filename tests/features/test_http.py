@@ -164,7 +164,7 @@ def test_a_call_under_way_in_a_session_that_is_lost_ends_and_is_not_sent_again(r
 
 
 @every_revision
-def test_a_client_goes_on_after_the_server_was_started_anew(revision: str) -> None:
+def test_a_client_goes_on_after_the_server_was_restarted(revision: str) -> None:
     server, service = serving()
     reopened = SimpleQueue[Any]()
     port = urlsplit(service.url).port or 0

@@ -93,7 +93,7 @@ def test_the_caller_may_say_whether_to_send_it_again(what: str, resend: bool, tm
     assert mortal.story.count(what) == (2 if resend else 1)
 
 
-def test_a_call_is_sent_twice_again_and_no_more(tmp_path: Path) -> None:
+def test_a_call_is_sent_again_at_most_twice(tmp_path: Path) -> None:
     mortal = Mortal(tmp_path, 100)
     with mortal.client() as client:
         client.list_tools()
@@ -281,7 +281,7 @@ def test_a_listener_whose_stream_broke_listens_again() -> None:
         reading.outcome()
 
 
-def test_a_client_goes_on_after_the_server_was_started_anew() -> None:
+def test_a_client_goes_on_after_the_server_was_restarted() -> None:
     held = Held()
     service = held.serve()
     with connected(service.url) as client:

@@ -276,7 +276,7 @@ def test_a_client_that_answers_may_call_the_server_itself(connect: Connect) -> N
     assert client.call_tool("outer")["content"] == [text("inner")]
 
 
-def test_after_the_answer_a_handler_asks_no_more(connect: Connect) -> None:
+def test_after_the_answer_a_handler_cannot_ask(connect: Connect) -> None:
     server, kept = Server("s"), SimpleQueue[Context]()
 
     @server.tool()
