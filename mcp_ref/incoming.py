@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from mcp_ref import messages
 from mcp_ref.basic.transports.transport import Inbox
-from mcp_ref.errors import InternalError, LocalProtocolError, McpError, Refusal
+from mcp_ref.errors import InternalError, LocalProtocolError, McpError, Refusal, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject
 
@@ -107,7 +107,14 @@ class Incoming:
             # MUST: progress stops after completion (basic/utilities/progress#progress-flow)
             if self._ended or self.cancelled:
                 return False
-            self._reply.send(message, deadline or Deadline(WRITE_TIMEOUT))
+            try:
+                self._reply.send(message, deadline or Deadline(WRITE_TIMEOUT))
+            except TransportClosed:
+                if self._gone is None:
+                    raise
+                # Not the handler's mistake: its client has given the request up, as `cancelled` would find next.
+                self.cancel("the client has hung up")
+                return False
             return True
 
     def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:

@@ -30,6 +30,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple, Protocol
 
@@ -277,12 +278,17 @@ def write_head(status: int, headers: Mapping[str, str]) -> bytes:
     Raises: ValueError: a field's name is not a token, or its value has a line break or another character that a header
         cannot have: it could begin another field, or another answer.
     """
-    lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nDate: {formatdate(usegmt=True)}\r\n"]
+    lines = [_status_and_date(status, int(time.time()))]
     for name, value in headers.items():
         if _NAME.fullmatch(name) is None or _VALUE.fullmatch(value) is None:
             raise ValueError(f"not a header field: {name!r}: {value!r}")
         lines.append(f"{name}: {value}\r\n")
     return ("".join(lines) + "\r\n").encode("latin-1")
+
+
+@lru_cache(maxsize=32)
+def _status_and_date(status: int, second: int) -> str:
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nDate: {formatdate(second, usegmt=True)}\r\n"
 
 
 # -- the server ---------------------------------------------------------------------------------------------------
