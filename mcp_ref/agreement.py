@@ -1,7 +1,7 @@
-"""Terms: what two peers agreed on, as one rule for each method.
+"""Terms: what two peers agreed on, as one rule for each method; and the features that are deprecated.
 
-Spec:      basic/lifecycle#capability-negotiation, basic/lifecycle#operation
-Upholds:   spec_notes/basic/lifecycle.md, the rows on "only what was negotiated"
+Spec:      basic/lifecycle#capability-negotiation, basic/lifecycle#operation; deprecated (2026-07-28)
+Upholds:   spec_notes/basic/lifecycle.md, the rows on "only what was negotiated"; spec_notes/deprecated.md
 Not here:  how agreement is reached (basic/lifecycle); what answers a request (server/session, client/client)
 
 A revision and two sets of capabilities decide which messages may pass, and in which shape. `Terms` compiles that
@@ -36,8 +36,6 @@ Role = Literal["client", "server"]
 Check = Callable[[Any], None]
 Project = Callable[[JsonObject], JsonObject]
 
-_OTHER: dict[Role, Role] = {"client": "server", "server": "client"}
-
 
 class Rule(NamedTuple):
     """How one method passes.
@@ -56,9 +54,6 @@ class Rule(NamedTuple):
 MAY_ASK = ("tools/call", "prompts/get", "resources/read")
 """The requests that may be answered with `input_required` (2026-07-28/basic/patterns/mrtr#supported-requests)."""
 
-_FREE = Rule(None, None)
-"""For names that no revision has: extensions and experiments pass as they are."""
-
 
 def declares(capabilities: JsonObject, path: str) -> bool:
     """Whether a capability such as "resources.subscribe" is declared: an object, or a flag that is true."""
@@ -71,14 +66,10 @@ def declares(capabilities: JsonObject, path: str) -> bool:
 
 
 def undeclared(revision: Revision, capability: str, problem: str) -> Exception:
-    """What to raise where a handler asks for what its client cannot do.
+    """What to raise if a handler asks for something that its client did not declare, such as "elicitation.url".
 
-    Args:
-        capability: such as "elicitation.url".
-        problem: the text, for where the handler alone is told.
-
-    Returns: LocalProtocolError; in the stateless era the refusal that says what to declare, for there the client
-        decides anew with each request.
+    In the session era it is a LocalProtocolError with the text `problem`. In the stateless era it is the refusal that
+    says what to declare, for the client decides again with each request.
     """
     return LocalProtocolError(problem) if revision.servers_send_requests else MissingClientCapability(capability)
 
@@ -95,10 +86,11 @@ class Terms:
         kinds: values of `resultType` that an extension has, beside those of the protocol.
 
     Attributes:
-        open: whether the lifecycle has come to the point from which everything agreed may be sent; before it is asked.
+        open: whether the lifecycle has come to the point from which everything agreed may be sent; until then it is
+            asked about each message.
         answers: whether this side answers requests: in the stateless era a client does not.
         sent, notified, received: the rules of the requests, and of the notifications, that were sent already, and of
-            what was received: to be looked into before `sending` and `receiving` are called.
+            what was received: whoever is in a hurry looks here before calling `sending` or `receiving`.
 
     Threads: any; the caches hold values that are equal whoever computed them.
     """
@@ -131,9 +123,26 @@ class Terms:
                 send, or the capability that it needs was not declared.
         """
         known = self.sent if kind == "request" else self.notified
-        rule = known.get(name)
-        if rule is None:
-            rule = known[name] = self._rule_to_send(name, kind)
+        if (rule := known.get(name)) is not None:
+            return rule
+        revision, row = self.revision, self._rows.get(name)
+        if row is None:
+            # No revision has the name: extensions and experiments pass as they are.
+            return known.setdefault(name, Rule(None, None))
+        if row.kind != kind:
+            raise LocalProtocolError(f"{name} is a {row.kind}, not a {kind}")
+        if not row.exists_in(revision):
+            raise LocalProtocolError(f"{name} does not exist in revision {revision}")
+        if (sender := row.sent_by(revision)) not in ("both", self.role):
+            raise LocalProtocolError(f"{name} is for the {sender} to send")
+        # MUST: both sides use only capabilities that were negotiated (basic/lifecycle#operation)
+        if missing := self._undeclared(row):
+            raise LocalProtocolError(f"{name} needs the capability {missing}, which was not declared")
+        rule = known[name] = Rule(
+            None if row.result is None else _result_check(row, revision, self._kinds),
+            projector(row.params, revision, replies=False) if row.params else None,
+            losing(row.params, revision, replies=False) if row.params else frozenset(),
+        )
         return rule
 
     def receiving(self, name: str) -> Rule:
@@ -143,56 +152,32 @@ class Terms:
             MethodNotFound: the revision does not have it, it is not the peer's to send, or its capability was not
                 declared.
         """
-        rule = self.received.get(name)
-        if rule is None:
-            rule = self.received[name] = self._rule_to_receive(name)
-        return rule
-
-    def _rule_to_send(self, name: str, kind: str) -> Rule:
-        row = self._rows.get(name)
-        if row is None:
-            return _FREE
-        if row.kind != kind:
-            raise LocalProtocolError(f"{name} is a {row.kind}, not a {kind}")
-        if not row.exists_in(self.revision):
-            raise LocalProtocolError(f"{name} does not exist in revision {self.revision}")
-        sender = row.sent_by(self.revision)
-        if sender == _OTHER[self.role]:
-            raise LocalProtocolError(f"{name} is for the {sender} to send")
-        # MUST: only what was negotiated (basic/lifecycle#operation)
-        if missing := self._undeclared(row):
-            raise LocalProtocolError(f"{name} needs the capability {missing}, which was not declared")
-        return Rule(
-            _result_check(name, row, self.revision, self._kinds) if row.kind == "request" else None,
-            projector(row.params, self.revision, replies=False) if row.params else None,
-            losing(row.params, self.revision, replies=False) if row.params else frozenset(),
-        )
-
-    def _rule_to_receive(self, name: str) -> Rule:
-        row = self._rows.get(name)
-        if row is None or not row.exists_in(self.revision) or row.sent_by(self.revision) == self.role:
+        if (rule := self.received.get(name)) is not None:
+            return rule
+        revision, row = self.revision, self._rows.get(name)
+        if row is None or not row.exists_in(revision) or row.sent_by(revision) == self.role:
             raise MethodNotFound(f"Method not found: {name}", {"method": name})
         if missing := self._undeclared(row):
             raise MethodNotFound(f"Method not found: {name} (capability {missing} not declared)", {"method": name})
-        return Rule(
-            _params_check(row, self.revision) if row.params else None,
-            projector(row.result, self.revision, replies=True) if row.result else None,
+        rule = self.received[name] = Rule(
+            _params_check(row, revision) if row.params else None,
+            projector(row.result, revision, replies=True) if row.result else None,
         )
+        return rule
 
     def _undeclared(self, row: Method) -> str | None:
-        """The capability that the method needs and nobody declared."""
-        needed = row.capability(self.revision)
-        if needed is None:
+        """The capability that the method needs and its side did not declare."""
+        if (needed := row.capability(self.revision)) is None:
             return None
         side, _, path = needed.partition(".")
-        declared = self.local if side == self.role else self.remote
-        return None if declares(declared, path) else needed
+        return None if declares(self.local if side == self.role else self.remote, path) else needed
 
 
 def _params_check(row: Method, revision: Revision) -> Check:
     check = checker(row.params, revision)
 
     def check_params(params: Any) -> None:
+        """A mismatch is the error -32602, which names the path."""
         try:
             check(params, "params")
         except SchemaMismatch as mismatch:
@@ -201,19 +186,19 @@ def _params_check(row: Method, revision: Revision) -> Check:
     return check_params
 
 
-def _result_check(name: str, row: Method, revision: Revision, kinds: Collection[str]) -> Check | None:
-    if row.result is None:
-        return None
-    check = checker(row.result, revision)
+def _result_check(row: Method, revision: Revision, kinds: Collection[str]) -> Check:
+    name, check = row.name, checker(row.result, revision)
 
     def check_result(result: Any) -> None:
+        """A mismatch is the peer's fault; in the stateless era the result says of which kind it is."""
         if not revision.servers_send_requests:
-            # MUST: absent means complete; what is not known is invalid (2026-07-28/basic/index#resulttype)
+            # MUST: a result without a `resultType` is complete; one of an unknown kind is invalid
+            # (2026-07-28/basic/index#resulttype)
             kind = result.get("resultType", "complete")
             if isinstance(kind, str) and (kind in kinds or (kind == "input_required" and name in MAY_ASK)):
                 return
             if kind != "complete":
-                raise RemoteProtocolError(f"the result of {name} is of a kind that is not expected: {kind!r}")
+                raise RemoteProtocolError(f"the result of {name} is of a kind that was not expected: {kind!r}")
         try:
             check(result, "result")
         except SchemaMismatch as mismatch:
@@ -222,8 +207,7 @@ def _result_check(name: str, row: Method, revision: Revision, kinds: Collection[
     return check_result
 
 
-# -- deprecated ------------------------------------------------------------------------------------------
-
+# -- deprecated features ----------------------------------------------------------------------------------------------
 
 _PACKAGE: Final = os.path.dirname(__file__) + os.sep
 
@@ -254,7 +238,7 @@ FEATURES: Final = {
 }
 """By name, in the order of the page."""
 
-# What is to be said yet. Taking a row out is one step, so of several threads one says it.
+# What was not said yet. Taking a row out is one step, so that of several threads one says it.
 _unsaid = dict(FEATURES)
 
 
@@ -269,17 +253,11 @@ def warn_deprecated(feature: str, revision: Revision) -> None:
     Threads: any.
     Spec: deprecated#deprecated
     """
-    if revision.era == "session" or feature not in _unsaid:
+    if revision.era == "session" or (row := _unsaid.pop(feature, None)) is None:
         return
-    row = _unsaid.pop(feature, None)
-    if row is not None:
-        text = f"deprecated in MCP since {row.since}: {feature}; instead, {row.instead}"
-        warnings.warn(text, DeprecationWarning, stacklevel=_level_of_the_caller())
-
-
-def _level_of_the_caller() -> int:
-    """How far up the first frame is that is not of this package, counted as `warnings.warn` in our caller does."""
-    level, frame = 1, sys._getframe(1)
+    # The line of the caller: the first frame up that is not of this package.
+    level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
-    return level
+    text = f"deprecated in MCP since {row.since}: {feature}; instead, {row.instead}"
+    warnings.warn(text, DeprecationWarning, stacklevel=level)

@@ -19,7 +19,7 @@ Two families, and they never mix. What *we* raise to the caller says who broke t
       InputRefused           the server asked for input, and our own handler refused it
 
 What a *handler* raises to answer with is a `Refusal`: it becomes an error response with the code of its class.
-An `ErrorResponse` that a handler got from another server is not one, and so can never leak onto this wire.
+An `ErrorResponse` that a handler got from another server is not a `Refusal`, and so can never leak onto this wire.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-MODERN_ERRORS: Final = frozenset({-32020, -32021, -32022})
+STATELESS_ERRORS: Final = frozenset({-32020, -32021, -32022})
 """The codes by which a client knows a server of the stateless era (2026-07-28/basic/index#error-codes)."""
 
 
@@ -79,7 +79,7 @@ class TransportClosed(McpError, ConnectionError):
     """Nothing more will arrive; the text says why (exit code, last lines of stderr).
 
     Attributes:
-        sent: False where it is certain that the request never went out.
+        sent: False if it is certain that the request never went out.
     """
 
     sent = True
@@ -95,7 +95,7 @@ class TransportClosed(McpError, ConnectionError):
 class SessionExpired(TransportClosed):
     """The server has ended the HTTP session (404).
 
-    What got this was not carried out, and may be sent again in another session; a `Client` does so by itself.
+    The request was not carried out, and may be sent again in another session; a `Client` does so by itself.
     """
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ class SessionExpired(TransportClosed):
 class AnswerLost(TransportClosed):
     """The event stream of one request ended before its answer, and cannot be resumed; the request is lost.
 
-    Others go on. Whether it may be sent again depends on what it does: see `Options.resend`.
+    Other requests go on. Whether this one may be sent again depends on what it does: see `Options.resend`.
     """
 
 
@@ -146,7 +146,7 @@ class Refusal(Exception):
         if code is not None:
             # MUST: error codes are integers (basic/index#responses)
             if type(code) is not int:
-                raise TypeError(f"the code of an error is an integer, not {code!r}")
+                raise TypeError(f"the code of an error must be an integer, not {code!r}")
             self.code = code
 
 
@@ -187,7 +187,7 @@ class UrlElicitationRequired(Refusal):
         elicitations: what `client.elicitation.url_elicitation` makes: `ElicitRequestURLParams`, each with `mode` "url",
             `message`, `url` and `elicitationId`; at least one.
 
-    Raises: ValueError: there is none, or one of them is of another mode or without an id.
+    Raises: ValueError: the list is empty, or one of them has another mode or no id.
     Spec: client/elicitation#url-elicitation-required-error
     """
 
@@ -198,7 +198,7 @@ class UrlElicitationRequired(Refusal):
     ) -> None:
         # MUST: a list of URL elicitations, each with an id (client/elicitation#url-elicitation-required-error)
         if not elicitations or not all(each.get("mode") == "url" and "elicitationId" in each for each in elicitations):
-            raise ValueError("what a request requires are URL elicitations, each with an elicitationId")
+            raise ValueError("the elicitations must be URL elicitations, at least one, each with an elicitationId")
         super().__init__(message, {"elicitations": [dict(each) for each in elicitations]})
 
 

@@ -9,7 +9,7 @@ Not here:  which message may be sent when (basic/lifecycle), ids in flight (peer
     notification = {"jsonrpc": "2.0", "method": STRING, "params"?: OBJECT}
     response     = {"jsonrpc": "2.0", "id": ID, "result": OBJECT}
     error        = {"jsonrpc": "2.0", "id"?: ID | null, "error": {"code": INTEGER, "message": STRING, "data"?: ANY}}
-    ID           = STRING | INTEGER                  (a boolean is none, though Python says it is an int)
+    ID           = STRING | INTEGER                  (not a boolean, though Python says it is an int)
 """
 
 from __future__ import annotations
@@ -187,7 +187,6 @@ def kind_of(message: Any) -> Kind:
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _META_KEY = re.compile(rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?)?")
-_RESERVED = {"modelcontextprotocol", "mcp"}
 
 
 def is_meta_key(key: str) -> bool:
@@ -202,20 +201,16 @@ def check_meta_key(key: str, reserved_label: Literal["none", "first", "second"])
         reserved_label: `Revision.reserved_meta_label`: which label of the prefix is kept for the protocol. With
             "first" another label must follow it (`mcp.dev/`), with "second" one precedes it (`dev.mcp/`).
 
-    Raises:
-        LocalProtocolError: the key has not the form of the page, or a prefix that is reserved.
-
+    Raises: LocalProtocolError: the key does not have the form of the page, or it has a prefix that is reserved.
     Spec: basic/index#_meta
     """
     if reserved_label == "none":
         return
-    match = _META_KEY.fullmatch(key)
-    if match is None:
+    # MUST: a key of `_meta` is an optional prefix of dotted labels and a name (basic/index#_meta)
+    if (match := _META_KEY.fullmatch(key)) is None:
         raise LocalProtocolError(f"_meta key {key!r} is not an optional prefix of dotted labels and a name")
+    # MUST NOT: use a prefix that is reserved for the protocol (basic/index#_meta)
     labels = (match["prefix"] or "").split(".")
-    if reserved_label == "first":
-        reserved = any(label in _RESERVED for label in labels[:-1])
-    else:
-        reserved = len(labels) > 1 and labels[1] in _RESERVED
-    if reserved:
+    kept = labels[:-1] if reserved_label == "first" else labels[1:2]
+    if not {"modelcontextprotocol", "mcp"}.isdisjoint(kept):
         raise LocalProtocolError(f"_meta key {key!r} has a prefix that is reserved for the protocol")

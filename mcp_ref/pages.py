@@ -16,9 +16,7 @@ from mcp_ref.server.utilities import completion, logging
 
 _TABLES = (
     lifecycle.METHODS,
-    utilities.PING_METHODS,
-    utilities.CANCELLATION_METHODS,
-    utilities.PROGRESS_METHODS,
+    utilities.METHODS,
     subscriptions.METHODS,
     versioning.METHODS,
     prompts.METHODS,

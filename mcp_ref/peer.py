@@ -37,7 +37,7 @@ from mcp_ref import messages
 from mcp_ref.agreement import Check, Terms
 from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.basic.utilities import UNCANCELLABLE, cancelled_params
-from mcp_ref.basic.versioning import LOG_LEVEL, SUBSCRIPTION_ID, is_modern
+from mcp_ref.basic.versioning import LOG_LEVEL, SUBSCRIPTION_ID, is_stateless
 from mcp_ref.errors import (
     ErrorResponse,
     HttpStatusError,
@@ -566,14 +566,14 @@ class Peer:
             log.warning("ignored a request of the server: %s has none", self.terms.revision)
             return
         # MUST NOT: `initialize` in a batch (2025-03-26/basic/lifecycle#initialization); nor anything stateless
-        if isinstance(reply, BatchReply) and (method in UNCANCELLABLE or is_modern(method, params)):
+        if isinstance(reply, BatchReply) and (method in UNCANCELLABLE or is_stateless(method, params)):
             raise InvalidRequest(f"Invalid request: {method} must not be part of a batch")
-        incoming = Incoming(message["id"], method, params, reply)
+        incoming, workers = Incoming(message["id"], method, params, reply), self._workers
         with self._lock:
             if incoming.id in self.unanswered:
                 raise InvalidRequest(f"Invalid request: id {incoming.id!r} is still in flight")
             # Requests that were cancelled before their turn are no longer in the table, and still wait for a worker.
-            if len(self.unanswered) >= MAX_IN_FLIGHT or self._workers.waiting >= MAX_IN_FLIGHT:
+            if len(self.unanswered) >= MAX_IN_FLIGHT or len(workers.waiting) + len(workers.urgent) >= MAX_IN_FLIGHT:
                 raise InternalError("Too many requests in flight")
             if self.closed is None:
                 self.unanswered[incoming.id] = incoming
@@ -708,11 +708,11 @@ class Peer:
             log.warning("ignored what the server sent: %s", refusal)
             return
         # The stateless era shares the channel, whatever revision its session has.
-        modern = isinstance(refused, dict) and is_modern(refused.get("method"), refused.get("params"))
-        id_optional = modern or self.terms.revision.error_id_optional
+        stateless = isinstance(refused, dict) and is_stateless(refused.get("method"), refused.get("params"))
+        id_optional = stateless or self.terms.revision.error_id_optional
         answer = messages.error(request_id, refusal, id_optional=id_optional)
         incoming = Incoming("", "a message that was refused", {}, reply)
-        if self._workers.pressing >= MAX_IN_FLIGHT:
+        if len(self._workers.urgent) >= MAX_IN_FLIGHT:
             self.fail(TransportClosed("the peer sends what must be refused faster than it reads the refusals"))
         else:
             run(lambda: incoming.finish(answer, Deadline(self._timeout)), urgent=True)
@@ -721,7 +721,7 @@ class Peer:
 
     def run(self, job: Callable[[], None]) -> None:
         """Have a worker run a user's code that answers nothing, such as a callback for a notification."""
-        if self._workers.waiting < MAX_IN_FLIGHT:
+        if len(self._workers.waiting) < MAX_IN_FLIGHT:
             self._run(job)
         else:
             log.warning("the handlers are too slow: a notification of the peer is dropped")

@@ -1,8 +1,8 @@
-"""Capabilities: what a client and a server can do, as they declare it.
+"""Types that several pages share: capabilities, identities, `_meta`, content blocks.
 
 Spec:      basic/lifecycle#capability-negotiation (2024-11-05 ... 2025-11-25), basic/versioning and server/discover
-           (2026-07-28); schema ClientCapabilities, ServerCapabilities
-Upholds:   the rows on capabilities of spec_notes/basic/lifecycle.md
+           (2026-07-28); basic/index#_meta, basic/index#icons; server/prompts#data-types; the schema of each revision
+Upholds:   the rows on capabilities of spec_notes/basic/lifecycle.md; spec_notes/basic/index.md
 Not here:  when they are said: once in a session (basic/lifecycle), with every request in the stateless era
            (basic/versioning); what may be sent because of them (agreement)
 """
@@ -20,7 +20,7 @@ from mcp_ref.revisions import Revision
 
 
 class ListChanged(TypedDict):
-    """Whether this side says when the list changes."""
+    """Whether this side tells when the list changes."""
 
     listChanged: NotRequired[bool]
 
@@ -32,21 +32,21 @@ class RootsCapability(TypedDict):
 
 
 class SamplingCapability(TypedDict):
-    """The client samples; `tools`: also with tools; `context`: `includeContext` may ask for more than "none"."""
+    """The client samples. `tools`: with tools too; `context`: `includeContext` may ask for more than "none"."""
 
     context: NotRequired[Annotated[JsonObject, Since("2025-11-25")]]
     tools: NotRequired[Annotated[JsonObject, Since("2025-11-25")]]
 
 
 class ElicitationCapability(TypedDict):
-    """The client asks its user; the modes it has. Neither named: form alone."""
+    """The client asks its user, in these modes; if neither is named, by form alone."""
 
     form: NotRequired[Annotated[JsonObject, Since("2025-11-25")]]
     url: NotRequired[Annotated[JsonObject, Since("2025-11-25")]]
 
 
 class ResourcesCapability(TypedDict):
-    """The server has resources; whether they can be subscribed to, and whether changes of the list are said."""
+    """The server has resources; whether they can be subscribed to, and whether changes of the list are told."""
 
     subscribe: NotRequired[bool]
     listChanged: NotRequired[bool]
@@ -182,7 +182,7 @@ class NotificationParams(TypedDict):
 
 
 class Result(TypedDict):
-    """What any result may hold. `resultType` is of the stateless era, and goes to nobody in an earlier revision."""
+    """What any result may hold. `resultType` belongs to the stateless era, and is sent in no earlier revision."""
 
     _meta: NotRequired[Annotated[JsonObject, FromRevision("2026-07-28", ResultMetaObject)]]
     resultType: NotRequired[ResultType]
@@ -311,7 +311,7 @@ def block_type(block: Any) -> str | None:
 
 
 def check_data(block: Any) -> None:
-    """Raise ValueError where the data of a content block is not base64, or its MIME type is none.
+    """Raise ValueError if the data of a content block is not base64, or its MIME type does not have the form of one.
 
     Args:
         block: one that has the members of its kind.
@@ -319,10 +319,10 @@ def check_data(block: Any) -> None:
     Spec: server/prompts#data-types
     """
     if block["type"] == "resource":
-        # MUST: either text or base64-encoded data (server/prompts#embedded-resources)
+        # MUST: an embedded resource holds either text or base64-encoded data (server/prompts#embedded-resources)
         base64.b64decode(block["resource"].get("blob", ""), validate=True)
     elif block["type"] in ("image", "audio"):
-        # MUST: base64, and a valid MIME type (server/prompts#image-content, #audio-content)
+        # MUST: image and audio data are base64, with a valid MIME type (server/prompts#image-content)
         base64.b64decode(block["data"], validate=True)
         if not _MIME_TYPE.fullmatch(block["mimeType"]):
             raise ValueError(f"{block['mimeType']!r} is not a MIME type")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from mcp_ref import Client, Context, McpError, Server, messages
 from mcp_ref.basic.transports.memory import pair
-from mcp_ref.basic.versioning import LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID, is_modern, read_envelope
+from mcp_ref.basic.versioning import LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID, is_stateless, read_envelope
 from mcp_ref.client.sampling import reply
 from mcp_ref.errors import InvalidParams, ParseError
 from mcp_ref.machinery.deadline import Deadline
@@ -116,7 +116,7 @@ def expected_code(message: JsonObject) -> int | None:
 def check(message: JsonObject, answer: JsonObject) -> None:
     """The answer to a request of the stateless era has what it must have."""
     code = answer["error"]["code"] if "error" in answer else None
-    if isinstance(message.get("params"), dict) and is_modern(message["method"], message["params"]):
+    if isinstance(message.get("params"), dict) and is_stateless(message["method"], message["params"]):
         wrong = expected_code(message)
         if wrong is not None:
             assert code == wrong, (message, answer)

@@ -21,7 +21,7 @@ from mcp_ref import peer as peer_module
 from mcp_ref.errors import Refusal
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.machinery.workers import ABOVE_THE_CAP
+from mcp_ref.machinery.workers import MAX_URGENT
 from mcp_ref.peer import Peer, PendingRequest, PendingStream
 from tests.peers import Answerer, Deaf, a_peer, terms
 from tests.wire import CLIENT_INFO, PATIENCE, Background, opened, to_client, to_server
@@ -314,7 +314,7 @@ def test_a_peer_that_floods_and_does_not_read_is_given_up_with_few_threads(monke
     transport, side = Deaf(), Answerer(lambda incoming: {})
     peer = Peer(transport, side, terms("2025-11-25"))
     before = threading.active_count()
-    for _ in range(20 + ABOVE_THE_CAP + 1):
+    for _ in range(20 + MAX_URGENT + 1):
         peer.receive(b"not json")
     assert side.gone.is_set()
     assert threading.active_count() - before <= 4

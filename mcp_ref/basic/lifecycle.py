@@ -4,8 +4,8 @@ Spec:      basic/lifecycle (2024-11-05 ... 2025-11-25); 2026-07-28 has no such p
 Upholds:   spec_notes/basic/lifecycle.md
 Not here:  closing (each transport's `close`), timeouts (machinery/deadline)
 
-The whole of the lifecycle is the table TRANSITIONS: in this state, on this event, go there. What has no row is not
-allowed. The first word of an event says whether this side sends or receives it.
+The whole of the lifecycle is the table TRANSITIONS: in this state, on this event, go there. An event without a row is
+not allowed. Its first word says whether this side sends or receives it.
 
     client   new --send initialize--> asked --agreed--> agreed --send initialized--> open
                                         |  --refused--> new
@@ -22,7 +22,7 @@ from mcp_ref.errors import InvalidRequest, LocalProtocolError, RemoteProtocolErr
 from mcp_ref.machinery.projection import projector
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
-from mcp_ref.revisions import REVISIONS, Revision
+from mcp_ref.revisions import Revision
 from mcp_ref.types import (
     ClientCapabilities,
     Implementation,
@@ -86,7 +86,8 @@ EVENTS: Final = tuple(
 TRANSITIONS: Final[dict[tuple[Role, State, str], State]] = {
     # -- the client's side
     ("client", "new", "send initialize"): "asked",
-    # SHOULD NOT: requests other than pings before the server has answered (basic/lifecycle#initialization)
+    # SHOULD NOT: the client sends requests other than pings before the server has answered `initialize`
+    # (basic/lifecycle#initialization)
     ("client", "asked", "send ping"): "asked",
     ("client", "asked", "receive ping"): "asked",
     # The server may log before the session is open.
@@ -96,7 +97,8 @@ TRANSITIONS: Final[dict[tuple[Role, State, str], State]] = {
     ("client", "agreed", "send ping"): "agreed",
     ("client", "agreed", "receive ping"): "agreed",
     ("client", "agreed", "receive notification"): "agreed",
-    # MUST: send initialized after a successful initialization
+    # MUST: the client sends `notifications/initialized` after a successful initialization
+    # (basic/lifecycle#initialization)
     ("client", "agreed", "send initialized"): "open",
     ("client", "open", "send ping"): "open",
     ("client", "open", "send request"): "open",
@@ -107,9 +109,10 @@ TRANSITIONS: Final[dict[tuple[Role, State, str], State]] = {
     # -- the server's side
     ("server", "new", "receive ping"): "new",
     ("server", "new", "receive notification"): "new",
-    # MUST: initialization is the first interaction
+    # MUST: initialization is the first interaction (basic/lifecycle#initialization)
     ("server", "new", "receive initialize"): "answered",
-    # SHOULD NOT: requests other than pings before initialized; log messages are allowed
+    # SHOULD NOT: the server sends requests other than pings before `notifications/initialized`; log messages are
+    # allowed (basic/lifecycle#initialization)
     ("server", "answered", "send ping"): "answered",
     ("server", "answered", "send notification"): "answered",
     ("server", "answered", "receive ping"): "answered",
@@ -125,20 +128,22 @@ TRANSITIONS: Final[dict[tuple[Role, State, str], State]] = {
     ("server", "open", "receive notification"): "open",
 }
 
-_WORDS = {
+_OPENING: Final = {
     ("initialize", True): "initialize",
     ("notifications/initialized", False): "initialized",
     ("ping", True): "ping",
+    True: "request",
+    False: "notification",
 }
-"""By name and whether it is a request: a notification called `initialize` opens nothing."""
-
-_KINDS = {True: "request", False: "notification"}
+"""The last word of an event, by name and whether it is a request: a notification called `initialize` opens nothing."""
 
 
 class Lifecycle:
     """Where one side of a session stands.
 
-    Threads: `receive` by the transport's reader, in the order of arrival; `send` and the others by any thread.
+    Threads: `receive` by the transport's reader, in the order of arrival; `send` and the others by any thread. Only one
+    at a time makes a step that changes the state. A step that changes nothing does not write it: it could put back what
+    it read before another's step.
     """
 
     def __init__(self, role: Role) -> None:
@@ -146,44 +151,41 @@ class Lifecycle:
         self.state: State = "new"
 
     def send(self, method: str, *, is_request: bool) -> None:
-        """Note that this side is about to send the method; LocalProtocolError where the table has no row for it."""
-        if not self._step(f"send {_WORDS.get((method, is_request)) or _KINDS[is_request]}"):
-            raise LocalProtocolError(f"{method} must not be sent while the session is {self.state!r}")
+        """Note that this side is about to send the method; LocalProtocolError if the table has no row for it."""
+        before, word = self.state, _OPENING.get((method, is_request)) or _OPENING[is_request]
+        after = TRANSITIONS.get((self._role, before, f"send {word}"))
+        if after is None:
+            raise LocalProtocolError(f"{method} must not be sent while the session is {before!r}")
+        if after != before:
+            self.state = after
 
     def receive(self, method: str, *, is_request: bool) -> None:
-        """Note that the method arrived; InvalidRequest where the table has no row for it."""
-        if not self._step(f"receive {_WORDS.get((method, is_request)) or _KINDS[is_request]}"):
-            raise InvalidRequest(f"Invalid request: {method} is not allowed while the session is {self.state!r}")
+        """Note that the method arrived; InvalidRequest if the table has no row for it."""
+        before, word = self.state, _OPENING.get((method, is_request)) or _OPENING[is_request]
+        after = TRANSITIONS.get((self._role, before, f"receive {word}"))
+        if after is None:
+            raise InvalidRequest(f"Invalid request: {method} is not allowed while the session is {before!r}")
+        if after != before:
+            self.state = after
 
     def agreed(self) -> None:
         """Note that the answer to our `initialize` was acceptable."""
-        self._step("agreed")
+        self.state = TRANSITIONS.get((self._role, self.state, "agreed"), self.state)
 
     def refused(self) -> None:
         """Note that the server refused our `initialize`; it may be asked again."""
-        self._step("refused")
+        self.state = TRANSITIONS.get((self._role, self.state, "refused"), self.state)
 
     def close(self) -> None:
         """Note the end; from here on nothing is allowed."""
         self.state = "closed"
-
-    def _step(self, event: str) -> bool:
-        before = self.state
-        after = TRANSITIONS.get((self._role, before, event))
-        if after is None:
-            return False
-        # Only one thread at a time makes a step that changes the state; the many that change nothing must not write,
-        # or one of them could put back what it read before another's step.
-        if after != before:
-            self.state = after
-        return True
 
 
 # -- negotiation --------------------------------------------------------------------------------------------------
 
 
 def negotiate(requested: str, supported: Sequence[Revision]) -> Revision:
-    """The revision that a server answers with: the one asked for where it has it, else its own newest.
+    """The revision that a server answers with: the one asked for if it has it, else its own newest.
 
     Args:
         supported: session-era revisions, oldest first, at least one. `initialize` can agree on no other.
@@ -191,10 +193,12 @@ def negotiate(requested: str, supported: Sequence[Revision]) -> Revision:
     Spec: basic/lifecycle#version-negotiation
     """
     for revision in supported:
-        # MUST: respond with the same version if it is supported
+        # MUST: the server responds with the same `protocolVersion` if it supports it
+        # (basic/lifecycle#version-negotiation)
         if revision.name == requested:
             return revision
-    # MUST: otherwise with another one, which SHOULD be the latest
+    # MUST: otherwise with another version, which SHOULD be the latest that it supports
+    # (basic/lifecycle#version-negotiation)
     return supported[-1]
 
 
@@ -203,7 +207,8 @@ def initialize_params(introduction: Introduction, asked: Revision) -> JsonObject
 
     Spec: basic/lifecycle#initialization
     """
-    # MUST: a version that the client supports, which SHOULD be its latest (basic/lifecycle#version-negotiation)
+    # MUST: the client sends a `protocolVersion` that it supports, which SHOULD be its latest
+    # (basic/lifecycle#version-negotiation)
     return {
         "protocolVersion": asked.name,
         "capabilities": client_capabilities(introduction.capabilities, asked),
@@ -230,14 +235,14 @@ def initialize_result(introduction: Introduction, agreed: Revision) -> JsonObjec
 def accept_answer(result: JsonObject, supported: Iterable[Revision]) -> Revision:
     """The revision that the server's answer agrees on.
 
-    Raises:
-        RemoteProtocolError: it is none of ours. The page says that the client SHOULD disconnect then, the schema that
-            it MUST; it does.
+    Raises: RemoteProtocolError: it is none of ours.
     """
     for revision in supported:
         if revision.name == result["protocolVersion"]:
             return revision
     ours = ", ".join(revision.name for revision in supported)
+    # SHOULD: a client that does not support the version in the response disconnects; the schema says MUST
+    # (basic/lifecycle#version-negotiation)
     raise RemoteProtocolError(f"the server speaks {result['protocolVersion']!r}, and this client {ours}")
 
 
@@ -249,7 +254,7 @@ def offered_instead(data: Any, supported: Iterable[Revision]) -> Revision | None
     offered = data.get("supported") if isinstance(data, dict) else None
     if not isinstance(offered, list):
         return None
-    both = [revision for revision in supported if revision.name in offered and revision.name in REVISIONS]
+    both = [revision for revision in supported if revision.name in offered]
     return max(both, key=lambda revision: revision.order, default=None)
 
 

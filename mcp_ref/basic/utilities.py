@@ -1,8 +1,11 @@
-"""Ping: `ping`.
+"""Ping, cancellation and progress: `ping`, `notifications/cancelled`, `notifications/progress`.
 
-Spec:      basic/utilities/ping (2024-11-05 ... 2025-11-25); gone in 2026-07-28
-Upholds:   spec_notes/basic/utilities/ping.md
-Not here:  asking at an interval (basic/utilities)
+Spec:      basic/utilities/ping (2024-11-05 ... 2025-11-25), basic/utilities/cancellation, basic/utilities/progress;
+           basic/patterns/cancellation, basic/patterns/progress (2026-07-28)
+Upholds:   spec_notes/basic/utilities/ping.md, spec_notes/basic/utilities/cancellation.md,
+           spec_notes/basic/utilities/progress.md
+Not here:  giving a request up, and being given up (peer, incoming); the time limit that progress extends
+           (machinery/deadline)
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Protocol, Unpack
+from typing import TYPE_CHECKING, Annotated, NotRequired, Protocol, Unpack
 
 from mcp_ref.errors import (
     ErrorResponse,
@@ -31,30 +34,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# -- ping -----------------------------------------------------------------------------------------------------------
+
+
+def answer_ping() -> EmptyResult:
+    """The answer to a ping: promptly, and empty. It waits for no handler, whatever else this side is doing."""
+    # MUST: respond promptly to a ping, with an empty response (basic/utilities/ping#behavior-requirements)
+    return {}
+
 
 def ping(self: Caller, **options: Unpack[Options]) -> None:
     """Ask with `ping` whether the peer still answers.
 
-    Blocks: until the peer answers, at most `timeout` seconds.
-    Raises: RequestTimeout, TransportClosed.
-    Threads: any.
     Spec: basic/utilities/ping#behavior-requirements
     """
     self.request("ping", None, options)
-
-
-def answer_ping() -> EmptyResult:
-    """The answer: promptly, and empty. It waits for no handler, whatever else this side is doing."""
-    # MUST: respond promptly with an empty response (basic/utilities/ping#behavior-requirements)
-    return {}
-
-
-PING_METHODS = (
-    Method("ping", "both", "basic/utilities/ping", "ask whether the other side is still there", RequestParams,
-           EmptyResult, until="2025-11-25"),
-)  # fmt: skip
-
-# -- keepalive -------------------------------------------------------------------------------------------
 
 
 class KeepAlive:
@@ -103,11 +97,11 @@ class KeepAlive:
             self._thread.join(deadline.left())
 
 
-# -- cancellation ----------------------------------------------------------------------------------------
+# -- cancellation -----------------------------------------------------------------------------------------------------
 
-
+# MUST NOT: clients cancel their `initialize` request (basic/utilities/cancellation#behavior-requirements)
 UNCANCELLABLE = frozenset({"initialize"})
-"""MUST NOT be cancelled by clients (basic/utilities/cancellation#behavior-requirements); the transport is closed."""
+"""To give it up, the transport is closed."""
 
 
 class CancelledNotificationParams(NotificationParams):
@@ -122,16 +116,11 @@ def cancelled_params(request_id: str | int, reason: str | None) -> JsonObject:
     return {"requestId": request_id} if reason is None else {"requestId": request_id, "reason": reason}
 
 
-CANCELLATION_METHODS = (
-    Method("notifications/cancelled", "both", "basic/utilities/cancellation",
-           "give up a request that is still in flight", CancelledNotificationParams),
-)  # fmt: skip
-
-# -- progress --------------------------------------------------------------------------------------------
+# -- progress ---------------------------------------------------------------------------------------------------------
 
 
 class ProgressNotificationParams(NotificationParams):
-    """How far a request has come. `progress` grows; `total`, where known, is what it grows towards."""
+    """How far a request has come. `progress` grows; `total`, if it is known, is what it grows towards."""
 
     progressToken: ProgressToken
     progress: float
@@ -140,7 +129,7 @@ class ProgressNotificationParams(NotificationParams):
 
 
 class Reporting(Protocol):
-    """What can report progress: the context of a request that is being served."""
+    """What can report progress: the context of a request that is being served, in either role."""
 
     last_progress: float | None
 
@@ -151,35 +140,37 @@ class Reporting(Protocol):
 
 
 def token_of(params: JsonObject | None) -> ProgressToken | None:
-    """The progress token that a request carries, or None; `0` and `""` are tokens, a boolean is none."""
+    """The progress token that a request carries, or None; `0` and `""` are tokens, a boolean is not."""
     meta = params.get("_meta") if params else None
     token = meta.get("progressToken") if isinstance(meta, dict) else None
     return token if type(token) is str or type(token) is int else None
 
 
 def progress(self: Reporting, progress: float, total: float | None = None, message: str | None = None) -> None:
-    """Report with `notifications/progress` how far this request has come; does nothing when its sender did not ask.
+    """Report with `notifications/progress` how far this request has come; nothing is sent if its sender did not ask.
 
     Args:
         progress: how much is done, in any unit; larger at each report.
-        total: how much there is, in the same unit, where known.
+        total: how much there is, in the same unit, if that is known.
         message: what is being done, for a person; left out on the wire before 2025-03-26.
 
     Blocks: until the notification is written.
-    Raises: LocalProtocolError when progress does not grow or is not a finite number.
+    Raises: LocalProtocolError: progress does not grow, or a number is not finite.
     Threads: any, one at a time, while the request is being served; after its answer nothing is sent.
     Spec: basic/utilities/progress#progress-flow
     """
-    _check_number("progress", progress)
-    if total is not None:
-        _check_number("total", total)
-    # MUST: increase with each notification (basic/utilities/progress#progress-flow)
+    for name, value in {"progress": progress, "total": 0 if total is None else total}.items():
+        # An integer is finite, also one that is too large for a float.
+        if type(value) is not int and not (isinstance(value, float) and math.isfinite(value)):
+            raise LocalProtocolError(f"{name} must be a finite number, not {value!r}")
+    # MUST: the progress value increases with each notification (basic/utilities/progress#progress-flow)
     if self.last_progress is not None and progress <= self.last_progress:
         raise LocalProtocolError(f"progress must increase: {progress!r} after {self.last_progress!r}")
     self.last_progress = progress
-    if self.progress_token is None:
+    # MUST: report only to a progressToken that the request carries (basic/utilities/progress#behavior-requirements)
+    if (token := self.progress_token) is None:
         return
-    params: JsonObject = {"progressToken": self.progress_token, "progress": progress}
+    params: JsonObject = {"progressToken": token, "progress": progress}
     if total is not None:
         params["total"] = total
     if message is not None:
@@ -187,13 +178,11 @@ def progress(self: Reporting, progress: float, total: float | None = None, messa
     self.notify("notifications/progress", params)
 
 
-def _check_number(name: str, value: Any) -> None:
-    # An integer is finite, also one that is too large for a float.
-    if type(value) is not int and not (isinstance(value, float) and math.isfinite(value)):
-        raise LocalProtocolError(f"{name} must be a finite number, not {value!r}")
-
-
-PROGRESS_METHODS = (
+METHODS = (
+    Method("ping", "both", "basic/utilities/ping", "ask whether the other side is still there", RequestParams,
+           EmptyResult, until="2025-11-25"),
+    Method("notifications/cancelled", "both", "basic/utilities/cancellation",
+           "give up a request that is still in flight", CancelledNotificationParams),
     Method("notifications/progress", "both", "basic/utilities/progress", "how far a request has come",
            ProgressNotificationParams, servers_alone="2026-07-28"),
 )  # fmt: skip

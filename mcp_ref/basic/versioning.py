@@ -1,7 +1,8 @@
-"""Versioning: what every request says of itself in `_meta`, and what every result says of the server.
+"""Versioning and discovery: what every request says of itself in `_meta`, and what every result says of the server;
+`server/discover`.
 
-Spec:      basic/versioning, basic/index#_meta, basic/index#resulttype (2026-07-28)
-Upholds:   spec_notes/basic/versioning.md
+Spec:      basic/versioning, basic/index#_meta, basic/index#resulttype, server/discover (2026-07-28)
+Upholds:   spec_notes/basic/versioning.md, spec_notes/server/discover.md
 Not here:  the session era's opening (basic/lifecycle); answering such a request (server/stateless); finding out which
            era a server is of (client/connecting); the headers that repeat this over HTTP (streamable_http/headers)
 
@@ -14,16 +15,18 @@ answered from that alone:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, NotRequired, Protocol, Unpack, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, Protocol, Unpack, cast
 
-from mcp_ref.basic.lifecycle import Introduction
-from mcp_ref.errors import MODERN_ERRORS, InvalidParams
+from mcp_ref.errors import STATELESS_ERRORS, InvalidParams
 from mcp_ref.messages import JsonObject, is_meta_key
 from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.caching import CacheableResult
 from mcp_ref.types import RequestParams, ServerCapabilities, server_capabilities
+
+if TYPE_CHECKING:
+    from mcp_ref.server.context import Context
 
 _PREFIX: Final = "io.modelcontextprotocol/"
 PROTOCOL_VERSION: Final = _PREFIX + "protocolVersion"
@@ -38,12 +41,12 @@ _ONLY_HERE: Final = frozenset({"server/discover", "subscriptions/listen"})
 
 
 class Envelope(NamedTuple):
-    """What a request says of itself, for itself alone: nothing of it holds for another one.
+    """What a request says of itself. It holds for that request alone.
 
     Attributes:
-        version: the protocol version it is written in, as declared; it may be one that nobody knows.
+        version: the protocol version it is written in, as declared; nobody may know it.
         client_capabilities: what its client can do, as declared.
-        client_info: the client's `Implementation`; empty where it did not say.
+        client_info: the client's `Implementation`; empty if it did not say.
         log_level: the least level of log messages that it wants to hear; None for no log messages.
     """
 
@@ -54,7 +57,7 @@ class Envelope(NamedTuple):
 
 
 class Mirrored(Protocol):
-    """What HTTP repeats of a request in its headers: checked by whoever answers it, in the order that the page asks.
+    """What HTTP repeats of a request in its headers. Whoever answers it checks that, in the order that the page asks.
 
     Both raise HeaderMismatch.
     """
@@ -71,7 +74,7 @@ class Mirrored(Protocol):
 # -- the server reads ---------------------------------------------------------------------------------------------
 
 
-def is_modern(method: Any, params: Any) -> bool:
+def is_stateless(method: Any, params: Any) -> bool:
     """Whether a message is of the stateless era: it says so in `_meta`, or its method exists in that era alone.
 
     Spec: basic/versioning#compatibility-matrix ("a dual-era server selects its behavior from how the client opens")
@@ -90,38 +93,39 @@ def read_envelope(params: JsonObject) -> Envelope:
     """
     meta = params.get("_meta")
     if not isinstance(meta, dict):
-        raise _bad("_meta", "is missing" if meta is None else "is no object")
-    # MUST: -32602 for a request without the required keys (basic/index#_meta)
-    version = meta.get(PROTOCOL_VERSION)
+        raise _bad_meta("_meta", meta, "an object")
+    # MUST: -32602 for a request without the required keys of `_meta` (basic/index#_meta)
+    version, capabilities = meta.get(PROTOCOL_VERSION), meta.get(CLIENT_CAPABILITIES)
     if not isinstance(version, str):
-        raise _bad(f"_meta['{PROTOCOL_VERSION}']", "is missing" if version is None else "is no string")
-    capabilities = meta.get(CLIENT_CAPABILITIES)
+        raise _bad_meta(f"_meta['{PROTOCOL_VERSION}']", version, "a string")
     if not isinstance(capabilities, dict):
-        raise _bad(f"_meta['{CLIENT_CAPABILITIES}']", "is missing" if capabilities is None else "is no object")
+        raise _bad_meta(f"_meta['{CLIENT_CAPABILITIES}']", capabilities, "an object")
     info, level = meta.get(CLIENT_INFO, {}), meta.get(LOG_LEVEL)
     if not isinstance(info, dict):
-        raise _bad(f"_meta['{CLIENT_INFO}']", "is no object")
+        raise _bad_meta(f"_meta['{CLIENT_INFO}']", info or "", "an object")
     if level is not None and not isinstance(level, str):
-        raise _bad(f"_meta['{LOG_LEVEL}']", "is no string")
+        raise _bad_meta(f"_meta['{LOG_LEVEL}']", level, "a string")
     return Envelope(version, capabilities, info, level)
 
 
-def _bad(path: str, problem: str) -> InvalidParams:
+def _bad_meta(path: str, value: Any, wanted: str) -> InvalidParams:
+    problem = "is missing" if value is None else f"must be {wanted}"
     return InvalidParams(f"Invalid params: params.{path} {problem}", {"path": f"params.{path}"})
 
 
 def complete(result: JsonObject, server_info: JsonObject) -> JsonObject:
-    """A result as it goes out: with `resultType` ("complete" where it says nothing) and the server's identity.
+    """A result as it goes out: with a `resultType` ("complete" unless it says otherwise) and the server's identity.
 
     Spec: basic/index#resulttype, basic/index#_meta
     """
-    # MUST: every result has a resultType; SHOULD: and the server's identity
+    # MUST: every result has a `resultType` (basic/index#resulttype)
+    # SHOULD: every result names the server in `_meta`, under `io.modelcontextprotocol/serverInfo` (basic/index#_meta)
     meta = {SERVER_INFO: server_info, **(result.get("_meta") or {})}
     return {"resultType": "complete", **result, "_meta": meta}
 
 
 def is_input_required(result: Any) -> bool:
-    """Whether a result is no end, but asks the client for input first (basic/patterns/mrtr)."""
+    """True if the result asks for input instead of completing the request (basic/patterns/mrtr)."""
     return isinstance(result, dict) and result.get("resultType") == "input_required"
 
 
@@ -133,8 +137,10 @@ def http_status(error_code: int, *, in_envelope: bool = False) -> int:
 
     Spec: basic/transports/streamable-http#protocol-version-header, #server-validation; basic/index#_meta
     """
-    # MUST: 400 for the errors of this era, and for a missing key; 404 for an unknown method
-    if error_code in MODERN_ERRORS or in_envelope:
+    # MUST: 400 for HeaderMismatch, MissingRequiredClientCapability and UnsupportedProtocolVersion, and for a key of
+    # `_meta` that is missing (basic/index#_meta)
+    # MUST: 404 for an unknown method (basic/transports/streamable-http#server-validation)
+    if error_code in STATELESS_ERRORS or in_envelope:
         return 400
     return 404 if error_code == -32601 else 200
 
@@ -156,15 +162,16 @@ def envelope(revision: Revision, info: JsonObject, capabilities: JsonObject) -> 
 def checked_extensions(extensions: Mapping[str, JsonObject] | None) -> dict[str, JsonObject]:
     """Extensions, their settings by name, as either side declares them.
 
-    Raises: ValueError: a name without a prefix such as in "com.example/audit"; settings that are no object.
+    Raises: ValueError: a name without a prefix such as in "com.example/audit"; settings that are not an object.
     Spec: basic/versioning#extension-negotiation
     """
     for name, settings in (extensions or {}).items():
-        # MUST: the naming rules of `_meta` keys, with a prefix
+        # MUST: the name of an extension follows the rules for keys of `_meta`, with a prefix
+        # (basic/versioning#extension-negotiation)
         if not is_meta_key(name) or "/" not in name or name.endswith("/"):
-            raise ValueError(f"the name of an extension is one such as com.example/audit, unlike {name!r}")
+            raise ValueError(f"the name of an extension has a prefix, as in com.example/audit; {name!r} does not fit")
         if not isinstance(settings, dict):
-            raise ValueError(f"the settings of the extension {name} are an object, not {settings!r}")
+            raise ValueError(f"the settings of the extension {name} must be an object, not {settings!r}")
     return dict(extensions or {})
 
 
@@ -179,20 +186,7 @@ class DiscoverResult(CacheableResult):
     instructions: NotRequired[str]
 
 
-class Introducing(Protocol):
-    """The request being served, of a server that can say what it is. `Context` is one."""
-
-    @property
-    def revision(self) -> Revision: ...
-
-    @property
-    def introduction(self) -> Introduction: ...
-
-    @property
-    def supported(self) -> Sequence[Revision]: ...
-
-
-def server_discover(ctx: Introducing, params: JsonObject) -> DiscoverResult:
+def server_discover(ctx: Context, params: JsonObject) -> DiscoverResult:
     """Answer `server/discover`, with every version that is spoken here, the newest first.
 
     Spec: server/discover#response
@@ -213,10 +207,8 @@ def discover(self: Caller, **options: Unpack[Options]) -> DiscoverResult:
     A client does so once when it connects; `client.server_capabilities` and its siblings tell what came.
 
     Returns: the whole result; who the server is stands in `_meta`, under "io.modelcontextprotocol/serverInfo".
-    Raises: LocalProtocolError: the revision agreed has no such request; ErrorResponse, RequestTimeout, TransportClosed,
-        RemoteProtocolError as for every request.
-    Blocks: until the answer, bounded by `timeout`; not at all where a fresh one is kept.
-    Threads: any.
+    Raises: LocalProtocolError: the revision in use has no such request.
+    Blocks: not at all if a fresh answer is kept.
     Spec: server/discover#request
     """
     return cast(DiscoverResult, self.request("server/discover", None, options))

@@ -40,7 +40,7 @@ from mcp_ref.client.config import Route, Url, can_connect_once, routes, server_k
 from mcp_ref.client.session import Conversation, Session
 from mcp_ref.client.stateless import Stateless
 from mcp_ref.errors import (
-    MODERN_ERRORS,
+    STATELESS_ERRORS,
     AnswerLost,
     ErrorResponse,
     HttpStatusError,
@@ -230,7 +230,7 @@ class Connection:
                 refused = getattr(transport, "refused", None)
                 # An error of the newer era names what its server speaks: there is no older transport behind it
                 # (2026-07-28/basic/transports/streamable-http#httpsse-transport-2024-11-05).
-                newer = isinstance(problem, ErrorResponse) and problem.code in MODERN_ERRORS
+                newer = isinstance(problem, ErrorResponse) and problem.code in STATELESS_ERRORS
                 if newer or refused is None or way is ways[-1] or not way.falls_back(refused.status):
                     raise
                 log.info("%s; trying the older transport", refused)
@@ -353,7 +353,7 @@ def says_session_era(problem: McpError, over_http: bool, deadline: Deadline) -> 
     """Whether what a probe came to shows a server of the session era."""
     if isinstance(problem, ErrorResponse):
         # MUST NOT: depend on one specific error code (basic/transports/stdio#backward-compatibility)
-        return names_older_versions(problem) or problem.code not in MODERN_ERRORS
+        return names_older_versions(problem) or problem.code not in STATELESS_ERRORS
     if isinstance(problem, HttpStatusError):
         return 400 <= problem.status < 500 and problem.status not in ABOUT_THE_CLIENT
     if over_http:

@@ -1,14 +1,15 @@
 """Workers: the threads in which a user's handlers run.
 
-Spec:      nothing: what basic/utilities/ping and basic/utilities/cancellation ask ("promptly") is decided here
-Upholds:   spec_notes/basic/utilities/ping.md, the row on promptness
-Not here:  what a job does (peer)
-
-Threads are grown on demand up to a cap, and kept: one handler runs at once, and as soon as it holds up the next one for
+The contract: `run` never blocks; each job runs once, in a thread of this pool, and at most `cap` that need a place run
+at once. Threads are grown on demand, and kept: one handler runs at once, and as soon as it holds up the next one for
 five milliseconds, more do. Two things keep a bounded pool from deadlock when handlers wait for handlers: a worker that
 is about to wait for the peer gives its place up first (`before_block`), and urgent jobs, the answers to pings and
 refusals, are above the cap. Of these a few run at once: they only write, and while the peer does not read, no number of
 threads would help.
+
+Spec:      nothing: what basic/utilities/ping and basic/utilities/cancellation ask ("promptly") is decided here
+Upholds:   spec_notes/basic/utilities/ping.md, the row on promptness
+Not here:  what a job does (peer)
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ log = logging.getLogger(__name__)
 
 Job = Callable[[], None]
 
-ABOVE_THE_CAP = 4
-"""Urgent jobs of one conversation that run at once."""
+MAX_URGENT = 4
+"""Urgent jobs of one conversation that run at once, above the cap."""
 
 AT_ONCE = 1
 """Handlers that run at once without waiting. Python runs one at a time, so more would only take turns, which costs.
@@ -34,8 +35,8 @@ AT_ONCE = 1
 A handler that blocks is another matter: then the first job in the queue does not move, and more are let in.
 """
 
-PATIENCE = 0.005
-"""Seconds for which it may stand still; each time that it does, twice as many may run."""
+STALL_INTERVAL = 0.005
+"""Seconds for which the queue may stand still; each time that it does, twice as many may run."""
 
 
 class Workers:
@@ -44,9 +45,12 @@ class Workers:
     Args:
         cap: how many jobs run at once, those that wait for the peer and urgent ones not counted.
 
-    A job is put into the queue of the threads only when one of them is sure to take it next: one that is idle, or a
-    new one. What has to wait for that stands in `_waiting` (for a place) or `_pressing` (for one of the few threads
-    above the cap), so that an urgent job never stands behind one that waits for a place.
+    Attributes:
+        waiting: the jobs that wait for a place; `urgent`: those that wait for one of the few threads above the cap, so
+            that an urgent job never stands behind one that waits for a place. For others to look at only.
+
+    A job is put into the queue of the threads only when one of them is sure to take it next: one that is idle, or a new
+    one.
 
     Threads: `run` and `close` by any thread.
     """
@@ -59,22 +63,12 @@ class Workers:
         self._threads: list[Worker] = []
         self._idle = 0  # threads that wait for a job and have not been promised one
         self._places = 0  # places that are held
-        self._above = 0  # urgent jobs that run
-        self._waiting: deque[Job] = deque()
-        self._pressing: deque[Job] = deque()
+        self._urgent = 0  # urgent jobs that run
+        self.waiting: deque[Job] = deque()
+        self.urgent: deque[Job] = deque()
         self._width = AT_ONCE  # places that are handed out without waiting
         self._watching = False
         self._closed = False
-
-    @property
-    def waiting(self) -> int:
-        """How many jobs wait for a thread."""
-        return len(self._waiting) + len(self._pressing)
-
-    @property
-    def pressing(self) -> int:
-        """How many of them are urgent."""
-        return len(self._pressing)
 
     def run(self, job: Job, *, urgent: bool = False) -> None:
         """Have a worker run `job`; never blocks. An urgent job needs no place; it must not wait for a handler.
@@ -85,48 +79,49 @@ class Workers:
         with self._lock:
             closed = self._closed
             if not closed:
-                (self._pressing if urgent else self._waiting).append(job)
+                (self.urgent if urgent else self.waiting).append(job)
                 self._promise_locked()
         if closed and threading.current_thread() in self._threads:
             job()
 
     def _promise_locked(self) -> None:
         """Hand out what may run now: urgent jobs first, and each to a thread of its own."""
-        while self._pressing and self._above < ABOVE_THE_CAP:
-            self._above += 1
-            self._hand_locked(self._pressing.popleft(), False)
-        while self._waiting and self._places < min(self._width, self._cap):
-            self._places += 1
-            self._hand_locked(self._waiting.popleft(), True)
-        if self._waiting and self._places < self._cap and not self._watching:
-            self._watching = True
-            self._hand_locked(self._watch, None)
+        while True:
+            place: bool | None  # whether the job holds a place; None for the watch, which holds nothing
+            if self.urgent and self._urgent < MAX_URGENT:
+                job, place = self.urgent.popleft(), False
+                self._urgent += 1
+            elif self.waiting and self._places < min(self._width, self._cap):
+                job, place = self.waiting.popleft(), True
+                self._places += 1
+            elif self.waiting and self._places < self._cap and not self._watching:
+                job, place = self._watch, None
+                self._watching = True
+            else:
+                return
+            self._jobs.put((job, place))
+            if self._idle:
+                self._idle -= 1
+            else:
+                self._threads.append(worker := Worker(self, len(self._threads) + 1))
+                worker.start()
 
     def _watch(self) -> None:
         """Let more jobs run at once as long as the one that is first in the queue does not move.
 
-        Bounded: each look lasts `PATIENCE`, and there are looks only while jobs wait; `stop` ends one early.
+        Bounded: each look lasts `STALL_INTERVAL`, and there are looks only while jobs wait; `stop` ends one early.
         """
         while True:
             with self._lock:
-                if not self._waiting or self._closed:
+                if not self.waiting or self._closed:
                     self._watching, self._width = False, AT_ONCE
                     return
-                first = self._waiting[0]
-            self._stopping.wait(PATIENCE)
+                first = self.waiting[0]
+            self._stopping.wait(STALL_INTERVAL)
             with self._lock:
-                if self._waiting and self._waiting[0] is first:
+                if self.waiting and self.waiting[0] is first:
                     self._width = 2 * max(self._width, self._places)
                     self._promise_locked()
-
-    def _hand_locked(self, job: Job, place: bool | None) -> None:
-        self._jobs.put((job, place))
-        if self._idle:
-            self._idle -= 1
-            return
-        worker = Worker(self, len(self._threads) + 1)
-        self._threads.append(worker)
-        worker.start()
 
     def finished(self, place: bool | None, gave_up: bool) -> None:
         """Called by a worker after each job: it is idle, and what it held goes to a job that waits."""
@@ -135,13 +130,7 @@ class Workers:
             if place and not gave_up:
                 self._places -= 1
             elif place is False:
-                self._above -= 1
-            self._promise_locked()
-
-    def give_place_up(self) -> None:
-        """Called by a worker that is about to block: another job may run in its place."""
-        with self._lock:
-            self._places -= 1
+                self._urgent -= 1
             self._promise_locked()
 
     def stop(self) -> None:
@@ -151,10 +140,10 @@ class Workers:
                 return
             self._closed = True
             self._stopping.set()
-            for job in (*self._pressing, *self._waiting):
+            for job in (*self.urgent, *self.waiting):
                 self._jobs.put((job, None))
-            self._pressing.clear()
-            self._waiting.clear()
+            self.urgent.clear()
+            self.waiting.clear()
             for _ in self._threads:
                 self._jobs.put(None)
 
@@ -194,21 +183,24 @@ class Worker(threading.Thread):
             try:
                 job()
             except BaseException:
-                # Also what is no Exception, such as SystemExit: it ends the job, and not the thread with its place.
+                # Also what is not an Exception, such as SystemExit: it ends the job, not the thread with its place.
                 log.exception("a job failed in %s", self.name)
             self.doing = "nothing"
             finished(place, bool(place) and not self._holds_place)
 
-    def before_block(self) -> None:
+    def give_place_up(self) -> None:
+        """Let another job run in the place of this one, which is about to block."""
         if self._holds_place:
             self._holds_place = False
-            self._pool.give_place_up()
+            with self._pool._lock:
+                self._pool._places -= 1
+                self._pool._promise_locked()
 
 
 def before_block() -> bool:
     """Say that this thread is about to wait for a peer, and give the place of a worker up; whether it is a worker."""
     thread = threading.current_thread()
-    if not isinstance(thread, Worker):
-        return False
-    thread.before_block()
-    return True
+    if isinstance(thread, Worker):
+        thread.give_place_up()
+        return True
+    return False

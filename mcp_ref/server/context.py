@@ -17,7 +17,7 @@ from mcp_ref.basic import utilities
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.client import elicitation, roots, sampling
 from mcp_ref.errors import (
-    MODERN_ERRORS,
+    STATELESS_ERRORS,
     InternalError,
     InvalidParams,
     LocalProtocolError,
@@ -42,9 +42,9 @@ Handler = Callable[[Any, Any], Any]
 """A page's answering half: called with the context and the params, it makes the result."""
 
 _REPLACED_CODES: Final = {
-    "session": dict.fromkeys(MODERN_ERRORS, InternalError.code),
+    "session": dict.fromkeys(STATELESS_ERRORS, InternalError.code),
     "stateless": {
-        **{code: InternalError.code for code in range(-32099, -32019) if code not in MODERN_ERRORS},
+        **{code: InternalError.code for code in range(-32099, -32019) if code not in STATELESS_ERRORS},
         -32002: InvalidParams.code,
     },
 }

@@ -24,7 +24,7 @@ from mcp_ref.basic.mrtr import missing_capability
 from mcp_ref.basic.subscriptions import Subscription
 from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.basic.utilities import KeepAlive, answer_ping
-from mcp_ref.basic.versioning import complete, is_modern
+from mcp_ref.basic.versioning import complete, is_stateless
 from mcp_ref.errors import InternalError, InvalidParams, McpError, Refusal
 from mcp_ref.incoming import WRITE_TIMEOUT, Incoming
 from mcp_ref.machinery.deadline import Deadline
@@ -122,7 +122,7 @@ class Session(Conversation):
         """Decide on a request in the order of arrival: `initialize` and `ping` are answered at once."""
         method, params = incoming.method, incoming.params
         # Which era it is of the request itself says; to a server of the stateless era alone, each is of that.
-        if self._stateless is not None and (not self._revisions or is_modern(method, params)):
+        if self._stateless is not None and (not self._revisions or is_stateless(method, params)):
             return self._serve_alone
         if method != "initialize":
             self.lifecycle.receive(method, is_request=True)

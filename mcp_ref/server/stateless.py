@@ -19,7 +19,7 @@ from mcp_ref.agreement import Terms
 from mcp_ref.basic.mrtr import Rounds
 from mcp_ref.basic.subscriptions import LISTEN, Subscription, Subscriptions, SubscriptionsListenRequestParams
 from mcp_ref.basic.utilities import token_of
-from mcp_ref.basic.versioning import Envelope, Mirrored, complete, is_modern, read_envelope
+from mcp_ref.basic.versioning import Envelope, Mirrored, complete, is_stateless, read_envelope
 from mcp_ref.errors import LocalProtocolError, MethodNotFound, UnsupportedVersion, UrlElicitationRequired
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.rates import RateLimited
@@ -82,7 +82,7 @@ class Stateless:
         method, params = incoming.method, incoming.params
         spoken = [revision.name for revision in reversed(self.server.revisions)]
         # 1. What the request says of itself.
-        if method == "initialize" and not is_modern(method, params):
+        if method == "initialize" and not is_stateless(method, params):
             # SHOULD: name the supported versions to a client that sends `initialize` (basic/versioning)
             raise UnsupportedVersion(str(params.get("protocolVersion", "")), spoken)
         envelope = read_envelope(params)

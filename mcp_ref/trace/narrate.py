@@ -26,7 +26,7 @@ from mcp_ref.basic.versioning import (
     PROTOCOL_VERSION,
     SERVER_INFO,
     SUBSCRIPTION_ID,
-    is_modern,
+    is_stateless,
 )
 from mcp_ref.messages import JsonObject, id_key, is_id
 from mcp_ref.pages import METHODS
@@ -402,7 +402,7 @@ class Narrator:
         if self._viewpoint is None and isinstance(message, dict) and "id" in message:
             # Only a client opens a session, or sends a request that stands alone.
             method = message.get("method")
-            if isinstance(method, str) and (method == "initialize" or is_modern(method, message.get("params"))):
+            if isinstance(method, str) and (method == "initialize" or is_stateless(method, message.get("params"))):
                 talk.viewpoint = "client" if event.direction == "send" else "server"
         return talk
 

@@ -11,7 +11,7 @@ from mcp_ref import Client, ErrorResponse, Server
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.basic.versioning import CLIENT_INFO, SERVER_INFO
 from mcp_ref.client.sampling import UserRejected
-from mcp_ref.errors import MODERN_ERRORS, Refusal
+from mcp_ref.errors import STATELESS_ERRORS, Refusal
 from mcp_ref.machinery.rates import RateLimited
 from mcp_ref.server.utilities.caching import CacheHint, ResultCache
 from mcp_ref.server.utilities.pagination import walk
@@ -215,7 +215,7 @@ def test_our_codes_are_those_of_json_rpc_those_of_the_page_and_outside_of_its_ra
     codes = {each.code for each in refusals() if each.__module__.startswith("mcp_ref.")}
     outside = {code for code in codes if not -32768 <= code <= -32000}
     # -32002 and -32042 are of the session era, and replaced in this one.
-    assert codes - outside - {-32002, -32042} == {-32700, -32600, -32601, -32602, -32603} | MODERN_ERRORS
+    assert codes - outside - {-32002, -32042} == {-32700, -32600, -32601, -32602, -32603} | STATELESS_ERRORS
     assert outside == {RateLimited.code, UserRejected.code} == {429, -1}
 
 

@@ -19,10 +19,10 @@ from mcp_ref.basic.versioning import (
     envelope,
     http_status,
     is_input_required,
-    is_modern,
+    is_stateless,
     read_envelope,
 )
-from mcp_ref.errors import MODERN_ERRORS, InvalidParams
+from mcp_ref.errors import STATELESS_ERRORS, InvalidParams
 from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS
 
 INFO = {"name": "c", "version": "1"}
@@ -42,13 +42,13 @@ def test_the_keys_are_spelled_as_on_the_page() -> None:
 @pytest.mark.parametrize("key", [PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES])
 @pytest.mark.parametrize("value", ["2026-07-28", {}, None, 5])
 def test_one_key_of_the_envelope_tells_a_modern_request_whatever_it_holds(key: str, value: Any) -> None:
-    assert is_modern("tools/list", {"_meta": {key: value}})
+    assert is_stateless("tools/list", {"_meta": {key: value}})
 
 
 @pytest.mark.parametrize("method", ["server/discover", "subscriptions/listen"])
 @pytest.mark.parametrize("params", [{}, None, {"_meta": None}, []])
 def test_a_method_that_only_this_era_has_tells_it_too(method: str, params: Any) -> None:
-    assert is_modern(method, params)
+    assert is_stateless(method, params)
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_a_method_that_only_this_era_has_tells_it_too(method: str, params: Any) 
     ],
 )
 def test_everything_else_is_of_the_session_era(params: Any) -> None:
-    assert not is_modern("tools/list", params)
-    assert not is_modern("initialize", params)
+    assert not is_stateless("tools/list", params)
+    assert not is_stateless("initialize", params)
 
 
 def test_what_is_no_method_name_is_not_modern() -> None:
-    assert not is_modern(None, {})
-    assert not is_modern(5, None)
+    assert not is_stateless(None, {})
+    assert not is_stateless(5, None)
 
 
 # -- the envelope -------------------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_a_missing_key_of_the_envelope_is_a_bad_request() -> None:
 
 
 def test_three_errors_tell_a_modern_server() -> None:
-    assert sorted(MODERN_ERRORS) == [-32022, -32021, -32020]
+    assert sorted(STATELESS_ERRORS) == [-32022, -32021, -32020]
 
 
 # -- extensions ---------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 
 from mcp_ref import Context, Server
 from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.machinery.workers import ABOVE_THE_CAP, Workers, before_block
+from mcp_ref.machinery.workers import MAX_URGENT, Workers, before_block
 from tests.wire import PATIENCE, opened
 
 
@@ -51,7 +51,7 @@ def test_no_more_jobs_run_than_the_cap_allows(pool: Any) -> None:
     for job in (first, second, third):
         workers.run(job)
     assert first.runs() and second.runs()
-    assert workers.waiting == 1
+    assert len(workers.waiting) == 1
     assert not third.running.is_set()
     first.go.set()
     assert third.runs()
@@ -68,7 +68,7 @@ def test_an_idle_thread_does_not_raise_the_cap(pool: Any) -> None:
     urgent.go.set()
     assert urgent.done.wait(PATIENCE)
     workers.run(next_one)
-    assert workers.waiting == 1, "the thread that ran the urgent job must not take a handler above the cap"
+    assert len(workers.waiting) == 1, "the thread that ran the urgent job must not take a handler above the cap"
     busy.go.set()
     assert next_one.runs()
     next_one.go.set()
@@ -89,11 +89,11 @@ def test_an_urgent_job_passes_those_that_wait_for_a_place(pool: Any) -> None:
 
 def test_no_flood_of_urgent_jobs_makes_a_flood_of_threads(pool: Any) -> None:
     workers = pool(1)
-    jobs = [Gate() for _ in range(ABOVE_THE_CAP + 5)]
+    jobs = [Gate() for _ in range(MAX_URGENT + 5)]
     before = threading.active_count()
     for job in jobs:
         workers.run(job, urgent=True)
-    assert threading.active_count() - before == ABOVE_THE_CAP
+    assert threading.active_count() - before == MAX_URGENT
     for job in jobs:
         job.go.set()
     assert all(job.done.wait(PATIENCE) for job in jobs)

@@ -35,7 +35,7 @@ from mcp_ref import messages
 from mcp_ref.basic.transports.sse import CONTENT_TYPE, event_facts, read_events
 from mcp_ref.basic.transports.transport import Inbox, Lost, Mirror, Receive, Tap
 from mcp_ref.errors import (
-    MODERN_ERRORS,
+    STATELESS_ERRORS,
     AnswerLost,
     HttpStatusError,
     LocalProtocolError,
@@ -77,7 +77,7 @@ _OURS = frozenset(
     ("accept", "accept-encoding", "connection", "content-length", "content-type", "last-event-id")
     + ("mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id", "transfer-encoding")
 )
-_OF_STATELESS_ERA = MODERN_ERRORS | {-32601, -32602, -32603}
+_OF_STATELESS_ERA = STATELESS_ERRORS | {-32601, -32602, -32603}
 """Codes by which a server of the stateless era refuses a request that is well-formed."""
 
 

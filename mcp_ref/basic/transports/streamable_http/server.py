@@ -56,7 +56,7 @@ from mcp_ref.basic.transports.streamable_http.streams import (
     numbers_of,
 )
 from mcp_ref.basic.transports.transport import Inbox, Receive, Tap
-from mcp_ref.basic.versioning import complete, http_status, is_modern, read_envelope
+from mcp_ref.basic.versioning import complete, http_status, is_stateless, read_envelope
 from mcp_ref.errors import (
     InternalError,
     InvalidParams,
@@ -138,7 +138,7 @@ def era_of(message: Any, version: str | None) -> Literal["session", "stateless"]
     if version is not None and version not in _SESSION_ERA:
         return "stateless"
     method = message.get("method") if isinstance(message, dict) else None
-    modern = isinstance(method, str) and is_modern(method, message.get("params"))
+    modern = isinstance(method, str) and is_stateless(method, message.get("params"))
     return "stateless" if modern else "session"
 
 

@@ -11,7 +11,7 @@ import pytest
 from mcp_ref import Context, Server
 from mcp_ref.basic.transports.streamable_http.server import era_of
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION
-from mcp_ref.errors import MODERN_ERRORS
+from mcp_ref.errors import STATELESS_ERRORS
 from mcp_ref.revisions import REVISIONS
 from tests.basic.transports.streamable_http.modern import (
     MODERN,
@@ -258,7 +258,7 @@ def test_a_url_of_the_session_era_alone_refuses_the_stateless_era_with_no_error_
     with ModernFront(features(Server("s", revisions=LEGACY)), sessions=sessions) as front:
         status, _, code = error_of(front.ask(message))
         # A client that can do both takes this for: an earlier server.
-        assert status == 400 and code not in MODERN_ERRORS
+        assert status == 400 and code not in STATELESS_ERRORS
         assert legacy(front, INITIALIZE).status == 200
 
 
