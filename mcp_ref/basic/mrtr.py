@@ -244,10 +244,11 @@ def _base64(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")
 
 
-def binding_of(principal: str | None, method: str, params: JsonObject) -> str:
-    """What a state is bound to: who asks, and what for. The same for every round of one request.
+def binding_of(server: str, principal: str | None, method: str, params: JsonObject) -> str:
+    """What a state is bound to: who is asked, who asks, and what for. The same for every round of one request.
 
     Args:
+        server: its name, and neither its version, process nor URL: a new release goes on with the old one's rounds.
         principal: who asks, where that is known.
         params: of the request; its `name` or `uri` and its `arguments` count, no arguments being an empty object.
 
@@ -257,7 +258,9 @@ def binding_of(principal: str | None, method: str, params: JsonObject) -> str:
     # SHOULD: bind a `requestState` to the principal, the method and a digest of the salient parameters
     # (basic/patterns/mrtr#server-requirements-basic-workflow)
     try:
-        return digest_of([principal, method, params.get("name"), params.get("uri"), params.get("arguments") or {}])
+        return digest_of(
+            [server, principal, method, params.get("name"), params.get("uri"), params.get("arguments") or {}]
+        )
     except LocalProtocolError as problem:
         raise InvalidParams(f"Invalid params: params.arguments: {problem}", {"path": "params.arguments"}) from None
 
@@ -413,7 +416,7 @@ class Rounds:
     """One request of a client that may need several rounds: its questions, and the answers that came so far.
 
     Args:
-        keys: what seals the state.
+        keys: what seals the state. server: the name of the server.
         principal: who asks, where that is known.
         method, params: of the request.
         capabilities: what the client declared in this very request.
@@ -433,6 +436,7 @@ class Rounds:
     def __init__(
         self,
         keys: StateKeys,
+        server: str,
         principal: str | None,
         method: str,
         params: JsonObject,
@@ -440,7 +444,7 @@ class Rounds:
         revision: Revision,
     ) -> None:
         self._keys, self._method, self._capabilities, self._revision = keys, method, capabilities, revision
-        self._bound = (principal, method, params)
+        self._bound = (server, principal, method, params)
         self._thread = threading.get_ident()
         # By key, the digest of the question and its answer: those that came, and those that this run was given.
         self._answered: dict[str, tuple[str, JsonObject]] = {}

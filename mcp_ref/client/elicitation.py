@@ -18,6 +18,7 @@ Both sides check a form and its values, by the same two functions: `schema_probl
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired, TypedDict, Unpack, cast
 
@@ -566,6 +567,9 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
         return None
 
 
+_NUMBER: Final = re.compile(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)\.?$")
+
+
 def url_warnings(url: str) -> list[str]:
     """What a user should be told before visiting a URL, each a short English phrase; empty if nothing stands out.
 
@@ -578,7 +582,9 @@ def url_warnings(url: str) -> list[str]:
     signs = {
         "the address begins with a user name, which can hide the real host": "@" in parts.netloc,
         "the host name has letters that may look like others (Punycode)": "xn--" in host,
-        "the host is a number and not a name": address is not None and not address.is_loopback,
+        # As browsers read it: where the last part is a number, all of it is an address, be it octal, hex or shortened.
+        "the host is a number and not a name": not address.is_loopback if address else bool(_NUMBER.search(host)),
+        "the host name has percent signs, which can hide the real host": "%" in host,
         "the connection is not encrypted": not _is_protected(url),
     }
     return [warning for warning, given in signs.items() if given]

@@ -326,6 +326,11 @@ class Context:
         """How many entries one page of a list holds."""
         return self._conversation.server.page_size
 
+    @property
+    def mask_errors(self) -> bool:
+        """Whether the texts of unexpected exceptions stay here."""
+        return self._conversation.server.mask_errors
+
     def registered(self, feature: str) -> Mapping[str, Any]:
         """A snapshot of one of the server's registries: "tools", "resources", "templates", "prompts", "completions"."""
         return self._conversation.server.registered(feature)

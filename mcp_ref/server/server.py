@@ -104,6 +104,9 @@ class Server:
         experimental: capabilities outside the protocol, by name.
         extensions: settings by the name of the extension, such as `{"com.example/audit": {}}`; see `Context.extension`.
 
+        mask_errors: whether the client learns no more of an exception of a tool than the tool's name: its text may
+            hold what is not the client's business. The log has it all; the text of a `ToolError` is always sent.
+
     Limits:
         page_size: how many entries a page of a list holds, at least 1.
         rates: by method, over `DEFAULT_RATES`.
@@ -114,8 +117,8 @@ class Server:
 
     In the stateless era:
         cache: how long clients may keep results, by method; see `CacheHint`.
-        state_keys: what signs the `requestState` of multi round-trip requests; processes that share them can answer
-            each other's. None: one random key, known to this process alone.
+        state_keys: what signs the `requestState` of multi round-trip requests; processes of the same `name` that share
+            them can answer each other's. None: one random key, known to this process alone.
 
     Threads: any thread may register, unregister and announce, also while clients are connected.
     """
@@ -135,6 +138,7 @@ class Server:
         declare: Sequence[str] = (),
         experimental: JsonObject | None = None,
         extensions: Mapping[str, JsonObject] | None = None,
+        mask_errors: bool = False,
         # limits
         page_size: int = 100,
         rates: Mapping[str, Rate] | None = None,
@@ -157,6 +161,7 @@ class Server:
         self.info: JsonObject = {"name": name, "version": version, **(info or {})}
         self.instructions = instructions
         self._experimental, self._extensions = experimental, checked_extensions(extensions)
+        self.mask_errors = mask_errors
         self.page_size, self.limits = page_size, RateLimits({**DEFAULT_RATES, **(rates or {})})
         self.max_workers = max_workers
         self.question_timeout, self.ping_interval = question_timeout, ping_interval

@@ -150,8 +150,9 @@ class Call(Conversation):
             if tool is not None:
                 self._mirrored.check_arguments(tool.definition["inputSchema"], params.get("arguments") or {})
         # What came back from an earlier round is checked first, whether or not the handler asks for it.
-        keys, capabilities, revision = self.server.state_keys, self.client_capabilities, self.terms.revision
-        rounds = self._rounds = Rounds(keys, self._principal, method, params, capabilities, revision)
+        keys, name = self.server.state_keys, self.server.info["name"]
+        capabilities, revision = self.client_capabilities, self.terms.revision
+        rounds = self._rounds = Rounds(keys, name, self._principal, method, params, capabilities, revision)
         if "inputResponses" in params or "requestState" in params:
             incoming.answers, incoming.state = rounds.responses, rounds.state
         result: JsonObject = {}

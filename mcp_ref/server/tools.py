@@ -314,7 +314,8 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
     | returns anything, and the tool has an `outputSchema` | `structuredContent`, and the same as text |
     | returns `None`, a text, a block, or several of these | that `content` |
     | returns any other value that JSON can hold | its JSON as text |
-    | raises ToolError, or anything else that is not below | `isError`, with its text |
+    | raises ToolError | `isError`, with its text |
+    | raises anything else that is not below | `isError`, with its text unless `Server(mask_errors=True)` |
     | raises a Refusal, or RequestCancelled | none: a JSON-RPC error, or no answer |
 
     Raises:
@@ -350,7 +351,8 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
         # Also an ErrorResponse that the function got from another server: only a Refusal is an answer of this one.
         # MUST: sanitize tool outputs: the traceback stays here (server/tools#security-considerations)
         log.exception("tool %s failed", name)
-        return _failed(f"Error executing tool {name}: {str(failure) or type(failure).__name__}")
+        why = "" if ctx.mask_errors else f": {str(failure) or type(failure).__name__}"
+        return _failed(f"Error executing tool {name}{why}")
 
 
 def _failed(message: str) -> CallToolResult:
@@ -374,9 +376,9 @@ def _result_of(entry: ToolEntry, value: Any, ctx: Context) -> CallToolResult:
         # MUST: give structured results that conform to the outputSchema (server/tools#output-schema)
         problems = entry.output_problems(data) if "structuredContent" in result else ["there is no structuredContent"]
         if problems:
-            message = f"the tool's output does not fit its outputSchema: {'; '.join(problems)}"
-            log.error("tool %s: %s", entry.definition["name"], message)
-            return _failed(message)
+            message = "the tool's output does not fit its outputSchema"
+            log.error("tool %s: %s: %s", entry.definition["name"], message, "; ".join(problems))
+            return _failed(message if ctx.mask_errors else f"{message}: {'; '.join(problems)}")
     if "structuredContent" in result:
         # A revision that cannot carry it gets the text alone.
         may_be_anything = ctx.revision.structured_content == "any"

@@ -70,7 +70,7 @@ Handler = Callable[[Any], Any]
 
 def rounds_of(params: Any = CALL, method: str = "tools/call", *, principal: str | None = "ann", **more: Any) -> Rounds:
     declared = more.get("capabilities", EVERYTHING)
-    return Rounds(more.get("keys", KEYS), principal, method, params, declared, LATEST)
+    return Rounds(more.get("keys", KEYS), "here", principal, method, params, declared, LATEST)
 
 
 def run(handler: Handler, params: Any = CALL, **more: Any) -> Any:

@@ -236,35 +236,36 @@ def test_a_state_opens_with_its_binding_alone(binding: str, other: str) -> None:
 
 def test_a_binding_is_of_the_request_and_not_of_its_round() -> None:
     again = {**CALL, "requestState": "x", "inputResponses": {}, "_meta": {"progressToken": 7}}
-    assert binding_of("ann", "tools/call", CALL) == binding_of("ann", "tools/call", again)
+    assert binding_of("here", "ann", "tools/call", CALL) == binding_of("here", "ann", "tools/call", again)
 
 
 def test_no_arguments_are_an_empty_object() -> None:
-    assert binding_of(None, "tools/call", {"name": "x"}) == binding_of(
-        None, "tools/call", {"name": "x", "arguments": {}}
+    assert binding_of("here", None, "tools/call", {"name": "x"}) == binding_of(
+        "here", None, "tools/call", {"name": "x", "arguments": {}}
     )
 
 
 def test_the_order_of_arguments_does_not_count() -> None:
     turned = {"name": "book", "arguments": {"nights": 2, "city": "Zürich"}}
-    assert binding_of(None, "tools/call", CALL) == binding_of(None, "tools/call", turned)
+    assert binding_of("here", None, "tools/call", CALL) == binding_of("here", None, "tools/call", turned)
 
 
 def test_every_part_of_a_request_counts() -> None:
     arguments = CALL["arguments"]
     assert isinstance(arguments, dict)
     bindings = [
-        binding_of("ann", "tools/call", CALL),
-        binding_of("bob", "tools/call", CALL),
-        binding_of("", "tools/call", CALL),
-        binding_of(None, "tools/call", CALL),
-        binding_of("ann", "prompts/get", CALL),
-        binding_of("ann", "tools/call", {**CALL, "name": "cancel"}),
-        binding_of("ann", "tools/call", {**CALL, "arguments": {**arguments, "nights": 3}}),
-        binding_of("ann", "tools/call", {**CALL, "arguments": {**arguments, "nights": "2"}}),
-        binding_of("ann", "tools/call", {**CALL, "arguments": {**arguments, "more": None}}),
-        binding_of("ann", "resources/read", {"uri": "book"}),
-        binding_of("ann", "resources/read", {"name": "book"}),
+        binding_of("here", "ann", "tools/call", CALL),
+        binding_of("there", "ann", "tools/call", CALL),
+        binding_of("here", "bob", "tools/call", CALL),
+        binding_of("here", "", "tools/call", CALL),
+        binding_of("here", None, "tools/call", CALL),
+        binding_of("here", "ann", "prompts/get", CALL),
+        binding_of("here", "ann", "tools/call", {**CALL, "name": "cancel"}),
+        binding_of("here", "ann", "tools/call", {**CALL, "arguments": {**arguments, "nights": 3}}),
+        binding_of("here", "ann", "tools/call", {**CALL, "arguments": {**arguments, "nights": "2"}}),
+        binding_of("here", "ann", "tools/call", {**CALL, "arguments": {**arguments, "more": None}}),
+        binding_of("here", "ann", "resources/read", {"uri": "book"}),
+        binding_of("here", "ann", "resources/read", {"name": "book"}),
     ]
     assert len(set(bindings)) == len(bindings)
 
@@ -274,7 +275,7 @@ def test_arguments_that_nobody_can_follow_are_invalid() -> None:
     for _ in range(100_000):
         deep = {"a": deep}
     with pytest.raises(InvalidParams, match=r"params\.arguments"):
-        binding_of(None, "tools/call", {"name": "x", "arguments": deep})
+        binding_of("here", None, "tools/call", {"name": "x", "arguments": deep})
     while deep:  # piece by piece: to free it all at once would recurse as well
         deep = deep.pop("a")
 

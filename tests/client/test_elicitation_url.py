@@ -205,4 +205,9 @@ def test_warnings_tell_what_is_odd_about_a_url() -> None:
     assert "Punycode" in elicitation.url_warnings("https://xn--pple-43d.com/")[0]
     assert "user name" in elicitation.url_warnings("https://bank.com@evil.example/")[0]
     assert "number" in elicitation.url_warnings("https://192.0.2.7/")[0]
+    for host in ("2130706433", "0x7f000001", "0177.0.0.1", "127.1", "127.0.0.0x1", "0X7F.1.", "[2001:db8::1]"):
+        assert "number" in elicitation.url_warnings(f"https://{host}/")[0]
+    assert "percent" in elicitation.url_warnings("https://b%61nk.com/")[0]
+    for host in ("0x7f.example", "1.example.com", "example.x1", "127.0.0.1", "[::1]"):
+        assert elicitation.url_warnings(f"https://{host}/") == []
     assert "encrypted" in elicitation.url_warnings("http://example.com/")[0]

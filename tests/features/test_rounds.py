@@ -32,8 +32,8 @@ every_way = stateless_era("in the session era the answers to a handler's questio
 class Desk:
     """A server with a tool that asks twice; `runs` are those of its handler, `booked` those that came to their end."""
 
-    def __init__(self, **options: Any) -> None:
-        self.server = Server("s", **options)
+    def __init__(self, name: str = "s", **options: Any) -> None:
+        self.server = Server(name, **options)
         self.runs, self.booked = SimpleQueue[Any](), SimpleQueue[Any]()
         self.server.tool("hello")(lambda: "hello")
 
@@ -249,12 +249,12 @@ KEYS = [bytes([number]) * 32 for number in range(3)]
 @every_way
 def test_servers_that_share_keys_go_on_with_each_others_rounds_and_others_do_not(connect: Connect) -> None:
     before, after = Desk(state_keys=KEYS[:1]), Desk(state_keys=[KEYS[1], KEYS[0]])
-    alone, stranger = Desk(), Desk(state_keys=[KEYS[2]])
+    alone, stranger, namesake = Desk(), Desk(state_keys=[KEYS[2]]), Desk("other", state_keys=KEYS)
     state = first(connect(before.server, **MAY))["requestState"]
     second = again(connect(after.server, **MAY), state, {"elicitation-1": ADA})
     # Sealed with the new key now, which the first of them does not have.
     assert refused(connect(before.server, **MAY), second["requestState"]).message == REFUSED
-    for other in (alone, stranger):
+    for other in (alone, stranger, namesake):
         assert refused(connect(other.server, **MAY), state).message == REFUSED
         assert other.runs.empty()
 

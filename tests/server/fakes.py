@@ -38,6 +38,7 @@ class FakeContext(Ctx):
 
     peer_capabilities: JsonObject
     page_size = 100
+    mask_errors = False
 
     def __init__(self, server: FakeServer | None = None, revision: Revision = LATEST_SESSION) -> None:
         self.server = server or FakeServer()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import mcp_ref
 from mcp_ref.errors import (
     ErrorResponse,
     InvalidParams,
@@ -24,6 +25,7 @@ from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.server import tools
 from mcp_ref.server.tools import METHODS, CallToolResult, ToolEntry, display_name, tools_call, tools_list
 from mcp_ref.types import TextContent, image, text
+from tests.server import alone
 
 LATEST = REVISIONS["2025-11-25"]
 ALL = list(REVISIONS.values())
@@ -31,6 +33,8 @@ ALL = list(REVISIONS.values())
 
 class Context:
     """A request being served, and the context of a handler."""
+
+    mask_errors = False
 
     def __init__(self, entries: Mapping[str, Any], revision: Revision = LATEST, page_size: int = 100) -> None:
         self.entries, self.revision, self.page_size = entries, revision, page_size
@@ -435,6 +439,27 @@ def test_output_that_does_not_fit_its_schema_is_our_fault_and_a_failed_call(
     told = failed(answering(f).call("t"))
     assert told.startswith("the tool's output does not fit its outputSchema: ") and problem in told
     assert caplog.records[0].levelno == logging.ERROR
+
+
+def test_masked_errors_tell_the_name_of_the_tool_alone(caplog: pytest.LogCaptureFixture) -> None:
+    server = mcp_ref.Server("s", mask_errors=True)
+
+    @server.tool()
+    def broken() -> str:
+        raise KeyError("hunter2")
+
+    @server.tool()
+    def unfit() -> Weather:
+        return {"city": ["hunter2"]}  # type: ignore[return-value]
+
+    @server.tool()
+    def honest() -> str:
+        raise ToolError("the city is closed")
+
+    assert failed(alone.call(server, "broken")) == "Error executing tool broken"
+    assert failed(alone.call(server, "unfit")) == "the tool's output does not fit its outputSchema"
+    assert failed(alone.call(server, "honest")) == "the city is closed"
+    assert "KeyError: 'hunter2'" in caplog.text
 
 
 def test_a_whole_result_of_a_tool_with_an_output_schema_may_say_that_it_failed() -> None:
