@@ -63,6 +63,9 @@ if TYPE_CHECKING:
         AnswerLost as AnswerLost,
     )
     from mcp_ref.errors import (
+        AuthorizationError as AuthorizationError,
+    )
+    from mcp_ref.errors import (
         ErrorResponse as ErrorResponse,
     )
     from mcp_ref.errors import (
@@ -183,7 +186,7 @@ _PLACES: Final = {
     "client.roots": "is_within root_path",
     "client.sampling": "UserRejected choose_model reply",
     "errors": (
-        "AnswerLost ErrorResponse HttpStatusError InputRefused InternalError InvalidParams "
+        "AnswerLost AuthorizationError ErrorResponse HttpStatusError InputRefused InternalError InvalidParams "
         "InvalidRequest LocalProtocolError McpError MethodNotFound MissingClientCapability Refusal "
         "RemoteProtocolError RequestCancelled RequestTimeout SessionExpired ToolError TransportClosed "
         "UrlElicitationRequired"

@@ -14,6 +14,7 @@ Two families, and they never mix. What *we* raise to the caller says who broke t
       TransportClosed        nothing more will arrive
         SessionExpired       the server has ended the session; another one may be opened
         AnswerLost           the stream of one request broke off before its answer
+      AuthorizationError     no token could be had for the server, or a peer broke the rules of authorization
       RequestTimeout         the deadline passed
       RequestCancelled       somebody on this side gave the request up
       InputRefused           the server asked for input, and our own handler refused it
@@ -73,6 +74,18 @@ class ErrorResponse(McpError):
         self.code = code
         self.message = message
         self.data = data
+
+
+class AuthorizationError(McpError):
+    """There is no token for the server: the user refused, or a peer broke the rules; the text says which and where.
+
+    Attributes:
+        error: the code of OAuth that an authorization server answered with, such as "access_denied"; or None.
+    """
+
+    def __init__(self, message: str, error: str | None = None) -> None:
+        super().__init__(message)
+        self.error = error
 
 
 class TransportClosed(McpError, ConnectionError):

@@ -44,6 +44,13 @@ class Revision(NamedTuple):
         priming_event: the server may begin a stream with an event of empty data and close it before the response.
         disconnect_is_cancellation: a client cancels a request over HTTP by closing its connection.
         sse_fallback: the answers to a POST after which a client tries the older HTTP+SSE transport.
+        authorization: which authorization server a server has: none that the revision knows, itself (at the root of its
+            origin), or the one that its protected resource metadata names.
+        metadata_probing: a client looks for that metadata at the well-known addresses, if no challenge names one.
+        openid_discovery: the metadata of an authorization server may stand where OpenID Connect puts it.
+        resource_parameter: a client names the server with `resource` whenever it asks for a token.
+        pkce_advertised: a client refuses an authorization server whose metadata does not say that it knows PKCE.
+        registration_deprecated: dynamic registration of clients is deprecated.
     """
 
     name: str
@@ -66,6 +73,12 @@ class Revision(NamedTuple):
     priming_event: bool
     disconnect_is_cancellation: bool
     sse_fallback: Literal["none", "any 4xx", "400, 404, 405", "400, 404, 405 without a modern error"]
+    authorization: Literal["none", "itself", "named"]
+    metadata_probing: bool
+    openid_discovery: bool
+    resource_parameter: bool
+    pkce_advertised: bool
+    registration_deprecated: bool
 
     def __str__(self) -> str:
         return self.name
@@ -104,6 +117,14 @@ _TABLE: Final[dict[str, tuple[Any, Any, Any, Any, Any]]] = {
     "priming_event":                 (_,            _,            _,            True,         _),
     "disconnect_is_cancellation":    (_,            _,            _,            _,            True),
     "sse_fallback":                  ("none",       _4XX,         _4XX,         _404,         _MODERN),
+
+    # authorization (basic/authorization)
+    "authorization":                 ("none",       "itself",     "named",      "named",      "named"),
+    "metadata_probing":              (_,            _,            _,            True,         True),
+    "openid_discovery":              (_,            _,            _,            True,         True),
+    "resource_parameter":            (_,            _,            True,         True,         True),
+    "pkce_advertised":               (_,            _,            _,            True,         True),
+    "registration_deprecated":       (_,            _,            _,            _,            True),
 }
 # fmt: on
 

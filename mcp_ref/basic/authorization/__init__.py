@@ -1,0 +1,1 @@
+"""Authorization over HTTP, a file for each part of the pages; both roles."""
