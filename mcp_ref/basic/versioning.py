@@ -85,10 +85,14 @@ def is_stateless(method: Any, params: Any) -> bool:
     return isinstance(meta, dict) and not _TELLING.isdisjoint(meta)
 
 
+class InvalidEnvelope(InvalidParams):
+    """A key of `_meta` that every request must have is missing or wrong."""
+
+
 def read_envelope(params: JsonObject) -> Envelope:
     """What a request says of itself.
 
-    Raises: InvalidParams: a required key is missing, or one has a value of the wrong type; the message names it.
+    Raises: InvalidEnvelope: a required key is missing, or one has a value of the wrong type; the message names it.
     Spec: basic/index#_meta
     """
     meta = params.get("_meta")
@@ -108,9 +112,9 @@ def read_envelope(params: JsonObject) -> Envelope:
     return Envelope(version, capabilities, info, level)
 
 
-def _bad_meta(path: str, value: Any, wanted: str) -> InvalidParams:
+def _bad_meta(path: str, value: Any, wanted: str) -> InvalidEnvelope:
     problem = "is missing" if value is None else f"must be {wanted}"
-    return InvalidParams(f"Invalid params: params.{path} {problem}", {"path": f"params.{path}"})
+    return InvalidEnvelope(f"Invalid params: params.{path} {problem}", {"path": f"params.{path}"})
 
 
 def complete(result: JsonObject, server_info: JsonObject) -> JsonObject:

@@ -1,8 +1,8 @@
-"""HTTP+SSE, the server's side: the transport of 2024-11-05, kept for clients of that time.
+"""HTTP+SSE: the transport of 2024-11-05, kept for the programs of that time. The server's half, the client's half.
 
 Spec:      2024-11-05/basic/transports#http-with-sse; basic/transports#backwards-compatibility of later revisions
 Upholds:   spec_notes/basic/transports.md, the rows on HTTP+SSE
-Not here:  the client's side (http_sse_client)
+Not here:  the format of an event stream (sse.py), sockets (machinery/http_server, machinery/http_client)
 
     GET  /sse                     an event stream; its first event, `endpoint`, names where to POST
     POST /messages?session=ID     one message; 202, and whatever is answered comes as a `message` event

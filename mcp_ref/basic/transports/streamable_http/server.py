@@ -56,12 +56,10 @@ from mcp_ref.basic.transports.streamable_http.streams import (
     numbers_of,
 )
 from mcp_ref.basic.transports.transport import Inbox, Receive, Tap
-from mcp_ref.basic.versioning import complete, http_status, is_stateless, read_envelope
+from mcp_ref.basic.versioning import InvalidEnvelope, complete, http_status, is_stateless
 from mcp_ref.errors import (
     InternalError,
-    InvalidParams,
     InvalidRequest,
-    LocalProtocolError,
     McpError,
     Refusal,
     RemoteProtocolError,
@@ -183,27 +181,24 @@ class StreamableEndpoint:
                     # 3. A POST is of one of the two eras.
                     check_content_type(request)
                     check_accept(request, "application/json", CONTENT_TYPE)
-                    message = _decoded(request.body)
+                    message = messages.decode(request.body)
                     stateless = self.stateless.revisions and (
                         not self.sessions.revisions or era_of(message, request.headers.get(VERSION)) == "stateless"
                     )
                     era = self.stateless if stateless else self.sessions
                     era.post(request, message, reply, identity, tap)
-            except HttpRefusal as refusal:
-                refuse(reply, refusal)
+            except HttpRefusal as refused:
+                refuse(reply, refused)
+            except Refusal as refused:
+                # MUST: an HTTP error status for what cannot be accepted
+                # (basic/transports#sending-messages-to-the-server)
+                refuse(reply, HttpRefusal(400, refused.message, code=refused.code))
 
     def close(self, timeout: float = 5) -> None:
         """End every subscription and every session; at most `timeout` seconds in all."""
         deadline = Deadline(timeout)
         self.stateless.close(timeout / 2)
         self.sessions.close(deadline.left() or 0.0)
-
-
-def _decoded(body: bytes) -> Any:
-    try:
-        return messages.decode(body)
-    except Refusal as refusal:
-        raise HttpRefusal(400, refusal.message, code=refusal.code) from None
 
 
 def refuse(reply: HttpReply, refusal: HttpRefusal) -> None:
@@ -531,7 +526,7 @@ class SessionEra:
     def _answer(
         self, session: HttpSession, message: Any, reply: HttpReply, headers: Callable[[], Mapping[str, str]] = dict
     ) -> None:
-        """Have the conversation take a message, and answer it in this thread."""
+        """Have the conversation take a message, and answer it in this thread. Raises Refusal: not a message."""
         peer, revision = session.conversation.peer, session.conversation.revision
         try:
             if not isinstance(message, list):
@@ -543,9 +538,6 @@ class SessionEra:
         except RemoteProtocolError:
             # A malformed response, which the peer logs.
             asks = False
-        except Refusal as refusal:
-            # MUST: an HTTP error status for what cannot be accepted (basic/transports#sending-messages-to-the-server)
-            raise HttpRefusal(400, refusal.message, code=refusal.code) from None
         if not asks:
             for each in message if isinstance(message, list) else [message]:
                 peer.deliver(each, session)
@@ -713,35 +705,29 @@ class StatelessEra:
             request_id = messages.readable_id(message) if named else None
             reply.send(400, JSON, messages.encode(messages.error(request_id, refusal, id_optional=True)))
             return
-        if message["method"] != "subscriptions/listen":
-            self._answer(request, message, reply, identity, tap, lambda: self._closed or request.gone())
-            return
+        listens = message["method"] == "subscriptions/listen"
         try:
-            self._places.take(request.peer)
+            if listens:
+                self._places.take(request.peer)
         except HttpRefusal as full:
             error = messages.error(message["id"], InternalError(full.message))
             reply.send(full.status, {**JSON, **full.headers}, messages.encode(error))
             return
         try:
-            # Not given up when the server ends, but ended with a result: see `close`.
-            self._answer(request, message, reply, identity, tap, request.gone)
+            # When the server ends, a subscription is not given up but ended with a result: see `close`.
+            gone = request.gone if listens else lambda: self._closed or request.gone()
+            post = PostReply(reply, partial(EventStream, "", None), tap)
+            incoming = Incoming(message["id"], message["method"], message.get("params") or {}, post, gone)
+            self._answer(incoming, request, reply, post, identity)
         finally:
-            self._places.give_back(request.peer)
+            if listens:
+                self._places.give_back(request.peer)
 
     def _answer(
-        self,
-        request: HttpRequest,
-        message: JsonObject,
-        reply: HttpReply,
-        identity: Any,
-        tap: Tap | None,
-        gone: Callable[[], bool],
+        self, incoming: Incoming, request: HttpRequest, reply: HttpReply, post: PostReply, identity: Any
     ) -> None:
         """Have a request answered in this thread. The one place of this era that turns exceptions into errors."""
         assert self._server.stateless is not None
-        post = PostReply(reply, partial(EventStream, "", None), tap)
-        params = message.get("params") or {}
-        incoming = Incoming(message["id"], message["method"], params, post, gone)
         principal = None if identity is None else str(identity)
         try:
             mirrored = MirroredHeaders(request.headers, request.repeated)
@@ -751,7 +737,7 @@ class StatelessEra:
                 return
             answer = messages.response(incoming.id, result)
         except Refusal as refusal:
-            post.status = http_status(refusal.code, in_envelope=_is_of_envelope(refusal, params))
+            post.status = http_status(refusal.code, in_envelope=isinstance(refusal, InvalidEnvelope))
             answer = incoming.error(refusal)
         except BaseException as problem:
             # Also what is not an Exception, such as SystemExit: it ends the handler, not the thread or the process.
@@ -760,7 +746,7 @@ class StatelessEra:
             # No traceback and no text of ours on the wire: it may hold secrets.
             answer = incoming.error(InternalError("Internal error"))
         if incoming.reason is None:
-            _finish(incoming, answer)
+            incoming.finish(answer, Deadline(None))
         else:
             # MUST NOT: send any more for a request that was given up (streamable-http#cancellation)
             reply.abort()
@@ -771,7 +757,7 @@ class StatelessEra:
         def write_waiting() -> None:
             if subscription.flush():
                 result = complete(subscription.closing(), self._server.info)
-                _finish(incoming, messages.response(incoming.id, result))
+                incoming.finish(messages.response(incoming.id, result), Deadline(None))
 
         with self._lock:
             self._held[subscription] = reply
@@ -806,24 +792,6 @@ class StatelessEra:
             unread = list(self._held.values())
         for reply in unread:
             reply.abort()
-
-
-def _finish(incoming: Incoming, answer: JsonObject) -> None:
-    try:
-        incoming.finish(answer, Deadline(None))
-    except LocalProtocolError as problem:
-        log.error("the result of %s is not JSON: %s", incoming.method, problem)
-        incoming.finish(incoming.error(InternalError("Internal error")), Deadline(None))
-
-
-def _is_of_envelope(refusal: Refusal, params: JsonObject) -> bool:
-    """Whether a request was refused because its `_meta` cannot be read."""
-    if refusal.code == InvalidParams.code:
-        try:
-            read_envelope(params)
-        except InvalidParams:
-            return True
-    return False
 
 
 # -- the trace ----------------------------------------------------------------------------------------------------
