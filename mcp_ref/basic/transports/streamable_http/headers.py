@@ -314,9 +314,10 @@ class MirroredHeaders:
         """A text must be in the header, a number too; what is neither cannot be, and there must be no header."""
         name = header.lower()
         found = self._headers.get(name)
-        is_number = isinstance(value, int | float)
+        is_text = isinstance(value, str)
+        is_number = not is_text and isinstance(value, int | float)
         if found is None:
-            if is_number or isinstance(value, str):
+            if is_text or is_number:
                 raise HeaderMismatch(f"Header mismatch: {header} is missing")
             return
         # Two readers would take one of them each.

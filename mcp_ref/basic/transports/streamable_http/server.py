@@ -31,7 +31,6 @@ import logging
 import secrets
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -342,7 +341,8 @@ class HttpSession:
         self._lock = threading.Lock()  # guards the five fields below
         self._streams: dict[str, EventStream] = {}
         self._standing: list[EventStream] = []
-        self._waiting: deque[Callable[[], None]] = deque()
+        # A list: it is short, and there is one in each session.
+        self._waiting: list[Callable[[], None]] = []
         self._writer: threading.Thread | None = None
         self._closed = False
         self.conversation = connect(self)
@@ -402,7 +402,7 @@ class HttpSession:
             stream = self._listening_locked()
         if stream is None or not stream.write(text):
             with self._lock:
-                self._waiting.appendleft(partial(self._write, text))
+                self._waiting.insert(0, partial(self._write, text))
 
     def write_waiting(self) -> None:
         """Run what waits, in order, while the client has a standing stream open; one thread at a time does."""
@@ -417,7 +417,7 @@ class HttpSession:
                         # In one step with the look: what comes from here on wakes a holder again.
                         self._writer = None
                         return
-                    job = self._waiting.popleft()
+                    job = self._waiting.pop(0)
                 job()
         finally:
             self._writer = None
