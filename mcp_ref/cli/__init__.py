@@ -97,6 +97,8 @@ def _parser() -> argparse.ArgumentParser:
     option("--json", action="store_true", help="the whole result as JSON")
     option("--timeout", type=seconds, default=60.0, metavar="S", help="seconds for each request (60)")
     option("--header", action="append", default=[], metavar="NAME:VALUE", help="for a URL: a header of every request")
+    option("--env", action="append", default=[], metavar="NAME[=VALUE]", help="for a command: a variable that it gets")
+    option("--inherit", action="store_true", help="for a command: it gets the whole environment")
     form = "a field of a form that the server shows; at a terminal you are asked for the others"
     option("--answer", action="append", default=[], metavar="KEY=VALUE", help=form)
     option("--narrate", action="store_true", help="tell the traffic on stderr")

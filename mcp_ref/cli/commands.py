@@ -207,7 +207,11 @@ def _target(args: argparse.Namespace) -> Command | Url:
             raise UsageError("--header is for servers at a URL")
         if "://" in args.target[0]:
             raise UsageError(f"the URL of a server begins with http:// or https://, unlike {args.target[0]!r}")
-        return Command(args.target, stderr=shown.note)
+        env = dict(_pair(text) for text in args.env if "=" in text)
+        named = [text for text in args.env if "=" not in text]
+        return Command(args.target, env, stderr=shown.note, inherit=args.inherit or named)
+    if args.env or args.inherit:
+        raise UsageError("--env and --inherit are for servers that a command starts")
     if len(args.target) > 1:
         raise UsageError(f"nothing follows the URL of a server, unlike {args.target[1]!r}")
     headers = {}

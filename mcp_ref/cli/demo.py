@@ -184,7 +184,7 @@ def converse(recorder: Recorder, telling: Telling, revision: str | None = None, 
     command = [sys.executable, "-m", "mcp_ref.cli.demo"]
     target: Any
     if not http:
-        process, target = None, StdioClientTransport(command, tap=recorder.tap("server", "stdio"))
+        process, target = None, StdioClientTransport(command, inherit=True, tap=recorder.tap("server", "stdio"))
     else:
         process = subprocess.Popen([*command, "http"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None

@@ -25,7 +25,8 @@ class Command(NamedTuple):
 
     Attributes:
         argv: the program and its arguments.
-        env: variables to add to, change in or (None) take out of the environment.
+        env: variables to add to, change in or (None) take out of its environment.
+        inherit: what it gets of ours beside a few like HOME and PATH: nothing, the variables named, or (True) all.
         cwd: its working directory.
         stderr: what becomes of its standard error: "capture" (logged), "inherit", "ignore", or a function of a line.
         grace: seconds that closing waits after each step of the shutdown.
@@ -38,6 +39,7 @@ class Command(NamedTuple):
     cwd: str | os.PathLike[str] | None = None
     stderr: Literal["capture", "inherit", "ignore"] | Callable[[str], None] = "capture"
     grace: float = 2.0
+    inherit: bool | Sequence[str] = False
 
 
 class Url(NamedTuple):
@@ -129,7 +131,7 @@ def server_key(target: Any, *, whole: bool = False) -> Hashable | None:
     """
     target = known_target(target)
     if isinstance(target, Command):
-        environment = tuple(sorted((target.env or {}).items(), key=str)) if whole else ()
+        environment = (*sorted((target.env or {}).items(), key=str), str(target.inherit)) if whole else ()
         return ("stdio", tuple(map(str, target.argv)), str(target.cwd), environment)
     if isinstance(target, Url):
         from urllib.parse import urlsplit

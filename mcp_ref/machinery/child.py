@@ -24,8 +24,33 @@ from mcp_ref.machinery.pipes import InputStopped, LineSplitter, Wake, chunks, mi
 
 log = logging.getLogger(__name__)
 
+DEFAULT_VARIABLES = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "TZ", "TMPDIR") + (
+    ("APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATHEXT", "PROCESSOR_ARCHITECTURE")
+    + ("PROGRAMDATA", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE", "WINDIR")
+    if sys.platform == "win32"
+    else ()
+)
+"""What a child gets of our environment, with `LC_*`: what programs need to run at all, and nothing that is a secret."""
+
 _MAX_LAST_LINES = 20
 _MAX_LAST_BYTES = 8192
+
+
+def environment(
+    inherit: bool | Sequence[str], changes: Mapping[str, str | None] | None
+) -> tuple[dict[str, str], list[str]]:
+    """The environment of a child, and the names of the variables of ours that are not in it.
+
+    Args:
+        inherit: True: all of ours; names: those, and `DEFAULT_VARIABLES`; False: these alone.
+        changes: what to add or to change; None as a value takes a variable away.
+    """
+    names = {*DEFAULT_VARIABLES, *(() if isinstance(inherit, bool) else inherit)}
+    passed = {
+        name: value for name, value in os.environ.items() if inherit is True or name in names or name.startswith("LC_")
+    }
+    env = {name: value for name, value in {**passed, **(changes or {})}.items() if value is not None}
+    return env, sorted(os.environ.keys() - env.keys())
 
 
 class Child:
@@ -33,7 +58,7 @@ class Child:
 
     Args:
         command: the program and its arguments.
-        env: the whole environment; None for ours.
+        env: the whole environment.
         cwd: its working directory; None for ours.
         stderr: one of the constants of `subprocess` for its standard error, or None for ours, or a function that is
             called with each line, in the thread `mcp-stdio-stderr`.
@@ -48,7 +73,7 @@ class Child:
     def __init__(
         self,
         command: Sequence[str],
-        env: Mapping[str, str] | None,
+        env: Mapping[str, str],
         cwd: str | os.PathLike[str] | None,
         stderr: int | None | Callable[[str], None],
     ) -> None:

@@ -295,6 +295,34 @@ def test_a_server_at_a_url_is_asked_like_one_that_is_started(capsys: Capture, wh
         assert run("call", "teleport", *at) == 3
 
 
+@pytest.mark.parametrize(
+    ("options", "got"),
+    [
+        ([], {}),
+        (["--env", "KEPT", "--env", "GIVEN=2=3"], {"KEPT": "1", "GIVEN": "2=3"}),
+        (["--inherit"], {"KEPT": "1", "OTHER": "1"}),
+    ],
+)
+def test_a_command_gets_the_variables_that_the_command_line_passes_on(
+    options: list[str], got: dict[str, str], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEPT", "1")
+    monkeypatch.setenv("OTHER", "1")
+    program = """
+import os
+from mcp_ref import Server
+server = Server("s")
+server.resource("env://all")(lambda: " ".join(f"{k}={v}" for k, v in os.environ.items()))
+server.run()
+"""
+    assert run("read", "env://all", *options, "--", sys.executable, "-c", program) == 0
+    told = capsys.readouterr().out.split()
+    assert {name: value for name, _, value in (each.partition("=") for each in told) if name in EXPECTED} == got
+
+
+EXPECTED = {"KEPT", "OTHER", "GIVEN"}
+
+
 def test_headers_go_with_every_request_and_not_into_the_trace(capsys: Capture, tmp_path: Path) -> None:
     seen: list[str] = []
 
@@ -365,6 +393,8 @@ def test_serve_over_http_says_why_it_cannot_listen(capsys: Capture, little: list
         (["tools", "--header", "Authorization", "--", "http://127.0.0.1:1/mcp"], "NAME:VALUE"),
         (["tools", "--header", "Accept: text/html", "--", "http://127.0.0.1:1/mcp"], "set by the transport"),
         (["tools", "--header", "X-Key: 1", *DEMO], "--header is for servers at a URL"),
+        (["tools", "--env", "A=1", "--", "http://127.0.0.1:1/mcp"], "--env and --inherit are for servers"),
+        (["tools", "--env", "=1", *DEMO], "key=value"),
         (["call", "forecast", "city", *DEMO], "key=value"),
         (["call", "forecast", "--answer", "city", *DEMO], "key=value"),
         (["call", "forecast", "--json-args", "[]", *DEMO], "JSON object"),

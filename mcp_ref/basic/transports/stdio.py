@@ -67,7 +67,7 @@ class StdioTransport:
         self._watched: dict[int, str] = {}  # descriptors whose readiness ends the connection, and what that means
         self._give_back = ExitStack()  # what is to be done when nothing is read or written any more
         self._threads: list[threading.Thread] = []
-        self._started = self._closed = False
+        self._started = self._closed = self._heard = False
         # Why nothing can be sent: the first reason stays; of two at once either will do. And what `lost` was told.
         self._broken: str | None = None
         self._reason: str | None = None
@@ -210,6 +210,7 @@ class StdioTransport:
                         continue
                     if self._tap is not None:
                         self._tap.note("receive", line)
+                    self._heard = True
                     self._receive(line)
                     if self._tap is not None:
                         self._tap.deliver()
@@ -359,8 +360,10 @@ class StdioClientTransport(StdioTransport):
 
     Args:
         command: the program and its arguments, each a string. A single string is refused: no shell takes it apart.
-        env: variables to add or to change; None as a value takes one away. The rest of this process's environment is
-            passed on as it is, secrets in it too.
+        env: variables to add or to change; None as a value takes one away.
+        inherit: what else the server gets of this process's environment. False: HOME, LOGNAME, PATH, SHELL, TERM, USER,
+            LANG, LC_*, TZ and TMPDIR alone, or what Windows has for these, since the rest may hold secrets that are not
+            the server's business; names: those as well; True: everything.
         cwd: the server's working directory; None for this process's.
         stderr: what becomes of the server's standard error. "capture": each line is logged at level INFO; "inherit": it
             goes where ours goes; "ignore": nowhere; a function: it is called with each line, in a thread of its own.
@@ -380,6 +383,7 @@ class StdioClientTransport(StdioTransport):
         command: Sequence[str],
         *,
         env: Mapping[str, str | None] | None = None,
+        inherit: bool | Sequence[str] = False,
         cwd: str | os.PathLike[str] | None = None,
         stderr: Stderr = "capture",
         grace: float = 2.0,
@@ -389,10 +393,13 @@ class StdioClientTransport(StdioTransport):
             raise TypeError(f"command is a list of the program and its arguments, not {command!r}")
         if not command:
             raise ValueError("command is empty")
+        if isinstance(inherit, (str, bytes)):
+            raise TypeError(f"inherit is True, False or a list of names, not {inherit!r}")
         if not callable(stderr) and stderr not in ("capture", "inherit", "ignore"):
             raise ValueError(f'stderr is "capture", "inherit", "ignore" or a function, not {stderr!r}')
         super().__init__(tap)
-        self._command, self._env, self._cwd = list(command), env, cwd
+        self._command, self._env, self._inherit, self._cwd = list(command), env, inherit, cwd
+        self._withheld: list[str] = []  # variables of ours that the server did not get
         self._stderr, self._grace = stderr, grace
         self._child: Child | None = None
         self._noise = 0
@@ -407,11 +414,9 @@ class StdioClientTransport(StdioTransport):
     def _open(self) -> None:
         import subprocess
 
-        from mcp_ref.machinery.child import Child
+        from mcp_ref.machinery.child import Child, environment
 
-        env = None
-        if self._env is not None:
-            env = {name: value for name, value in {**os.environ, **self._env}.items() if value is not None}
+        env, self._withheld = environment(self._inherit, self._env)
         # MAY: the client captures, forwards or ignores what the server writes to stderr (basic/transports#stdio)
         where = {"inherit": None, "ignore": subprocess.DEVNULL}.get(str(self._stderr), self._hear)
         try:
@@ -459,6 +464,9 @@ class StdioClientTransport(StdioTransport):
             self._child.thread.join(deadline.left())
         words = "".join(f"\n    {line}" for line in self._child.last_words())
         how = f"exited with code {code}" if code >= 0 else f"was ended by signal {-code}"
+        if not self._heard and self._withheld:
+            # It may have ended for the lack of one of them. Names alone: the values may be secrets.
+            words += f"\n    (without these variables of this process: {', '.join(self._withheld)}; see inherit=)"
         return f"{self._server} {how}" + (f"; its last words:{words}" if words else "")
 
     def close(self, deadline: Deadline) -> None:

@@ -46,7 +46,7 @@ class Server(Collector):
     def __init__(self, code: str, *, before: str = SAY, **options: Any) -> None:
         super().__init__()
         self.command = [sys.executable, "-c", textwrap.dedent(before) + textwrap.dedent(code)]
-        self.transport = StdioClientTransport(self.command, **options)
+        self.transport = StdioClientTransport(self.command, **{"inherit": True, **options})
 
     def __enter__(self) -> Self:
         self.transport.start(self.receive, self.lost)
@@ -210,13 +210,40 @@ def test_close_while_it_is_being_launched(monkeypatch):
     assert server.ends == 0
 
 
-def test_the_environment_is_ours_with_changes(monkeypatch):
-    monkeypatch.setenv("KEPT", "1")
-    monkeypatch.setenv("CHANGED", "1")
-    monkeypatch.setenv("REMOVED", "1")
-    code = "say({name: os.environ.get(name) for name in ('KEPT', 'CHANGED', 'ADDED', 'REMOVED')}); sys.stdin.read()"
-    with Server(code, env={"CHANGED": "2", "ADDED": "3", "REMOVED": None}) as server:
-        assert server.message() == {"KEPT": "1", "CHANGED": "2", "ADDED": "3", "REMOVED": None}
+@pytest.mark.parametrize(
+    ("inherit", "more"),
+    [(False, {}), (["KEPT", "UNSET"], {"KEPT": "1"}), (True, {"KEPT": "1", "SECRET": "1"})],
+    ids=str,
+)
+def test_a_server_gets_few_variables_of_ours_unless_it_is_to_inherit_them(monkeypatch, inherit, more):
+    for name in ("KEPT", "CHANGED", "REMOVED", "SECRET", "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"):
+        monkeypatch.setenv(name, "1")
+    for name in ("LANG", "LC_TIME", "TZ", "TMPDIR"):
+        monkeypatch.setenv(name, "C")
+    names = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_TIME", "TZ", "TMPDIR"]
+    basic = {name: os.environ[name] for name in names}
+    code = "say(dict(os.environ)); sys.stdin.read()"
+    with Server(code, env={"CHANGED": "2", "ADDED": "3", "REMOVED": None}, inherit=inherit) as server:
+        got = server.message()
+    expected = {**basic, **more, "CHANGED": "2", "ADDED": "3"}
+    if inherit is True:
+        assert got.items() >= expected.items() and "REMOVED" not in got
+    else:
+        assert {name: value for name, value in got.items() if name != "LC_CTYPE"} == expected
+
+
+def test_a_server_that_exits_at_once_is_told_of_with_the_variables_that_it_did_not_get(monkeypatch):
+    monkeypatch.setenv("API_KEY", "hunter2")
+    for code, inherit, named in [("", [], True), ("", True, False), ("say([1])", [], False)]:
+        with Server(code, inherit=inherit) as server:
+            reason = server.reason()
+        assert ("API_KEY" in reason) == named
+        assert "exited with code 0" in reason and "hunter2" not in reason
+
+
+def test_inherit_is_a_list_of_names():
+    with pytest.raises(TypeError, match="a list of names"):
+        StdioClientTransport(["x"], inherit="PATH")
 
 
 def test_the_working_directory(tmp_path):
