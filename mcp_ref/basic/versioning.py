@@ -16,7 +16,7 @@ answered from that alone:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, Protocol, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, Unpack, cast
 
 from mcp_ref.errors import STATELESS_ERRORS, InvalidParams
 from mcp_ref.messages import JsonObject, is_meta_key
@@ -54,21 +54,6 @@ class Envelope(NamedTuple):
     client_capabilities: JsonObject
     client_info: JsonObject
     log_level: str | None
-
-
-class Mirrored(Protocol):
-    """What HTTP repeats of a request in its headers. Whoever answers it checks that, in the order that the page asks.
-
-    Both raise HeaderMismatch.
-    """
-
-    def check(self, method: str, params: JsonObject, version: str) -> None:
-        """The headers that every request has: version, method, name."""
-        ...
-
-    def check_arguments(self, input_schema: JsonObject, arguments: JsonObject) -> None:
-        """Those that a tool's `inputSchema` asks for by `x-mcp-header`."""
-        ...
 
 
 # -- the server reads ---------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from mcp_ref.agreement import Terms
 from mcp_ref.basic.mrtr import Rounds
 from mcp_ref.basic.subscriptions import LISTEN, Subscription, Subscriptions, SubscriptionsListenRequestParams
 from mcp_ref.basic.utilities import token_of
-from mcp_ref.basic.versioning import Envelope, Mirrored, complete, is_stateless, read_envelope
+from mcp_ref.basic.versioning import Envelope, complete, is_stateless, read_envelope
 from mcp_ref.errors import LocalProtocolError, MethodNotFound, UnsupportedVersion, UrlElicitationRequired
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.rates import RateLimited
@@ -32,6 +32,7 @@ from mcp_ref.server.utilities.caching import CACHEABLE, hinted
 from mcp_ref.types import client_capabilities, server_capabilities
 
 if TYPE_CHECKING:
+    from mcp_ref.basic.transports.streamable_http.headers import MirroredHeaders
     from mcp_ref.server.server import Server
 
 _OF_A_REQUEST: Final = frozenset({"notifications/progress", "notifications/message"})
@@ -65,7 +66,7 @@ class Stateless:
         self,
         incoming: Incoming,
         principal: str | None = None,
-        mirrored: Mirrored | None = None,
+        mirrored: MirroredHeaders | None = None,
         source: Hashable = None,
     ) -> JsonObject | Subscription:
         """The result of a request, whole; for `subscriptions/listen` what its transport has to carry.
@@ -132,7 +133,7 @@ class Call(Conversation):
         incoming: Incoming,
         envelope: Envelope,
         principal: str | None,
-        mirrored: Mirrored | None,
+        mirrored: MirroredHeaders | None,
         source: Hashable,
     ) -> None:
         self.server, self.terms, self._incoming = owner.server, terms, incoming

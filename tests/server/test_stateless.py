@@ -57,7 +57,7 @@ def with_tool(function: Callable[..., Any], **options: Any) -> Server:
 
 
 class Headers:
-    """Mirrored: what it was asked to check, and whether it refuses."""
+    """MirroredHeaders: what it was asked to check, and whether it refuses."""
 
     def __init__(self, *, wrong: bool = False, wrong_arguments: bool = False) -> None:
         self.wrong, self.wrong_arguments = wrong, wrong_arguments

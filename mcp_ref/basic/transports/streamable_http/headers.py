@@ -281,7 +281,7 @@ def mirror(message: JsonObject, revision_name: str, input_schema: JsonObject | N
 
 
 class MirroredHeaders:
-    """What the headers of one request repeat of it; see `basic/versioning.Mirrored`.
+    """What the headers of one request repeat of it. Whoever answers it checks that, in the order that the page asks.
 
     Args:
         headers: names in lower case.
