@@ -6,6 +6,7 @@ python -m tests.reading_core --serve FILE           the server, over stdio; writ
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
@@ -35,7 +36,9 @@ def watch() -> None:
 
     def hook(frame: Any, event: str, arg: Any) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(place) and code.co_name != "<module>":
+        # The body of a class or a module runs as it is imported: what is bound there may be imported, but not called.
+        is_function = code.co_flags & inspect.CO_OPTIMIZED
+        if event == "call" and is_function and code.co_filename.startswith(place):
             seen.add((code.co_filename.removeprefix(place), code.co_qualname))
 
     threading.setprofile(hook)
