@@ -67,4 +67,4 @@ with Client(server) as client:
 # }
 # 2 + 3 = 5
 # isError: True
-# [{"type": "text", "text": "Invalid arguments for tool add: a: expected an integer, got a string"}]
+# [{"type": "text", "text": "Invalid arguments for tool add: a: expected an integer, got a string: \"two\""}]

@@ -74,7 +74,7 @@ except McpError as problem:
 #
 # isError True - There are only 100 in the account. Ask for less.
 # isError True - Error executing tool withdraw: integer division or modulo by zero
-# isError True - Invalid arguments for tool withdraw: amount: expected an integer, got a string
+# isError True - Invalid arguments for tool withdraw: amount: expected an integer, got a string: "all"
 # ErrorResponse: 1001 Amounts must be positive {'amount': -1}
 # ErrorResponse: -32602 Unknown tool: rob None
 # LocalProtocolError: prompts/list needs the capability server.prompts, which was not declared

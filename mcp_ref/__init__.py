@@ -173,8 +173,10 @@ if TYPE_CHECKING:
         recorder as recorder,
     )
     from mcp_ref.types import audio as audio
+    from mcp_ref.types import data_of as data_of
     from mcp_ref.types import image as image
     from mcp_ref.types import text as text
+    from mcp_ref.types import text_of as text_of
 
 _PLACES: Final = {
     "basic.mrtr": "StateKeys elicitation_form elicitation_url input_required roots_listing sampling",
@@ -205,7 +207,7 @@ _PLACES: Final = {
     "server.utilities.completion": "prompt_ref resource_ref",
     "trace.narrate": "Narrator narrate",
     "trace.record": "Recorder TraceEvent read_trace recorder",
-    "types": "audio image text",
+    "types": "audio data_of image text text_of",
 }
 """The public names of each module."""
 

@@ -13,7 +13,7 @@ import enum
 from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypedDict
 
-from mcp_ref.machinery.deadline import Cancel
+from mcp_ref.machinery.deadline import Cancel, check_seconds
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import REVISIONS, Revision
 
@@ -112,6 +112,24 @@ class Options(TypedDict, total=False):
     request_state: str
     resend: bool
     cached: bool
+
+
+_KNOWN_OPTIONS: Final = frozenset(Options.__annotations__)
+
+
+def check_options(options: Options, method: str) -> None:
+    """Raise TypeError for an option that no call has, and ValueError for a time limit that can never be kept.
+
+    Args:
+        method: what is asked, such as "tools/call"; named in the error.
+    """
+    if unknown := options.keys() - _KNOWN_OPTIONS:
+        names = ", ".join(sorted(unknown))
+        hint = "; the arguments of a tool are one dict, the second argument" if method == "tools/call" else ""
+        raise TypeError(f"{method} has no option {names}; there are {', '.join(sorted(_KNOWN_OPTIONS))}{hint}")
+    for name in ("timeout", "max_timeout"):
+        if (given := options.get(name)) is not DEFAULT:
+            check_seconds(name, given)
 
 
 class Caller(Protocol):

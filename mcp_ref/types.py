@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from mcp_ref.machinery.projection import projector
@@ -299,6 +300,22 @@ def image(data: bytes, mime_type: str) -> ImageContent:
 def audio(data: bytes, mime_type: str) -> AudioContent:
     """A sound block from its bytes, which are encoded as base64 here; a text stands in for it before 2025-03-26."""
     return {"type": "audio", "data": base64.b64encode(data).decode("ascii"), "mimeType": mime_type}
+
+
+def text_of(result: Mapping[str, Any]) -> str:
+    """All text in the result of `call_tool`, `read_resource` or `get_prompt`, its pieces joined by newlines.
+
+    What is not text (pictures, sound, links, blobs) is left out; of an embedded resource its text counts.
+    """
+    parts = [*result.get("content", ()), *result.get("contents", ())]
+    parts += [message["content"] for message in result.get("messages", ())]
+    inner = [part["resource"] if part.get("type") == "resource" else part for part in parts]
+    return "\n".join(str(part["text"]) for part in inner if "text" in part)
+
+
+def data_of(block: ImageContent | AudioContent) -> bytes:
+    """The bytes of a picture or of sound. Raises: ValueError: it is not base64."""
+    return base64.b64decode(block["data"], validate=True)
 
 
 _MIME_TYPE = re.compile(r"[^\s/;]+/[^\s/;]+(\s*;.*)?")

@@ -36,7 +36,7 @@ from mcp_ref.errors import (
 )
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.checking import SchemaMismatch, checker
-from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.outbox import Outbox
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
@@ -370,6 +370,7 @@ def listen(
     """
     if isinstance(resources, str):
         raise TypeError(f"resources is a list of URIs, not the string {resources!r}")
+    check_seconds("timeout", timeout)
     flags = {"toolsListChanged": tools, "promptsListChanged": prompts, "resourcesListChanged": resource_list}
     asked: JsonObject = {flag: True for flag, wanted in flags.items() if wanted}
     if uris := list(dict.fromkeys(resources)):

@@ -38,18 +38,18 @@ from mcp_ref.errors import (
     TransportClosed,
 )
 from mcp_ref.machinery.callbacks import CallbackThread
-from mcp_ref.machinery.deadline import Clock, Deadline
+from mcp_ref.machinery.deadline import Clock, Deadline, check_seconds
 from mcp_ref.machinery.rates import Rate
 from mcp_ref.machinery.workers import before_block
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import DEFAULT, Options
+from mcp_ref.methods import DEFAULT, Options, check_options
 from mcp_ref.revisions import REVISIONS, Revision, in_order
 from mcp_ref.server import prompts, resources, tools
 from mcp_ref.server.utilities import completion, logging
 from mcp_ref.server.utilities.caching import CACHEABLE, ResultCache
 
 if TYPE_CHECKING:
-    from mcp_ref.trace.record import Recorder
+    from mcp_ref.trace.record import Recorder, Trace
 
 MAX_PAUSE: Final = 300.0
 """Seconds for which the time limit of a call stands still while the user answers a question of the server."""
@@ -110,7 +110,7 @@ class Client:
 
     def __init__(
         self,
-        target: Any,
+        target: config.Target,
         *,
         # What is spoken
         revision: str | Revision | Sequence[str | Revision] | None = None,
@@ -124,7 +124,7 @@ class Client:
         probe_timeout: float = 5,
         ping_interval: float | None = None,
         # Functions that answer the server's questions
-        roots: Any = None,
+        roots: Sequence[str | os.PathLike[str] | Mapping[str, Any]] | Callable[..., Any] | None = None,
         sample: Callable[..., Any] | None = None,
         elicit: Callable[..., Any] | None = None,
         open_url: Callable[..., Any] | None = None,
@@ -135,10 +135,13 @@ class Client:
         on_reopen: Callable[[], None] | None = None,
         # What is kept
         cache: bool | ResultCache = True,
-        trace: Any = None,
+        trace: Trace | None = None,
     ) -> None:
         # What was given does not change; the conversations read it.
         self.target = config.known_target(target)
+        limits = {"timeout": timeout, "connect_timeout": connect_timeout, "ping_interval": ping_interval}
+        for name, seconds in {**limits, "probe_timeout": probe_timeout}.items():
+            check_seconds(name, seconds)
         rows = (
             [revision] if isinstance(revision, str | Revision) else tuple(REVISIONS) if revision is None else revision
         )
@@ -312,6 +315,8 @@ class Client:
         Returns: the `result` of the response, checked against the type of the page.
         Blocks and raises: see the class.
         """
+        if options:
+            check_options(options, method)
         session, options, known = self._connection.current or self.session, options or {}, self.tool_definitions
         # One time limit for the call, whatever it has to do: connect again, answer questions, be sent a second time. It
         # stands still while a function of the user's answers, but not for the calls that this function makes.
@@ -409,6 +414,7 @@ class Client:
         Blocks and raises: as every call, for the whole batch; an error response to one of them is in the list.
         Spec: 2025-03-26/basic/index#batching
         """
+        check_options(options or {}, "a batch")
         return self.session.peer.request_batch(list(calls), options or {})
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:

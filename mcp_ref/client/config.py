@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from mcp_ref.basic.transports.transport import Tap, Transport
 from mcp_ref.machinery.deadline import Deadline
@@ -77,11 +77,30 @@ class Route(NamedTuple):
         return 400 <= status < 500 if any_4xx else status in (400, 404, 405)
 
 
+Target: TypeAlias = "Sequence[str] | str | Command | Url | Server | Transport"
+"""A command or a URL, plain or with more about it; a server in this process; a transport."""
+
+
 def known_target(target: Any) -> Any:
-    """A target with lists of strings and URLs as `Command` and `Url`; anything else as it is."""
+    """A target with lists of strings and URLs as `Command` and `Url`; anything else as it is.
+
+    Raises: TypeError naming what can be a target.
+    """
     if isinstance(target, list | tuple) and not isinstance(target, Command | Url):
-        return Command(target)
-    return Url(target) if isinstance(target, str) else target
+        target = Command(target)
+    if isinstance(target, Command) and (isinstance(target.argv, str) or not target.argv):
+        raise TypeError(f"a command is a list of strings with at least the program's name, not {target.argv!r}")
+    if isinstance(target, str):
+        return Url(target)
+    if isinstance(target, Command | Url) or can_connect_once(target):
+        return target
+    from mcp_ref.server.server import Server
+
+    if not isinstance(target, Server):
+        raise TypeError(
+            f"a client's target is a command (a list of strings), a URL, a Server or a transport, not {target!r}"
+        )
+    return target
 
 
 def routes(target: Any, revisions: tuple[Revision, ...], tap: Callable[[str], Tap | None]) -> list[Route]:
@@ -92,27 +111,21 @@ def routes(target: Any, revisions: tuple[Revision, ...], tap: Callable[[str], Ta
         revisions: those that the client speaks, oldest first.
         tap: gives what a transport of that name shows its traffic to.
 
-    Raises: TypeError naming what can be a target; ValueError for a URL that cannot be one.
+    Raises: ValueError for a URL that cannot be one.
     """
-    from mcp_ref.server.server import Server
-
     if isinstance(target, Url):
         return _http_routes(target, revisions, tap)
-    if not isinstance(target, Server | Command) and not can_connect_once(target):
-        raise TypeError(
-            f"a client's target is a command (a list of strings), a URL, a Server or a transport, not {target!r}"
-        )
 
     def make() -> Transport:
-        if isinstance(target, Server):
-            return _InProcess(target, tap("memory"))
         if isinstance(target, Command):
             from mcp_ref.basic.transports.stdio import StdioClientTransport
 
             options = target._asdict()
             return StdioClientTransport(options.pop("argv"), **options, tap=tap("stdio"))
-        given: Transport = target
-        return given
+        if can_connect_once(target):
+            given: Transport = target
+            return given
+        return _InProcess(target, tap("memory"))
 
     eras = (tuple(revision for revision in revisions if revision.era == era) for era in ("stateless", "session"))
     return [Route(make, era) for era in eras if era]

@@ -247,6 +247,8 @@ def sample(
     for name, value in options.items():
         if name in Options.__annotations__:
             waiting[name] = value
+        elif name not in SampleOptions.__annotations__:
+            raise TypeError(f"sample() has no option {name}; there are {', '.join(SampleOptions.__annotations__)}")
         elif value is not None:
             first, *more = name.split("_")
             params[first + "".join(map(str.capitalize, more))] = value

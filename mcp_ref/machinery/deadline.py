@@ -18,6 +18,16 @@ from collections.abc import Callable
 from mcp_ref.errors import McpError, RequestTimeout
 
 
+def check_seconds(name: str, value: object) -> None:
+    """Raise TypeError or ValueError unless a time limit that a user gave is a positive number, or None for no limit."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} is a number of seconds, or None for no limit, not {value!r}")
+    if not value > 0:
+        raise ValueError(f"{name} must be above 0 seconds, or None for no limit, not {value!r}")
+
+
 class Clock:
     """Seconds that stand still while at least one `with clock:` is open.
 

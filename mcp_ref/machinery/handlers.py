@@ -39,6 +39,7 @@ from __future__ import annotations
 import enum
 import functools
 import itertools
+import json
 import math
 import re
 import textwrap
@@ -365,10 +366,10 @@ def _string_reader(shape: Shape) -> Callable[[str], Any] | None:
         case shapes.Anything() | shapes.Scalar("string"):
             return _loader(shape, {})
         case shapes.Scalar("integer"):
-            return lambda text: int(text) if re.fullmatch(whole, text) else _refuse("an integer")
+            return lambda text: int(text) if re.fullmatch(whole, text) else _refuse(text, "an integer")
         case shapes.Scalar("number"):
             return lambda text: (
-                float(text) if re.fullmatch(number, text) and math.isfinite(float(text)) else _refuse("a number")
+                float(text) if re.fullmatch(number, text) and math.isfinite(float(text)) else _refuse(text, "a number")
             )
         case shapes.Scalar("boolean"):
             choices: dict[str, Any] = {"true": True, "false": False}
@@ -379,11 +380,11 @@ def _string_reader(shape: Shape) -> Callable[[str], Any] | None:
                 choices |= kind.__members__
         case _:
             return None
-    return lambda text: choices[text] if text in choices else _refuse(f"one of {', '.join(choices)}")
+    return lambda text: choices[text] if text in choices else _refuse(text, f"one of {', '.join(choices)}")
 
 
-def _refuse(what: str) -> NoReturn:
-    raise ValueError(f"not {what}")
+def _refuse(text: str, what: str) -> NoReturn:
+    raise ValueError(f"{shortened(text)} is not {what}")
 
 
 # -- from a hint to its shape -------------------------------------------------------------------------------------
@@ -517,8 +518,29 @@ _Load = Callable[[Any], Any]
 """Checks a JSON value and makes of it what a handler gets; raises `BadArguments`."""
 
 
+MAX_SHOWN: Final = 40
+"""Characters of a wrong value that an error shows."""
+
+_EXAMPLES: Final = {"date-time": "2025-11-25T10:15:00Z", "date": "2025-11-25", "time": "10:15:00Z"}
+
+
+def shortened(value: Any) -> str:
+    """A JSON value as an error shows it."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+
+
 def _expected(what: type, value: Any) -> BadArguments:
-    return BadArguments(("", f"expected {NOUNS[what]}, got {NOUNS.get(type(value), 'a number')}"))
+    got = NOUNS.get(type(value), "a number") + ("" if value is None else f": {shortened(value)}")
+    return BadArguments(("", f"expected {NOUNS[what]}, got {got}"))
+
+
+def _wrong_format(wanted: str, value: str, has_format: Callable[[str], bool]) -> BadArguments:
+    """What is wrong with a string that does not have a format, and how to mend it."""
+    if wanted in ("date-time", "time") and has_format(value + "Z"):
+        return BadArguments(("", f"{shortened(value)} lacks its time zone: add Z, or an offset such as +02:00"))
+    example = f", such as {_EXAMPLES[wanted]}" if wanted in _EXAMPLES else ""
+    return BadArguments(("", f"expected a string of the format {wanted}{example}, got {shortened(value)}"))
 
 
 def _loader(shape: Shape, known: dict[Object, _Load]) -> _Load:
@@ -552,7 +574,7 @@ def _load_scalar(shape: shapes.Scalar) -> _Load:
             # 5.0 is an integer too. An integer for a number stays one: making it a float could lose digits.
             return int(value) if usual is int else value
         if has_format and not has_format(value):
-            raise BadArguments(("", f"expected a string of the format {shape.format}"))
+            raise _wrong_format(shape.format or "", value, has_format)
         try:
             return make(value)
         except ValueError as exc:
@@ -571,7 +593,8 @@ def _load_enumeration(shape: shapes.Enumeration) -> _Load:
         key = (isinstance(value, bool), value)
         if isinstance(value, str | int | float | None) and key in made:
             return made[key]
-        raise BadArguments(("", f"expected one of {', '.join(map(repr, shape.values))}"))
+        wanted = ", ".join(map(repr, shape.values))
+        raise BadArguments(("", f"expected one of {wanted}, got {shortened(value)}"))
 
     return load
 

@@ -30,7 +30,7 @@ from mcp_ref.errors import (
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.rates import RateLimited
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Options
+from mcp_ref.methods import Options, check_options
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities import logging
 from mcp_ref.types import ProgressToken
@@ -368,6 +368,8 @@ class Context:
         Raises: LocalProtocolError, ErrorResponse, RemoteProtocolError, RequestTimeout, TransportClosed, and
             RequestCancelled when this handler's own request is given up.
         """
+        if options:
+            check_options(options, method)
         return self._conversation.ask(method, params, options, self._incoming)
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:

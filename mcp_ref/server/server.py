@@ -21,7 +21,7 @@ from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.mrtr import StateKeys
 from mcp_ref.basic.transports.transport import Tap, Transport
 from mcp_ref.basic.versioning import checked_extensions, server_discover
-from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.messages import JsonObject
 from mcp_ref.pages import METHODS
@@ -149,6 +149,8 @@ class Server:
         cache: Mapping[str, CacheHint] | None = None,
         state_keys: StateKeys | Sequence[bytes] | None = None,
     ) -> None:
+        check_seconds("question_timeout", question_timeout)
+        check_seconds("ping_interval", ping_interval)
         if page_size < 1:
             raise ValueError(f"page_size must be at least 1, not {page_size!r}")
         if unknown := set(declare) - set(FEATURES):

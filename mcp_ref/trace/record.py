@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Self, TextIO, cast, get_args
+from typing import Any, Final, Literal, NamedTuple, Self, TextIO, TypeAlias, cast, get_args
 
 from mcp_ref.basic.transports.transport import Tap
 from mcp_ref.errors import Refusal
@@ -77,6 +77,7 @@ class TraceEvent(NamedTuple):
 
 
 Sink = str | os.PathLike[str] | TextIO | Callable[[TraceEvent], None]
+Trace: TypeAlias = "Recorder | Sink"
 
 
 class Recorder:

@@ -178,7 +178,7 @@ def test_arguments_are_converted_and_defaults_stand_in(server: FakeServer) -> No
         ("plan", {}, "Missing required argument: city"),
         ("plan", {"city": "a", "town": "b"}, "Unknown argument: town"),
         ("plan", {"city": "a", "ctx": "b"}, "Unknown argument: ctx"),
-        ("plan", {"city": "a", "days": "many"}, "argument 'days': not an integer"),
+        ("plan", {"city": "a", "days": "many"}, "argument 'days': \"many\" is not an integer"),
     ],
 )
 def test_what_does_not_fit_is_32602_and_named(

@@ -278,7 +278,7 @@ def test_arguments_that_do_not_fit_are_a_result_since_2025_11_25_and_a_protocol_
 ) -> None:
     def f(city: str, days: int) -> None: ...
 
-    told = "Invalid arguments for tool t: city: missing; days: expected an integer, got a string"
+    told = 'Invalid arguments for tool t: city: missing; days: expected an integer, got a string: "3"'
     if revision.order >= LATEST.order:
         assert failed(answering(f).call("t", {"days": "3"}, revision)) == told
     else:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, cast
 from mcp_ref.errors import ErrorResponse, InvalidParams, RemoteProtocolError
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Caller, Options
+from mcp_ref.methods import Caller, Options, check_options
 from mcp_ref.types import PaginatedRequestParams, Result
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ def walk(self: Caller, method: str, field: str, options: Options) -> list[Any]:
     Blocks: until the last page, bounded by the options' timeout.
     Spec: server/utilities/pagination#pagination-flow
     """
+    check_options(options, method)
     given: JsonObject = dict(options)
     bounded = [name for name in ("timeout", "max_timeout") if isinstance(given.get(name), int | float)]
     deadlines = {name: Deadline(given[name]) for name in bounded}

@@ -1,0 +1,135 @@
+"""Mistakes of whoever calls: refused where they are made, with what was given and what to write instead."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from mcp_ref import Client, Context, Server, ToolError, audio, data_of, image, text, text_of
+
+CALLS: list[tuple[str, tuple[Any, ...]]] = [
+    ("call_tool", ("echo",)),
+    ("list_tools", ()),
+    ("list_tools_page", ()),
+    ("list_resources", ()),
+    ("list_resource_templates", ()),
+    ("read_resource", ("a:b",)),
+    ("list_prompts", ()),
+    ("get_prompt", ("p",)),
+    ("discover", ()),
+]
+
+
+def connected(server: Server) -> Client:
+    return Client(server, revision="2026-07-28")
+
+
+@pytest.mark.parametrize(("name", "arguments"), CALLS, ids=[name for name, _ in CALLS])
+def test_an_unknown_option_of_a_call_is_a_type_error(name: str, arguments: tuple[Any, ...]) -> None:
+    server = Server("s")
+    with connected(server) as client, pytest.raises(TypeError, match="no option time_out; there are .*timeout"):
+        getattr(client, name)(*arguments, time_out=0.1)
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_an_unknown_option_of_a_question_is_a_type_error(revision: str) -> None:
+    server = Server("s")
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        for question in (lambda: ctx.elicit("?", {}, colour=1), lambda: ctx.sample("?", max_tokens=1, colour=1)):  # type: ignore[call-arg]
+            with pytest.raises(TypeError, match="colour"):
+                question()
+        return "refused"
+
+    with Client(server, revision=revision, elicit=lambda m, s: {}, sample=lambda p: {}) as client:
+        assert text_of(client.call_tool("ask")) == "refused"
+
+
+def test_arguments_of_a_tool_that_are_given_as_options_are_explained() -> None:
+    with connected(Server("s")) as client, pytest.raises(TypeError, match="who.*arguments of a tool are one dict"):
+        client.call_tool("echo", who="x")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "error"),
+    [(0, ValueError), (-1, ValueError), (float("nan"), ValueError), ("1", TypeError), (True, TypeError)],
+)
+def test_a_time_limit_that_is_no_positive_number_is_refused_at_once(seconds: Any, error: type[Exception]) -> None:
+    for name in ("timeout", "connect_timeout", "probe_timeout", "ping_interval"):
+        with pytest.raises(error, match=name):
+            Client(Server("s"), **{name: seconds})
+    for name in ("question_timeout", "ping_interval"):
+        with pytest.raises(error, match=name):
+            Server("s", **{name: seconds})
+    with connected(Server("s")) as client:
+        with pytest.raises(error, match="timeout"):
+            client.list_tools(timeout=seconds)
+        with pytest.raises(error, match="max_timeout"):
+            client.list_tools(max_timeout=seconds)
+        with pytest.raises(error, match="timeout"):
+            client.listen(tools=True, timeout=seconds)
+
+
+@pytest.mark.parametrize("target", [3, None, b"python", [], object(), {"command": "python"}])
+def test_a_target_that_cannot_be_one_is_a_type_error_before_anything_is_done(target: Any) -> None:
+    with pytest.raises(TypeError, match="a command"):
+        Client(target)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"when": "2025-11-25T10:15:00"}, 'when: "2025-11-25T10:15:00" lacks its time zone: add Z, or an offset'),
+        (
+            {"when": "soon"},
+            'when: expected a string of the format date-time, such as "?2025-11-25T10:15:00Z"?, got "so',
+        ),
+        ({"count": "many"}, 'count: expected an integer, got a string: "many"'),
+        ({"count": "9" * 99}, f'count: expected an integer, got a string: "{"9" * 39}…'),
+        ({"counts": 1}, "counts: unknown; known: when, count"),
+    ],
+)
+def test_a_wrong_argument_is_shown_shortened_and_with_its_remedy(arguments: dict[str, Any], told: str) -> None:
+    server = Server("s")
+
+    @server.tool()
+    def plan(when: datetime | None = None, count: int = 1) -> str:
+        return "planned"
+
+    with connected(server) as client:
+        result = client.call_tool("plan", arguments)
+    assert result.get("isError")
+    assert told.replace('"?', "") in text_of(result)
+
+
+def test_the_text_and_the_bytes_of_a_result_have_helpers() -> None:
+    server = Server("s")
+    picture, sound = image(b"\x89PNG", "image/png"), audio(b"RIFF", "audio/wav")
+
+    @server.tool()
+    def show() -> list[Any]:
+        embedded = {"type": "resource", "resource": {"uri": "a:b", "text": "of a resource"}}
+        return [text("one"), picture, sound, embedded, text("two")]
+
+    @server.tool()
+    def fail() -> str:
+        raise ToolError("closed on Mondays")
+
+    @server.resource("a:b")
+    def read() -> str:
+        return "contents"
+
+    @server.prompt()
+    def write() -> list[Any]:
+        return ["first", "second"]
+
+    with connected(server) as client:
+        assert text_of(client.call_tool("show")) == "one\nof a resource\ntwo"
+        assert text_of(client.call_tool("fail")) == "closed on Mondays"
+        assert text_of(client.read_resource("a:b")) == "contents"
+        assert text_of(client.get_prompt("write")) == "first\nsecond"
+        kinds = {block["type"]: block for block in client.call_tool("show")["content"]}
+    assert (data_of(kinds["image"]), data_of(kinds["audio"])) == (b"\x89PNG", b"RIFF")  # type: ignore[arg-type]
