@@ -420,6 +420,7 @@ class Rounds:
         principal: who asks, where that is known.
         method, params: of the request.
         capabilities: what the client declared in this very request.
+        thread: the identifier of the one that runs the handler; None: this one.
 
     Attributes:
         responses: the `inputResponses` of this request as they came, each an object; empty where there are none. They
@@ -429,7 +430,7 @@ class Rounds:
     Raises:
         InvalidParams: a `requestState` that is not to be trusted, `inputResponses` of another type, or an answer that
             does not fit its question; the message names the path. For methods that may not ask, both are ignored.
-    Threads: the one that made it, which runs the handler.
+    Threads: the one that runs the handler.
     Spec: basic/patterns/mrtr#server-requirements-basic-workflow, #error-handling
     """
 
@@ -442,10 +443,11 @@ class Rounds:
         params: JsonObject,
         capabilities: JsonObject,
         revision: Revision,
+        thread: int | None = None,
     ) -> None:
         self._keys, self._method, self._capabilities, self._revision = keys, method, capabilities, revision
         self._bound = (server, principal, method, params)
-        self._thread = threading.get_ident()
+        self._thread = threading.get_ident() if thread is None else thread
         # By key, the digest of the question and its answer: those that came, and those that this run was given.
         self._answered: dict[str, tuple[str, JsonObject]] = {}
         self._used: dict[str, tuple[str, JsonObject]] = {}

@@ -74,6 +74,7 @@ class Session(Conversation):
         self._stateless = server.stateless if len(self._revisions) < len(revisions) else None
         self.source = object()  # stands for this channel, and keeps nothing of it alive
         self.client_info: JsonObject = {}
+        self.client_capabilities: JsonObject = {}
         self.log_level: str | None = None
         self.subscriptions: frozenset[str] = frozenset()
         self.lifecycle = Lifecycle("server")
@@ -84,17 +85,12 @@ class Session(Conversation):
         self._listening: set[Subscription] = set()
         terms = Terms("server", revisions[0], METHODS, server.introduction().capabilities, {})
         self.peer = Peer(transport, self, terms, timeout=server.question_timeout, cap=server.max_workers)
-        self._keep_to(terms)
+        self.terms = terms
         self._announcements: Outbox[tuple[str, JsonObject | None]] = Outbox()
         # Over HTTP the thread that holds a stream of the session writes; without one, a worker.
         run_soon = getattr(transport, "run_soon", self.peer.run_soon)
         self._announcements.on_work(partial(run_soon, self._write_announcements))
         self._keep_alive = KeepAlive(self.peer, server.ping_interval)
-
-    def _keep_to(self, terms: Terms) -> None:
-        """Put rules into force."""
-        self.terms = self.peer.terms = terms
-        self.client_capabilities = terms.remote
 
     def start(self) -> None:
         """Begin to receive."""
@@ -113,7 +109,7 @@ class Session(Conversation):
     def resume(self, revision: Revision) -> None:
         """Begin in the middle: take for granted that the session was opened, by a client that declared nothing."""
         self.lifecycle.state = "open"
-        self._keep_to(Terms("server", revision, METHODS, self.terms.local, {}))
+        self.terms = self.peer.terms = Terms("server", revision, METHODS, self.terms.local, {})
         self.terms.open = True
 
     # -- what the client says (the peer asks this)
@@ -133,10 +129,10 @@ class Session(Conversation):
         self.lifecycle.receive(method, is_request=True)
         agreed = negotiate(params["protocolVersion"], self._revisions)
         result = initialize_result(self.server.introduction(), agreed)
-        self.client_info = params["clientInfo"]
-        remote = client_capabilities(params["capabilities"], agreed)
+        self.client_info, remote = params["clientInfo"], client_capabilities(params["capabilities"], agreed)
+        self.client_capabilities = remote
         # MUST: both sides use only what was negotiated, from here on (basic/lifecycle#operation)
-        self._keep_to(Terms("server", agreed, METHODS, result["capabilities"], remote))
+        self.terms = self.peer.terms = Terms("server", agreed, METHODS, result["capabilities"], remote)
         return result
 
     def take(self, method: str, params: JsonObject) -> None:

@@ -11,7 +11,9 @@ to ask is asked in its result, and comes back with another request.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp_ref import messages
@@ -138,10 +140,16 @@ class Call(Conversation):
     ) -> None:
         self.server, self.terms, self._incoming = owner.server, terms, incoming
         self.client_info, self.log_level = envelope.client_info, envelope.log_level
-        self.client_capabilities = client_capabilities(envelope.client_capabilities, terms.revision)
         self.source = source if principal is None else principal
-        self._principal, self._mirrored = principal, mirrored
-        self._rounds: Rounds | None = None  # while the handler runs
+        self._declared, self._principal, self._mirrored = envelope.client_capabilities, principal, mirrored
+        self._rounds: Rounds | None = None  # made when it is first needed
+        self._thread = threading.get_ident()  # runs the handler
+        self._over = False
+
+    @cached_property
+    def client_capabilities(self) -> JsonObject:  # type: ignore[override]
+        """See `Conversation`; as declared in this request."""
+        return client_capabilities(self._declared, self.terms.revision)
 
     def run(self, handler: Handler, incoming: Incoming) -> JsonObject:
         """The handler's result, or the questions in which its run has ended."""
@@ -150,26 +158,25 @@ class Call(Conversation):
             tool = self.server.registered("tools").get(params["name"])
             if tool is not None:
                 self._mirrored.check_arguments(tool.definition["inputSchema"], params.get("arguments") or {})
-        # What came back from an earlier round is checked first, whether or not the handler asks for it.
-        keys, name = self.server.state_keys, self.server.info["name"]
-        capabilities, revision = self.client_capabilities, self.terms.revision
-        rounds = self._rounds = Rounds(keys, name, self._principal, method, params, capabilities, revision)
         if "inputResponses" in params or "requestState" in params:
+            # What came back from an earlier round is checked first, whether or not the handler asks for it.
+            rounds = self._asking()
             incoming.answers, incoming.state = rounds.responses, rounds.state
         result: JsonObject = {}
         try:
             result = handler(Context(self, incoming), params)
         except UrlElicitationRequired as required:
             # MUST NOT: -32042 in this revision; the visits that it names become questions (basic/index#error-codes)
-            rounds.ask_urls(required.data["elicitations"])
+            self._asking().ask_urls(required.data["elicitations"])
         except BaseException:
             # An open question counts, and not the exception: a handler that catches everything, and raises something
             # else, cannot make an end of it.
-            if not rounds.needed:
+            if self._rounds is None or not self._rounds.needed:
                 raise
-        finally:
-            self._rounds = None
-        return rounds.outcome(result)
+        if self._rounds is not None or result.get("resultType") == "input_required":
+            result = self._asking().outcome(result)
+        self._over = True
+        return result
 
     def ask(self, method: str, params: JsonObject | None, options: Options | None, incoming: Incoming) -> JsonObject:
         """The answer to a question, if it has come; else the run ends here, and the client is asked."""
@@ -184,8 +191,16 @@ class Call(Conversation):
         return self._asking().response(key, method)
 
     def _asking(self) -> Rounds:
-        if self._rounds is None:
+        """What the handler may ask, and the answers that came."""
+        if self._over:
             raise LocalProtocolError("the request was answered: its context can ask nothing more")
+        if self._rounds is None:
+            keys, name = self.server.state_keys, self.server.info["name"]
+            capabilities, revision = self.client_capabilities, self.terms.revision
+            method, params = self._incoming.method, self._incoming.params
+            self._rounds = Rounds(
+                keys, name, self._principal, method, params, capabilities, revision, thread=self._thread
+            )
         return self._rounds
 
     def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:
