@@ -51,6 +51,7 @@ from mcp_ref.errors import (
     TransportClosed,
 )
 from mcp_ref.incoming import WRITE_TIMEOUT, BatchReply, Incoming, Reply
+from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.deadline import Clock, Deadline
 from mcp_ref.machinery.workers import Workers, before_block
 from mcp_ref.messages import JsonObject, RequestId
@@ -261,6 +262,7 @@ class Peer:
         self.side, self.terms = side, terms
         self._transport, self._timeout, self._clock = transport, timeout, clock
         self._workers = Workers(cap)
+        self._complain = Complaints(log)
         self._run: RunJob = self._workers.run  # replaced while `initialize` is being answered
         self._lock = threading.Lock()  # guards the fields below; nothing is sent and no user's code runs inside
         self._pending: dict[Any, PendingRequest] = {}
@@ -523,7 +525,7 @@ class Peer:
             elif kind == "notification":
                 self._take_notification(message)
             elif (request_id := message.get("id")) is None:
-                log.warning("the peer could not read one of our messages: %s", message["error"]["message"])
+                self._complain("the peer could not read one of our messages: %.300s", message["error"]["message"])
             else:
                 with self._lock:
                     pending = self._pending.pop(request_id, None)
@@ -539,11 +541,11 @@ class Peer:
             if pending is not None:
                 pending.give_up(problem)
             else:
-                log.warning("ignored a malformed response: %s", problem)
+                self._complain("ignored a malformed response: %s", problem)
         except Refusal as refusal:
             if isinstance(message, dict) and "method" in message and "id" not in message:
                 # MUST NOT: answer a notification (basic/index#notifications)
-                log.warning("ignored a malformed notification: %s", refusal)
+                self._complain("ignored a malformed notification: %s", refusal)
             else:
                 self._refuse(messages.readable_id(message), refusal, reply, run, message)
 
@@ -563,7 +565,7 @@ class Peer:
         method, params = message["method"], message.get("params") or {}
         if not self.terms.answers:
             # MUST NOT: servers send no requests, and clients no responses (2026-07-28/basic/patterns/index)
-            log.warning("ignored a request of the server: %s has none", self.terms.revision)
+            self._complain("ignored a request of the server: %s has none", self.terms.revision)
             return
         # MUST NOT: `initialize` in a batch (2025-03-26/basic/lifecycle#initialization); nor anything stateless
         if isinstance(reply, BatchReply) and (method in UNCANCELLABLE or is_stateless(method, params)):
@@ -641,7 +643,7 @@ class Peer:
         if pending.qsize() < MAX_UNREAD:
             pending.put(message)
         else:
-            log.warning("dropped %s: nobody reads what comes for the request %r", method, request_id)
+            self._complain("dropped %s: nobody reads what comes for the request %r", method, request_id)
 
     def _take_cancelled(self, params: JsonObject) -> None:
         request_id = params.get("requestId")
@@ -705,7 +707,7 @@ class Peer:
     ) -> None:
         """Answer what never became a request. If the reader calls this, a worker writes."""
         if not self.terms.answers:
-            log.warning("ignored what the server sent: %s", refusal)
+            self._complain("ignored what the server sent: %s", refusal)
             return
         # The stateless era shares the channel, whatever revision its session has.
         stateless = isinstance(refused, dict) and is_stateless(refused.get("method"), refused.get("params"))
@@ -724,7 +726,7 @@ class Peer:
         if len(self._workers.waiting) < MAX_IN_FLIGHT:
             self._run(job)
         else:
-            log.warning("the handlers are too slow: a notification of the peer is dropped")
+            self._complain("the handlers are too slow: a notification of the peer is dropped")
 
     def run_soon(self, job: Callable[[], None]) -> None:
         """Have a worker run a job of this library that writes, before any handler's turn."""

@@ -643,3 +643,25 @@ def test_a_stream_that_nobody_reads_is_closed_with_what_arrives() -> None:
     assert ends == ["closed"]
     with pytest.raises(RequestCancelled):
         next(messages)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"jsonrpc": "2.0", "id": 99, "result": 5},
+        {"jsonrpc": "2.0", "method": "notifications/progress", "params": []},
+        {"jsonrpc": "2.0", "error": {"code": 1, "message": "x" * 10_000}},
+    ],
+)
+def test_a_peer_can_cause_one_warning_of_a_kind_and_the_others_are_counted(
+    message: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "mcp_ref.peer")
+    with opened(Server("s"), "2025-11-25") as wire:
+        for _ in range(20):
+            wire.send(message)
+        assert wire.request("end", "ping")["id"] == "end"
+    said = [each for each in caplog.records if "malformed" in each.message or "could not read" in each.message]
+    assert [each.levelname for each in said] == ["WARNING"] + ["DEBUG"] * 19
+    assert "(number 20)" in caplog.text
+    assert max(map(len, caplog.messages)) < 500

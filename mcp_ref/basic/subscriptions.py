@@ -36,6 +36,7 @@ from mcp_ref.errors import (
 )
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.checking import SchemaMismatch, checker
+from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.outbox import Outbox
 from mcp_ref.messages import JsonObject
@@ -418,6 +419,7 @@ class Listening:
         self._done = False
         self._over = threading.Event()  # set by close()
         self._lock = threading.Lock()  # guards the three fields below
+        self._complain = Complaints(log)
         self._entered = False
         self._stream: PendingStream | None = None
         self._reader: threading.Thread | None = None  # reads one event for get()
@@ -585,7 +587,7 @@ class Listening:
                 if method == UPDATED and "resourceSubscriptions" in self.asked and isinstance(params.get("uri"), str):
                     return Event(UPDATED, params)
                 if method not in (None, "notifications/cancelled"):
-                    log.warning("ignored %s, which was not asked for, or says nothing", method)
+                    self._complain("ignored %s, which was not asked for, or says nothing", method)
                     continue
                 # The server ends it with the response or with `notifications/cancelled`; after the one, the other may
                 # follow or not.
