@@ -71,6 +71,7 @@ def undeclared(revision: Revision, capability: str, problem: str) -> Exception:
     In the session era it is a LocalProtocolError with the text `problem`. In the stateless era it is the refusal that
     says what to declare, for the client decides again with each request.
     """
+    # MUST NOT: a server asks for anything that the request's client did not declare (2026-07-28/basic/index#_meta)
     return LocalProtocolError(problem) if revision.servers_send_requests else MissingClientCapability(capability)
 
 

@@ -28,6 +28,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+# MUST NOT: use -32020 to -32099 for anything but what the protocol defines them for
+# (2026-07-28/basic/index#error-codes)
 STATELESS_ERRORS: Final = frozenset({-32020, -32021, -32022})
 """The codes by which a client knows a server of the stateless era (2026-07-28/basic/index#error-codes)."""
 
@@ -70,6 +72,8 @@ class ErrorResponse(McpError):
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
+        # MUST NOT: read a meaning into codes from -32000 to -32019, other than -32002: the code is passed on as a
+        # number (2026-07-28/basic/index#error-codes)
         super().__init__(f"{message} ({code})")
         self.code = code
         self.message = message
@@ -157,7 +161,7 @@ class Refusal(Exception):
         self.message = message
         self.data = data
         if code is not None:
-            # MUST: error codes are integers (basic/index#responses)
+            # MUST: the code of an error is an integer (basic/index#responses)
             if type(code) is not int:
                 raise TypeError(f"the code of an error must be an integer, not {code!r}")
             self.code = code
@@ -204,12 +208,14 @@ class UrlElicitationRequired(Refusal):
     Spec: client/elicitation#url-elicitation-required-error
     """
 
+    # MUST: the error that asks for a URL elicitation has the code -32042 (client/elicitation#error-handling)
     code = -32042
 
     def __init__(
         self, elicitations: Sequence[Mapping[str, Any]], message: str = "This request requires more information."
     ) -> None:
-        # MUST: a list of URL elicitations, each with an id (client/elicitation#url-elicitation-required-error)
+        # MUST: -32042 comes with a list of URL elicitations, each with an `elicitationId`
+        # (client/elicitation#url-elicitation-required-error)
         if not elicitations or not all(each.get("mode") == "url" and "elicitationId" in each for each in elicitations):
             raise ValueError("the elicitations must be URL elicitations, at least one, each with an elicitationId")
         super().__init__(message, {"elicitations": [dict(each) for each in elicitations]})
@@ -236,7 +242,8 @@ class MissingClientCapability(Refusal):
     def __init__(self, needed: str | Mapping[str, Any]) -> None:
         required = _nested(needed) if isinstance(needed, str) else dict(needed)
         named = needed if isinstance(needed, str) else ", ".join(required)
-        # MUST: data.requiredCapabilities (2026-07-28/basic/index#_meta)
+        # MUST: -32021 names in `data.requiredCapabilities` what the client would have to declare
+        # (2026-07-28/basic/index#_meta)
         super().__init__(f"Missing required client capability: {named}", {"requiredCapabilities": required})
 
 
@@ -251,7 +258,8 @@ class UnsupportedVersion(Refusal):
     code = -32022
 
     def __init__(self, requested: str, supported: Sequence[str]) -> None:
-        # MUST: list the versions that are supported (2026-07-28/basic/versioning#protocol-version-negotiation)
+        # MUST: -32022 lists in `data.supported` the versions that are supported
+        # (2026-07-28/basic/versioning#protocol-version-negotiation)
         data = {"supported": list(supported), "requested": requested}
         super().__init__(f"Unsupported protocol version; this server speaks {', '.join(supported)}", data)
 

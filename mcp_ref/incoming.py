@@ -76,7 +76,9 @@ class Incoming:
     @property
     def cancelled(self) -> bool:
         """Whether the peer, or the end of the conversation, has given it up: its handler should stop."""
-        # MUST: a client that disconnects cancels its request (2026-07-28/basic/transports/streamable-http#cancellation)
+        # MUST: over HTTP a client that closes the stream has cancelled its request
+        # (2026-07-28/basic/transports/streamable-http#cancellation;
+        # 2026-07-28/basic/patterns/cancellation#transport-specific-cancellation)
         if not self._cancelled and self._gone is not None and not self._ended and self._gone():
             self.cancel("the client has hung up")
         return self._cancelled
@@ -104,7 +106,8 @@ class Incoming:
     def notify(self, message: JsonObject, deadline: Deadline | None = None) -> bool:
         """Send a notification that belongs to this request; False, unsent, once it is answered or given up."""
         with self._writing:
-            # MUST: progress stops after completion (basic/utilities/progress#progress-flow)
+            # MUST: progress stops once the request is answered (basic/utilities/progress#progress-flow;
+            # basic/utilities/progress#implementation-notes)
             if self._ended or self.cancelled:
                 return False
             try:

@@ -52,7 +52,7 @@ def decode(data: bytes | str) -> Any:
         ParseError: not UTF-8, not JSON, `NaN` or an infinity, nested too deeply, or an integer of thousands of digits.
     """
     try:
-        # MUST: UTF-8 (basic/transports)
+        # MUST: messages are UTF-8 (basic/transports#; basic/transports/index#messages)
         return _decode(data if isinstance(data, str) else str(data, "utf-8"))
     except RecursionError:
         raise ParseError("Parse error: nested too deeply") from None
@@ -68,6 +68,7 @@ def encode(message: JsonObject | list[JsonObject]) -> bytes:
             the standard library has it.)
     """
     try:
+        # MUST: messages are UTF-8 (basic/transports#; basic/transports/index#messages)
         return _encode(message).encode("utf-8")
     except UnicodeEncodeError:
         # Half a surrogate pair is not a character; JSON can still carry it as an escape.
@@ -89,6 +90,7 @@ def request(request_id: RequestId, method: str, params: JsonObject | None) -> Js
 def notification(method: str, params: JsonObject | None) -> JsonObject:
     """A notification; `params` is left out when None."""
     if params is None:
+        # MUST NOT: a notification has an `id` (basic/index#notifications; basic/messages#notifications)
         return {"jsonrpc": "2.0", "method": method}
     return {"jsonrpc": "2.0", "method": method, "params": params}
 
@@ -105,6 +107,8 @@ def error(request_id: RequestId | None, refusal: Refusal, *, id_optional: bool =
         request_id: None where the id could not be read: `id` is then null, as JSON-RPC 2.0 says, or left out where
             the revision's schema makes it optional (`id_optional`, Revision.error_id_optional).
     """
+    # MUST: an error response has an `error` with a `code` and a `message` (basic/index#error-responses;
+    # basic/messages#responses)
     body: JsonObject = {"code": refusal.code, "message": refusal.message}
     if refusal.data is not None:
         body["data"] = refusal.data
@@ -147,6 +151,7 @@ def kind_of(message: Any) -> Kind:
         raise InvalidRequest("Invalid request: a message is an object")
     id_type = type(message.get("id"))
     if "method" in message:
+        # MUST: every message is JSON-RPC 2.0, and says so in `jsonrpc` (basic/index#messages; basic/messages#)
         if message.get("jsonrpc") != "2.0":
             raise InvalidRequest('Invalid request: jsonrpc must be "2.0"')
         # MUST: the id of a request is a string or an integer, never null (basic/messages#requests)

@@ -316,7 +316,7 @@ class Peer:
             raise LocalProtocolError(f"revision {self.terms.revision} has no batches")
         if not calls:
             raise LocalProtocolError("a batch must not be empty")
-        # MUST NOT: `initialize` in a batch (2025-03-26/basic/lifecycle#initialization)
+        # MUST NOT: `initialize` is part of a batch (2025-03-26/basic/lifecycle#initialization)
         if alone := UNCANCELLABLE & {method for method, _ in calls}:
             raise LocalProtocolError(f"{', '.join(alone)} must not be part of a batch")
         deadline = self.deadline(options)
@@ -375,7 +375,8 @@ class Peer:
         with self._lock:
             if self.closed is not None:
                 raise TransportClosed.before(self.closed)
-            # MUST NOT: an id that was used before in this session (basic/index#requests)
+            # MUST NOT: a requestor uses an id again in the same session (basic/index#requests);
+            # so a call that brings answers has another id, too (2026-07-28/server/tools#input-required-tool-results)
             pending.id = self._next_id
             self._next_id += 1
             self._pending[pending.id] = pending
@@ -395,14 +396,14 @@ class Peer:
                 if key == "progressToken":
                     raise LocalProtocolError("progressToken is set by on_progress, not by meta")
                 messages.check_meta_key(key, terms.revision.reserved_meta_label)
-            # MUST: each request says its protocol version and what its client can do, in `_meta`
-            # (2026-07-28/basic/index#_meta)
+            # MUST: each request, those of later rounds too, says in `_meta` its protocol version and what its client
+            # can do (2026-07-28/basic/index#_meta; 2026-07-28/basic/patterns/mrtr#)
             meta = {**terms.envelope, **asked}
             if terms.envelope and (level := options.get("log_level")) is not None:
                 meta[LOG_LEVEL] = level
             if options.get("on_progress") is not None or options.get("max_timeout") is not None:
-                # MUST: a `progressToken` is unique among the active requests (basic/utilities/progress#progress-flow);
-                # our ids are
+                # MUST: a `progressToken` is unique among the active requests: we choose the id of the request
+                # (basic/utilities/progress#progress-flow)
                 meta["progressToken"] = pending.id
             if meta:
                 params = {**(params or {}), "_meta": {**(params or {}).get("_meta", {}), **meta}}
@@ -414,7 +415,7 @@ class Peer:
             for message in arriving:
                 if "method" not in message:
                     break
-                # MAY: progress starts the timeout again, up to a maximum (basic/lifecycle#timeouts)
+                # MAY: progress starts the time-out again; SHOULD: only up to a maximum (basic/lifecycle#timeouts)
                 pending.deadline.extend()
                 # Reports that wait while the callback is slow must not hold the time limit up.
                 pending.deadline.check(f"waiting for the answer to {pending.method}")
@@ -444,7 +445,7 @@ class Peer:
             handle.detach(pending.cancelled)
         with self._lock:
             owned = self._pending.pop(pending.id, None) is not None
-        # MUST: cancel only what was issued; MUST NOT: cancel `initialize`
+        # MUST: cancel only a request that was issued and is still in progress; MUST NOT: cancel `initialize`
         # (basic/utilities/cancellation#behavior-requirements)
         if not owned or not pending.sent or pending.method in UNCANCELLABLE:
             return
@@ -459,7 +460,10 @@ class Peer:
         why = str(reason) if isinstance(reason, McpError) else "given up by its caller"
         log.info("gave up %s (id %d): %s", pending.method, pending.id, why)
         try:
-            # SHOULD: `notifications/cancelled` on a timeout (basic/lifecycle#timeouts)
+            # SHOULD: send `notifications/cancelled` for a request that timed out (basic/lifecycle#timeouts)
+            # MUST: over stdio a client that gives a request up says so, with the request's id
+            # (2026-07-28/basic/patterns/cancellation#transport-specific-cancellation;
+            # 2026-07-28/basic/transports/stdio#cancellation)
             rule = self.terms.sending(CANCELLED, "notification")
             params = cancelled_params(pending.id, why)
             message = messages.notification(CANCELLED, rule.project(params) if rule.project else params)
@@ -544,19 +548,22 @@ class Peer:
                 self._complain("ignored a malformed response: %s", problem)
         except Refusal as refusal:
             if isinstance(message, dict) and "method" in message and "id" not in message:
-                # MUST NOT: answer a notification (basic/index#notifications)
+                # MUST NOT: a receiver answers a notification (basic/index#notifications)
                 self._complain("ignored a malformed notification: %s", refusal)
             else:
                 self._refuse(messages.readable_id(message), refusal, reply, run, message)
 
     def _take_batch(self, batch: list[Any], reply: Reply, run: RunJob) -> None:
         if not self.terms.revision.batching:
+            # MUST: refuse a batch where the revision has none: a POST, or a line, is one message
+            # (2025-06-18/basic/transports#sending-messages-to-the-server; changelog#major-changes)
             refusal = InvalidRequest("Invalid request: batches exist in revision 2025-03-26 alone")
             self._refuse(None, refusal, reply, run)
         elif not batch:
             self._refuse(None, InvalidRequest("Invalid request: a batch must not be empty"), reply, run)
         else:
-            # MUST: receive batches (2025-03-26/basic/index#batching)
+            # MUST: a receiver supports batches: their answers are collected in one array
+            # (2025-03-26/basic/index#batching)
             collected = BatchReply(reply, sum(map(_wants_answer, batch)))
             for message in batch:
                 self._route_message(message, collected, run)
@@ -564,10 +571,12 @@ class Peer:
     def _take_request(self, message: JsonObject, reply: Reply, run: RunJob) -> None:
         method, params = message["method"], message.get("params") or {}
         if not self.terms.answers:
-            # MUST NOT: servers send no requests, and clients no responses (2026-07-28/basic/patterns/index)
+            # MUST NOT: a server sends requests, or a client responses (2026-07-28/basic/patterns/index#;
+            # 2026-07-28/basic/transports/stdio#sending-messages)
             self._complain("ignored a request of the server: %s has none", self.terms.revision)
             return
-        # MUST NOT: `initialize` in a batch (2025-03-26/basic/lifecycle#initialization); nor anything stateless
+        # MUST NOT: `initialize` is part of a batch (2025-03-26/basic/lifecycle#initialization). Nor is anything
+        # stateless.
         if isinstance(reply, BatchReply) and (method in UNCANCELLABLE or is_stateless(method, params)):
             raise InvalidRequest(f"Invalid request: {method} must not be part of a batch")
         incoming, workers = Incoming(message["id"], method, params, reply), self._workers
@@ -623,7 +632,9 @@ class Peer:
         if method in (CANCELLED, PROGRESS):
             request_id = params["progressToken" if method == PROGRESS else "requestId"]
         else:
-            # MUST: correlate by the `subscriptionId` in `_meta` (2026-07-28/basic/patterns/subscriptions)
+            # MUST: over stdio a client tells subscriptions apart by the `subscriptionId` in `_meta`
+            # (2026-07-28/basic/patterns/subscriptions#receiving-notifications;
+            # 2026-07-28/basic/transports/stdio#receiving-messages)
             request_id = None if self.terms.answers else (params.get("_meta") or {}).get(SUBSCRIPTION_ID)
             if request_id is None:
                 self.side.take(method, params)
@@ -649,7 +660,9 @@ class Peer:
         request_id = params.get("requestId")
         with self._lock:
             incoming = self.unanswered.get(request_id) if messages.is_id(request_id) else None
-            # MUST NOT: cancel `initialize` (basic/utilities/cancellation#behavior-requirements)
+            # MUST: cope with a cancellation that arrives when the answer is already under way
+            # (basic/utilities/cancellation#timing-considerations)
+            # MUST NOT: a client cancels `initialize` (basic/utilities/cancellation#behavior-requirements)
             if incoming is not None and incoming.method not in UNCANCELLABLE:
                 del self.unanswered[incoming.id]
         if incoming is None or incoming.method in UNCANCELLABLE:
@@ -685,7 +698,8 @@ class Peer:
                 # Also what is not an Exception, such as SystemExit: it ends the handler, not the thread.
                 if not incoming.cancelled:
                     log.error("%s failed", incoming.method, exc_info=problem)
-                # No traceback and no text of ours on the wire: it may hold secrets.
+                # MUST: handle sensitive data appropriately: no traceback and no text of ours goes on the wire
+                # (client/sampling#security-considerations)
                 result = InternalError("Internal error")
         if result is None:
             return

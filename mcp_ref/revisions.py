@@ -99,6 +99,7 @@ _TABLE: Final[dict[str, tuple[Any, Any, Any, Any, Any]]] = {
     "servers_send_requests":         (True,         True,         True,         True,         _),
 
     # error codes
+    # MUST NOT: send -32002 or -32042 in 2026-07-28 (2026-07-28/basic/index#error-codes)
     "resource_not_found":            (-32002,       -32002,       -32002,       -32002,       -32602),
     "tool_input_errors_are_results": (_,            _,            _,            True,         True),
     "url_elicitation_error":         (_,            _,            _,            True,         _),

@@ -339,7 +339,8 @@ def check_data(block: Any) -> None:
         # MUST: an embedded resource holds either text or base64-encoded data (server/prompts#embedded-resources)
         base64.b64decode(block["resource"].get("blob", ""), validate=True)
     elif block["type"] in ("image", "audio"):
-        # MUST: image and audio data are base64, with a valid MIME type (server/prompts#image-content)
+        # MUST: image and audio data are base64, with a valid MIME type (server/prompts#image-content;
+        # server/prompts#audio-content)
         base64.b64decode(block["data"], validate=True)
         if not _MIME_TYPE.fullmatch(block["mimeType"]):
             raise ValueError(f"{block['mimeType']!r} is not a MIME type")

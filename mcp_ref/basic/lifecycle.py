@@ -109,7 +109,7 @@ TRANSITIONS: Final[dict[tuple[Role, State, str], State]] = {
     # -- the server's side
     ("server", "new", "receive ping"): "new",
     ("server", "new", "receive notification"): "new",
-    # MUST: initialization is the first interaction (basic/lifecycle#initialization)
+    # MUST: `initialize` is the first interaction (basic/lifecycle#initialization)
     ("server", "new", "receive initialize"): "answered",
     # SHOULD NOT: the server sends requests other than pings before `notifications/initialized`; log messages are
     # allowed (basic/lifecycle#initialization)
@@ -164,6 +164,8 @@ class Lifecycle:
         before, word = self.state, _OPENING.get((method, is_request)) or _OPENING[is_request]
         after = TRANSITIONS.get((self._role, before, f"receive {word}"))
         if after is None:
+            # MUST: refuse a request before `initialize`: the opening is the first interaction
+            # (basic/lifecycle#initialization)
             raise InvalidRequest(f"Invalid request: {method} is not allowed while the session is {before!r}")
         if after != before:
             self.state = after

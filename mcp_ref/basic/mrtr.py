@@ -195,6 +195,8 @@ class StateKeys:
 
         Raises: LocalProtocolError: the payload is not JSON; StateTooLarge: it makes more than `MAX_STATE` characters.
         """
+        # MUST: what one request leaves for another travels with the client, in `requestState`
+        # (basic/index#statelessness)
         # SHOULD: the state of a `requestState` has a short expiry
         # (basic/patterns/mrtr#server-requirements-basic-workflow)
         content: list[Any] = [math.ceil(self._clock() + self._lifetime), payload]
@@ -216,7 +218,9 @@ class StateKeys:
         if len(text) <= MAX_STATE:
             body, _, code = text.rpartition(".")
             problem = "it was not sealed here for this request"
-            # All of the keys, in constant time: the duration tells nothing about a key.
+            # MUST: verify a `requestState`, and reject one that fails
+            # (basic/patterns/mrtr#server-requirements-basic-workflow). All of the keys, in constant time: the duration
+            # tells nothing about a key.
             if text.isascii() and sum(hmac.compare_digest(_code(key, binding, body), code) for key in self._keys):
                 try:
                     expires, payload = messages.decode(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
@@ -226,7 +230,6 @@ class StateKeys:
                 except (ParseError, ValueError):
                     # Signed, and yet unreadable: nested more deeply than can be decoded where we are, for instance.
                     problem = "it cannot be read"
-        # MUST: reject a `requestState` that fails verification (basic/patterns/mrtr#server-requirements-basic-workflow)
         log.info("refused a requestState: %s", problem)
         raise InvalidParams("Invalid or expired requestState")
 
@@ -257,6 +260,8 @@ def binding_of(server: str, principal: str | None, method: str, params: JsonObje
     """
     # SHOULD: bind a `requestState` to the principal, the method and a digest of the salient parameters
     # (basic/patterns/mrtr#server-requirements-basic-workflow)
+    # MUST: bind what is stored of an elicitation to the user who was asked (client/elicitation#statefulness;
+    # client/elicitation#security-considerations)
     try:
         return digest_of(
             [server, principal, method, params.get("name"), params.get("uri"), params.get("arguments") or {}]

@@ -188,7 +188,7 @@ class Subscription:
 
     def _put_tagged(self, method: str, params: Any) -> None:
         # MUST: every notification carries `io.modelcontextprotocol/subscriptionId`, the id of the listen request, in
-        # its `_meta` (basic/patterns/subscriptions#receiving-notifications)
+        # its `_meta` (basic/patterns/subscriptions#receiving-notifications; basic/index#_meta)
         meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.id}
         message = messages.notification(method, {**params, "_meta": meta})
         self._outbox.put((method, params.get("uri")), message)
@@ -240,6 +240,9 @@ class Subscription:
 
         Spec: basic/patterns/cancellation; schema CancelledNotification ("on stdio")
         """
+        # MUST: over stdio, where nothing can be closed, a server that ends a subscription says so by
+        # `notifications/cancelled` with its id (basic/patterns/cancellation#;
+        # basic/patterns/cancellation#behavior-requirements)
         params = {**cancelled_params(self.id, self._reason), "_meta": {SUBSCRIPTION_ID: self.id}}
         return messages.notification("notifications/cancelled", params)
 

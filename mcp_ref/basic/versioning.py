@@ -107,7 +107,8 @@ def complete(result: JsonObject, server_info: JsonObject) -> JsonObject:
 
     Spec: basic/index#resulttype, basic/index#_meta
     """
-    # MUST: every result has a `resultType` (basic/index#resulttype)
+    # MUST: every result says in `resultType` of which kind it is (2026-07-28/basic/index#resulttype;
+    # 2026-07-28/basic/index#result-responses)
     # SHOULD: every result names the server in `_meta`, under `io.modelcontextprotocol/serverInfo` (basic/index#_meta)
     meta = {SERVER_INFO: server_info, **(result.get("_meta") or {})}
     return {"resultType": "complete", **result, "_meta": meta}
@@ -128,7 +129,8 @@ def http_status(error_code: int, *, in_envelope: bool = False) -> int:
     """
     # MUST: 400 for HeaderMismatch, MissingRequiredClientCapability and UnsupportedProtocolVersion, and for a key of
     # `_meta` that is missing (basic/index#_meta)
-    # MUST: 404 for an unknown method (basic/transports/streamable-http#server-validation)
+    # MUST: 404 for a method that does not exist (basic/transports/streamable-http#server-validation;
+    # basic/transports/streamable-http#protocol-version-header)
     if error_code in STATELESS_ERRORS or in_envelope:
         return 400
     return 404 if error_code == -32601 else 200
@@ -142,6 +144,8 @@ def envelope(revision: Revision, info: JsonObject, capabilities: JsonObject) -> 
 
     Spec: basic/index#_meta
     """
+    # MUST: a client that answers roots or sampling declares `roots` or `sampling` in the `_meta` of each request
+    # (client/roots#capabilities; client/sampling#capabilities)
     return {PROTOCOL_VERSION: revision.name, CLIENT_INFO: info, CLIENT_CAPABILITIES: capabilities}
 
 
@@ -180,6 +184,8 @@ def server_discover(ctx: Context, params: JsonObject) -> DiscoverResult:
 
     Spec: server/discover#response
     """
+    # MUST: every server of the stateless era answers `server/discover` (basic/versioning#protocol-version-negotiation;
+    # server/discover#)
     introduction = ctx.introduction
     result: DiscoverResult = {
         "supportedVersions": [revision.name for revision in reversed(ctx.supported)],

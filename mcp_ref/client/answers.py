@@ -50,7 +50,7 @@ class ClientContext:
     def __init__(self, conversation: Conversation, incoming: Incoming) -> None:
         self._peer, self._incoming = conversation.peer, incoming
         self.revision, self.capabilities = conversation.revision, conversation.capabilities
-        # MUST: make it clear which server asks (client/elicitation#user-interaction-model)
+        # MUST: let the user see which server asks (client/elicitation#user-interaction-model)
         self.server_info = conversation.server_info
         self.meta: JsonObject = incoming.params.get("_meta") or {}
         self.progress_token = utilities.token_of(incoming.params)
@@ -96,6 +96,8 @@ class Answers:
         self.elicitors = elicitation.Elicitors(elicit, open_url)
         self.capabilities: JsonObject = {}
         self._answers: dict[str, Callable[[Any, Any], Any]] = {}
+        # MUST: a client that was given roots declares `roots`, and one with a model `sampling`
+        # (client/roots#capabilities; client/sampling#capabilities)
         if source is not None:
             self.capabilities["roots"] = roots.capability()
             self._answers["roots/list"] = lambda ctx, params: roots.roots_list(source, ctx, params)

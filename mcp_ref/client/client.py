@@ -335,7 +335,8 @@ class Client:
                 next_one = self._connection.after(problem, session, attempt, deadline)
                 if next_one is None or not may_resend(problem, method, params, options, known):
                     raise
-                # MUST: send it again as a new request, with another id (2026-07-28/changelog#major-changes)
+                # MUST: a request whose stream broke off is sent again as a new request, with another id
+                # (2026-07-28/changelog#major-changes)
                 session = next_one
         raise AssertionError
 

@@ -301,7 +301,8 @@ class Connection:
             if can_connect_once(client.target):
                 raise reason
             if doubted:
-                # MAY: probe again if what is known proves wrong (2026-07-28/basic/versioning)
+                # MAY: probe again if what is known proves wrong
+                # (2026-07-28/basic/versioning#backward-compatibility-with-initialization-based-versions)
                 log.info("finding out the era of the server again: %s", reason)
                 ERAS.put(server_key(client.target), None)
             elif isinstance(ended, Stateless):

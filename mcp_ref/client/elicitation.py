@@ -401,6 +401,7 @@ def elicit(self: Caller, message: str, schema: Mapping[str, Any], **options: Unp
             whole["required"] = required
     form = downgrade(whole, self.revision)
     params: JsonObject = {"mode": "form"} if self.revision.elicitation_modes else {}
+    # MUST: a form has a `requestedSchema` (client/elicitation#form-mode-elicitation-requests)
     result = self.request("elicitation/create", params | {"message": message, "requestedSchema": form}, options)
     if result["action"] != "accept":
         if "content" in result:
@@ -632,6 +633,7 @@ def accept(values: Mapping[str, Any]) -> ElicitResult:
 
 def decline() -> ElicitResult:
     """The answer of a user who said no."""
+    # MUST: the user can say no, and can close the question (client/elicitation#user-interaction-model)
     return {"action": "decline"}
 
 

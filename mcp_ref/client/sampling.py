@@ -239,6 +239,7 @@ def sample(
     conversation = [messages] if isinstance(messages, dict) else list(messages)
     if not all(isinstance(message, dict) for message in conversation):
         raise LocalProtocolError("a message is a dict with `role` and `content`")
+    # MUST: a server answers each use of a tool, in a message of results alone (client/sampling#security-considerations)
     if (problem := message_problem(conversation)) is not None:
         raise LocalProtocolError(problem)
     # 2. The options that are fields of the request; the others are about the waiting.
@@ -314,10 +315,10 @@ def choose_model(preferences: ModelPreferences | None, available: Sequence[str])
         available: names of models, the client's favourite first.
     Spec: client/sampling#model-hints
     """
-    # MUST: hints in order, the first match is taken (schema ModelPreferences)
+    # MUST: take the hints of `modelPreferences` in order, and the first that matches (schema ModelPreferences)
     for hint in (preferences or {}).get("hints", []):
         for name in available:
-            # SHOULD: a hint is a substring of a name (schema ModelHint)
+            # SHOULD: take a hint for a substring of a model's name (schema ModelHint)
             if "name" in hint and hint["name"] in name:
                 return name
     return None

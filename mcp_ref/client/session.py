@@ -204,6 +204,8 @@ class Session(Conversation):
         self.lifecycle.agreed()
         if isinstance(self.transport, SessionTransport):
             self.transport.agreed(agreed)
+        # MUST: after `initialize` was answered the client sends `notifications/initialized`
+        # (basic/lifecycle#initialization)
         self.peer.notify("notifications/initialized", deadline=deadline)
         self.peer.terms.open = True
         if isinstance(self.transport, SessionTransport):

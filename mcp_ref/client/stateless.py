@@ -157,6 +157,8 @@ class Stateless(Conversation):
         from mcp_ref.basic.transports.streamable_http.headers import mirror
 
         name = (message.get("params") or {}).get("name") if message["method"] == "tools/call" else None
+        # MUST: a client that supports `x-mcp-header` repeats the arguments so marked in headers
+        # (basic/transports/streamable-http#custom-headers-from-tool-parameters)
         return mirror(message, self.revision.name, self._schemas.get(name) if isinstance(name, str) else None)
 
 

@@ -142,6 +142,7 @@ FORMATS: Final = {check.__name__.removeprefix("is_").replace("_", "-"): check fo
 
 DEFAULT_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
+# MUST: support JSON Schema 2020-12, and document the other dialects that are supported (basic/index#schema-dialect)
 DIALECTS: Final = {
     DEFAULT_DIALECT: "Draft202012Validator",
     "https://json-schema.org/draft/2019-09/schema": "Draft201909Validator",

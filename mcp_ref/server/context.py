@@ -86,7 +86,7 @@ class Conversation:
         if check is not None:
             check(incoming.params)
         # MUST: servers rate limit tool invocations (server/tools#security-considerations)
-        # SHOULD: servers rate limit completion requests (server/utilities/completion#security)
+        # MUST: servers rate limit completion requests (server/utilities/completion#security)
         if wait := self.server.limits.take(self.source, method):
             raise RateLimited(wait)
         # 2. The handler, and what of its refusals can be said in this revision.
@@ -98,7 +98,8 @@ class Conversation:
                 raise InternalError(f"A page must be visited first, which {revision} cannot ask for") from None
             raise
         except Refusal as refusal:
-            # MUST NOT: send codes that are reserved, or were given up (2026-07-28/basic/index#error-codes)
+            # MUST NOT: send an error code that is reserved, or one that was given up, such as -32002 and -32042
+            # (2026-07-28/basic/index#error-codes)
             if (code := _REPLACED_CODES[revision.era].get(refusal.code)) is None:
                 raise
             data = None if revision.era == "session" else refusal.data
@@ -192,6 +193,8 @@ class Context:
     def complete_elicitation(self, elicitation_id: str) -> None:
         """See `client.elicitation.complete_elicitation`. It may follow the answer."""
         # A visit mostly outlasts the request that asked for it, so this goes the session's way and not the reply's.
+        # MUST: `notifications/elicitation/complete` goes to the client that was asked, and to no other
+        # (client/elicitation#completion-notifications-for-url-mode-elicitation)
         elicitation.complete_elicitation(self._conversation, elicitation_id)
 
     # -- basic/utilities/cancellation

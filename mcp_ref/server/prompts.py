@@ -269,7 +269,8 @@ def prompts_get(ctx: Context, params: GetPromptRequestParams) -> GetPromptResult
     # MUST: validate all prompt outputs (server/prompts#security)
     checker(GetPromptResult, ctx.revision)(result, "result")
     for message in result["messages"]:
-        # MUST: valid data: base64, a MIME type, a resource with text or blob (server/prompts#data-types)
+        # MUST: valid data: base64, a MIME type, a resource with text or blob (server/prompts#image-content,
+        # #audio-content, #embedded-resources)
         check_data(message["content"])
     return result
 

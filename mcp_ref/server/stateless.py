@@ -86,8 +86,11 @@ class Stateless:
         spoken = [revision.name for revision in reversed(self.server.revisions)]
         # 1. What the request says of itself.
         if method == "initialize" and not is_stateless(method, params):
-            # SHOULD: name the supported versions to a client that sends `initialize` (basic/versioning)
+            # SHOULD: a server without the session era names its versions to a client that sends `initialize`
+            # (basic/versioning#backward-compatibility-with-initialization-based-versions)
             raise UnsupportedVersion(str(params.get("protocolVersion", "")), spoken)
+        # MUST NOT: take the version, the capabilities or who asks from an earlier request or from the connection
+        # (basic/index#statelessness)
         envelope = read_envelope(params)
         if mirrored is not None:
             mirrored.check(method, params, envelope.version)
@@ -102,10 +105,13 @@ class Stateless:
             self._terms = (generation, known)
         terms = known.get(envelope.version)
         if terms is None:
-            # MUST: -32022 with the versions that are supported (basic/versioning#protocol-version-negotiation)
+            # MUST: a version that is not served is answered with -32022
+            # (basic/versioning#protocol-version-negotiation), and over HTTP with 400
+            # (basic/transports/streamable-http#protocol-version-header)
             raise UnsupportedVersion(envelope.version, spoken)
         if method == "initialize":
-            # SHOULD: name the supported versions in any error to `initialize` (basic/versioning)
+            # SHOULD: whatever error answers `initialize` names the supported versions
+            # (basic/versioning#backward-compatibility-with-initialization-based-versions)
             text = f"Method not found: initialize; this server's versions open nothing: {', '.join(spoken)}"
             raise MethodNotFound(text, {"method": method, "supported": spoken})
         # 3. The answer; a subscription's comes at its end.
@@ -119,9 +125,9 @@ class Stateless:
             return self.subscriptions.open(incoming, cast(SubscriptionsListenRequestParams, params), terms.local)
         result = call.serve(incoming)
         if method in CACHEABLE and result.get("resultType") != "input_required":
-            # MUST: hints on how long a result can be kept (server/utilities/caching#cacheable-results)
+            # MUST: these results have `ttlMs` and `cacheScope`, which say how long they can be kept, and by whom
+            # (server/utilities/caching#cacheable-results)
             result = hinted(result, self.server.cache_hint(method))
-        # MUST: each result says its `resultType` (basic/index#resulttype)
         return complete(result, self.server.info)
 
 
@@ -166,7 +172,8 @@ class Call(Conversation):
         try:
             result = handler(Context(self, incoming), params)
         except UrlElicitationRequired as required:
-            # MUST NOT: -32042 in this revision; the visits that it names become questions (basic/index#error-codes)
+            # MUST NOT: send -32042 in this revision: the visits that it names become questions
+            # (basic/index#error-codes)
             self._asking().ask_urls(required.data["elicitations"])
         except BaseException:
             # An open question counts, and not the exception: a handler that catches everything, and raises something
@@ -180,6 +187,8 @@ class Call(Conversation):
 
     def ask(self, method: str, params: JsonObject | None, options: Options | None, incoming: Incoming) -> JsonObject:
         """The answer to a question, if it has come; else the run ends here, and the client is asked."""
+        # MUST NOT: a server sends requests: what it asks travels in `inputRequests` of a result (basic/patterns/index#;
+        # basic/patterns/mrtr#; basic/transports/stdio#receiving-messages)
         return self._asking().ask(method, params)
 
     def ask_all(self, asks: Sequence[Callable[[], Any]]) -> list[Any]:
@@ -206,15 +215,19 @@ class Call(Conversation):
     def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:
         """Send a notification that belongs to the request, unless it is one that the request did not ask for."""
         rule = self.terms.notified.get(method) or self.terms.sending(method, "notification")
-        # MUST: what travels with a reply relates to its request (basic/transports/streamable-http#receiving-messages)
+        # MUST: the notifications on the stream of a reply relate to its request
+        # (basic/transports/streamable-http#receiving-messages)
+        # MUST NOT: a server sends `notifications/cancelled` for anything but a subscription
+        # (basic/patterns/cancellation#)
         if method in METHODS and method not in _OF_A_REQUEST:
             raise LocalProtocolError(f"{method} does not belong to a request: it travels on subscriptions alone")
-        # MUST NOT: log messages for a request that names no level
+        # MUST NOT: send `notifications/message` for a request that names no `logLevel`
         # (server/utilities/logging#per-request-log-level)
         if method == "notifications/message" and self.log_level is None:
             return
         if method == "notifications/progress":
-            # MUST: only the progressToken of a request in flight (basic/patterns/progress#progress-flow)
+            # MUST: progress is reported with the `progressToken` of an active request
+            # (basic/patterns/progress#progress-flow)
             token = token_of(self._incoming.params)
             if token is None or (params or {}).get("progressToken") != token:
                 return

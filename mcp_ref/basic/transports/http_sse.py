@@ -135,13 +135,16 @@ class SseEndpoint:
         if closed:
             # The stream is over before it begins.
             session.stream.end()
-        # MUST: begin with an `endpoint` event that has the URI to POST to (2024-11-05/basic/transports#http-with-sse)
+        # MUST: the stream begins with an `endpoint` event that has the URI to POST to
+        # (2024-11-05/basic/transports#security-warning)
         where = encode_event(f"{self._messages_path}?session={session.id}", event="endpoint")
         session.stream.attach(reply, first=where)
         session.stream.hold(reply, self._options.keep_alive, request.gone, lambda: None)
 
     def post(self, request: HttpRequest, reply: HttpReply) -> None:
         """Take one message: 202, and the rest happens on the stream."""
+        # MUST: a server has two endpoints, the event stream (`listen`) and one to POST to
+        # (2024-11-05/basic/transports#security-warning)
         session = self._open.get(parse_qs(request.query).get("session", [""])[0])
         with noted(self._tap() if session is None else session.tap, request, reply) as reply:
             try:
@@ -275,7 +278,8 @@ class SseClientTransport(HttpTransport):
             http.begin(call)
             if self._closed or self._endpoint is None or self._problem is not None:
                 raise TransportClosed(str(self._problem or CLOSED))
-            # MUST: send by POST to the URI of the `endpoint` event (2024-11-05/basic/transports#http-with-sse)
+            # MUST: everything that the client sends is POSTed to the URI of the `endpoint` event
+            # (2024-11-05/basic/transports#security-warning)
             headers = {"Content-Type": "application/json"}
             reply, origin = self._open(call, "POST", headers, text, message, self._endpoint)
             self._note("receive", {**origin, "headers": reply.headers})

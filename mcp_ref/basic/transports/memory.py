@@ -98,6 +98,8 @@ class _MemoryTransport:
         Raises: TransportClosed, RequestTimeout, LocalProtocolError (it is not JSON; nothing was sent). What the other
             side's `receive` raises, which is a mistake in it, comes out here.
         """
+        # MUST: a custom transport keeps the messages and the lifecycle as they are (basic/transports#custom-transports;
+        # basic/transports/index#custom-transports)
         text, other = messages.encode(message), self.other
         sent = False
         while not sent:

@@ -143,7 +143,10 @@ class StdioTransport:
 
         Spec: basic/transports#stdio
         """
-        # MUST NOT: a message contains embedded newlines; the encoder writes none (basic/transports#stdio)
+        # MUST NOT: a message contains embedded newlines; the encoder writes none (basic/transports#stdio;
+        # basic/transports/stdio#)
+        # MUST NOT: a client writes anything but messages to the server's standard in (basic/transports#stdio;
+        # basic/transports/stdio#)
         line = messages.encode(message) + b"\n"
         # As in `hold`: what a call has done must be known, however close to it Ctrl-C comes.
         held: list[bool] = []
@@ -332,7 +335,7 @@ class StdioServerTransport(StdioTransport):
             return
         try:
             # MUST NOT: the server writes anything to its stdout that is not a valid MCP message; MAY: it writes to
-            # stderr for logging, where all that is printed goes (basic/transports#stdio)
+            # stderr for logging, where all that is printed goes (basic/transports#stdio; basic/transports/stdio#)
             streams = StandardStreams()
         except OSError as problem:
             raise TransportClosed(f"standard in or standard out is not open: {problem}") from None

@@ -176,8 +176,8 @@ class ClientSession(NamedTuple):
             # (basic/transports#session-management)
             if self.id is not None:
                 headers[SESSION_ID] = self.id
-            # MUST: MCP-Protocol-Version goes with every request after initialize
-            # (basic/transports#protocol-version-header)
+            # MUST: MCP-Protocol-Version goes with every request after `initialize`
+            # (basic/transports#protocol-version-header; basic/lifecycle#version-negotiation)
             if self.revision.version_header:
                 headers[VERSION] = self.revision.name
         return headers
@@ -566,7 +566,9 @@ class HttpClientTransport(HttpTransport):
             # 3. May it go on? A refusal is final, unless the server itself has failed.
             if not is_stream and status < 500:
                 if standing:
-                    # MAY: 405, there is no such stream; and 404 says that the session is over: the next POST finds it
+                    # MUST: a server without this stream answers the GET with 405
+                    # (basic/transports#listening-for-messages-from-the-server). 404: the session is over, as the next
+                    # POST will find out.
                     log.debug("no standing event stream: HTTP status %d", status)
                     return
                 # Not SessionExpired, though the session may be: the request was accepted, and must not be sent again.

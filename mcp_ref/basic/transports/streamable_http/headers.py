@@ -45,10 +45,11 @@ def check_host_and_origin(request: HttpRequest, hosts: Collection[str] | None, o
         hosts: host names without a port, in lower case; None allows all.
         origins: origins such as "https://example.com", or host names, which stand for any scheme and port; None: all.
     """
+    # SHOULD: refuse a `Host` that is not ours, against DNS rebinding (basic/transports#security-warning)
     if hosts is not None and _host_name(request.headers.get("host", "")) not in hosts:
         raise HttpRefusal(403, "Host not allowed")
-    # MUST: validate the `Origin` header on all incoming connections; 403 if it is invalid
-    # (basic/transports#security-warning)
+    # MUST: check the `Origin` header of every connection, and answer 403 if it is invalid
+    # (basic/transports#security-warning; basic/transports/streamable-http#security-endpoint)
     origin = request.headers.get("origin")
     if origin is not None and origins is not None and origin.lower() not in origins:
         try:
@@ -115,7 +116,7 @@ def encode_value(value: str | int | float) -> str:
     text = value if isinstance(value, str) else _text_of(value)
     looks_encoded = text.startswith(_OPEN) and text.endswith(_CLOSE)
     # MUST: base64 for what is not plain ASCII, and for what looks like `=?base64?...?=`
-    # (streamable-http#value-encoding)
+    # (basic/transports/streamable-http#value-encoding)
     if _PLAIN.fullmatch(text) and not looks_encoded:
         return text
     return f"{_OPEN}{base64.b64encode(text.encode('utf-8')).decode('ascii')}{_CLOSE}"
@@ -127,7 +128,8 @@ def _text_of(value: int | float) -> str:
     if isinstance(value, float) and not value.is_integer():
         # Not an integer, so the arguments will be refused; the header shall not be the reason.
         return json.dumps(value)
-    # MUST: integers between -(2**53 - 1) and 2**53 - 1, which a double holds exactly (streamable-http#schema-extension)
+    # MUST: an integer in a header lies between -(2**53 - 1) and 2**53 - 1, which a double holds exactly
+    # (basic/transports/streamable-http#schema-extension; server/tools#x-mcp-header)
     if abs(value) > MAX_SAFE:
         raise ValueError("an integer in a header must lie within -(2**53 - 1) and 2**53 - 1")
     return str(int(value))
@@ -168,18 +170,21 @@ def parameters(input_schema: JsonObject) -> dict[str, Path]:
     for path, schema in _schemas(input_schema):
         if ANNOTATION not in schema:
             continue
-        # MUST: only at properties that a chain of `properties` reaches from the root (streamable-http#schema-extension)
+        # MUST: `x-mcp-header` stands only at properties that a chain of `properties` reaches from the root
+        # (basic/transports/streamable-http#schema-extension)
         if not path:
             raise ValueError(f"{ANNOTATION} stands where no chain of `properties` leads")
         where, name, kinds = ".".join(path), schema[ANNOTATION], schema.get("type")
-        # MUST: a token of HTTP, so neither empty nor with control characters (streamable-http#schema-extension)
+        # MUST: `x-mcp-header` is a token of HTTP, so neither empty nor with control characters
+        # (basic/transports/streamable-http#schema-extension)
         if not isinstance(name, str) or not _TOKEN.fullmatch(name):
             raise ValueError(f"{ANNOTATION} of {where} must be the name of a header, not {ascii(name)[:80]}")
         one = [kind for kind in kinds if kind != "null"] if isinstance(kinds, list) else [kinds]
-        # MUST: on a string, an integer or a boolean, and not on a `number` (streamable-http#schema-extension)
+        # MUST: `x-mcp-header` stands on a string, an integer or a boolean, and not on a `number`
+        # (basic/transports/streamable-http#schema-extension)
         if len(one) != 1 or one[0] not in ("string", "integer", "boolean"):
             raise ValueError(f"{ANNOTATION} of {where} must be on a string, an integer or a boolean")
-        # MUST: unique without regard to case (streamable-http#schema-extension)
+        # MUST: `x-mcp-header` is unique without regard to case (basic/transports/streamable-http#schema-extension)
         if name.lower() in taken:
             raise ValueError(f"{ANNOTATION} {name!r} is given twice")
         taken.add(name.lower())
@@ -259,18 +264,19 @@ def mirror(message: JsonObject, revision_name: str, input_schema: JsonObject | N
     method, params = message["method"], message.get("params") or {}
     if not method or not _PLAIN.fullmatch(method):
         raise LocalProtocolError(f"the method {method!r} cannot be written into the header Mcp-Method")
-    # MUST: `MCP-Protocol-Version` and `Mcp-Method` on every POST
-    # (streamable-http#protocol-version-header, #standard-request-headers)
+    # MUST: `MCP-Protocol-Version` and `Mcp-Method` go with every POST, and `Mcp-Name` with what has a name
+    # (basic/transports/streamable-http#protocol-version-header, #standard-request-headers, #client-behavior)
     headers = {"MCP-Protocol-Version": revision_name, "Mcp-Method": method}
     name = params.get(NAMED[method]) if method in NAMED else None
     values: list[tuple[str, Any]] = [("Mcp-Name", name)] if isinstance(name, str) else []
     if method == "tools/call" and input_schema is not None:
-        # MUST: no header for an argument that is missing or null
-        # (streamable-http#server-behavior-for-custom-headers)
+        # MUST: each argument that the schema marks goes into its header, unless it is missing or null
+        # (basic/transports/streamable-http#server-behavior-for-custom-headers, #client-behavior)
         arguments = _mirrored(input_schema, params.get("arguments"))
         values += [(header, value) for header, value in arguments if isinstance(value, str | int | float)]
     for header, value in values:
         try:
+            # MUST: a value is encoded as a header can hold it (basic/transports/streamable-http#client-behavior)
             headers[header] = encode_value(value)
         except ValueError as problem:
             raise LocalProtocolError(f"{header}: {problem}") from None
@@ -298,7 +304,7 @@ class MirroredHeaders:
     def check(self, method: str, params: JsonObject, version: str) -> None:
         """The headers that every request has. Raises HeaderMismatch."""
         # MUST: reject a request whose header differs from its body, or is missing, with `400` and -32020
-        # (streamable-http#server-validation)
+        # (basic/transports/streamable-http#server-validation)
         self._compare("MCP-Protocol-Version", version)
         self._compare("Mcp-Method", method)
         if method in NAMED:
@@ -312,6 +318,8 @@ class MirroredHeaders:
 
     def _compare(self, header: str, value: Any, *, encoded: bool = False) -> None:
         """A text must be in the header, a number too; what is neither cannot be, and there must be no header."""
+        # MUST: the names of headers are compared without regard to case
+        # (basic/transports/streamable-http#case-sensitivity)
         name = header.lower()
         found = self._headers.get(name)
         is_text = isinstance(value, str)
@@ -323,19 +331,20 @@ class MirroredHeaders:
         # Two readers would take one of them each.
         if name in self._repeated:
             raise HeaderMismatch(f"Header mismatch: {header} is given twice")
-        # MUST: reject a header with invalid characters (streamable-http#server-behavior-for-custom-headers)
+        # MUST: reject a header with invalid characters
+        # (basic/transports/streamable-http#server-behavior-for-custom-headers)
         if not _FIELD_VALUE.fullmatch(found):
             raise HeaderMismatch(f"Header mismatch: {header} has characters that a header must not have")
         text = found.strip(" \t")
         if encoded:
             try:
-                # MUST: decode base64 before comparing (streamable-http#value-encoding)
+                # MUST: decode base64 before comparing (basic/transports/streamable-http#value-encoding)
                 text = decode_value(text)
             except ValueError:
                 raise HeaderMismatch(f"Header mismatch: {header} is not the base64 of UTF-8 text") from None
         same = text == value
         if is_number:
-            # SHOULD: compare integers as numbers: 42.0 is 42 (streamable-http#server-validation)
+            # SHOULD: compare integers as numbers: 42.0 is 42 (basic/transports/streamable-http#server-validation)
             same = abs(value) <= MAX_SAFE and _NUMBER.fullmatch(text) is not None
             same = same and value == (float(text) if isinstance(value, float) else Decimal(text))
         if not same:

@@ -178,6 +178,8 @@ class StreamableEndpoint:
                     raise HttpRefusal(405, "Method not allowed", headers={"Allow": allowed})
                 else:
                     # 3. A POST is of one of the two eras.
+                    # MUST: one path takes POST, and in the session era GET (basic/transports#streamable-http;
+                    # basic/transports/streamable-http#)
                     check_content_type(request)
                     check_accept(request, "application/json", CONTENT_TYPE)
                     message = messages.decode(request.body)
@@ -189,7 +191,7 @@ class StreamableEndpoint:
             except HttpRefusal as refused:
                 refuse(reply, refused)
             except Refusal as refused:
-                # MUST: an HTTP error status for what cannot be accepted
+                # MUST: input that cannot be accepted is answered with an HTTP error status
                 # (basic/transports#sending-messages-to-the-server)
                 refuse(reply, HttpRefusal(400, refused.message, code=refused.code))
 
@@ -261,7 +263,8 @@ class PostReply:
                 texts = [messages.encode(each) for each in (message if isinstance(message, list) else [message])]
                 stream, self.done = self._open_locked(), answer
                 for number, text in enumerate(texts, 1):
-                    # SHOULD: the response ends the stream (streamable-http#receiving-messages)
+                    # SHOULD: the stream of a POST ends with the response
+                    # (basic/transports/streamable-http#receiving-messages)
                     if not stream.write(text, last=answer and number == len(texts)):
                         raise TransportClosed("the client has hung up, and cannot resume the stream")
         if self._tap is not None:
@@ -331,7 +334,8 @@ class HttpSession:
     def __init__(
         self, connect: Callable[[HttpSession], Session], tap: Tap | None, identity: Any = None, client: str = ""
     ) -> None:
-        # SHOULD: unique and cryptographically secure; MUST: visible ASCII (basic/transports#session-management)
+        # SHOULD: a session id is unique and cryptographically secure; MUST: it is visible ASCII
+        # (basic/transports#session-management)
         self.id = secrets.token_urlsafe(32)
         self.tap, self.identity, self.client = tap, identity, client
         self.used, self.busy, self.ended = 0.0, 0, False
@@ -394,7 +398,8 @@ class HttpSession:
             stream.wake()
 
     def _listening_locked(self) -> EventStream | None:
-        # MUST: on one of the connected streams, and no other (basic/transports#multiple-connections)
+        # MUST: a message is sent on one of the connected streams, and on no other
+        # (basic/transports#multiple-connections)
         return next((stream for stream in reversed(self._standing) if stream.attached), None)
 
     def _write(self, text: bytes) -> None:
@@ -534,6 +539,8 @@ class SessionEra:
             elif revision.batching and message:
                 asks = any(map(_asks, message))
             else:
+                # MUST: the body of a POST is a single message; batches exist in 2025-03-26 alone
+                # (2025-06-18/basic/transports#sending-messages-to-the-server)
                 raise InvalidRequest("Invalid request: not a message of this revision")
         except RemoteProtocolError:
             # A malformed response, which the peer logs.
@@ -541,7 +548,8 @@ class SessionEra:
         if not asks:
             for each in message if isinstance(message, list) else [message]:
                 peer.deliver(each, session)
-            # MUST: 202 without a body for notifications and responses (basic/transports#sending-messages-to-the-server)
+            # MUST: 202 without a body answers a POST of notifications and responses
+            # (basic/transports#sending-messages-to-the-server)
             reply.send(202, {})
             return
         post = PostReply(reply, session.new_stream, session.tap, revision.priming_event, headers)
@@ -558,13 +566,18 @@ class SessionEra:
             if session.attached() >= self._options.max_streams_per_session:
                 raise HttpRefusal(429, "Too many streams of this session", headers={"Retry-After": "10"})
             last, revision = request.headers.get("last-event-id"), session.conversation.revision
+            # MUST: a GET is answered with an event stream, or with 405
+            # (basic/transports#listening-for-messages-from-the-server)
+            # MUST NOT: send responses on it, unless it resumes a stream that had a request
+            # (basic/transports#listening-for-messages-from-the-server)
             if last is None or not revision.sse_resumption:
                 stream = session.new_stream(standing=True)
                 stream.attach(reply, prime=revision.priming_event)
             else:
                 name, number = numbers_of(last) or ("", 0)
                 found = session.stream(name)
-                # MUST NOT: replay what was sent on another stream (basic/transports#resumability-and-redelivery)
+                # MAY: honour `Last-Event-ID`, and replay what was sent after that event; MUST NOT: replay what was sent
+                # on another stream (basic/transports#resumability-and-redelivery)
                 if found is None or not found.attach(reply, number):
                     raise HttpRefusal(400, "The events after this Last-Event-ID are not kept")
                 stream = found
@@ -594,13 +607,13 @@ class SessionEra:
         """The session that a request names, with its version header checked; it cannot become idle meanwhile."""
         session_id = request.headers.get(SESSION_ID)
         if session_id is None:
-            # SHOULD: 400 without `Mcp-Session-Id` (basic/transports#session-management)
+            # SHOULD: 400 for a request without `Mcp-Session-Id` (basic/transports#session-management)
             raise HttpRefusal(400, "Mcp-Session-Id is missing")
         with self._lock:
             session = self._open.get(session_id)
             # Somebody else must not learn that it exists.
             if session is None or session.identity != identity:
-                # MUST: 404 for `Mcp-Session-Id` once its session is over (basic/transports#session-management)
+                # MUST: 404 for the `Mcp-Session-Id` of a session that is over (basic/transports#session-management)
                 raise HttpRefusal(404, "Session not found")
             session.busy += 1
         try:
@@ -617,7 +630,7 @@ class SessionEra:
 
     def _version(self, request: HttpRequest) -> Revision:
         """The revision that the header names; 400 for one that is not spoken here."""
-        # SHOULD: assume 2025-03-26 without the header (basic/transports#protocol-version-header)
+        # SHOULD: assume 2025-03-26 if `MCP-Protocol-Version` is missing (basic/transports#protocol-version-header)
         revision = self.revisions.get(request.headers.get(VERSION, "2025-03-26"))
         # MUST: 400 for an invalid or unsupported `MCP-Protocol-Version` (basic/transports#protocol-version-header)
         if revision is None:
@@ -683,7 +696,8 @@ class StatelessEra:
         Blocks: as long as the handler does; for a subscription, until it ends.
         """
         try:
-            # MUST: the body is a single request or notification, never a response (streamable-http#sending-messages)
+            # MUST: the body is a single request or notification, never a response
+            # (basic/transports/streamable-http#sending-messages)
             try:
                 kind = messages.kind_of(message)
             except RemoteProtocolError:
@@ -691,12 +705,13 @@ class StatelessEra:
             if kind == "response":
                 raise InvalidRequest("Invalid request: in this revision a client sends no responses")
             if kind == "notification":
-                # MUST: 400 for a version that is not served (streamable-http#protocol-version-header)
+                # MUST: 400 for a version that is not served (basic/transports/streamable-http#protocol-version-header)
                 version = request.headers.get(VERSION)
                 supported = [revision.name for revision in reversed(self._server.revisions)]
                 if version is not None and version not in supported:
                     raise UnsupportedVersion(version, supported)
-                # MUST: 202 without a body for a notification (streamable-http#sending-messages)
+                # MUST: 202 without a body answers the POST of a notification
+                # (basic/transports/streamable-http#sending-messages)
                 reply.send(202, {})
                 return
         except Refusal as refusal:
@@ -748,7 +763,8 @@ class StatelessEra:
         if incoming.reason is None:
             incoming.finish(answer, Deadline(None))
         else:
-            # MUST NOT: send any more for a request that was given up (streamable-http#cancellation)
+            # MUST NOT: send anything more for a request that was given up
+            # (basic/transports/streamable-http#cancellation)
             reply.abort()
 
     def _hold(self, subscription: Subscription, incoming: Incoming, reply: HttpReply, post: PostReply) -> None:

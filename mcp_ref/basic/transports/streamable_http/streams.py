@@ -35,7 +35,7 @@ STREAM_HEADERS = {
     "Content-Type": CONTENT_TYPE,
     "Cache-Control": "no-cache, no-transform",
     # SHOULD: send `X-Accel-Buffering: no`, so that proxies do not hold events back
-    # (streamable-http#receiving-messages)
+    # (basic/transports/streamable-http#receiving-messages)
     "X-Accel-Buffering": "no",
 }
 
