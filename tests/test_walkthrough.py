@@ -287,8 +287,8 @@ def test_few_functions_are_called_from_call_tool_to_the_write(call: Way) -> None
 
 def test_a_tool_is_few_frames_above_its_worker_and_its_worker_above_the_read(served: Served) -> None:
     assert [served.reader.stack[0].name, served.worker.stack[0].name] == ["StdioTransport._read", "Worker.run"]
-    assert len(served.worker.stack) <= 4
-    assert len(served.reader.stack) <= 9
+    assert len(served.worker.stack) <= 5
+    assert len(served.reader.stack) <= 7
     assert len(files(served.reader.stack + served.worker.stack)) <= 5
 
 

@@ -65,8 +65,8 @@ def test_few_functions_are_called_from_call_tool_to_the_write(walks: Walks) -> N
 def test_over_stdio_a_tool_is_one_frame_further_above_its_worker(walks: Walks) -> None:
     reader, worker = walks.served.reader.stack, walks.served.worker.stack
     assert [reader[0].name, worker[0].name] == ["StdioTransport._read", "Worker.run"]
-    assert len(worker) <= 5
-    assert len(reader) <= 9
+    assert len(worker) <= 7
+    assert len(reader) <= 7
     assert len(files(reader + worker)) <= 6
 
 

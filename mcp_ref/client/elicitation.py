@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
     from mcp_ref.client.client import Client
-    from mcp_ref.server.context import Conversation
+    from mcp_ref.server.session import Conversation
 
 log = logging.getLogger(__name__)
 

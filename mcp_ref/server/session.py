@@ -1,21 +1,21 @@
-"""Session: one client's conversation with a server, in the session era.
+"""Conversation: with whom a handler of a server speaks, in either era; and `Session`, in the session era.
 
 Over a channel that may carry both eras, such as stdio, a request that stands alone is handed to server/stateless.
 
 Spec:      basic/lifecycle; server/index; basic/versioning#compatibility-matrix (2026-07-28)
 Upholds:   spec_notes/basic/lifecycle.md, the rows on the server; the rows on rate limits of each page
-Not here:  what a method does (each page's module); running a handler (server/context); registries and several clients
-           (server/server)
+Not here:  what a method does (each page's module); what a handler may do (server/context); registries and several
+           clients (server/server)
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp_ref import messages
 from mcp_ref.agreement import Terms, undeclared
@@ -25,16 +25,26 @@ from mcp_ref.basic.subscriptions import Subscription
 from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.basic.utilities import KeepAlive, answer_ping
 from mcp_ref.basic.versioning import complete, is_stateless
-from mcp_ref.errors import InternalError, InvalidParams, McpError, Refusal
+from mcp_ref.errors import (
+    STATELESS_ERRORS,
+    InternalError,
+    InvalidParams,
+    LocalProtocolError,
+    McpError,
+    MethodNotFound,
+    Refusal,
+    UrlElicitationRequired,
+)
 from mcp_ref.incoming import WRITE_TIMEOUT, Incoming
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.outbox import Outbox
+from mcp_ref.machinery.rates import RateLimited
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
 from mcp_ref.pages import METHODS
 from mcp_ref.peer import Answerer, Peer
 from mcp_ref.revisions import Revision
-from mcp_ref.server.context import Context, Conversation, Handler
+from mcp_ref.server.context import Context
 from mcp_ref.server.resources import covers
 from mcp_ref.types import client_capabilities
 
@@ -55,6 +65,121 @@ client subscribed to is told as one of that URI."""
 
 MAX_SUBSCRIPTIONS = 10_000
 """URIs that one client may be subscribed to at once; more are refused, so that what it makes us keep stays bounded."""
+
+
+Handler = Callable[[Any, Any], Any]
+"""A page's answering half: called with the context and the params, it makes the result."""
+
+_REPLACED_CODES: Final = {
+    "session": dict.fromkeys(STATELESS_ERRORS, InternalError.code),
+    "stateless": {
+        **{code: InternalError.code for code in range(-32099, -32019) if code not in STATELESS_ERRORS},
+        -32002: InvalidParams.code,
+    },
+}
+"""What a handler may raise, and nobody may send in that era: codes that mean something in the other era alone, or that
+the specification keeps for itself."""
+
+
+class Conversation:
+    """With whom a handler speaks: a session; in the stateless era the one request. What both do is here.
+
+    Attributes:
+        server: whose handlers answer.
+        terms: the rules in force.
+        client_info, client_capabilities: what the client said of itself, as the revision knows it.
+        log_level: the least level of log messages that the client asked for, or None.
+        source: whose requests and notifications count together, where a method has a rate.
+    """
+
+    server: Server
+    terms: Terms
+    client_info: JsonObject
+    client_capabilities: JsonObject
+    log_level: str | None
+    source: Hashable
+
+    def serve(self, incoming: Incoming) -> JsonObject:
+        """The result of a request, as its revision has it.
+
+        Blocks: as long as the handler does.
+        Raises: Refusal, or whatever else the handler raises.
+        """
+        # 1. What the revision, the capabilities and the rates let through.
+        method, terms, revision = incoming.method, self.terms, self.terms.revision
+        check, project, _ = terms.received.get(method) or terms.receiving(method)
+        handler = self.server.answers.get(method)
+        if handler is None:
+            # Also a notification that came with an id, before its params are looked at.
+            raise MethodNotFound(f"Method not found: {method}", {"method": method})
+        if check is not None:
+            check(incoming.params)
+        # MUST: servers rate limit tool invocations (server/tools#security-considerations)
+        # MUST: servers rate limit completion requests (server/utilities/completion#security)
+        if wait := self.server.limits.take(self.source, method):
+            raise RateLimited(wait)
+        # 2. The handler, and what of its refusals can be said in this revision.
+        try:
+            result = self.run(handler, incoming)
+        except UrlElicitationRequired:
+            if not revision.url_elicitation_error:
+                # Its code means nothing here: a client would take it for an error of the server's own.
+                raise InternalError(f"A page must be visited first, which {revision} cannot ask for") from None
+            raise
+        except Refusal as refusal:
+            # MUST NOT: send an error code that is reserved, or one that was given up, such as -32002 and -32042
+            # (2026-07-28/basic/index#error-codes)
+            if (code := _REPLACED_CODES[revision.era].get(refusal.code)) is None:
+                raise
+            data = None if revision.era == "session" else refusal.data
+            raise Refusal(refusal.message, data, code=code) from refusal
+        # 3. The result, as the revision has it; what asks for input was made for it already.
+        if project is None or result.get("resultType") == "input_required":
+            return result
+        return project(result)
+
+    def may_notify(self, method: str) -> bool:
+        """Whether one more notification may be sent now; any that comes too often is dropped."""
+        # SHOULD: rate limit log messages (server/utilities/logging#implementation-considerations)
+        # SHOULD: rate limit progress, to prevent flooding (basic/utilities/progress#implementation-notes)
+        dropped = self.server.limits.take(self.source, method) > 0
+        if dropped:
+            self.server.limits.note_dropped(method)
+        return not dropped
+
+    # -- what differs between the eras
+
+    def run(self, handler: Handler, incoming: Incoming) -> JsonObject:
+        """The result of a handler; questions that it asks by its result are put to the client."""
+        raise NotImplementedError
+
+    def ask(self, method: str, params: JsonObject | None, options: Options | None, incoming: Incoming) -> JsonObject:
+        """The client's answer to a question of the handler."""
+        raise NotImplementedError
+
+    def ask_all(self, asks: Sequence[Callable[[], Any]]) -> list[Any]:
+        """What each of the callables returns, which ask."""
+        raise NotImplementedError
+
+    def input_response(self, key: str, method: str, incoming: Incoming) -> JsonObject | None:
+        """One of the answers that came with the request, checked."""
+        raise NotImplementedError
+
+    def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:
+        """Send a notification, which travels with the reply of the request that it belongs to."""
+        raise NotImplementedError
+
+    # -- what a session remembers
+
+    def set_log_level(self, level: str) -> None:
+        """Remember the least level of log messages that the client wants."""
+        raise LocalProtocolError(f"in {self.terms.revision} a log level belongs to one request")
+
+    def subscribe(self, uri: str) -> None:
+        """Remember that the client wants to hear of changes of the URI."""
+        raise LocalProtocolError(f"in {self.terms.revision} there is subscriptions/listen")
+
+    unsubscribe = subscribe
 
 
 class Session(Conversation):

@@ -29,7 +29,8 @@ from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import Revision
-from mcp_ref.server.context import Context, Conversation, Handler
+from mcp_ref.server.context import Context
+from mcp_ref.server.session import Conversation, Handler
 from mcp_ref.server.utilities.caching import CACHEABLE, hinted
 from mcp_ref.types import client_capabilities, server_capabilities
 
