@@ -13,7 +13,7 @@ Dialects: 2020-12, which is also the default, 2019-09, draft-07, draft-06 and dr
 Nothing is ever fetched: a reference must lead to a place in the same schema, or to a metaschema of a dialect above.
 
 Bounds, because a schema may come from a stranger: the depth, the parts and the text of a schema, the length of a
-`pattern`, and the references followed in one check (what a small schema needs to become exponential). One thing stays
+`pattern`, and the work of one check, which every keyword counts for; also its deadline is looked at. One thing stays
 unbounded: Python's `re` backtracks, so a hostile `pattern` can hold the interpreter for long. Such patterns cannot be
 told from useful ones like `^[a-z]+(-[a-z]+)*$`; whoever does not trust a server runs its client in a process of its
 own. `pattern` is read as a regular expression of Python, which knows nearly all that ECMA-262 has, but not `\\p{...}`.
@@ -28,6 +28,9 @@ import re
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Final
+
+from mcp_ref.errors import RequestTimeout
+from mcp_ref.machinery.deadline import Deadline
 
 # -- formats: does a string have it? ------------------------------------------------------------------------------
 
@@ -156,12 +159,40 @@ MAX_DEPTH: Final = 64
 MAX_PARTS: Final = 10_000
 MAX_TEXT: Final = 1 << 20
 MAX_PATTERN: Final = 1_000
-MAX_REFERENCES: Final = 100_000
+MAX_WORK: Final = 5_000_000  # in one check: a keyword costs 1 and more, a problem by its text, a reference 50
 MAX_PROBLEMS: Final = 10
 
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+_LIGHT: Final = {"type", "const", "format", "pattern", "minimum", "maximum", "minLength", "maxLength", *_REFERENCES}
 
-_references_left: ContextVar[list[int]] = ContextVar("_references_left")
+_LOOK_INTERVAL: Final = 2_000  # in work, some 10 ms
+
+
+class _Budget:
+    """What one check may still cost, and until when it may go on."""
+
+    def __init__(self, deadline: Deadline | None) -> None:
+        self._deadline = deadline
+        self.work = MAX_WORK
+        self.look_at = MAX_WORK
+
+    def look(self) -> None:
+        """Look at the clock, and at what is left. Raises: RequestTimeout, _TooMuchWork."""
+        self.look_at = self.work - _LOOK_INTERVAL
+        if self._deadline is not None:
+            self._deadline.check("checking a value against its schema")
+        if self.work < 0:
+            raise _TooMuchWork
+
+    def problem(self, found: Any) -> Any:
+        """Count a problem: its text may quote the whole value."""
+        self.work -= len(found.message) >> 6
+        if self.work < self.look_at:
+            self.look()
+        return found
+
+
+_budget: ContextVar[_Budget] = ContextVar("_budget")
 
 
 class SchemaRefused(ValueError):
@@ -169,7 +200,7 @@ class SchemaRefused(ValueError):
 
 
 class _TooMuchWork(Exception):
-    """A check followed more than `MAX_REFERENCES` references."""
+    """A check costs more than `MAX_WORK`."""
 
 
 class Validator:
@@ -187,23 +218,27 @@ class Validator:
         self.schema = schema
         self._compiled = compiled
 
-    def problems(self, value: Any) -> list[str]:
+    def problems(self, value: Any, deadline: Deadline | None = None) -> list[str]:
         """What is wrong with a JSON value, such as "city: 5 is not of type 'string'"; empty when it fits.
 
         At most `MAX_PROBLEMS`. That a value is nested too deeply to be checked, or takes too much work, is one too.
+
+        Raises: RequestTimeout: the deadline has passed.
         """
-        token = _references_left.set([MAX_REFERENCES])
+        token = _budget.set(_Budget(deadline))
         try:
             return [_text(error) for error in itertools.islice(self._compiled.iter_errors(value), MAX_PROBLEMS)]
         except RecursionError:
             return ["nested too deeply to be checked"]
         except _TooMuchWork:
-            return [f"needs more than {MAX_REFERENCES} references of the schema to be checked"]
+            return [f"needs more than {MAX_WORK} steps to be checked"]
+        except RequestTimeout:
+            raise
         except Exception as exc:
             # A reference into a part that is not a schema is only seen when it is applied; nothing passes unchecked.
             return [f"cannot be checked: {exc}"]
         finally:
-            _references_left.reset(token)
+            _budget.reset(token)
 
 
 def prepare(schema: Any, *, what: str) -> Validator:
@@ -322,22 +357,55 @@ def _parts(schema: Any, dialect: str) -> list[Any]:
 
 @functools.cache
 def _counting(library: Any) -> Any:
-    """The class of jsonschema, with references that count."""
+    """The class of jsonschema, with keywords that count."""
     from jsonschema import validators
 
-    def counted(keyword: Callable[..., Any]) -> Callable[..., Any]:
-        def check(*args: Any) -> Any:
-            left = _references_left.get()
-            left[0] -= 1
-            if left[0] < 0:
-                raise _TooMuchWork
-            return keyword(*args)
+    def counted(name: str, keyword: Callable[..., Any]) -> Callable[..., Any]:
+        fixed = 50 if name in _REFERENCES else 1
+        squared, light = name.startswith("unevaluated"), name in _LIGHT
+
+        def check(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
+            budget = _budget.get()
+            budget.work -= fixed
+            if not light:
+                # What a keyword does by itself, before it applies others: at worst, each part of its value with each
+                # part of the instance; and the library looks for what has been evaluated in a list.
+                size = len(instance) if isinstance(instance, dict | list) else 1
+                if squared:
+                    size *= size
+                elif isinstance(value, dict | list):
+                    size *= len(value)
+                budget.work -= size >> 4
+            if budget.work < budget.look_at:
+                budget.look()
+            found = keyword(validator, value, instance, schema)
+            return found and map(budget.problem, found)
 
         return check
 
-    known = library.VALIDATORS
+    known = {**library.VALIDATORS, "uniqueItems": _unique_items}
     extend: Callable[..., Any] = validators.extend
-    return extend(library, {name: counted(known[name]) for name in _REFERENCES if name in known})
+    return extend(library, {name: counted(name, keyword) for name, keyword in known.items()})
+
+
+def _unique_items(validator: Any, unique: Any, instance: Any, schema: Any) -> Any:
+    """The keyword `uniqueItems`; the library compares every item with every other one."""
+    from jsonschema import ValidationError
+
+    if unique and isinstance(instance, list) and len(set(map(_hashable, instance))) < len(instance):
+        yield ValidationError("has non-unique elements")
+
+
+def _hashable(value: Any) -> Any:
+    """The same for JSON values that are equal, and nobody can choose two that collide: only texts are hashed."""
+    if isinstance(value, dict):
+        return frozenset((name, _hashable(each)) for name, each in value.items())
+    if isinstance(value, list):
+        return tuple(map(_hashable, value))
+    if isinstance(value, str) or value is None:
+        return value
+    # 1 is 1.0, and not true.
+    return type(value) is bool, str(int(value) if value == value // 1 else value)
 
 
 @functools.cache

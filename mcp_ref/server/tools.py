@@ -18,6 +18,7 @@ import functools
 import json
 import logging
 import re
+import time
 from collections.abc import Callable, Sequence
 from typing import (
     TYPE_CHECKING,
@@ -36,6 +37,7 @@ from typing import (
 from mcp_ref.basic.versioning import is_input_required
 from mcp_ref.errors import InvalidParams, McpError, Refusal, RemoteProtocolError, RequestCancelled, ToolError
 from mcp_ref.machinery import json_schema
+from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.handlers import BadArguments, Handler, inspect_handler, json_arguments, json_result, to_json
 from mcp_ref.machinery.shapes import FromRevision, Since, Until
 from mcp_ref.messages import JsonObject
@@ -428,6 +430,9 @@ def _is_block(value: Any) -> bool:
 # -- the client's half --------------------------------------------------------------------------------------------
 
 
+_CHECK_TIMEOUT: Final = 1.0  # seconds that a result can be checked for, even where the call took all of its time
+
+
 class KnownTool:
     """A tool as the server listed it, and the check of its output.
 
@@ -503,24 +508,30 @@ def call_tool(
         RemoteProtocolError: also for a result that does not fit the tool's `outputSchema`.
         ErrorResponse: -32602: there is no such tool, or, up to 2025-06-18, the arguments do not fit.
 
-    Blocks: until the answer, bounded by `timeout`; the listing mentioned above has the same bound once more.
+    Blocks: until the answer, and while it is checked, bounded by `timeout`; the listing mentioned above and the check
+        have a second in any case.
     Spec: server/tools#calling-tools, server/tools#output-schema
     """
     params: JsonObject = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
+    began = time.monotonic()
     result = cast(CallToolResult, self.request("tools/call", params, options))
     known: KnownTool | None = self.tool_definitions.get(name)
     if "structuredContent" in result or (known is not None and "outputSchema" in known.tool):
-        _check_output(self, name, result, options)
+        _check_output(self, name, result, options, began)
     return result
 
 
-def _check_output(self: Client, name: str, result: CallToolResult, options: Options) -> None:
+def _check_output(self: Client, name: str, result: CallToolResult, options: Options, began: float) -> None:
     # Without `content` the result is not the end of the call: it asks for input first.
     if self.revision.structured_content == "none" or result.get("isError") or "content" not in result:
         return
+    given = options.get("timeout", DEFAULT)
+    timeout = self.timeout if given is DEFAULT else given
+    # What is left of the call's time; a second of it in any case, since progress and questions may have prolonged it.
+    deadline = Deadline(timeout and max(began + timeout - time.monotonic(), min(timeout, _CHECK_TIMEOUT)))
     if "structuredContent" in result and not self.tool_definitions:
         try:
-            list_tools(self, timeout=options.get("timeout", DEFAULT), cancel=options.get("cancel"))
+            list_tools(self, timeout=deadline.check("listing the tools"), cancel=options.get("cancel"))
         except McpError as problem:
             # The result has come, and is not lost because of this.
             log.warning("a result could not be checked, because the tools could not be listed: %s", problem)
@@ -530,5 +541,5 @@ def _check_output(self: Client, name: str, result: CallToolResult, options: Opti
     # SHOULD: validate structured results against the outputSchema (server/tools#output-schema)
     if "structuredContent" not in result:
         raise RemoteProtocolError(f"the tool {name!r} has an outputSchema, and its result no structuredContent")
-    if problems := known.output.problems(result["structuredContent"]):
+    if problems := known.output.problems(result["structuredContent"], deadline):
         raise RemoteProtocolError(f"the result of tool {name!r} does not fit its outputSchema: {'; '.join(problems)}")

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
 
+from mcp_ref.errors import RequestTimeout
 from mcp_ref.machinery import json_schema
+from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.json_schema import DIALECTS, SchemaRefused, prepare
 
 
@@ -169,10 +173,73 @@ def test_a_pattern_compiles_and_is_not_too_long(pattern: str) -> None:
 def test_a_small_schema_that_means_exponential_work_is_given_up(
     first: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(json_schema, "MAX_REFERENCES", 1000)
+    monkeypatch.setattr(json_schema, "MAX_WORK", 50_000)
     definitions: dict[str, Any] = {f"a{i}": {"allOf": [{"$ref": f"#/$defs/a{i + 1}"}] * 2} for i in range(40)}
     schema = first | {"$schema": next(iter(DIALECTS)), "$ref": "#/$defs/a0", "$defs": definitions | {"a40": {}}}
-    assert problems(schema, {"a": 1}) == ["needs more than 1000 references of the schema to be checked"]
+    assert problems(schema, {"a": 1}) == ["needs more than 50000 steps to be checked"]
+
+
+OBJECTS = [{"a": [number, {"b": str(number)}]} for number in range(8_000)]
+HOSTILE: dict[str, tuple[Any, Any]] = {
+    "allOf by items": ({"items": {"allOf": [{"type": "object"}] * 500}}, OBJECTS),
+    "problems that quote the whole value": ({"anyOf": [{"type": "string"}] * 1_000}, [OBJECTS]),
+    "enum by items": ({"items": {"enum": list(range(9_000))}}, list(range(9_000)) * 9),
+    "patterns by names": (
+        {"items": {"patternProperties": {f"x{number}$": {} for number in range(1_000)}}},
+        [{f"n{number}": 1 for number in range(100)}] * 2_000,
+    ),
+    "unevaluatedItems": ({"contains": {"const": 7}, "unevaluatedItems": {"type": "integer"}}, list(range(40_000))),
+    "nested unevaluatedProperties": (
+        nested(20, "unevaluatedProperties") | {"allOf": [nested(20, "unevaluatedProperties")] * 20},
+        functools.reduce(lambda inner, _: {"a": inner, "b": inner}, range(16), {}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_check_ends_by_its_deadline_and_by_the_work_that_it_may_do(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema, value = HOSTILE[name]
+    prepared = prepare(schema, what="the schema")
+    began = time.monotonic()
+    try:
+        found = prepared.problems(value, Deadline(0.2))
+    except RequestTimeout as problem:
+        assert "checking a value" in str(problem)
+    else:
+        assert found == [f"needs more than {json_schema.MAX_WORK} steps to be checked"]
+    assert time.monotonic() - began < 3
+    monkeypatch.setattr(json_schema, "MAX_WORK", 20_000)
+    assert prepared.problems(value) == ["needs more than 20000 steps to be checked"]
+
+
+def test_many_items_are_unique_or_not_by_one_look_at_each() -> None:
+    began = time.monotonic()
+    assert problems({"uniqueItems": True}, OBJECTS) == []
+    assert problems({"uniqueItems": True}, [*OBJECTS, OBJECTS[0]]) == ["has non-unique elements"]
+    colliding = [number * (2**61 - 1) for number in range(20_000)]
+    assert (
+        problems(
+            {"uniqueItems": True}, [*colliding, *([-1 - (n >> bit & 1) for bit in range(14)] for n in range(9_000))]
+        )
+        == []
+    )
+    assert time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize(
+    ("items", "unique"),
+    [
+        ([1, 1.0], False), ([0, -0.0], False), ([1, True], True), ([0, False], True), ([1, "1"], True),
+        ([None, "None", False, 0, "", [], {}], True), ([1.5, 1.5], False), ([1e300, int(1e300)], False),
+        ([{"a": 1, "b": [2]}, {"b": [2.0], "a": 1}], False), ([[1], [True]], True), ([["a", "b"], ["b", "a"]], True),
+        ([[False, "1"], 1], True), ([{}, {"a": None}], True),
+    ],
+)  # fmt: skip
+def test_items_are_equal_as_json_schema_says(items: list[Any], unique: bool) -> None:
+    assert (problems({"uniqueItems": True}, items) == []) is unique
+    assert problems({"uniqueItems": False}, items) == []
 
 
 def test_a_value_nested_too_deeply_is_a_problem_not_a_crash() -> None:

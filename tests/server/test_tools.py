@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -486,6 +487,7 @@ class Peer:
 
     answers: dict[str, list[Any]]
     revision: Revision = LATEST
+    timeout: float | None = 60.0
     peer_capabilities: JsonObject = field(default_factory=dict)
     tool_definitions: dict[str, Any] = field(default_factory=dict)
     sent: list[tuple[str, Any]] = field(default_factory=list)
@@ -616,6 +618,16 @@ def test_a_result_is_not_lost_because_the_list_fails(caplog: pytest.LogCaptureFi
     client = Peer({"tools/call": [GOOD], "tools/list": [RequestTimeout("late")]})
     assert client.call_tool("t") == GOOD
     assert "late" in caplog.text
+
+
+def test_the_time_of_a_call_holds_while_its_result_is_checked() -> None:
+    slow = {"items": {"allOf": [{"type": "object"}] * 500}}
+    value: JsonObject = {"content": [], "structuredContent": [{"a": number} for number in range(20_000)]}
+    client = peer(value, output=slow)
+    began = time.monotonic()
+    with pytest.raises(RequestTimeout, match="checking a value"):
+        client.call_tool("t", timeout=0.2)
+    assert time.monotonic() - began < 3
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26"])
