@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_ref._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from mcp_ref.basic.authorization.resource_server import Principal as Principal
+    from mcp_ref.basic.authorization.resource_server import Protection as Protection
     from mcp_ref.basic.mrtr import (
         StateKeys as StateKeys,
     )
@@ -179,6 +181,7 @@ if TYPE_CHECKING:
     from mcp_ref.types import text_of as text_of
 
 _PLACES: Final = {
+    "basic.authorization.resource_server": "Principal Protection",
     "basic.mrtr": "StateKeys elicitation_form elicitation_url input_required roots_listing sampling",
     "basic.subscriptions": "Event Listening",
     "client.client": "Client",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Protocol
 
 from mcp_ref import messages
@@ -29,6 +29,7 @@ class Reply(Protocol):
 
     One that somebody waits for has a method `skip()`, called when no answer will come. One whose connection can be
     closed before the answer, which the client then fetches, has `release(retry)`: the milliseconds until it comes back.
+    One whose client has said who it is has `principal`, and `require_scopes(message, scopes)`.
     """
 
     def send(self, message: Any, deadline: Deadline) -> None: ...
@@ -70,6 +71,18 @@ class Incoming:
         self._callbacks: list[Callable[[str], None]] = []
         self._writing = threading.Lock()  # guards _ended, and is held for the write that belongs to it
         self._ended = False
+
+    # -- who asks
+
+    @property
+    def principal(self) -> Any:
+        """Who sent it, as the authentication of this very request said; None if nobody was asked."""
+        return getattr(self._reply, "principal", None)
+
+    def require_scopes(self, scopes: Collection[str]) -> None:
+        """Raise the refusal of this request unless who asks has the scopes; a transport without users has none."""
+        if (require := getattr(self._reply, "require_scopes", None)) is not None:
+            require({"method": self.method, "params": self.params}, scopes)
 
     # -- giving it up
 
@@ -178,6 +191,8 @@ class BatchReply:
 
     def __init__(self, reply: Reply, expected: int) -> None:
         self._reply = reply
+        self.principal = getattr(reply, "principal", None)
+        self.require_scopes = getattr(reply, "require_scopes", None)
         self._lock = threading.Lock()  # guards _expected and _answers
         self._expected = expected
         self._answers: list[JsonObject] = []

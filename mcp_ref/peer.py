@@ -500,14 +500,19 @@ class Peer:
 
     # -- receiving ------------------------------------------------------------------------------------------------
 
-    def receive(self, data: bytes) -> None:
-        """Route the text of one message (or batch). Blocks for nothing; raises nothing."""
+    def receive(self, data: bytes, reply: Reply | None = None) -> None:
+        """Route the text of one message (or batch). Blocks for nothing; raises nothing.
+
+        Args:
+            reply: where answers go, if not simply to the transport.
+        """
+        reply = reply or self._transport
         try:
             message = messages.decode(data)
         except Refusal as refusal:
-            self._refuse(None, refusal, self._transport, self._run)
+            self._refuse(None, refusal, reply, self._run)
             return
-        self._route_message(message, self._transport, self._run)
+        self._route_message(message, reply, self._run)
 
     def deliver(self, message: Any, reply: Reply) -> None:
         """Handle one message (or batch) in the calling thread, and send the answer to `reply`.

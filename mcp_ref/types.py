@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from mcp_ref.machinery.projection import projector
@@ -319,6 +319,19 @@ def data_of(block: ImageContent | AudioContent) -> bytes:
 
 
 _MIME_TYPE = re.compile(r"[^\s/;]+/[^\s/;]+(\s*;.*)?")
+
+
+def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
+    """Scopes of OAuth, each once. Raises: ValueError: one that cannot be one (RFC 6749, 3.3). TypeError: a string."""
+    if isinstance(scopes, str):
+        raise TypeError(f"scopes is a list, not the string {scopes!r}")
+    for scope in scopes:
+        if not re.fullmatch(r"[\x21\x23-\x5b\x5d-\x7e]+", scope):
+            raise ValueError(f"{scope!r} cannot be a scope")
+        # SHOULD NOT: `offline_access` in a challenge, or in `scopes_supported` (basic/authorization#refresh-tokens)
+        if scope == "offline_access":
+            raise ValueError("offline_access is between a client and the authorization server: no operation needs it")
+    return tuple(dict.fromkeys(scopes))
 
 
 def block_type(block: Any) -> str | None:

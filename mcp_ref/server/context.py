@@ -109,6 +109,25 @@ class Context:
     # -- who asks
 
     @property
+    def principal(self) -> Any:
+        """Who sent this request: the `Principal` of its token, or what `authenticate` returned; None over stdio.
+
+        Spec: basic/authorization#token-handling
+        """
+        return self._incoming.principal
+
+    def require_scopes(self, *scopes: str) -> None:
+        """Refuse to go on unless the token of this request grants these scopes, for what depends on arguments.
+
+        Before anything was sent the refusal is the 403 with which a client asks for a wider token; afterwards, and in
+        a batch, it is a JSON-RPC error with the scopes in `data`. Over stdio there are no tokens, and nothing happens.
+
+        Raises: a Refusal that goes out as said. LocalProtocolError: served over HTTP without `authorization=`.
+        Spec: basic/authorization#runtime-insufficient-scope-errors
+        """
+        self._incoming.require_scopes(scopes)
+
+    @property
     def client_info(self) -> JsonObject:
         """What the client said of itself: an `Implementation`."""
         return self._conversation.client_info

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
@@ -26,6 +27,7 @@ from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_server import Endpoint, HttpLimits, HttpRequest, HttpServer
 
 if TYPE_CHECKING:
+    from mcp_ref.basic.authorization.resource_server import Door, Protection
     from mcp_ref.server.server import Server
 
 
@@ -38,7 +40,9 @@ class HttpOptions(TypedDict, total=False):
     path: of the MCP endpoint; "/mcp" by default.
     sse_path: of the event stream for clients of 2024-11-05, such as "/sse"; left out: they are not served.
     messages_path: where those clients POST; "/messages" by default.
-    limits: see `HttpLimits`. The others are those of `EndpointOptions`.
+    limits: see `HttpLimits`.
+    authorization: who has a token for this server is let in; instead of `authenticate`.
+    The others are those of `EndpointOptions`.
     """
 
     path: str
@@ -48,6 +52,7 @@ class HttpOptions(TypedDict, total=False):
     hosts: Collection[str] | None
     origins: Collection[str] | None
     authenticate: Callable[[HttpRequest], Any]
+    authorization: Protection
     sessions: bool
     idle: float | None
     max_sessions: int
@@ -70,6 +75,7 @@ class HttpService:
     """A server that listens.
 
     Attributes:
+        protection: what guards it, or None.
         url: of the MCP endpoint. sse_url: of the event stream for clients of 2024-11-05, or None.
 
     Args:
@@ -91,21 +97,39 @@ class HttpService:
         self._when_ended = ended
         path, sse_path = options.pop("path", "/mcp"), options.pop("sse_path", None)
         messages_path, limits = options.pop("messages_path", "/messages"), options.pop("limits", None)
+        self.protection = protection = options.pop("authorization", None)
         # Who listens on another address than this machine's is reached under that name too.
         names = LOOPBACK | {f"[{host}]" if ":" in host else host.lower()}
+        if protection is not None:
+            if "authenticate" in options:
+                raise ValueError("authorization= says who asks: there is no authenticate= beside it")
+            names |= protection.hosts(host)
+        elif guarded := server.guarded():
+            raise ValueError(f"{guarded} has scopes, which nobody checks without authorization=")
         chosen = EndpointOptions(**{"hosts": names, "origins": names, **options})  # type: ignore[arg-type]
         self._endpoints: list[StreamableEndpoint | SseEndpoint] = []
         routes: dict[str, Endpoint] = {}
-        streamable = StreamableEndpoint(server, chosen, partial(tap, "http"))
+        doors: list[Door] = []
+
+        def options_at(endpoint_path: str) -> EndpointOptions:
+            """What is chosen for an endpoint, and who is let in there."""
+            if protection is None:
+                return chosen
+            door = protection.door(server, endpoint_path, path)
+            doors.append(door)
+            routes.update(door.routes)
+            return replace(chosen, authenticate=door.authenticate, authorize=door.authorize)
+
+        streamable = StreamableEndpoint(server, options_at(path), partial(tap, "http"))
         if streamable.sessions.revisions or streamable.stateless.revisions:
             self._endpoints.append(streamable)
             routes[path] = streamable
         if sse_path is not None:
-            sse = SseEndpoint(server, messages_path, chosen, partial(tap, "http+sse"))
+            sse = SseEndpoint(server, messages_path, options_at(sse_path), partial(tap, "http+sse"))
             if sse.revisions:
                 self._endpoints.append(sse)
                 routes |= {sse_path: sse.listen, messages_path: sse.post}
-        if not routes:
+        if not self._endpoints:
             raise ValueError("none of this server's revisions has a way over HTTP here")
         self._http = HttpServer(routes, host, port, limits)
         self._ended = threading.Event()
@@ -115,6 +139,8 @@ class HttpService:
             # (basic/transports#security-warning)
             log.warning("listening on %s: everybody who can reach this machine can reach the server", bound)
         base = f"http://[{bound}]:{port}" if ":" in bound else f"http://{bound}:{port}"
+        for door in doors:
+            door.open(base)
         self.url = base + path
         self.sse_url = None if sse_path is None else base + sse_path
 

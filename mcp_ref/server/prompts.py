@@ -39,6 +39,7 @@ from mcp_ref.types import (
     Role,
     block_type,
     check_data,
+    checked_scopes,
     text,
 )
 
@@ -125,11 +126,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class PromptEntry(NamedTuple):
-    """A registered prompt: how it is listed, what writes its messages, and what makes keyword arguments of strings."""
+    """A registered prompt: how it is listed, what writes its messages, what makes keyword arguments of strings, and the
+    scopes that a token must grant."""
 
     definition: Prompt
     function: Callable[..., Any]
     keywords: Callable[[Mapping[str, str], Any], dict[str, Any]]
+    scopes: tuple[str, ...] = ()
 
     @property
     def argument_names(self) -> list[str]:
@@ -144,6 +147,7 @@ def prompt(
     description: str | None = None,
     arguments: Sequence[PromptArgument] | None = None,
     icons: Sequence[Icon] | None = None,
+    scopes: Sequence[str] = (),
     meta: JsonObject | None = None,
 ) -> Callable[[F], F]:
     """Offer a function that writes the messages of a prompt: `@server.prompt()`.
@@ -162,6 +166,7 @@ def prompt(
         description: the first paragraph of the docstring by default.
         arguments: the arguments as they are to be listed, instead of those derived; the function must be able to take
             each of them, by a parameter or by `**arguments`, which gets strings.
+        scopes: those that a token must grant to get it, where the server is served with `authorization=`.
         meta: the `_meta` of the definition.
 
     Returns: a decorator that returns the function unchanged.
@@ -190,7 +195,7 @@ def prompt(
             "_meta": meta,
         }
         definition = {key: value for key, value in definition.items() if value is not None}
-        entry = PromptEntry(cast(Prompt, definition), function, keywords)
+        entry = PromptEntry(cast(Prompt, definition), function, keywords, checked_scopes(scopes))
         self.register("prompts", entry.definition["name"], entry)
         return function
 

@@ -42,6 +42,7 @@ from mcp_ref.types import (
     PaginatedRequestParams,
     RequestParams,
     TextResourceContents,
+    checked_scopes,
 )
 
 if TYPE_CHECKING:
@@ -161,12 +162,14 @@ class ResourceEntry(NamedTuple):
         function: what reads it.
         keywords: makes keyword arguments of the values in a URI, which are strings, and the context.
         template: finds the values in a URI; None: it is not a template.
+        scopes: those that a token must grant.
     """
 
     definition: Resource | ResourceTemplate
     function: Callable[..., Any]
     keywords: Callable[[Mapping[str, str], Any], dict[str, Any]]
     template: UriTemplate | None
+    scopes: tuple[str, ...] = ()
 
     @property
     def argument_names(self) -> Sequence[str]:
@@ -184,6 +187,7 @@ def resource(
     annotations: Annotations | None = None,
     size: int | None = None,
     icons: Sequence[Icon] | None = None,
+    scopes: Sequence[str] = (),
     meta: JsonObject | None = None,
 ) -> Callable[[F], F]:
     """Offer a function that reads a resource: `@server.resource(uri)`; with `{variables}` in the URI, a template.
@@ -205,6 +209,7 @@ def resource(
         name: the programmatic name; the function's own by default.
         description: the first paragraph of the docstring by default.
         size: in bytes; for a fixed URI only.
+        scopes: those that a token must grant to read it, where the server is served with `authorization=`.
         meta: the `_meta` of the definition.
 
     Returns: a decorator that returns the function unchanged.
@@ -249,7 +254,8 @@ def resource(
             "_meta": meta,
         }
         definition = {key: value for key, value in definition.items() if value is not None}
-        entry = ResourceEntry(cast(Resource, definition), function, string_arguments(handler), template)
+        keywords = string_arguments(handler)
+        entry = ResourceEntry(cast(Resource, definition), function, keywords, template, checked_scopes(scopes))
         self.register("templates" if is_template else "resources", uri, entry)
         return function
 
@@ -313,7 +319,7 @@ def resources_read(ctx: Context, params: ReadResourceRequestParams) -> ReadResou
     Spec: server/resources#reading-resources
     """
     uri = params["uri"]
-    entry, values = _find(ctx, uri)
+    entry, values = find_resource(ctx, uri, ctx.revision)
     try:
         keywords = entry.keywords(values, ctx)
     except ValueError:
@@ -334,18 +340,20 @@ def resources_read(ctx: Context, params: ReadResourceRequestParams) -> ReadResou
     return {"contents": [_contents(uri, mime_type, part) for part in several]}
 
 
-def _find(ctx: Context, uri: str) -> tuple[ResourceEntry, Mapping[str, str]]:
-    """The entry that serves a URI, and the values in it."""
+def find_resource(
+    server: Server | Context, uri: str, revision: Revision | None = None
+) -> tuple[ResourceEntry, Mapping[str, str]]:
+    """The entry that serves a URI, and the values in it; ResourceNotFound, as the revision has it, if there is none."""
     # MUST: validate all resource URIs: one that is not registered and fits no template does not exist
     # (server/resources#security-considerations)
-    fixed: ResourceEntry | None = ctx.registered("resources").get(uri)
+    fixed: ResourceEntry | None = server.registered("resources").get(uri)
     if fixed is not None:
         return fixed, {}
-    for entry in ctx.registered("templates").values():
+    for entry in server.registered("templates").values():
         values = entry.template.match(uri)
         if values is not None:
             return entry, values
-    raise ResourceNotFound(uri, ctx.revision)
+    raise ResourceNotFound(uri, revision)
 
 
 def _contents(uri: str, mime_type: str | None, value: Any) -> Contents:
@@ -380,7 +388,7 @@ def resources_subscribe(ctx: Context, params: SubscribeRequestParams) -> EmptyRe
     Raises: ResourceNotFound.
     Spec: server/resources#subscriptions
     """
-    _find(ctx, params["uri"])
+    find_resource(ctx, params["uri"], ctx.revision)
     ctx.subscribe(params["uri"])
     return {}
 

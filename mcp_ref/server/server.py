@@ -214,7 +214,12 @@ class Server:
         return self._registries[feature]
 
     def register(self, feature: str, key: str, entry: Any) -> None:
-        """Put an entry into a registry, and tell the clients. Raises: ValueError: the key is taken."""
+        """Put an entry into a registry, and tell the clients.
+
+        Raises: ValueError: the key is taken; or it has scopes, and this server is on HTTP without `authorization=`.
+        """
+        if getattr(entry, "scopes", ()) and any(service.protection is None for service in self._services):
+            raise ValueError(f"{key!r} has scopes, which nobody checks without authorization=")
         with self._lock:
             registry = self._registries[feature]
             if key in registry:
@@ -241,6 +246,11 @@ class Server:
         # SHOULD: notify when the list of prompts changes (server/prompts#list-changed-notification)
         if (method := FEATURES[feature].list_changed) is not None:
             self.announce_change(method, {}, lambda session: True)
+
+    def guarded(self) -> str | None:
+        """The name or URI of something that is registered with scopes, or None."""
+        entries = ((key, entry) for registry in self._registries.values() for key, entry in registry.items())
+        return next((key for key, entry in entries if getattr(entry, "scopes", ())), None)
 
     def introduction(self) -> Introduction:
         """What a client is told when it opens a session; each revision gets the part that it knows."""

@@ -55,6 +55,7 @@ from mcp_ref.types import (
     PaginatedRequestParams,
     Result,
     block_type,
+    checked_scopes,
     text,
 )
 
@@ -155,6 +156,7 @@ class ToolEntry(NamedTuple):
         context_parameter: the name of the parameter that receives the context, or None.
         arguments: checks the `arguments` of a call and makes keyword arguments of them, or raises BadArguments.
         output_problems: says what keeps a value from fitting the `outputSchema`; None: there is no such schema.
+        scopes: those that a token must grant.
     """
 
     definition: Tool
@@ -162,6 +164,7 @@ class ToolEntry(NamedTuple):
     context_parameter: str | None
     arguments: Callable[[JsonObject], dict[str, Any]]
     output_problems: Callable[[Any], list[str]] | None
+    scopes: tuple[str, ...] = ()
 
     def structured_in(self, revision: Revision) -> bool:
         """True if the revision can carry the `outputSchema`, and so the `structuredContent`, of this tool."""
@@ -187,6 +190,7 @@ def tool(
     icons: Sequence[Icon] | None = None,
     input_schema: JsonObject | None = None,
     output_schema: JsonObject | None = None,
+    scopes: Sequence[str] = (),
     meta: JsonObject | None = None,
 ) -> Callable[[F], F]:
     """Offer a function as a tool: `@server.tool()`.
@@ -209,6 +213,7 @@ def tool(
             name, unconverted; or as one dict to a function whose only parameter beside the context is `arguments`,
             unless the schema has a property of that name.
         output_schema: a JSON Schema written by hand; what the function returns is checked with it.
+        scopes: those that a token must grant to call it, where the server is served with `authorization=`.
         meta: the `_meta` of the definition.
 
     Returns: a decorator that returns the function unchanged.
@@ -254,7 +259,8 @@ def tool(
             "_meta": meta,
         }
         definition = {key: value for key, value in definition.items() if value is not None}
-        entry = ToolEntry(cast(Tool, definition), function, handler.context, arguments, output_problems)
+        shown = cast(Tool, definition)
+        entry = ToolEntry(shown, function, handler.context, arguments, output_problems, checked_scopes(scopes))
         self.register("tools", known_as, entry)
         return function
 

@@ -25,10 +25,10 @@ from mcp_ref import messages
 from mcp_ref.basic.transports.sse import CONTENT_TYPE, encode_event, event_facts, read_events
 from mcp_ref.basic.transports.streamable_http.client import HttpOptions, HttpTransport, checked_url
 from mcp_ref.basic.transports.streamable_http.headers import check_accept, check_content_type, check_host_and_origin
-from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, noted, refuse
+from mcp_ref.basic.transports.streamable_http.server import Asked, EndpointOptions, expiry, noted, refuse
 from mcp_ref.basic.transports.streamable_http.streams import UNREAD_TIMEOUT, EventStream
 from mcp_ref.basic.transports.transport import Inbox, Lost, Receive, Tap
-from mcp_ref.errors import McpError, RemoteProtocolError, RequestTimeout, TransportClosed
+from mcp_ref.errors import McpError, Refusal, RemoteProtocolError, RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted
 from mcp_ref.machinery.http_call import HttpCall, origin_of
 from mcp_ref.machinery.http_server import HttpRefusal, HttpReply, HttpRequest, Places
@@ -46,14 +46,16 @@ class _SseSession:
 
     name = "http+sse"
 
-    def __init__(self, connect: Callable[[_SseSession], Session], tap: Tap | None, identity: Any) -> None:
+    def __init__(self, connect: Callable[[_SseSession], Session], tap: Tap | None, principal: Any) -> None:
         self.id = secrets.token_urlsafe(32)
-        self.tap, self.identity = tap, identity
+        self.tap, self.principal = tap, principal
         self.stream = EventStream(self.id, None)
         self.receive: Receive = lambda data: None
         self._lock = threading.Lock()  # guards _lost, which is called once
         self._lost: Lost | None = None
         self.conversation = connect(self)
+        if principal is not None:
+            self.conversation.source = str(principal)
 
     def start(self, receive: Receive, lost: Lost) -> None:
         """Remember where messages go; they come from the endpoint's POSTs."""
@@ -81,6 +83,13 @@ class _SseSession:
             lost, self._lost = self._lost, None
         if lost is not None:
             lost(TransportClosed("the event stream has ended"))
+
+
+class _SseReply(Asked):
+    """Where the answer to a POST goes whose sender is known: the session's stream."""
+
+    def __init__(self, session: _SseSession) -> None:
+        self.send = session.send
 
 
 class SseEndpoint:
@@ -139,7 +148,9 @@ class SseEndpoint:
         # (2024-11-05/basic/transports#security-warning)
         where = encode_event(f"{self._messages_path}?session={session.id}", event="endpoint")
         session.stream.attach(reply, first=where)
-        session.stream.hold(reply, self._options.keep_alive, request.gone, lambda: None)
+        # Each POST may bring a newer token.
+        until = lambda: expiry(session.principal)  # noqa: E731
+        session.stream.hold(reply, self._options.keep_alive, request.gone, lambda: None, until)
 
     def post(self, request: HttpRequest, reply: HttpReply) -> None:
         """Take one message: 202, and the rest happens on the stream."""
@@ -150,20 +161,32 @@ class SseEndpoint:
             try:
                 identity = self._enter(request, "POST")
                 check_content_type(request)
-                if session is None or session.identity != identity or session.conversation.peer.closed is not None:
+                if session is None or session.principal != identity or session.conversation.peer.closed is not None:
                     raise HttpRefusal(404, "Session not found")
             except HttpRefusal as refusal:
                 refuse(reply, refusal)
                 return
             # Routed first: the client's next message may come over another connection, and must not overtake this one.
-            session.receive(request.body)
+            if identity is None:
+                session.receive(request.body)
+            else:
+                session.principal, asked = identity, _SseReply(session)
+                asked.asked_by(identity, self._options.authorize)
+                session.conversation.peer.receive(request.body, asked)
             reply.send(202, {"Content-Type": "text/plain"}, b"Accepted")
 
     def _enter(self, request: HttpRequest, method: str) -> Any:
         check_host_and_origin(request, self._options.hosts, self._options.origins)
         if request.method != method:
             raise HttpRefusal(405, "Method not allowed", headers={"Allow": method})
-        return None if self._options.authenticate is None else self._options.authenticate(request)
+        identity = None if self._options.authenticate is None else self._options.authenticate(request)
+        if self._options.authorize is not None:
+            try:
+                message = messages.decode(request.body) if method == "POST" else None
+            except Refusal as refusal:
+                raise HttpRefusal(400, refusal.message, code=refusal.code) from None
+            self._options.authorize(identity, message, ())
+        return identity
 
     def close(self, timeout: float = 5) -> None:
         """End every stream, and with it its conversation; at most `timeout` seconds in all."""

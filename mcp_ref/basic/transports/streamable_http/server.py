@@ -59,6 +59,7 @@ from mcp_ref.basic.versioning import InvalidEnvelope, complete, http_status, is_
 from mcp_ref.errors import (
     InternalError,
     InvalidRequest,
+    LocalProtocolError,
     McpError,
     Refusal,
     RemoteProtocolError,
@@ -91,6 +92,9 @@ MAX_STREAMS = 1_000
 _SESSION_ERA = frozenset(revision.name for revision in SESSION_REVISIONS)
 
 
+Authorize = Callable[[Any, Any, Collection[str]], None]
+
+
 @dataclass(frozen=True, kw_only=True)
 class EndpointOptions:
     """What can be chosen about an endpoint.
@@ -99,6 +103,8 @@ class EndpointOptions:
         hosts: the values of `Host` (without a port) that are let in; None for any. Against DNS rebinding.
         origins: the origins, or hosts of origins, that are let in; None for any.
         authenticate: says who asks: any value that can be compared, or None; raises HttpRefusal (401, 403).
+        authorize: called with who asks and the message (None: a GET or DELETE) before anything of it is done, and with
+            more scopes that a handler needs; raises HttpRefusal (403).
         sessions: whether there are session ids in the session era. Without them each POST stands alone, which any of
             several processes can answer; there are no server requests, subscriptions or GET streams then.
         idle: seconds after which an unused session ends; None for never.
@@ -111,6 +117,7 @@ class EndpointOptions:
     hosts: Collection[str] | None = LOOPBACK
     origins: Collection[str] | None = LOOPBACK
     authenticate: Callable[[HttpRequest], Any] | None = None
+    authorize: Authorize | None = None
     sessions: bool = True
     idle: float | None = 3600
     max_sessions: int = 10_000
@@ -165,7 +172,15 @@ class StreamableEndpoint:
                 check_host_and_origin(request, self.options.hosts, self.options.origins)
                 # SHOULD: authenticate all connections (basic/transports#security-warning)
                 identity = None if self.options.authenticate is None else self.options.authenticate(request)
-                # 2. GET and DELETE exist in the session era alone.
+                # 2. A POST brings a message. May who asks send it?
+                message = None
+                if request.method == "POST":
+                    check_content_type(request)
+                    check_accept(request, "application/json", CONTENT_TYPE)
+                    message = messages.decode(request.body)
+                if self.options.authorize is not None:
+                    self.options.authorize(identity, message, ())
+                # 3. GET and DELETE exist in the session era alone.
                 with_sessions = self.options.sessions and bool(self.sessions.revisions)
                 if with_sessions and request.method == "GET":
                     self.sessions.get(request, reply, identity)
@@ -177,12 +192,9 @@ class StreamableEndpoint:
                     allowed = "POST, GET, DELETE" if with_sessions else "POST"
                     raise HttpRefusal(405, "Method not allowed", headers={"Allow": allowed})
                 else:
-                    # 3. A POST is of one of the two eras.
+                    # 4. A POST is of one of the two eras.
                     # MUST: one path takes POST, and in the session era GET (basic/transports#streamable-http;
                     # basic/transports/streamable-http#)
-                    check_content_type(request)
-                    check_accept(request, "application/json", CONTENT_TYPE)
-                    message = messages.decode(request.body)
                     stateless = self.stateless.revisions and (
                         not self.sessions.revisions or era_of(message, request.headers.get(VERSION)) == "stateless"
                     )
@@ -202,6 +214,12 @@ class StreamableEndpoint:
         self.sessions.close(deadline.left() or 0.0)
 
 
+def expiry(principal: Any) -> float:
+    """When the token of who asks ends, in seconds since the epoch; the streams that it opened end with it."""
+    ends = getattr(principal, "expires", None)
+    return float("inf") if ends is None else float(ends)
+
+
 def refuse(reply: HttpReply, refusal: HttpRefusal) -> None:
     """Answer with a status and a JSON-RPC error without `id` in the body. Nothing of the request is repeated."""
     # MAY: a JSON-RPC error without `id` in the body of a refusal (basic/transports#sending-messages-to-the-server)
@@ -209,7 +227,33 @@ def refuse(reply: HttpReply, refusal: HttpRefusal) -> None:
     reply.send(refusal.status, {**JSON, **refusal.headers}, messages.encode(body))
 
 
-class PostReply:
+class Asked:
+    """What a reply knows of who asks, for the handler of the request (incoming).
+
+    Attributes:
+        principal: who asks, as the authentication said; None if nobody is asked.
+    """
+
+    principal: Any = None
+    _authorize: Authorize | None = None
+    _refused: HttpRefusal | None = None
+
+    def asked_by(self, principal: Any, authorize: Authorize | None) -> None:
+        """Remember who asks, and what decides on that."""
+        self.principal, self._authorize = principal, authorize
+
+    def require_scopes(self, message: JsonObject, scopes: Collection[str]) -> None:
+        """Refuse the request of that method and params unless who asks has these scopes too."""
+        if self._authorize is None:
+            raise LocalProtocolError("nobody has scopes here: serve with authorization=")
+        try:
+            self._authorize(self.principal, message, scopes)
+        except HttpRefusal as refusal:
+            self._refused = refusal
+            raise
+
+
+class PostReply(Asked):
     """The answer to one POST: JSON if the answer comes first, an event stream once something goes before it.
 
     Args:
@@ -254,8 +298,14 @@ class PostReply:
             if answer and self._stream is None:
                 body = messages.encode(message)
                 self.done = True
+                status, headers = self.status, {**JSON, **self._headers()}
+                refused = self._refused
+                if refused is not None and isinstance(message, dict) and message.get("error", {}).get("code") == 403:
+                    # SHOULD: 403 with a challenge for a token without the scopes that the operation needs
+                    # (basic/authorization#runtime-insufficient-scope-errors)
+                    status, headers = refused.status, {**headers, **refused.headers}
                 try:
-                    self._reply.send(self.status, {**JSON, **self._headers()}, body)
+                    self._reply.send(status, headers, body)
                 except OSError as problem:
                     raise TransportClosed(f"the client has hung up: {problem}") from None
             else:
@@ -317,7 +367,7 @@ class HttpSession:
 
     Args:
         connect: begins the conversation.
-        identity: who opens it, as the authentication said; nobody else can use it.
+        principal: who opens it, as the authentication said; nobody else can use it.
         client: the address that opens it, for limits.
 
     Attributes:
@@ -332,12 +382,12 @@ class HttpSession:
     name = "http"
 
     def __init__(
-        self, connect: Callable[[HttpSession], Session], tap: Tap | None, identity: Any = None, client: str = ""
+        self, connect: Callable[[HttpSession], Session], tap: Tap | None, principal: Any = None, client: str = ""
     ) -> None:
         # SHOULD: a session id is unique and cryptographically secure; MUST: it is visible ASCII
         # (basic/transports#session-management)
         self.id = secrets.token_urlsafe(32)
-        self.tap, self.identity, self.client = tap, identity, client
+        self.tap, self.principal, self.client = tap, principal, client
         self.used, self.busy, self.ended = 0.0, 0, False
         self.store: EventStore | None = None
         self._lost: Callable[[McpError], None] = lambda reason: None
@@ -350,6 +400,9 @@ class HttpSession:
         self._writer: threading.Thread | None = None
         self._closed = False
         self.conversation = connect(self)
+        if principal is not None:
+            # Rates are counted for who asks, in whatever session.
+            self.conversation.source = str(principal)
 
     # -- Transport
 
@@ -488,16 +541,16 @@ class SessionEra:
         if not self._options.sessions:
             # A conversation for this POST alone, in the revision that its header names.
             resume = None if opening else self._version(request)
-            session = HttpSession(partial(self._connect, resume=resume), tap)
+            session = HttpSession(partial(self._connect, resume=resume), tap, identity)
             try:
-                self._answer(session, message, reply)
+                self._answer(session, message, reply, identity)
             finally:
                 session.conversation.close(1)
         elif opening and SESSION_ID not in request.headers:
             self._post_initialize(request, message, reply, identity, tap)
         else:
             with self._used(request, identity) as session:
-                self._answer(session, message, reply)
+                self._answer(session, message, reply, identity)
 
     def _post_initialize(
         self, request: HttpRequest, message: Any, reply: HttpReply, identity: Any, tap: Tap | None
@@ -523,13 +576,18 @@ class SessionEra:
             return {"Mcp-Session-Id": session.id}
 
         try:
-            self._answer(session, message, reply, headers)
+            self._answer(session, message, reply, identity, headers)
         finally:
             if self._closed or session.id not in self._open:
                 self._end(session)
 
     def _answer(
-        self, session: HttpSession, message: Any, reply: HttpReply, headers: Callable[[], Mapping[str, str]] = dict
+        self,
+        session: HttpSession,
+        message: Any,
+        reply: HttpReply,
+        identity: Any,
+        headers: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         """Have the conversation take a message, and answer it in this thread. Raises Refusal: not a message."""
         peer, revision = session.conversation.peer, session.conversation.revision
@@ -553,6 +611,9 @@ class SessionEra:
             reply.send(202, {})
             return
         post = PostReply(reply, session.new_stream, session.tap, revision.priming_event, headers)
+        if identity is not None:
+            # Of this request, and not of the session: its token may have other scopes than that which opened it.
+            post.asked_by(identity, self._options.authorize)
         try:
             peer.deliver(message, post)
         finally:
@@ -581,7 +642,7 @@ class SessionEra:
                 if found is None or not found.attach(reply, number):
                     raise HttpRefusal(400, "The events after this Last-Event-ID are not kept")
                 stream = found
-            stream.hold(reply, self._options.keep_alive, request.gone, session.write_waiting)
+            stream.hold(reply, self._options.keep_alive, request.gone, session.write_waiting, partial(expiry, identity))
 
     def delete(self, request: HttpRequest, reply: HttpReply, identity: Any) -> None:
         """Answer a DELETE: the end of the session."""
@@ -612,7 +673,7 @@ class SessionEra:
         with self._lock:
             session = self._open.get(session_id)
             # Somebody else must not learn that it exists.
-            if session is None or session.identity != identity:
+            if session is None or session.principal != identity:
                 # MUST: 404 for the `Mcp-Session-Id` of a session that is over (basic/transports#session-management)
                 raise HttpRefusal(404, "Session not found")
             session.busy += 1
@@ -683,7 +744,7 @@ class StatelessEra:
     """
 
     def __init__(self, server: Server, options: EndpointOptions) -> None:
-        self._server, self._keep_alive = server, options.keep_alive
+        self._server, self._keep_alive, self._authorize = server, options.keep_alive, options.authorize
         self.revisions = {} if server.stateless is None else server.stateless.revisions
         self._places = Places("subscriptions", options.max_subscriptions, options.max_subscriptions_per_client)
         self._lock = threading.Lock()  # guards the two fields below
@@ -732,6 +793,8 @@ class StatelessEra:
             # When the server ends, a subscription is not given up but ended with a result: see `close`.
             gone = request.gone if listens else lambda: self._closed or request.gone()
             post = PostReply(reply, partial(EventStream, "", None), tap)
+            if identity is not None:
+                post.asked_by(identity, self._authorize)
             incoming = Incoming(message["id"], message["method"], message.get("params") or {}, post, gone)
             self._answer(incoming, request, reply, post, identity)
         finally:
@@ -783,7 +846,8 @@ class StatelessEra:
             subscription.carry(stream.wake)
             if closed:
                 subscription.end(_SHUTDOWN)
-            stream.hold(reply, self._keep_alive, lambda: subscription.gone, write_waiting)
+            until = partial(expiry, post.principal)
+            stream.hold(reply, self._keep_alive, lambda: subscription.gone, write_waiting, until)
             if not post.done:
                 incoming.cancel("the client has hung up")
                 reply.abort()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -251,7 +252,12 @@ class EventStream:
         self._wake_holder()
 
     def hold(
-        self, reply: HttpReply, interval: float, gone: Callable[[], bool], write_waiting: Callable[[], object]
+        self,
+        reply: HttpReply,
+        interval: float,
+        gone: Callable[[], bool],
+        write_waiting: Callable[[], object],
+        until: Callable[[], float] = lambda: float("inf"),
     ) -> None:
         """Keep a connection's thread here while the connection carries the stream.
 
@@ -260,6 +266,7 @@ class EventStream:
             gone: whether the client has hung up; asked once a second, for a socket on which nobody reads or writes
                 tells nobody.
             write_waiting: writes what waits for this thread; called now, and after each `wake`.
+            until: gives when the connection is closed, though the stream may go on: in seconds since the epoch.
 
         Blocks: until the stream ends, another connection takes it over, or the client is gone.
         """
@@ -272,6 +279,9 @@ class EventStream:
         while True:
             # Cleared first: what comes to wait after the look wakes again.
             woken.clear()
+            if (left := until() - time.time()) <= 0:
+                self.release(None)
+                return
             write_waiting()
             hung_up = gone()
             with self._lock:
@@ -283,7 +293,7 @@ class EventStream:
                     return
             if not quiet.left():
                 quiet = Deadline(interval)
-            woken.wait(min(LOOK_INTERVAL, quiet.left() or 0.0))
+            woken.wait(min(LOOK_INTERVAL, quiet.left() or 0.0, left))
 
 
 def numbers_of(event_id: str) -> tuple[str, int] | None:

@@ -120,15 +120,15 @@ def post(message: Any, **fields: str) -> bytes:
     return request(body=json.dumps(message).encode(), content_type="application/json", accept=BOTH, **fields)
 
 
-def opened(wire: Wire, capabilities: Any = None) -> str:
+def opened(wire: Wire, capabilities: Any = None, **fields: str) -> str:
     """Open a session; its id."""
     info = {"name": "raw", "version": "1"}
     params = {"protocolVersion": "2025-11-25", "capabilities": capabilities or {}, "clientInfo": info}
-    answer = wire.ask(post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}))
+    answer = wire.ask(post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}, **fields))
     assert answer.status == 200, answer
     session = answer.headers["mcp-session-id"]
     ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    assert wire.ask(post(ready, mcp_session_id=session)).status == 202
+    assert wire.ask(post(ready, mcp_session_id=session, **fields)).status == 202
     return session
 
 
