@@ -261,7 +261,7 @@ class Peer:
     ) -> None:
         self.side, self.terms = side, terms
         self._transport, self._timeout, self._clock = transport, timeout, clock
-        self._workers = Workers(cap)
+        self._workers = Workers(cap, self._no_thread)
         self._complain = Complaints(log)
         self._run: RunJob = self._workers.run  # replaced while `initialize` is being answered
         self._lock = threading.Lock()  # guards the fields below; nothing is sent and no user's code runs inside
@@ -763,6 +763,11 @@ class Peer:
         self._workers.stop()
         if first:
             self.side.lost(reason)
+
+    def _no_thread(self, problem: RuntimeError) -> None:
+        """Nothing can be answered: end the conversation, so that the peer is not kept waiting."""
+        self.fail(TransportClosed(f"no thread could be started: {problem}"))
+        self._transport.close(Deadline(0))
 
     def close(self, deadline: Deadline, reason: str = "closed on this side", drain: float = 0) -> list[str]:
         """End the conversation; returns the handlers that would not end. Idempotent; any thread may call it.

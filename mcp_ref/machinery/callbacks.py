@@ -41,8 +41,12 @@ class CallbackThread:
         with self._lock:
             if not self._closed:
                 self._queue.put(callback)
-                if self._thread.ident is None:
-                    self._thread.start()
+                try:
+                    if self._thread.ident is None:
+                        self._thread.start()
+                except RuntimeError as problem:
+                    # It stays in the queue, and the next one tries again.
+                    log.warning("could not start a thread: %s", problem)
 
     def _run(self) -> None:
         # Bounded by close(), which sends the sentinel.

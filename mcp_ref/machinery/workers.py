@@ -44,6 +44,8 @@ class Workers:
 
     Args:
         cap: how many jobs run at once, those that wait for the peer and urgent ones not counted.
+        hopeless: called, in the thread that called `run`, when the system gives the pool not even one thread. If it has
+            some, and the system no more, jobs wait for one of these.
 
     Attributes:
         waiting: the jobs that wait for a place; `urgent`: those that wait for one of the few threads above the cap, so
@@ -55,13 +57,14 @@ class Workers:
     Threads: `run` and `close` by any thread.
     """
 
-    def __init__(self, cap: int = 64) -> None:
-        self._cap = cap
+    def __init__(self, cap: int = 64, hopeless: Callable[[RuntimeError], None] | None = None) -> None:
+        self._cap, self._hopeless = cap, hopeless
         self._jobs: SimpleQueue[tuple[Job, bool | None] | None] = SimpleQueue()
         self._stopping = threading.Event()
-        self._lock = threading.Lock()  # guards the nine fields below
+        self._lock = threading.Lock()  # guards the ten fields below
         self._threads: list[Worker] = []
-        self._idle = 0  # threads that wait for a job and have not been promised one
+        # Threads that wait for a job and have not been promised one; less than 0: promised jobs that lack a thread.
+        self._idle = 0
         self._places = 0  # places that are held
         self._urgent = 0  # urgent jobs that run
         self.waiting: deque[Job] = deque()
@@ -69,6 +72,7 @@ class Workers:
         self._width = AT_ONCE  # places that are handed out without waiting
         self._watching = False
         self._closed = False
+        self._problem: RuntimeError | None = None
 
     def run(self, job: Job, *, urgent: bool = False) -> None:
         """Have a worker run `job`; never blocks. An urgent job needs no place; it must not wait for a handler.
@@ -81,6 +85,9 @@ class Workers:
             if not closed:
                 (self.urgent if urgent else self.waiting).append(job)
                 self._promise_locked()
+            problem, self._problem = self._problem, None
+        if problem is not None and self._hopeless is not None:
+            self._hopeless(problem)
         if closed and threading.current_thread() in self._threads:
             job()
 
@@ -100,11 +107,17 @@ class Workers:
             else:
                 return
             self._jobs.put((job, place))
-            if self._idle:
-                self._idle -= 1
-            else:
-                self._threads.append(worker := Worker(self, len(self._threads) + 1))
-                worker.start()
+            if self._idle <= 0:
+                worker = Worker(self, len(self._threads) + 1)
+                try:
+                    worker.start()
+                    self._threads.append(worker)
+                    continue
+                except RuntimeError as problem:
+                    # There is no thread to be had: the job waits for the next that is free, if there is any.
+                    log.warning("could not start a thread: %s", problem)
+                    self._problem = None if self._threads else problem
+            self._idle -= 1
 
     def _watch(self) -> None:
         """Let more jobs run at once as long as the one that is first in the queue does not move.

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
-from mcp_ref import Context, Server
+from mcp_ref import Client, Context, McpError, Server, TransportClosed
+from mcp_ref.basic.transports.memory import pair
 from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.machinery.workers import MAX_URGENT, Workers, before_block
+from mcp_ref.machinery.workers import MAX_URGENT, Worker, Workers, before_block
 from tests.wire import PATIENCE, opened
 
 
@@ -237,3 +240,61 @@ def test_more_than_the_cap_never_run_at_once_however_long_they_block(pool: Any) 
         workers.run(job)
     assert all(done.acquire(timeout=PATIENCE) for _ in range(12))
     assert most == 3
+
+
+# -- no thread to be had
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """What the next workers find: a thread, or none; from then on none."""
+    allowed: list[bool] = []
+    start = threading.Thread.start
+
+    def starts(self: threading.Thread) -> None:
+        if isinstance(self, Worker) and not (allowed and allowed.pop(0)):
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", starts)
+    return allowed
+
+
+def test_jobs_wait_for_a_free_thread_while_no_other_can_be_had(pool: Any, threads: list[bool]) -> None:
+    threads.append(True)
+    workers = pool(8)
+    gates = [Gate(), Gate(), Gate()]
+    for gate in gates:
+        workers.run(gate, urgent=True)
+    for gate in gates:
+        assert gate.runs()
+        gate.go.set()
+    # And nobody is promised a thread that there is not.
+    threads += [True, True, True]
+    more = [Gate(), Gate()]
+    for gate in more:
+        workers.run(gate, urgent=True)
+    assert all(gate.runs() for gate in more)
+    for gate in more:
+        gate.go.set()
+
+
+def test_without_a_single_thread_a_conversation_ends_and_nothing_raises(threads: list[bool]) -> None:
+    server = Server("s")
+    ours, theirs = pair()
+    session = server.connect(theirs)
+    lost: SimpleQueue[McpError] = SimpleQueue()
+    ours.start(lambda text: None, lost.put)
+    ours.send({"jsonrpc": "2.0", "id": 1, "method": "ping"}, Deadline(PATIENCE))
+    assert isinstance(lost.get(timeout=PATIENCE), McpError)
+    assert "no thread could be started" in str(session.peer.closed)
+    assert session.close() == []
+    assert server.sessions == ()
+
+
+def test_a_client_without_a_single_thread_can_be_closed(threads: list[bool]) -> None:
+    code = """import sys; print('{"jsonrpc":"2.0","id":7,"method":"ping"}', flush=True); sys.stdin.read()"""
+    client = Client([sys.executable, "-c", code], revision="2025-11-25", timeout=PATIENCE)
+    with pytest.raises(TransportClosed, match="no thread could be started"):
+        client.connect()
+    client.close()
