@@ -17,7 +17,6 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import parse_qs, urljoin
 
@@ -45,17 +44,15 @@ class _SseSession:
     """The server's end of one stream, which is the session: the `Transport` of its conversation."""
 
     name = "http+sse"
+    conversation: Session
 
-    def __init__(self, connect: Callable[[_SseSession], Session], tap: Tap | None, principal: Any) -> None:
+    def __init__(self, tap: Tap | None, principal: Any) -> None:
         self.id = secrets.token_urlsafe(32)
         self.tap, self.principal = tap, principal
         self.stream = EventStream(self.id, None)
         self.receive: Receive = lambda data: None
         self._lock = threading.Lock()  # guards _lost, which is called once
         self._lost: Lost | None = None
-        self.conversation = connect(self)
-        if principal is not None:
-            self.conversation.source = str(principal)
 
     def start(self, receive: Receive, lost: Lost) -> None:
         """Remember where messages go; they come from the endpoint's POSTs."""
@@ -127,7 +124,10 @@ class SseEndpoint:
                 refuse(reply, refusal)
                 return
             try:
-                session = _SseSession(partial(self._server.connect, revisions=self.revisions), tap, identity)
+                session = _SseSession(tap, identity)
+                session.conversation = self._server.connect(session, self.revisions)
+                if identity is not None:
+                    session.conversation.source = str(identity)
                 try:
                     self._hold(session, request, reply)
                 finally:

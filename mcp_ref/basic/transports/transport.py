@@ -85,8 +85,9 @@ class Inbox(Protocol):
 class Transport(Protocol):
     """One connection to one peer, in either role.
 
-    One that may have an attribute `hangs_up`: true where each request has a connection of its own, whose end tells the
-    server that the request was given up, so that no message need say it.
+    One may have an attribute `hangs_up`: true if each request has a connection of its own, whose end tells the server
+    that the request was given up, so that no message need say it. One may have a method `run_soon(job)`, which has a
+    job that writes run by a thread of the transport, once there is somebody to write to.
 
     Threads: `send` and `exchange` may be called by any thread, also at once; `close` by any, any number of times.
     """

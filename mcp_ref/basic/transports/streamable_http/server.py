@@ -366,12 +366,12 @@ class HttpSession:
     """One session: who may use it, and its event streams. It is the `Transport` of the conversation.
 
     Args:
-        connect: begins the conversation.
         principal: who opens it, as the authentication said; nobody else can use it.
         client: the address that opens it, for limits.
 
     Attributes:
         id: visible ASCII, from a cryptographic source.
+        conversation: set once it is connected, before anything else is done with the session.
         store: where events are kept, once the revision is agreed; None if it cannot resume.
         used, busy, ended: of its table: when it was used last, by how many it is used now, whether it was ended.
 
@@ -380,10 +380,9 @@ class HttpSession:
     """
 
     name = "http"
+    conversation: Session
 
-    def __init__(
-        self, connect: Callable[[HttpSession], Session], tap: Tap | None, principal: Any = None, client: str = ""
-    ) -> None:
+    def __init__(self, tap: Tap | None, principal: Any = None, client: str = "") -> None:
         # SHOULD: a session id is unique and cryptographically secure; MUST: it is visible ASCII
         # (basic/transports#session-management)
         self.id = secrets.token_urlsafe(32)
@@ -399,10 +398,6 @@ class HttpSession:
         self._waiting: list[Callable[[], None]] = []
         self._writer: threading.Thread | None = None
         self._closed = False
-        self.conversation = connect(self)
-        if principal is not None:
-            # Rates are counted for who asks, in whatever session.
-            self.conversation.source = str(principal)
 
     # -- Transport
 
@@ -532,16 +527,19 @@ class SessionEra:
     def __len__(self) -> int:
         return len(self._open)
 
-    def _connect(self, session: HttpSession, resume: Revision | None = None) -> Session:
-        return self._server.connect(session, tuple(self.revisions.values()), resume=resume)
+    def _connect(self, session: HttpSession, resume: Revision | None = None) -> None:
+        session.conversation = self._server.connect(session, tuple(self.revisions.values()), resume=resume)
+        if session.principal is not None:
+            # Rates are counted for who asks, in whatever session.
+            session.conversation.source = str(session.principal)
 
     def post(self, request: HttpRequest, message: Any, reply: HttpReply, identity: Any, tap: Tap | None) -> None:
         """Answer the POST of a message, or a batch."""
         opening = isinstance(message, dict) and message.get("method") == "initialize"
         if not self._options.sessions:
             # A conversation for this POST alone, in the revision that its header names.
-            resume = None if opening else self._version(request)
-            session = HttpSession(partial(self._connect, resume=resume), tap, identity)
+            session = HttpSession(tap, identity)
+            self._connect(session, None if opening else self._version(request))
             try:
                 self._answer(session, message, reply, identity)
             finally:
@@ -557,8 +555,9 @@ class SessionEra:
     ) -> None:
         """A new session, whose id goes with the answer; one that is refused leaves nothing behind."""
         self._places.take(request.peer)
+        session = HttpSession(tap, identity, request.peer)
         try:
-            session = HttpSession(self._connect, tap, identity, request.peer)
+            self._connect(session)
         except BaseException:
             self._places.give_back(request.peer)
             raise

@@ -22,7 +22,7 @@ SOON = Deadline(PATIENCE)
 
 def session() -> HttpSession:
     """One without a conversation."""
-    return HttpSession(lambda session: None, None)  # type: ignore[arg-type, return-value]
+    return HttpSession(None)
 
 
 def post(reply: ListReply, end: HttpSession | None = None) -> PostReply:
