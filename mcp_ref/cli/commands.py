@@ -287,20 +287,11 @@ def serve(args: argparse.Namespace) -> Exit:
         if not all(path.startswith("/") for path in (args.path, args.sse_path or "/")):
             raise UsageError("a path begins with /")
         try:
-            service = server.serve_http(args.host, args.port, path=args.path, sse_path=args.sse_path)
+            server.run("http", host=args.host, port=args.port, path=args.path, sse_path=args.sse_path)
         except ValueError as problem:
             raise UsageError(str(problem)) from None
         except OSError as problem:
             raise TransportClosed(f"cannot listen on {args.host}, port {args.port}: {problem}") from None
-        try:
-            for url in filter(None, (service.url, service.sse_url)):
-                shown.note(f"listening on {url}")
-            service.wait()
-        except KeyboardInterrupt:
-            pass
-        finally:
-            # Handlers that do not end then are left behind with the process.
-            service.close(1)
     return Exit.OK
 
 

@@ -249,6 +249,14 @@ class Client:
     ) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        session = self._connection.current
+        if self._connection.closed or session is None:
+            state = "closed" if self._connection.closed else "not connected"
+        else:
+            state = f"{session.revision}, {session.server_info.get('name', 'a server without a name')}"
+        return f"<Client of {config.shown_target(self.target)}: {state}>"
+
     def tap(self, transport: str) -> Tap | None:
         """What a transport of that name shows its traffic to, if the client was given a `trace`."""
         if self._trace is None:

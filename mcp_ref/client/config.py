@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from mcp_ref.basic.transports.transport import Tap, Transport
 from mcp_ref.machinery.deadline import Deadline
@@ -39,6 +39,10 @@ class Command(NamedTuple):
     cwd: str | os.PathLike[str] | None = None
     stderr: Literal["capture", "inherit", "ignore"] | Callable[[str], None] = "capture"
     grace: float = 2.0
+
+    def __repr__(self) -> str:
+        return f"<Command {shown_target(self)}>"
+
     inherit: bool | Sequence[str] = False
 
 
@@ -56,6 +60,9 @@ class Url(NamedTuple):
     url: str
     headers: Mapping[str, str] | None = None
     options: Mapping[str, Any] = MappingProxyType({})
+
+    def __repr__(self) -> str:
+        return f"<Url {shown_target(self)}>"
 
 
 class Route(NamedTuple):
@@ -101,6 +108,17 @@ def known_target(target: Any) -> Any:
             f"a client's target is a command (a list of strings), a URL, a Server or a transport, not {target!r}"
         )
     return target
+
+
+def shown_target(target: Any) -> str:
+    """A target in a few words, without what may be secret: environment, headers, the query of a URL."""
+    if isinstance(target, Command):
+        text = " ".join(map(str, target.argv))
+        return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+    return target.url.partition("?")[0] if isinstance(target, Url) else repr(target)
+
+
+MAX_SHOWN: Final = 80
 
 
 def routes(target: Any, revisions: tuple[Revision, ...], tap: Callable[[str], Tap | None]) -> list[Route]:

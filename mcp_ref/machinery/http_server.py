@@ -27,10 +27,10 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from email.utils import formatdate
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import NamedTuple, Protocol
 
@@ -470,7 +470,8 @@ class _Connection(http.server.BaseHTTPRequestHandler):
         while not self.close_connection and (request := self._next()) is not None:
             reply = _SocketReply(self)
             try:
-                self.owner.endpoints.get(request.path, _nothing_here)(request, reply)
+                endpoints = self.owner.endpoints
+                (endpoints.get(request.path) or partial(_nothing_here, endpoints))(request, reply)
             except OSError:
                 raise
             except Exception:
@@ -605,9 +606,10 @@ class _SocketReply:
         self._connection.shut_down()
 
 
-def _nothing_here(request: HttpRequest, reply: HttpReply) -> None:
-    """The endpoint of every path that has none."""
-    reply.send(404, {})
+def _nothing_here(paths: Iterable[str], request: HttpRequest, reply: HttpReply) -> None:
+    """The endpoint of every path that has none: it says where there are some."""
+    text = f"There is nothing at this path; the server is at {' and '.join(paths)}"
+    reply.send(404, {"Content-Type": "text/plain; charset=utf-8"}, text.encode())
 
 
 def _turn_away(accepted: socket.socket, status: int) -> None:

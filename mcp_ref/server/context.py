@@ -51,6 +51,9 @@ class Context:
         self.revision: Revision = conversation.terms.revision
         self.last_progress: float | None = None
 
+    def __repr__(self) -> str:
+        return f"<Context of {self._incoming.method}, request {self._incoming.id!r}, {self.revision}>"
+
     # basic/utilities/progress
     progress = utilities.progress
 
@@ -148,6 +151,20 @@ class Context:
         if not declares(self.peer_capabilities, capability):
             # MUST: -32021 where a request needs what its client did not declare (2026-07-28/basic/index#_meta)
             raise undeclared(self.revision, capability, f"the client did not declare {capability}")
+
+    @property
+    def lifespan(self) -> Any:
+        """What the function of `@server.lifespan` has yielded; None without one."""
+        return None if (span := self._conversation.server.span) is None else span.value
+
+    @property
+    def session_key(self) -> str | None:
+        """What tells this client from others, to keep state for it: the same in all its requests, and in no other's.
+
+        In the session era it stands for the session. In the stateless era it is who asks, as `authenticate` said, or
+        over stdio the pipe; over HTTP, without `authenticate`, nothing tells clients apart, and it is None.
+        """
+        return self._conversation.session_key
 
     # -- basic/versioning#extension-negotiation
 

@@ -162,6 +162,9 @@ class HttpService:
         self._when_ended(self, deadline.left() or 0.0)
         return stuck
 
+    def __repr__(self) -> str:
+        return f"<HttpService at {self.url}{', closed' if self._ended.is_set() else ''}>"
+
     def __enter__(self) -> Self:
         return self
 

@@ -149,6 +149,7 @@ def prompt(
     icons: Sequence[Icon] | None = None,
     scopes: Sequence[str] = (),
     meta: JsonObject | None = None,
+    replace: bool = False,
 ) -> Callable[[F], F]:
     """Offer a function that writes the messages of a prompt: `@server.prompt()`.
 
@@ -168,6 +169,7 @@ def prompt(
             each of them, by a parameter or by `**arguments`, which gets strings.
         scopes: those that a token must grant to get it, where the server is served with `authorization=`.
         meta: the `_meta` of the definition.
+        replace: take the place of one of that name, as a cell of a notebook does that runs again.
 
     Returns: a decorator that returns the function unchanged.
     Raises:
@@ -196,7 +198,7 @@ def prompt(
         }
         definition = {key: value for key, value in definition.items() if value is not None}
         entry = PromptEntry(cast(Prompt, definition), function, keywords, checked_scopes(scopes))
-        self.register("prompts", entry.definition["name"], entry)
+        self.register("prompts", entry.definition["name"], entry, replace=replace)
         return function
 
     return register

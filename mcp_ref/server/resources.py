@@ -16,13 +16,14 @@ Not here:  which URIs fit a template (machinery/uri_template); to whom a change 
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, NotRequired, TypedDict, TypeVar, Unpack, cast
 
 from mcp_ref.basic.versioning import is_input_required
 from mcp_ref.errors import Refusal, RemoteProtocolError
-from mcp_ref.machinery.handlers import inspect_handler, string_arguments
+from mcp_ref.machinery.handlers import inspect_handler, string_arguments, to_json
 from mcp_ref.machinery.json_schema import is_uri
 from mcp_ref.machinery.shapes import Format, Since
 from mcp_ref.messages import JsonObject
@@ -42,6 +43,7 @@ from mcp_ref.types import (
     PaginatedRequestParams,
     RequestParams,
     TextResourceContents,
+    block_type,
     checked_scopes,
 )
 
@@ -189,6 +191,7 @@ def resource(
     icons: Sequence[Icon] | None = None,
     scopes: Sequence[str] = (),
     meta: JsonObject | None = None,
+    replace: bool = False,
 ) -> Callable[[F], F]:
     """Offer a function that reads a resource: `@server.resource(uri)`; with `{variables}` in the URI, a template.
 
@@ -198,8 +201,10 @@ def resource(
         str                      one text
         bytes                    one blob, which is encoded as base64 here
         dict                     one entry with `text` or `blob`; `uri` and `mimeType` are filled in if missing
-        a list of these          several entries; an empty list means that there is nothing in it
+        a content block          one entry with what it holds
+        a list of these          several entries; an empty list, or None, means that there is nothing in it
         {"contents": [...]}      the whole result
+        anything else            one text, its JSON (machinery/handlers says how), as `application/json`
 
     and raises `ResourceNotFound(uri)` if a URI fits the template but names nothing.
 
@@ -211,6 +216,7 @@ def resource(
         size: in bytes; for a fixed URI only.
         scopes: those that a token must grant to read it, where the server is served with `authorization=`.
         meta: the `_meta` of the definition.
+        replace: take the place of one of that URI.
 
     Returns: a decorator that returns the function unchanged.
     Raises:
@@ -256,7 +262,7 @@ def resource(
         definition = {key: value for key, value in definition.items() if value is not None}
         keywords = string_arguments(handler)
         entry = ResourceEntry(cast(Resource, definition), function, keywords, template, checked_scopes(scopes))
-        self.register("templates" if is_template else "resources", uri, entry)
+        self.register("templates" if is_template else "resources", uri, entry, replace=replace)
         return function
 
     return register
@@ -336,8 +342,16 @@ def resources_read(ctx: Context, params: ReadResourceRequestParams) -> ReadResou
         contents = [_contents(uri, mime_type, part) for part in returned["contents"]]
         return cast(ReadResourceResult, {**returned, "contents": contents})
     # MAY: several contents for one read (2026-07-28/server/resources#reading-resources)
-    several = returned if isinstance(returned, list | tuple) else [returned]
+    several = returned if isinstance(returned, list | tuple) else [] if returned is None else [returned]
+    if not all(isinstance(part, str | _Bytes) or _is_entry(part) for part in several):
+        # Data, as a tool may return it: one text of JSON.
+        several = [{"text": json.dumps(to_json(returned), ensure_ascii=False), "mimeType": mime_type or JSON_TYPE}]
     return {"contents": [_contents(uri, mime_type, part) for part in several]}
+
+
+_Bytes = bytes | bytearray | memoryview
+_BLOCKS: Final = ("text", "image", "audio", "resource")
+JSON_TYPE: Final = "application/json"
 
 
 def find_resource(
@@ -356,11 +370,22 @@ def find_resource(
     raise ResourceNotFound(uri, revision)
 
 
+def _is_entry(value: Any) -> bool:
+    """Whether a value holds contents, or is a content block: anything else that JSON can hold is data."""
+    return isinstance(value, Mapping) and (
+        not value.keys().isdisjoint(("text", "blob")) or block_type(value) in _BLOCKS
+    )
+
+
 def _contents(uri: str, mime_type: str | None, value: Any) -> Contents:
     """One entry of the result, from a text, bytes, or a dict with either."""
+    if block_type(value) in _BLOCKS:
+        # A block says the same in other words.
+        value = value["resource"] if value["type"] == "resource" else value
+        value = {{"data": "blob"}.get(key, key): part for key, part in value.items() if key != "type"}
     if isinstance(value, str):
         value = {"text": value}
-    elif isinstance(value, bytes | bytearray | memoryview):
+    elif isinstance(value, _Bytes):
         value = {"blob": value}
     elif not isinstance(value, Mapping):
         kind = type(value).__name__

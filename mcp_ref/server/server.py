@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack, cast
@@ -23,6 +24,7 @@ from mcp_ref.basic.transports.transport import Tap, Transport
 from mcp_ref.basic.versioning import checked_extensions, server_discover
 from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.rates import Rate, RateLimits
+from mcp_ref.machinery.running import Lifespan, end_by_sigterm
 from mcp_ref.messages import JsonObject
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS, Revision, in_order
@@ -170,6 +172,7 @@ class Server:
         self._hints = {method: (cache or {}).get(method, CacheHint()).fields() for method in CACHEABLE}
         self.state_keys = state_keys if isinstance(state_keys, StateKeys) else StateKeys(state_keys)
         self.answers = ANSWERS
+        self.span: Lifespan | None = None
         self.on_roots_changed: Callable[[Context], None] | None = None
         # Guards the replacement of what follows: none of it is changed in place, so that a reader needs no lock.
         self._lock = threading.Lock()
@@ -207,24 +210,42 @@ class Server:
         self.on_roots_changed = handler
         return handler
 
+    def lifespan(self, function: Callable[[], Iterator[Any]]) -> Callable[[], Iterator[Any]]:
+        """Decorator: have something there while the server serves, such as the connection of a database.
+
+        >>> @server.lifespan
+        ... def database():
+        ...     with sqlite3.connect("trips.db") as connection:
+        ...         yield connection
+
+        The function starts before the first client is served, by `run`, `serve_http` or a client in this process, and
+        goes on behind its `yield` when the last of these has ended, also by Ctrl-C or SIGTERM. What it yields is
+        `ctx.lifespan` in each handler. What it raises before that is raised by whoever serves; afterwards it is logged.
+        """
+        if self._sessions or self._services:
+            raise RuntimeError("the server serves already: its lifespan has begun without this")
+        self.span = Lifespan(function)
+        return function
+
     # -- what is registered, and what it says of itself
 
     def registered(self, feature: str) -> Mapping[str, Any]:
         """A snapshot of one registry: "tools", "resources", "templates", "prompts" or "completions"."""
         return self._registries[feature]
 
-    def register(self, feature: str, key: str, entry: Any) -> None:
+    def register(self, feature: str, key: str, entry: Any, *, replace: bool = False) -> None:
         """Put an entry into a registry, and tell the clients.
 
-        Raises: ValueError: the key is taken; or it has scopes, and this server is on HTTP without `authorization=`.
+        Raises: ValueError: the key is taken, and the entry is not to `replace` what is there; or it has scopes,
+            and this server is on HTTP without `authorization=`.
         """
         if getattr(entry, "scopes", ()) and any(service.protection is None for service in self._services):
             raise ValueError(f"{key!r} has scopes, which nobody checks without authorization=")
         with self._lock:
             registry = self._registries[feature]
-            if key in registry:
+            if key in registry and not replace:
                 # SHOULD: tool names are unique within a server (server/tools#tool-names)
-                raise ValueError(f"{feature} already has {key!r}")
+                raise ValueError(f"{feature} already has {key!r}; replace=True puts this one in its place")
             self._registries[feature] = {**registry, key: entry}
             self.generation += 1
         self._announce_list(feature)
@@ -287,6 +308,8 @@ class Server:
         session = Session(self, transport, revisions or self.revisions)
         if resume is not None:
             session.resume(resume)
+        if self.span is not None:
+            self.span.enter()
         with self._lock:
             self._sessions = (*self._sessions, session)
         try:
@@ -304,7 +327,10 @@ class Server:
     def forget(self, session: Session) -> None:
         """Called by a session that was closed."""
         with self._lock:
-            self._sessions = tuple(other for other in self._sessions if other is not session)
+            known, self._sessions = self._sessions, tuple(other for other in self._sessions if other is not session)
+        # It may be closed several times, and leaves once.
+        if self.span is not None and session in known:
+            self.span.leave()
 
     def announce(self, method: str, params: JsonObject | None, wanted: Callable[[Session], bool]) -> None:
         """Have a notification sent to every open session that wants it.
@@ -335,10 +361,14 @@ class Server:
         """
         from mcp_ref.server.hosting import HttpService
 
-        self._open_recorder()
+        if self.span is not None:
+            self.span.enter()
         try:
+            self._open_recorder()
             service = HttpService(self, host, port, options, self._tap, self._service_ended)
         except BaseException:
+            if self.span is not None:
+                self.span.leave()
             self._service_ended(None, 0)
             raise
         with self._lock:
@@ -347,48 +377,54 @@ class Server:
 
     def _service_ended(self, service: HttpService | None, left: float) -> None:
         with self._lock:
-            self._services = tuple(each for each in self._services if each is not service)
+            known, self._services = self._services, tuple(each for each in self._services if each is not service)
+        if self.span is not None and service in known:
+            self.span.leave()
         if not self._services:
             self._close_recorder(left)
 
     def run(self, transport: str = "stdio", **options: Unpack[RunOptions]) -> None:
         """Serve until the client is gone; over stdio, this process is the server of the one that started it.
 
-        Over HTTP, `run("http", host="127.0.0.1", port=8000, path="/mcp")` serves any number of clients, until Ctrl-C or
-        `close()`; see `serve_http`.
+        Over HTTP, `run("http", host="127.0.0.1", port=8000, path="/mcp")` serves any number of clients, until Ctrl-C,
+        SIGTERM or `close()`, and says on stderr at which URL; see `serve_http`.
 
         Over stdio, descriptors 0 and 1 are out of reach from here on: what a handler prints goes to stderr. At the end
-        of input, handlers have a second to finish; on Ctrl-C they are cancelled at once. A handler that does not end is
-        named in the log, and the process leaves without it.
+        of input, handlers have a second to finish; on Ctrl-C, or SIGTERM, they are cancelled at once. A handler that
+        does not end is named in the log, and the process leaves without it. At a terminal it says what it waits for.
 
-        Blocks: until the end of input, the parent's end, Ctrl-C, or `close()` in another thread.
-        Threads: one; the main thread if Ctrl-C is to be heard.
+        Blocks: until the end of input, the parent's end, Ctrl-C, SIGTERM, or `close()` in another thread.
+        Threads: one; the main thread if signals are to be heard.
         Spec: basic/transports#stdio, basic/lifecycle#shutdown
         """
         if transport == "http":
             host, port = options.pop("host", "127.0.0.1"), options.pop("port", 8000)
-            service = self.serve_http(host, port, **cast("HttpOptions", options))
-            log.info("listening on %s", service.url)
-            try:
-                service.wait()
-            except KeyboardInterrupt:
-                pass
-            finally:
-                stuck = service.close(0.6)
+            with end_by_sigterm() as interrupted:
+                service = self.serve_http(host, port, **cast("HttpOptions", options))
+                urls = "".join(f"listening on {url}\n" for url in (service.url, service.sse_url) if url is not None)
+                try:
+                    _tell(f"{urls}Ctrl-C ends it")
+                    interrupted(service.wait)
+                finally:
+                    stuck = service.close(0.6)
         elif transport == "stdio" and not options:
             from mcp_ref.basic.transports.stdio import StdioServerTransport
 
+            if sys.stdin is not None and sys.stdin.isatty():
+                started = shlex.join(["python", *sys.orig_argv[1:]])
+                name, started = self.info["name"], shlex.join(["python", *sys.orig_argv[1:]])
+                _tell(
+                    f"{name} waits for an MCP client on standard input, which is this terminal; Ctrl-C ends it.\n"
+                    f"A client starts it by itself; to try it: python -m mcp_ref tools -- {started}"
+                )
             self._open_recorder()
-            try:
-                session = self.connect(StdioServerTransport(tap=self._tap("stdio")))
-                drain = 1.0
+            with end_by_sigterm() as interrupted:
                 try:
-                    session.wait()
-                except KeyboardInterrupt:
-                    drain = 0.0
-                stuck = session.close(timeout=drain + 0.6, drain=drain)
-            finally:
-                self._close_recorder(0.6)
+                    session = self.connect(StdioServerTransport(tap=self._tap("stdio")))
+                    drain = 0.0 if interrupted(session.wait) else 1.0
+                    stuck = session.close(timeout=drain + 0.6, drain=drain)
+                finally:
+                    self._close_recorder(0.6)
         else:
             raise ValueError(f'run() knows the transports "stdio", without options, and "http", not {transport!r}')
         if stuck:
@@ -410,6 +446,10 @@ class Server:
         self._close_recorder(deadline.left())
         return stuck
 
+    def __repr__(self) -> str:
+        offers = [f"{len(entries)} {feature}" for feature, entries in self._registries.items() if entries]
+        return f"<Server {self.info['name']!r} {self.info['version']}: {', '.join(offers) or 'nothing registered'}>"
+
     # -- the trace: opened by whoever runs the server, since its file cannot be begun again by each connection
 
     def _open_recorder(self) -> None:
@@ -428,3 +468,9 @@ class Server:
     def _tap(self, transport: str) -> Tap | None:
         """What a transport shows its traffic to, if there is a trace."""
         return None if (recorder := self._recorder) is None else recorder.tap("client", transport)
+
+
+def _tell(text: str) -> None:
+    """Say something to whoever started this program, if there is somebody."""
+    with suppress(OSError, ValueError, AttributeError):
+        print(text, file=sys.stderr, flush=True)

@@ -11,6 +11,7 @@ Not here:  what a method does (each page's module); what a handler may do (serve
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
@@ -90,6 +91,7 @@ class Conversation:
         client_info, client_capabilities: what the client said of itself, as the revision knows it.
         log_level: the least level of log messages that the client asked for, or None.
         source: whose requests and notifications count together, where a method has a rate.
+        session_key: see `Context.session_key`.
     """
 
     server: Server
@@ -98,6 +100,7 @@ class Conversation:
     client_capabilities: JsonObject
     log_level: str | None
     source: Hashable
+    session_key: str | None
 
     def serve(self, incoming: Incoming) -> JsonObject:
         """The result of a request, as its revision has it.
@@ -197,7 +200,8 @@ class Session(Conversation):
         self.server, self._transport = server, transport
         self._revisions = [revision for revision in revisions if revision.era == "session"]
         self._stateless = server.stateless if len(self._revisions) < len(revisions) else None
-        self.source = object()  # stands for this channel, and keeps nothing of it alive
+        # Stands for this channel, and keeps nothing of it alive.
+        self.source = self.session_key = os.urandom(16).hex()
         self.client_info: JsonObject = {}
         self.client_capabilities: JsonObject = {}
         self.log_level: str | None = None

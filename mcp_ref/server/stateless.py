@@ -148,6 +148,8 @@ class Call(Conversation):
         self.server, self.terms, self._incoming = owner.server, terms, incoming
         self.client_info, self.log_level = envelope.client_info, envelope.log_level
         self.source = source if principal is None else principal
+        # Without headers the request came over a channel of its client's own, such as a pipe, which has a key.
+        self.session_key = cast("str | None", source) if principal is None and mirrored is None else principal
         self._declared, self._principal, self._mirrored = envelope.client_capabilities, principal, mirrored
         self._rounds: Rounds | None = None  # made when it is first needed
         self._thread = threading.get_ident()  # runs the handler

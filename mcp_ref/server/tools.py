@@ -192,6 +192,7 @@ def tool(
     output_schema: JsonObject | None = None,
     scopes: Sequence[str] = (),
     meta: JsonObject | None = None,
+    replace: bool = False,
 ) -> Callable[[F], F]:
     """Offer a function as a tool: `@server.tool()`.
 
@@ -215,6 +216,7 @@ def tool(
         output_schema: a JSON Schema written by hand; what the function returns is checked with it.
         scopes: those that a token must grant to call it, where the server is served with `authorization=`.
         meta: the `_meta` of the definition.
+        replace: take the place of one of that name, as a cell of a notebook does that runs again.
 
     Returns: a decorator that returns the function unchanged.
     Raises:
@@ -261,7 +263,7 @@ def tool(
         definition = {key: value for key, value in definition.items() if value is not None}
         shown = cast(Tool, definition)
         entry = ToolEntry(shown, function, handler.context, arguments, output_problems, checked_scopes(scopes))
-        self.register("tools", known_as, entry)
+        self.register("tools", known_as, entry, replace=replace)
         return function
 
     return register

@@ -368,7 +368,7 @@ def test_serve_over_http_says_where_and_ends_on_one_interrupt(
             assert run("call", "double", "number=21", "--", url) == 0
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=10) == 0
-        assert process.stderr.read() == ""
+        assert process.stderr.read() == "Ctrl-C ends it\n"
     assert {event.transport for event in read_trace(trace)} == {"http", "http+sse"}
 
 

@@ -24,8 +24,8 @@ class FakeServer:
             feature: {} for feature in ("tools", "resources", "templates", "prompts", "completions")
         }
 
-    def register(self, feature: str, key: str, entry: Any) -> None:
-        if key in self.registries[feature]:
+    def register(self, feature: str, key: str, entry: Any, *, replace: bool = False) -> None:
+        if key in self.registries[feature] and not replace:
             raise ValueError(f"{key} is taken")
         self.registries[feature][key] = entry
 

@@ -157,7 +157,9 @@ def test_a_handler_can_return_the_whole_result(server: FakeServer) -> None:
     assert result == {"contents": [{"uri": "x://a", "text": "t"}], "_meta": {"k": 1}}
 
 
-@pytest.mark.parametrize("returned", [None, 3, {}, {"text": "a", "blob": "AA=="}, {"blob": "not base64"}, [None]])
+@pytest.mark.parametrize(
+    "returned", [object(), {1: 2}, {"text": "a", "blob": "AA=="}, {"blob": "not base64"}, [float("nan")]]
+)
 def test_a_handler_that_returns_something_else_is_wrong(server: FakeServer, returned: Any) -> None:
     resource(server, "x://a")(lambda: returned)
     with pytest.raises((TypeError, ValueError)):

@@ -53,7 +53,7 @@ class Server:
     def __init__(self) -> None:
         self.entries: dict[str, ToolEntry] = {}
 
-    def register(self, feature: str, key: str, entry: Any) -> None:
+    def register(self, feature: str, key: str, entry: Any, *, replace: bool = False) -> None:
         assert feature == "tools"
         if key in self.entries:
             raise ValueError(f"there is a tool {key!r} already")

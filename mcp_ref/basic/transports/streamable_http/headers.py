@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import re
 from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
@@ -24,8 +25,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from mcp_ref.errors import HeaderMismatch, LocalProtocolError
+from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.http_server import HttpRefusal, HttpRequest
 from mcp_ref.messages import JsonObject
+
+complain = Complaints(logging.getLogger(__name__))
 
 # -- guards: what a request must be before it is looked at as a message -------------------------------------------
 
@@ -47,7 +51,7 @@ def check_host_and_origin(request: HttpRequest, hosts: Collection[str] | None, o
     """
     # SHOULD: refuse a `Host` that is not ours, against DNS rebinding (basic/transports#security-warning)
     if hosts is not None and _host_name(request.headers.get("host", "")) not in hosts:
-        raise HttpRefusal(403, "Host not allowed")
+        raise _not_allowed("Host", request.headers.get("host", ""), "hosts")
     # MUST: check the `Origin` header of every connection, and answer 403 if it is invalid
     # (basic/transports#security-warning; basic/transports/streamable-http#security-endpoint)
     origin = request.headers.get("origin")
@@ -57,7 +61,18 @@ def check_host_and_origin(request: HttpRequest, hosts: Collection[str] | None, o
         except ValueError:
             host = ""
         if _host_name(host) not in origins:
-            raise HttpRefusal(403, "Origin not allowed")
+            raise _not_allowed("Origin", host, "origins")
+
+
+def _not_allowed(field: str, value: str, option: str) -> HttpRefusal:
+    """The refusal, which is logged too: who runs the server may have forgotten a name of its own.
+
+    It repeats nothing of the request but what has the form of a host.
+    """
+    named = f" ({_host_name(value)})" if _host_name(value) else ""
+    text = f"{field} not allowed{named}; the server's option {option}=[...] says which are let in"
+    complain("%s", text)
+    return HttpRefusal(403, text)
 
 
 def _host_name(host: str) -> str:

@@ -1,0 +1,101 @@
+"""A program that serves: what is there while it does, and the two signals that end it.
+
+Not here:  what is served (server/server)
+
+    Lifespan         a value that a user's generator function makes for the first who needs it, and ends after the last
+    end_by_sigterm   SIGTERM ends a wait as Ctrl-C does
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+
+class Lifespan:
+    """A value that is there while somebody uses it. `enter` and `leave` come in pairs.
+
+    Args:
+        function: a generator function: what stands before its one `yield` starts, what it yields is the value, what
+            follows ends.
+
+    Attributes:
+        value: what was yielded; None while nobody uses it.
+
+    Threads: any.
+    """
+
+    def __init__(self, function: Callable[[], Iterator[Any]]) -> None:
+        self._manager = contextmanager(function)
+        # Guards _users, _running and value. Held, against the habit, while the user's function starts or ends:
+        # whoever comes meanwhile must wait for that, and nobody acquires it for anything else.
+        self._lock = threading.Lock()
+        self._users = 0
+        self._running: AbstractContextManager[Any] | None = None
+        self.value: Any = None
+
+    def enter(self) -> None:
+        """Start, unless somebody else has. Raises: whatever the function raises before it yields."""
+        with self._lock:
+            if self._running is None:
+                running = self._manager()
+                self.value = running.__enter__()
+                self._running = running
+            self._users += 1
+
+    def leave(self) -> None:
+        """End, unless somebody else goes on. What the function raises after its `yield` is logged."""
+        with self._lock:
+            self._users -= 1
+            if self._users or self._running is None:
+                return
+            running, self._running, self.value = self._running, None, None
+            try:
+                running.__exit__(None, None, None)
+            except Exception:
+                # Whoever leaves has more to end.
+                log.exception("the end of the lifespan failed")
+
+
+@contextmanager
+def end_by_sigterm() -> Iterator[Callable[[Callable[[], object]], bool]]:
+    """While it lasts, SIGTERM interrupts a wait as Ctrl-C does, and nothing else: what starts and ends is not torn.
+
+    It gives a function that runs a wait, and says whether one of them has interrupted it. SIGTERM is left alone outside
+    the main thread, and where the program handles it itself.
+    """
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    waiting = asked = False
+
+    def on_sigterm(*_: object) -> None:
+        nonlocal asked
+        asked = True
+        if waiting:
+            raise KeyboardInterrupt
+
+    def interrupted(wait: Callable[[], object]) -> bool:
+        nonlocal waiting
+        try:
+            # Set first, looked at second: a signal in between is not missed.
+            waiting = True
+            if not asked:
+                wait()
+            return asked
+        except KeyboardInterrupt:
+            return True
+        finally:
+            waiting = False
+
+    if ours:
+        signal.signal(signal.SIGTERM, on_sigterm)
+    try:
+        yield interrupted
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
