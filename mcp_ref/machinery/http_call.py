@@ -16,7 +16,6 @@ somebody waits. Sockets have no time-out of their own while they are read.
 from __future__ import annotations
 
 import logging
-import os
 import socket
 import threading
 import time
@@ -113,13 +112,9 @@ class DeadlineClock:
         self._next = float("inf")  # when it wakes by itself
         self._starting = threading.Lock()  # guards _thread
         self._thread: threading.Thread | None = None
-        self._process = os.getpid()
 
     def watch(self, call: HttpCall) -> None:
         """Cut the call when its deadline passes, until it is taken out of `calls`. Raises: RequestTimeout."""
-        if self._process != os.getpid():
-            # After a fork the calls are the parent's, and so is the thread.
-            self.__init__()  # type: ignore[misc]
         self.calls.add(call)
         left = call.deadline.check("before the request was sent")
         if left is not None and time.monotonic() + left < self._next:

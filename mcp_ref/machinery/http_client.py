@@ -44,7 +44,7 @@ import requests
 import urllib3
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection
-from urllib3.exceptions import NameResolutionError, NewConnectionError
+from urllib3.exceptions import NewConnectionError
 from urllib3.util.wait import wait_for_write
 
 from mcp_ref._version import __version__
@@ -60,8 +60,12 @@ _MAX_REDIRECTS = 3
 _IDLE_TIMEOUT = 4.0  # seconds after which an idle connection is not used again: common servers close it after 5
 _LINGER_TIMEOUT = 0.02  # seconds that the end of a response may take, for its connection to be kept
 
-_NO_RETRIES = urllib3.Retry(False, redirect=False)
-_NO_TIMEOUT = urllib3.Timeout(connect=None, read=None)  # there is the clock
+# No retries, since a request is sent once; no time-outs, since there is the clock.
+_AS_IT_COMES: dict[str, Any] = {
+    "retries": urllib3.Retry(False, redirect=False),
+    "timeout": urllib3.Timeout(connect=None, read=None),
+    **dict.fromkeys(("redirect", "assert_same_host", "preload_content", "decode_content"), False),
+}
 _FAILURES = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
 
 _sending = threading.local()
@@ -76,40 +80,33 @@ class _NotWritten(Exception):
     """A kept connection was closed before it had taken the whole request: the server cannot have acted on it."""
 
 
-class _Connection:
-    """Added to a connection class of urllib3: requests written in one piece, by connections that a call can cut."""
+class _Connection(HTTPConnection):
+    """Goes before a connection class of urllib3: requests written in one piece, by connections that a call can cut."""
 
     call: HttpCall | None = None
     kept = False  # whether it has carried a request before
     idle_since = 0.0
-    send: Any
-    sock: Any
-    host: str
-    port: int | None
-    _dns_host: str
-    socket_options: Any
-    source_address: Any
 
     def request(self, *args: Any, **options: Any) -> None:
         """Write a request. Raises: _NotWritten."""
         call = self.call = getattr(_sending, "call", None)
         if call is None:
-            super().request(*args, **options)  # type: ignore[misc]
+            super().request(*args, **options)
             return
         # 1. Put the whole request together. One write wakes the server once, and there is one moment of sending.
         pieces: list[bytes] = []
-        self.send = pieces.append
+        self.send = pieces.append  # type: ignore[assignment, method-assign]
         try:
-            super().request(*args, **options)  # type: ignore[misc]
+            super().request(*args, **options)
         finally:
             del self.send
         # 2. Connect, unless it is a kept connection, or there was a TLS handshake.
         if self.sock is None:
-            self.connect()  # type: ignore[attr-defined]
+            self.connect()
         if not call.box:
             call.hold(self.sock)
         # 3. A kept connection may have been closed by the server, even just now.
-        if self.kept and not self.is_connected:  # type: ignore[attr-defined]
+        if self.kept and not self.is_connected:
             raise _NotWritten
         # 4. Write. Where that fails the server cannot have the whole request.
         self.sock.settimeout(None)
@@ -128,14 +125,14 @@ class _Connection:
         """Open a TCP connection, as urllib3 does, except that the call can be cut meanwhile."""
         self.kept = False
         call: HttpCall | None = getattr(_sending, "call", None)
-        connect = super()._new_conn  # type: ignore[misc]
-        if call is None or connect.__func__ is not HTTPConnection._new_conn:
+        connect = super()._new_conn
+        if call is None or connect.__func__ is not HTTPConnection._new_conn:  # type: ignore[attr-defined]
             # A user's own kind of connection, through SOCKS for example, knows how it connects.
             return connect()
         try:
             found = socket.getaddrinfo(self._dns_host, self.port, 0, socket.SOCK_STREAM)
         except socket.gaierror as problem:
-            raise NameResolutionError(self.host, self, problem) from problem  # type: ignore[arg-type]
+            raise NewConnectionError(self, f"Failed to resolve {self.host!r}: {problem}") from problem
         last: OSError | None = None
         for others, (family, kind, protocol, _, address) in zip(reversed(range(len(found))), found, strict=True):
             sock = socket.socket(family, kind, protocol)
@@ -166,20 +163,17 @@ class _Connection:
                 if not isinstance(failed, OSError):
                     raise
                 last = failed
-        raise NewConnectionError(self, f"Failed to establish a new connection: {last}") from last  # type: ignore[arg-type]
+        raise NewConnectionError(self, f"Failed to establish a new connection: {last}") from last
 
 
 class _IdleConnections:
     """Stands for the `LifoQueue` of a pool, whose condition Ctrl-C can leave locked; each step here is one of C."""
 
     def __init__(self) -> None:
-        self._idle: deque[Any] = deque()
-        self._process = os.getpid()
+        self._idle: deque[_Connection] = deque()
 
     def get(self, block: bool = False, timeout: float | None = None) -> Any:
         """The connection that was used last, or queue.Empty."""
-        if self._process != os.getpid():
-            self.__init__()  # type: ignore[misc] # after a fork they are the parent's
         call = getattr(_sending, "call", None)
         if call is not None and call.fresh:
             raise queue.Empty
@@ -205,7 +199,7 @@ class _IdleConnections:
             try:
                 call.box.pop().close()
             except IndexError:
-                conn.close()  # type: ignore[attr-defined]
+                conn.close()
                 return
         conn.kept, conn.idle_since = True, time.monotonic()
         self._idle.append(conn)
@@ -221,11 +215,9 @@ def _watched(pool: Any) -> Any:
     with _watching:
         if not issubclass(pool.ConnectionCls, _Connection):
             pool.ConnectionCls = type("Connection", (_Connection, pool.ConnectionCls), {})
-            idle, pool.pool = pool.pool, _IdleConnections()
+            # What a session of the user's keeps at the moment is closed with that session, or by the server.
+            pool.pool = _IdleConnections()
             weakref.finalize(pool, pool.pool.clear)
-            while not idle.empty():
-                if (conn := idle.get()) is not None:
-                    conn.close()
     return pool
 
 
@@ -237,13 +229,12 @@ class HttpResponse:
         content_type: in lower case, without parameters.
     """
 
-    def __init__(self, raw: Any, call: HttpCall, accepted: str) -> None:
+    def __init__(self, raw: Any, call: HttpCall, unpack: bool) -> None:
         self.status, self.headers = raw.status, raw.headers
         self.content_type = raw.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         self.ended = False
         self._raw, self._call = raw, call
-        self._encoding = raw.headers.get("Content-Encoding", "").lower().replace("identity", "")
-        self._accepted = accepted
+        self._encoding, self._unpack = raw.headers.get("Content-Encoding", "identity"), unpack
 
     def read(self) -> bytes:
         """What has come, as soon as there is something; b"" at the end.
@@ -253,12 +244,11 @@ class HttpResponse:
         """
         if self.ended:
             return b""
-        if self._encoding:
-            asked = {each.partition(";")[0].strip() for each in self._accepted.lower().split(",")}
-            if not asked.issuperset(each.strip() for each in self._encoding.split(",")):
-                raise RemoteProtocolError(f"the server's reply is encoded with {self._encoding!r}, unasked")
+        if self._encoding != "identity" and not self._unpack:
+            raise RemoteProtocolError(f"the server's reply is encoded with {self._encoding!r}, which nobody asked for")
         try:
-            data: bytes = self._raw.read1(_MAX_READ, decode_content=bool(self._encoding)) or b""
+            # A read gives no more than that, also where a small response unpacks to a large one.
+            data: bytes = self._raw.read1(_MAX_READ, decode_content=self._unpack) or b""
         except BaseException as problem:
             # After Ctrl-C too: the connection may be kept already.
             self.ended = True
@@ -270,7 +260,7 @@ class HttpResponse:
         # go on for long without a wait that could be cut.
         if self._call.reason is not None:
             raise self._call.reason
-        self.ended = not data or (not self._encoding and self._raw.isclosed())
+        self.ended = not data or (not self._unpack and self._raw.isclosed())
         return data
 
     def body(self, limit: int) -> bytes:
@@ -298,11 +288,6 @@ class HttpResponse:
             # Else it is kept, and may be another call's by now.
             self._raw.close()
 
-    @property
-    def sized(self) -> bool:
-        """Whether it says how long it is. One that does not, and has no content, may have broken off in its headers."""
-        return self._raw.length_remaining is not None or bool(self._raw.chunked)
-
     def refusal(self, doing: str, body: bytes) -> HttpStatusError:
         """What to raise where the status refuses; names WWW-Authenticate, and a redirect that is not followed."""
         text = str(body[:1000], "utf-8", "replace")[:200]
@@ -317,38 +302,29 @@ class HttpClient:
 
     Args:
         url: checked already.
-        headers: of every request. verify, cert, proxies: as in `requests`.
-        trust_env: whether the environment may name proxies and a CA bundle.
-        session: what to send by instead, as it is, with its headers, cookies, auth, hooks, proxies, certificates and
-            adapters. It stays the caller's, and is not closed. Where its adapter is an `HTTPAdapter`, the connections
-            of its pools are replaced by ones that can be cut; else the time-outs of `requests` bound a call.
+        options: each may be left out. `headers`: of every request. `verify`, `cert`, `proxies`: as in `requests`.
+            `trust_env`: whether the environment may name proxies and a CA bundle. `session`: what to send by instead,
+            as it is, with its headers, cookies, auth, hooks, proxies, certificates and adapters. It stays the caller's,
+            and is not closed. If its adapter is an `HTTPAdapter`, the connections of its pools are replaced by ones
+            that can be cut; else the time-outs of `requests` bound a call.
 
     Raises: TransportClosed: no request can be sent to such a URL.
     Threads: any; each call is made by one.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        verify: bool | str = True,
-        cert: str | tuple[str, str] | None = None,
-        proxies: Mapping[str, str] | None = None,
-        trust_env: bool = False,
-        session: requests.Session | None = None,
-    ) -> None:
-        self._session, self._proxies = session, dict(proxies or {})
-        ours = {} if session is not None else {"User-Agent": f"mcp_ref/{__version__}"}
-        if trust_env:
+    def __init__(self, url: str, options: Mapping[str, Any]) -> None:
+        self._session: requests.Session | None = options.get("session")
+        headers = {} if self._session is not None else {"User-Agent": f"mcp_ref/{__version__}"}
+        verify, cert = options.get("verify", True), options.get("cert")
+        self._proxies = dict(options.get("proxies") or {})
+        if options.get("trust_env"):
             self._proxies = {**requests.utils.get_environ_proxies(url), **self._proxies}
             if verify is True:
                 verify = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or True
         try:
-            prepared = requests.Request("GET", url, headers={**ours, **(headers or {})}).prepare()
-            self._url = prepared.url or url
-            self._adapter, self._pool = HTTPAdapter(), None
-            if session is None:
+            prepared = requests.Request("GET", url, headers={**headers, **(options.get("headers") or {})}).prepare()
+            self._url, self._adapter, self._pool = prepared.url or url, HTTPAdapter(), None
+            if self._session is None:
                 pool = self._adapter.get_connection_with_tls_context(prepared, verify, self._proxies, cert)
                 self._adapter.cert_verify(pool, self._url, verify, cert)  # type: ignore[no-untyped-call]
                 self._pool = _watched(pool)
@@ -361,13 +337,7 @@ class HttpClient:
         weakref.finalize(self, self._clock.stop)
 
     def open(
-        self,
-        call: HttpCall,
-        method: str,
-        headers: Mapping[str, str],
-        body: bytes | None = None,
-        *,
-        url: str | None = None,
+        self, call: HttpCall, method: str, headers: Mapping[str, str], body: bytes | None = None, url: str | None = None
     ) -> HttpResponse:
         """Send a request; gives the response when its headers are there, whatever its status.
 
@@ -393,13 +363,13 @@ class HttpClient:
                 if call.reason is not None:
                     raise call.reason
                 try:
-                    raw, accepted = self._send(call, method, url, merged, body)
+                    raw = self._send(call, method, url, merged, body)
                 except _NotWritten:
                     log.debug("a kept connection was closed by the server: sending over a new one")
                     call.hang_up()
                     call.fresh, call.hung_up = True, False
-                    raw, accepted = self._send(call, method, url, merged, body)
-                response = call.response = HttpResponse(raw, call, accepted)
+                    raw = self._send(call, method, url, merged, body)
+                response = call.response = HttpResponse(raw, call, self._session is not None)
                 # 2. What is shut down within the headers looks complete.
                 if call.reason is not None:
                     raise call.reason
@@ -416,26 +386,13 @@ class HttpClient:
             url = urljoin(url, location)
         raise RemoteProtocolError(f"the server redirects more than {_MAX_REDIRECTS} times")
 
-    def _send(
-        self, call: HttpCall, method: str, url: str, headers: dict[str, Any], body: bytes | None
-    ) -> tuple[Any, str]:
-        """The response of urllib3, and the encodings that were asked for."""
+    def _send(self, call: HttpCall, method: str, url: str, headers: dict[str, Any], body: bytes | None) -> Any:
+        """The response of urllib3."""
         if self._pool is not None:
             if (target := self._targets.get(url)) is None:
                 prepared = requests.Request(method, url).prepare()
                 target = self._targets[url] = self._adapter.request_url(prepared, self._proxies)
-            return self._pool.urlopen(
-                method,
-                target,
-                body,
-                headers,
-                retries=_NO_RETRIES,
-                timeout=_NO_TIMEOUT,
-                redirect=False,
-                assert_same_host=False,
-                preload_content=False,
-                decode_content=False,
-            ), ""
+            return self._pool.urlopen(method, target, body, headers, **_AS_IT_COMES)
         session: Any = self._session
         prepared = session.prepare_request(requests.Request(method, url, headers, data=body))
         # The session's `verify` is given, since the environment has precedence over None.
@@ -446,8 +403,7 @@ class HttpClient:
         if isinstance(adapter, HTTPAdapter):
             _watched(adapter.get_connection_with_tls_context(prepared, how["verify"], how["proxies"], how["cert"]))
             read = None
-        response = session.send(prepared, timeout=(connect, read), allow_redirects=False, **how)
-        return response.raw, prepared.headers.get("Accept-Encoding", "")
+        return session.send(prepared, timeout=(connect, read), allow_redirects=False, **how).raw
 
     def end(self, call: HttpCall) -> None:
         """The call is over. Its connection is closed, unless its response is complete, or its end comes at once."""
