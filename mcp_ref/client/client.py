@@ -49,6 +49,8 @@ from mcp_ref.server.utilities import completion, logging
 from mcp_ref.server.utilities.caching import CACHEABLE, ResultCache
 
 if TYPE_CHECKING:
+    import requests
+
     from mcp_ref.trace.record import Recorder, Trace
 
 MAX_PAUSE: Final = 300.0
@@ -70,6 +72,9 @@ class Client:
     Args:
         target: a command as a list of strings, a `Command` (with environment, folder and what becomes of stderr), a
             URL, a `Url` (with headers, proxies and what TLS needs), a `Server` in this process, or a transport.
+        session: a `requests.Session` to send by to a URL, as you have set it up: its `auth`, headers, cookies, proxies,
+            certificates and adapters. It is neither changed nor closed. What an adapter of yours cannot do stands at
+            `basic.transports.streamable_http.client.HttpOptions`.
 
         What is spoken:
         revision: the revision, or several to choose from; None: all. Of several it is the newest that both sides have.
@@ -112,6 +117,7 @@ class Client:
         self,
         target: config.Target,
         *,
+        session: requests.Session | None = None,
         # What is spoken
         revision: str | Revision | Sequence[str | Revision] | None = None,
         info: JsonObject | None = None,
@@ -138,7 +144,7 @@ class Client:
         trace: Trace | None = None,
     ) -> None:
         # What was given does not change; the conversations read it.
-        self.target = config.known_target(target)
+        self.target = config.known_target(target, session)
         limits = {"timeout": timeout, "connect_timeout": connect_timeout, "ping_interval": ping_interval}
         for name, seconds in {**limits, "probe_timeout": probe_timeout}.items():
             check_seconds(name, seconds)

@@ -17,6 +17,8 @@ from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import Revision
 
 if TYPE_CHECKING:
+    import requests
+
     from mcp_ref.server.server import Server
 
 
@@ -52,7 +54,7 @@ class Url(NamedTuple):
     Attributes:
         url: of the MCP endpoint, or of the event stream of an older server.
         headers: more headers of every request.
-        options: more arguments of `HttpClientTransport`, such as `verify`, `cert`, `proxies`, `trust_env`.
+        options: more arguments of `HttpClientTransport`, such as `verify`, `cert`, `proxies`, `trust_env`, `session`.
 
     Spec: basic/transports#streamable-http
     """
@@ -88,11 +90,19 @@ Target: TypeAlias = "Sequence[str] | str | Command | Url | Server | Transport"
 """A command or a URL, plain or with more about it; a server in this process; a transport."""
 
 
-def known_target(target: Any) -> Any:
+def known_target(target: Any, session: requests.Session | None = None) -> Any:
     """A target with lists of strings and URLs as `Command` and `Url`; anything else as it is.
 
-    Raises: TypeError naming what can be a target.
+    Args:
+        session: what requests to a URL are sent by.
+
+    Raises: TypeError naming what can be a target. ValueError: a session goes with a URL alone.
     """
+    if session is not None:
+        if not isinstance(target, str | Url):
+            raise ValueError("a requests.Session goes with a URL")
+        url = Url(target) if isinstance(target, str) else target
+        return url._replace(options={**url.options, "session": session})
     if isinstance(target, list | tuple) and not isinstance(target, Command | Url):
         target = Command(target)
     if isinstance(target, Command) and (isinstance(target.argv, str) or not target.argv):

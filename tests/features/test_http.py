@@ -164,6 +164,55 @@ def test_a_call_under_way_in_a_session_that_is_lost_ends_and_is_not_sent_again(r
 
 
 @every_revision
+def test_what_was_never_sent_is_not_cancelled(revision: str) -> None:
+    server, service = serving()
+    events = list[Any]()
+    with service:
+        with connected(service.url, revision, trace=events.append) as client:
+            with pytest.raises(RequestTimeout):
+                client.call_tool("hello", timeout=1e-9)
+            assert hello(client)
+    sent = [event.message["method"] for event in events if event.direction == "send" and event.message]
+    assert "notifications/cancelled" not in sent
+    assert sent.count("tools/call") == 1
+
+
+def test_one_time_limit_holds_for_a_session_that_is_opened_again_too() -> None:
+    slow, go = threading.Event(), threading.Event()
+
+    def authenticate(request: Any) -> None:
+        # The 404 for the session that is gone takes its time, and so does the next `initialize`.
+        if slow.is_set():
+            go.wait(0.2)
+
+    server, service = serving(authenticate=authenticate)
+    with service, connected(service.url, connect_timeout=None) as client:
+        end_session(client)
+        slow.set()
+        began = time.monotonic()
+        with pytest.raises(RequestTimeout):
+            client.call_tool("hello", timeout=0.3)
+        assert time.monotonic() - began < 1
+        go.set()
+
+
+@every_revision
+def test_a_session_of_the_users_carries_a_client(revision: str) -> None:
+    server, service = serving(authenticate=lambda request: request.headers.get("authorization"))
+    with requests.Session() as session:
+        session.auth = ("ann", "secret")
+        with service, Client(service.url, session=session, revision=revision, timeout=PATIENCE) as client:
+            assert hello(client)
+            server.tool("new")(lambda: "new")
+            assert [tool["name"] for tool in client.list_tools()] == ["hello", "new"]
+
+
+def test_a_session_of_the_users_goes_with_a_url_alone() -> None:
+    with requests.Session() as session, pytest.raises(ValueError, match="goes with a URL"):
+        Client(Server("s"), session=session)
+
+
+@every_revision
 def test_a_client_goes_on_after_the_server_was_restarted(revision: str) -> None:
     server, service = serving()
     reopened = SimpleQueue[Any]()

@@ -50,8 +50,8 @@ class Wire:
             return
 
 
-Answer = bytes | Callable[[Wire, Asked], None]
-"""What is sent; or a function that sends. After bytes the connection is kept, after a function it is closed."""
+Answer = bytes | Callable[[Wire, Asked], bool | None]
+"""What is sent; or a function that sends. After bytes the connection is kept, after a function if that returns True."""
 
 
 class ScriptedServer:
@@ -126,8 +126,7 @@ class ScriptedServer:
                 self.asked.put(asked)
                 if isinstance(answer, bytes):
                     sock.sendall(answer)
-                else:
-                    answer(Wire(sock), asked)
+                elif not answer(Wire(sock), asked):
                     return
         except OSError:
             pass

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import json
+import os
 import queue
+import random
 import signal
 import socket
 import struct
 import threading
 import time
+import tracemalloc
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import pytest
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
 
 from mcp_ref.basic.transports.streamable_http.client import HttpClientTransport
 from mcp_ref.errors import (
@@ -55,8 +64,6 @@ NEWEST = find_revision("2025-11-25")
 
 @pytest.fixture(autouse=True)
 def descriptors() -> Iterator[None]:
-    import requests  # noqa: F401  (importing it opens descriptors of its own)
-
     with no_descriptor_leaks():
         yield
 
@@ -314,6 +321,44 @@ def test_a_reply_without_end_is_refused_at_the_bound() -> None:
     with ScriptedServer(post=answer) as server, Client(server, max_message=100_000) as client:
         with pytest.raises(RemoteProtocolError, match="more than 100000 bytes"):
             client.call()
+
+
+def _packed(wire: Wire, asked: Asked) -> None:
+    """Zeros without end, a thousandth of their size."""
+    packer = zlib.compressobj(wbits=31)
+    zeros = b" " * (1 << 20)
+    wire.send(head(200, "Content-Type: application/json", "Content-Encoding: gzip", length=None))
+    wire.send(packer.compress(zeros) + packer.flush(zlib.Z_SYNC_FLUSH))
+    more = packer.compress(zeros) + packer.flush(zlib.Z_SYNC_FLUSH)
+    while True:
+        wire.send(more)
+
+
+def test_an_encoding_that_nobody_asked_for_is_refused() -> None:
+    with ScriptedServer(post=_packed) as server, Client(server) as client:
+        with pytest.raises(RemoteProtocolError, match="encoded with 'gzip', which nobody asked for"):
+            client.call()
+        assert server.request().headers["accept-encoding"] == "identity"
+
+
+def test_a_reply_that_unpacks_to_more_than_the_bound_is_refused() -> None:
+    with requests.Session() as session, ScriptedServer(post=_packed) as server:
+        with Client(server, session=session, max_message=10_000_000) as client:
+            tracemalloc.start()
+            with pytest.raises(RemoteProtocolError, match="more than 10000000 bytes"):
+                client.call()
+            most = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+    assert most < 30_000_000
+
+
+def test_a_call_ends_with_its_deadline_while_its_reply_is_unpacked() -> None:
+    with requests.Session() as session, ScriptedServer(post=_packed) as server:
+        with Client(server, session=session, max_message=1 << 40) as client:
+            began = time.monotonic()
+            with pytest.raises(RequestTimeout):
+                client.call(timeout=0.3)
+            assert time.monotonic() - began < 2
 
 
 def test_a_large_event_is_read() -> None:
@@ -596,6 +641,75 @@ def test_connecting_can_be_ended_by_another_thread(deaf_url: str, end: str, monk
         _end_a_call(client, end, lambda: begun.wait(WAIT))
 
 
+@pytest.mark.parametrize(
+    "beginning", [b"HTTP/1.1 200 OK\r\nX-Long: ", head(200, "Content-Type: application/json", length=9999)]
+)
+def test_a_reply_that_drips_in_does_not_move_the_deadline(beginning: bytes) -> None:
+    def answer(wire: Wire, asked: Asked) -> None:
+        wire.send(beginning)
+        wire.sock.settimeout(0.02)
+        while True:
+            wire.send(b"x")
+            try:
+                assert wire.sock.recv(1) == b""
+            except TimeoutError:
+                continue
+            return
+
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        began = time.monotonic()
+        with pytest.raises(RequestTimeout):
+            client.call(timeout=0.2)
+        assert time.monotonic() - began < 2
+
+
+def test_a_server_that_does_not_read_does_not_move_the_deadline() -> None:
+    # Nobody accepts, and the system takes what its buffers can hold.
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        with Client(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp") as client:
+            inbox = Inbox()
+            with pytest.raises(RequestTimeout):
+                client.call({**CALL, "params": {"text": "x" * 20_000_000}}, timeout=0.5, inbox=inbox)
+            assert not inbox.sent
+
+
+def test_a_request_counts_as_sent_once_it_was_written_whole() -> None:
+    sent = []
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        sent.append(inbox.sent)
+        wire.send(content(result()))
+
+    inbox = Inbox()
+    with ScriptedServer(post=answer) as server:
+        with Client(server) as client:
+            with pytest.raises(RequestTimeout):
+                client.call(timeout=0.0, inbox=inbox)
+            assert not inbox.sent
+            client.call(inbox=inbox)
+        # The server may be quicker than the mark: but for that it is there before the answer.
+        assert inbox.sent and server.asked.qsize() == 1
+    with Client(server) as client:
+        inbox = Inbox()
+        with pytest.raises(TransportClosed):
+            client.call(inbox=inbox)
+        assert not inbox.sent
+
+
+def test_the_clock_runs_only_for_calls_with_a_deadline_and_until_the_close() -> None:
+    def clocks() -> list[str]:
+        return [thread.name for thread in threading.enumerate() if thread.name == "mcp-http-clock"]
+
+    with ScriptedServer(post=content(result())) as server:
+        with Client(server) as client:
+            client.call(timeout=None)
+            assert clocks() == []
+            for _ in range(3):
+                client.call(timeout=5)
+            assert clocks() == ["mcp-http-clock"]
+        assert clocks() == []
+
+
 def test_comments_do_not_move_the_deadline() -> None:
     def answer(wire: Wire, asked: Asked) -> None:
         wire.send(STREAM_HEAD)
@@ -778,6 +892,28 @@ def test_a_request_that_was_read_and_then_reset_is_not_sent_again() -> None:
         assert server.asked.qsize() == 2
 
 
+def test_a_request_that_a_kept_connection_did_not_take_whole_is_sent_once_more() -> None:
+    large = {**CALL, "params": {"text": "x" * 20_000_000}}
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        wire.send(content(result()))
+        wire.sock.recv(1000)
+        _reset(wire, asked)
+
+    with ScriptedServer(post=[answer, content(result())]) as server, Client(server) as client:
+        assert client.call() == [result()]
+        assert client.call(large) == [result()]
+        assert [server.request().connection for _ in range(2)] == [1, 2]
+
+
+def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_ref.machinery.http_client._IDLE_TIMEOUT", -1)
+    with ScriptedServer(post=content(result())) as server, Client(server) as client:
+        client.call()
+        client.call()
+        assert [server.request().connection for _ in range(2)] == [1, 2]
+
+
 def _reset(wire: Wire, asked: Asked) -> None:
     """Close the connection, so that the client gets a reset."""
     wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -858,6 +994,38 @@ def test_a_standing_stream_that_fails_in_a_row_is_given_up(caplog: pytest.LogCap
     assert "given up: the event stream was refused with HTTP status 500" in caplog.text
 
 
+def test_a_standing_stream_that_asks_for_no_pause_and_ends_at_once_is_given_up() -> None:
+    with ScriptedServer(post=ASSIGNED, get=stream(event(PROGRESS, id="1", retry=0))) as server:
+        with Client(server, reconnects=2) as client:
+            client.open()
+            began = time.monotonic()
+            client.transport.opened(NEWEST)
+            for thread in _listeners():
+                thread.join(WAIT)
+            assert not _listeners()
+            # A tenth of a second, and twice that.
+            assert time.monotonic() - began >= 0.3
+            assert server.asked.qsize() == 1 + 1 + 2
+
+
+def test_a_standing_stream_that_paces_its_clients_may_end_as_often_as_it_likes() -> None:
+    with ScriptedServer(post=ASSIGNED, get=stream(event(PROGRESS, id="1", retry=100))) as server:
+        with Client(server, reconnects=1) as client:
+            client.open()
+            client.transport.opened(NEWEST)
+            assert [server.request().method for _ in range(5)] == ["POST", "GET", "GET", "GET", "GET"]
+            assert _listeners()
+
+
+def test_a_stream_that_asks_for_no_pause_is_resumed_ten_times_a_second_at_most() -> None:
+    again = stream(event(PROGRESS, id="1", retry=0))
+    with ScriptedServer(post=[ASSIGNED, again], get=again) as server, Client(server) as client:
+        client.open()
+        with pytest.raises(RequestTimeout):
+            client.call(timeout=0.45)
+        assert server.asked.qsize() <= 2 + 4
+
+
 def test_a_slow_standing_stream_does_not_hold_opening_up_beyond_the_deadline() -> None:
     with ScriptedServer(post=ASSIGNED, get=then(wait=True)) as server, Client(server) as client:
         client.open()
@@ -931,3 +1099,149 @@ def test_making_a_transport_imports_no_requests() -> None:
         "HttpClientTransport('http://127.0.0.1/'); sys.exit('requests' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=20).returncode == 0
+
+
+# -- a session of the user's ---------------------------------------------------------------------------------------
+
+
+class Mounted(HTTPAdapter):
+    """An adapter of the user's own, which says that it was used."""
+
+    def add_headers(self, request: requests.PreparedRequest, **options: Any) -> None:
+        request.headers["X-Mounted"] = "yes"
+
+
+@pytest.fixture
+def session() -> Iterator[requests.Session]:
+    with requests.Session() as session:
+        session.auth = ("ann", "secret")
+        session.headers["X-Theirs"] = "yes"
+        session.cookies.set("color", "blue")
+        session.params = {"q": "1"}
+        session.mount("http://", Mounted())
+        yield session
+
+
+def test_a_session_sends_as_it_was_set_up_and_stays_as_it_is(session: requests.Session) -> None:
+    before = {name: getattr(session, name) for name in session.__attrs__}
+    headers = dict(session.headers)
+    with ScriptedServer(post=[ASSIGNED, stream(event(PROGRESS), event(result()))]) as server:
+        with Client(server, session=session, headers={"X-Ours": "yes"}) as client:
+            client.open()
+            assert client.call() == [PROGRESS, result()]
+        asked = [server.request() for _ in range(3)]
+    assert [each.method for each in asked] == ["POST", "POST", "DELETE"]
+    assert asked[1].json() == CALL
+    for each in asked:
+        assert each.path == "/mcp?q=1"
+        assert each.headers["authorization"].startswith("Basic ")
+        assert each.headers["cookie"] == "color=blue"
+        assert each.headers["x-theirs"] == each.headers["x-ours"] == each.headers["x-mounted"] == "yes"
+        assert each.headers["user-agent"].startswith("python-requests")
+    # Theirs is the least of what goes out.
+    assert asked[1].headers["accept"] == "application/json, text/event-stream"
+    assert before == {name: getattr(session, name) for name in session.__attrs__}
+    assert headers == session.headers
+
+
+def test_a_session_keeps_connections_and_is_not_closed(session: requests.Session) -> None:
+    with ScriptedServer(post=content(result()), get=status(200)) as server:
+        with Client(server, session=session) as client:
+            client.call()
+            client.call()
+        assert session.get(server.url, timeout=WAIT).status_code == 200
+        assert {server.request().connection for _ in range(3)} == {1}
+        session.close()
+
+
+def test_an_auth_that_answers_a_challenge_sends_again() -> None:
+    challenge = status(401, 'WWW-Authenticate: Digest realm="r", nonce="n", qop="auth"')
+    with requests.Session() as session, ScriptedServer(post=[challenge, content(result())]) as server:
+        session.auth = requests.auth.HTTPDigestAuth("ann", "secret")
+        with Client(server, session=session) as client:
+            assert client.call() == [result()]
+        assert [server.request().headers.get("authorization", "")[:6] for _ in range(2)] == ["", "Digest"]
+
+
+@pytest.mark.parametrize("where", SLOW)
+@pytest.mark.parametrize("end", ["cancel", "close", "deadline"])
+def test_a_call_by_a_session_can_be_ended(where: str, end: str, session: requests.Session) -> None:
+    with ScriptedServer(post=SLOW[where]) as server, Client(server, session=session) as client:
+        if end != "deadline":
+            _end_a_call(client, end, server.request)
+        else:
+            with pytest.raises(RequestTimeout):
+                client.call(timeout=0.1)
+
+
+class Canned(requests.adapters.BaseAdapter):
+    """An adapter that has no connections."""
+
+    def send(self, request: requests.PreparedRequest, *args: Any, timeout: Any = None, **options: Any) -> Any:  # type: ignore[override]
+        self.timeout = timeout
+        response = requests.Response()
+        response.status_code, response.request, response.url = 200, request, str(request.url)
+        body = io.BytesIO(json.dumps(result()).encode())
+        headers = {"Content-Type": "application/json"}
+        response.raw = urllib3.HTTPResponse(body=body, headers=headers, status=200, preload_content=False)
+        return response
+
+    def close(self) -> None:
+        pass
+
+
+def test_an_adapter_of_another_kind_is_given_the_time_that_is_left() -> None:
+    with requests.Session() as session, Client("http://nowhere.invalid/mcp", session=session) as client:
+        session.mount("http://", canned := Canned())
+        assert client.call(timeout=3) == [result()]
+        assert all(2 < each <= 3 for each in canned.timeout)
+
+
+@pytest.mark.parametrize("more", [{"verify": False}, {"cert": "x"}, {"proxies": {}}, {"trust_env": True}])
+def test_a_session_is_not_given_what_it_says_itself(more: dict[str, Any]) -> None:
+    with requests.Session() as session, pytest.raises(ValueError, match="set them there"):
+        HttpClientTransport("http://127.0.0.1/", session=session, **more)
+
+
+# -- Ctrl-C ----------------------------------------------------------------------------------------------------------
+
+
+# A connection that Ctrl-C has caught between two steps is closed when it is forgotten, and says so.
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("stateless", [False, True])
+def test_ctrl_c_at_any_moment_leaves_nothing_behind(stateless: bool) -> None:
+    """The next call is right, no descriptor is left, and nothing waits for ever; urllib3's queue would be locked."""
+    ours, go, over = threading.main_thread().ident, threading.Semaphore(0), threading.Event()
+    assert ours == threading.get_ident() is not None
+    moments = random.Random(7)
+
+    def interrupt() -> None:
+        while go.acquire(timeout=WAIT) and not over.is_set():
+            over.wait(moments.random() * 0.002)
+            signal.pthread_kill(ours, signal.SIGINT)
+
+    def answer(wire: Wire, asked: Asked) -> bool:
+        wire.send(content(result(asked.json()["id"])))
+        return True
+
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        client.transport.mirror = (lambda message: {}) if stateless else None
+        client.call()
+        open_before = len(os.listdir("/proc/self/fd"))
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        for number in range(300):
+            try:
+                go.release()
+                while True:
+                    client.call()
+            except KeyboardInterrupt:
+                client.inboxes.clear()
+            assert client.call({**CALL, "id": number}) == [result(number)]
+        over.set()
+        go.release()
+        thread.join(WAIT)
+        assert client.transport._http is not None
+        assert not client.transport._http._clock.calls
+        gc.collect()
+        assert len(os.listdir("/proc/self/fd")) <= open_before + 2
