@@ -316,6 +316,17 @@ def test_every_row_names_code_and_a_test_or_says_why_not(note: Note) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+POINTS_BACK = re.compile(
+    r"[^A-Z0-9`\-]|(?:The same|It|Its|That|Those|These|They|Their|This|So|And|Or|But|Nor|Else|Then|Here|There)\b"
+)
+"""How a sentence begins that cannot be read without the one before it."""
+
+
+@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
+def test_every_row_can_be_read_alone(note: Note) -> None:
+    assert not [f"{row}: {row.asked}" for row in note.rows if POINTS_BACK.match(row.asked) or row.asked[-1] not in ".)"]
+
+
 @pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
 def test_the_code_of_every_row_exists(note: Note) -> None:
     wrong = []

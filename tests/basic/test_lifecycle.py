@@ -322,6 +322,30 @@ def test_experimental_capabilities_are_carried_as_they_are() -> None:
         assert client.capabilities["experimental"] == {"y": {}}
 
 
+def test_before_the_answer_to_initialize_a_client_sends_pings_alone() -> None:
+    lifecycle = Lifecycle("client")
+    for state in ("new", "asked"):
+        assert lifecycle.state == state
+        for method, is_request in (("tools/list", True), ("x/own", True), ("notifications/progress", False)):
+            with pytest.raises(LocalProtocolError, match=f"{method} must not be sent while the session is '{state}'"):
+                lifecycle.send(method, is_request=is_request)
+        if state == "new":
+            lifecycle.send("initialize", is_request=True)
+    lifecycle.send("ping", is_request=True)
+
+
+def test_before_initialized_a_server_sends_pings_and_notifications_alone() -> None:
+    lifecycle = Lifecycle("server")
+    lifecycle.receive("initialize", is_request=True)
+    for method in ("roots/list", "sampling/createMessage", "elicitation/create", "x/own"):
+        with pytest.raises(LocalProtocolError, match=f"{method} must not be sent"):
+            lifecycle.send(method, is_request=True)
+    lifecycle.send("ping", is_request=True)
+    lifecycle.send("notifications/message", is_request=False)
+    lifecycle.receive("notifications/initialized", is_request=False)
+    lifecycle.send("roots/list", is_request=True)
+
+
 def test_calls_need_a_connection() -> None:
     with pytest.raises(LocalProtocolError, match="connect"):
         Client(Server("s")).ping()

@@ -167,7 +167,23 @@ def test_a_tool_whose_marks_break_the_rules_is_not_registered(broken: Any) -> No
 # -- who the two sides are ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("info", [None, {"name": "", "version": ""}, {"name": "evil", "version": "9", "odd": [1]}])
+NAMES_OF_PROGRAMS = (
+    "evil",
+    "mcp",
+    "mcp-ref",
+    "mcp-inspector",
+    "claude-ai",
+    "Visual Studio Code",
+    "cursor-vscode",
+    "s",
+    "é",
+)
+
+
+@pytest.mark.parametrize(
+    "info",
+    [None, {"name": "", "version": ""}, *({"name": name, "version": "9", "odd": [1]} for name in NAMES_OF_PROGRAMS)],
+)
 def test_nothing_is_decided_by_who_the_other_side_says_it_is(info: Any) -> None:
     server = Server("s")
     server.tool("t")(lambda: "done")

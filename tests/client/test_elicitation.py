@@ -5,10 +5,14 @@ from typing import Any
 import pytest
 
 from mcp_ref.client import elicitation
+from mcp_ref.client.answers import DEFAULT_RATES, Answers
 from mcp_ref.client.elicitation import Elicitors
 from mcp_ref.errors import InvalidParams, LocalProtocolError, RemoteProtocolError
+from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.rates import RateLimited
 from mcp_ref.methods import Answering
 from tests.client.fakes import FORMS_ONLY, OLDEST, FakeClient, FakeServer
+from tests.server.alone import Reply
 
 JsonObject = dict[str, Any]
 
@@ -180,3 +184,13 @@ def test_rows_say_since_when_and_until_when() -> None:
     create, complete = rows["elicitation/create"], rows["notifications/elicitation/complete"]
     assert not create.exists_in(OLDEST) and create.exists_in(FORMS_ONLY)
     assert not complete.exists_in(FORMS_ONLY) and complete.needs == "client.elicitation.url"
+
+
+def test_a_flood_of_questions_is_refused_without_any_setting() -> None:
+    answers = Answers(None, None, lambda message, schema: None, None, None)
+    rate = DEFAULT_RATES["elicitation/create"]
+    question = Incoming(1, "elicitation/create", {"message": "Who?", "requestedSchema": FORM}, Reply())
+    with pytest.raises(RateLimited, match="Too many"):
+        # It takes less than ten seconds, in which some of the places come back.
+        for _ in range(int(rate.burst + 10 * rate.per_second)):
+            answers(FakeClient(BOTH), question)  # type: ignore[arg-type]

@@ -211,3 +211,24 @@ def test_warnings_tell_what_is_odd_about_a_url() -> None:
     for host in ("0x7f.example", "1.example.com", "example.x1", "127.0.0.1", "[::1]"):
         assert elicitation.url_warnings(f"https://{host}/") == []
     assert "encrypted" in elicitation.url_warnings("http://example.com/")[0]
+
+
+def test_nothing_is_fetched_or_looked_up_before_the_user_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    import socket
+    import urllib.request
+
+    import requests
+
+    tried: list[str] = []
+    for owner, name in (
+        (socket, "getaddrinfo"),
+        (socket, "create_connection"),
+        (socket.socket, "connect"),
+        (urllib.request.Request, "__init__"),
+        (urllib.request, "urlopen"),
+        (requests.Session, "request"),
+    ):
+        monkeypatch.setattr(owner, name, lambda *args, name=name, **more: tried.append(name))
+    for consent in (True, False, None):
+        assert visit(Elicitors(url=lambda url, message, host, consent=consent: consent))["action"]
+    assert tried == []

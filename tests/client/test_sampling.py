@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -220,3 +221,14 @@ def test_hints_are_taken_in_order_as_parts_of_names() -> None:
 def test_capability_names_only_what_is_supported() -> None:
     assert sampling.capability() == {}
     assert sampling.capability(tools=True, context=True) == {"tools": {}, "context": {}}
+
+
+def test_nothing_of_a_request_is_kept_after_it() -> None:
+    for marked in ("one", "two"):
+        block = text(f"kept? {marked}")
+        asked = params(messages=[{"role": "user", "content": block}])
+        sampling.sampling_create_message(lambda request: sampling.reply("Paris", model="m"), FakeClient(), asked)
+        del asked
+        gc.collect()
+        # What refers to the text block of the request now is this function alone.
+        assert not [each for each in gc.get_referrers(block) if isinstance(each, dict) and "role" in each]

@@ -214,3 +214,13 @@ def test_the_variables_that_a_uri_may_leave_out_are_known() -> None:
     template = UriTemplate("x://{a}{?b,c}{#d}")
     assert template.variables == ("a", "b", "c", "d")
     assert template.optional == {"b", "c", "d"}
+
+
+@pytest.mark.parametrize(
+    "odd", ["a b", "a\tb", "a\nb", "a\x00b", "a\x7fb", '"a"', "<a>", "a\\b", "a^b", "a`b", "{a}", "a|b"]
+)
+def test_a_uri_with_characters_that_no_uri_has_matches_nothing(odd: str) -> None:
+    for template in ("file:///{a}", "file:///{+a}", "file:///x{?a}"):
+        uri = template.partition("{")[0] + ("?a=" if "?" in template else "") + odd
+        assert UriTemplate(template).match(uri) is None
+    assert UriTemplate("file:///{+a}").match("file:///ab") == {"a": "ab"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, Refusal, Server
+from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, Server
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
 from mcp_ref.server import session as session_module
 from mcp_ref.server.resources import ResourceNotFound, contents_bytes
@@ -152,23 +152,6 @@ def test_a_handler_that_fails_is_32603_and_gives_nothing_away(name: str) -> None
             with pytest.raises(ErrorResponse) as failed:
                 client.read_resource(uri)
             assert (failed.value.code, failed.value.message, failed.value.data) == (-32603, "Internal error", None)
-
-
-def test_a_handler_sees_who_asks_and_may_refuse() -> None:
-    server = Server("s")
-
-    @server.resource("secret://{name}")
-    def secret(name: str, ctx: Context) -> str:
-        if ctx.client_info["name"] != "trusted":
-            raise Refusal("Not yours", code=403)
-        return name
-
-    with Client(server, info={"name": "trusted"}) as client:
-        assert client.read_resource("secret://a")["contents"] == [{"uri": "secret://a", "text": "a"}]
-    with Client(server, info={"name": "stranger"}) as client:
-        with pytest.raises(ErrorResponse, match="Not yours") as refused:
-            client.read_resource("secret://a")
-        assert refused.value.code == 403
 
 
 @pytest.mark.parametrize(

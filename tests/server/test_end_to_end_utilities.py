@@ -161,19 +161,6 @@ def test_a_completion_that_fails_is_32603(server: Server, name: str) -> None:
     assert failed.value.code == -32603
 
 
-def test_a_completion_may_look_who_asks() -> None:
-    server = Server("s")
-    server.prompt("p")(lambda a: a)
-
-    @server.completion(prompt="p", argument="a")
-    def names(value: str, ctx: Context) -> list[str]:
-        return ["secret"] if ctx.client_info["name"] == "trusted" else []
-
-    for who, values in (("trusted", ["secret"]), ("stranger", [])):
-        with Client(server, info={"name": who}) as client:
-            assert client.complete(prompt_ref("p"), "a", "")["completion"]["values"] == values
-
-
 def test_too_many_completions_are_refused_and_told_when_to_try_again() -> None:
     server = Server("s", rates={"completion/complete": Rate(per_second=0.5, burst=1)})
     server.prompt("p")(lambda a: a)
@@ -408,8 +395,8 @@ def walked(name: str, pages: list[Any]) -> tuple[Any, list[Any]]:
         for number, cursor in enumerate(pages):
             request = wire.receive()
             asked.append({key: value for key, value in request.get("params", {}).items() if key != "_meta"})
-            tool = {"name": str(number), "inputSchema": {"type": "object"}}
-            result = {"tools": [tool]} | ({} if cursor is None else {"nextCursor": cursor})
+            tools = [] if cursor == "after nothing" else [{"name": str(number), "inputSchema": {"type": "object"}}]
+            result = {"tools": tools} | ({} if cursor is None else {"nextCursor": cursor})
             wire.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
         thread.join(PATIENCE)
     return found[0], asked
@@ -417,9 +404,15 @@ def walked(name: str, pages: list[Any]) -> tuple[Any, list[Any]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_cursors_go_back_unchanged_and_an_empty_string_is_one(name: str) -> None:
-    names, asked = walked(name, ["", "{ä}", None])
+    names, asked = walked(name, ["", " {ä}\n", None])
     assert names == ["0", "1", "2"]
-    assert asked == [{}, {"cursor": ""}, {"cursor": "{ä}"}]
+    assert asked == [{}, {"cursor": ""}, {"cursor": " {ä}\n"}]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_empty_page_is_not_the_end(name: str) -> None:
+    names, asked = walked(name, ["a", "after nothing", None])
+    assert (names, len(asked)) == (["0", "2"], 3)
 
 
 @pytest.mark.parametrize("name", NAMES)

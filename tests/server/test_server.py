@@ -298,3 +298,13 @@ def test_close_names_the_handlers_that_do_not_end() -> None:
 def test_run_knows_stdio_alone() -> None:
     with pytest.raises(ValueError, match="stdio"):
         Server("s").run("carrier pigeon")
+
+
+def test_a_server_has_a_tool_name_once() -> None:
+    server = Server("s")
+    server.tool("t")(lambda: "first")
+    with pytest.raises(ValueError, match="tools already has 't'"):
+        server.tool("t")(lambda: "second")
+    with Client(server) as client:
+        assert [tool["name"] for tool in client.list_tools()] == ["t"]
+        assert client.call_tool("t")["content"] == [{"type": "text", "text": "first"}]

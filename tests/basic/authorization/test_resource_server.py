@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, Context, ErrorResponse, Server, Url
+from mcp_ref import Client, Context, ErrorResponse, Refusal, Server, Url, resource_ref
 from mcp_ref.basic.authorization.resource_server import Principal, Protection
 from tests.basic.authorization.guarded import (
     ISSUER,
@@ -509,3 +509,28 @@ def test_nothing_is_imported_that_is_not_used() -> None:
         "assert not [name for name in sys.modules if 'authorization' in name or name in ('jwt', 'cryptography')]"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
+def test_who_asks_decides_what_is_read_and_suggested_and_not_what_it_says_of_itself(revision: str) -> None:
+    server = Server("s")
+
+    @server.resource("notes://{name}")
+    def note(name: str, ctx: Context) -> str:
+        if ctx.principal != "ada":
+            raise Refusal("Not yours", code=403)
+        return name
+
+    @server.completion(resource="notes://{name}", argument="name")
+    def names(value: str, ctx: Context) -> list[str]:
+        return ["secret"] if ctx.principal == "ada" else []
+
+    ref = resource_ref("notes://{name}")
+    with server.serve_http(authenticate=lambda request: request.headers["x-user"]) as http:
+        with Client(Url(http.url, headers={"X-User": "ada"}), revision=revision, info={"name": "bob"}) as client:
+            assert client.read_resource("notes://a")["contents"] == [{"uri": "notes://a", "text": "a"}]
+            assert client.complete(ref, "name", "")["completion"]["values"] == ["secret"]
+        with Client(Url(http.url, headers={"X-User": "bob"}), revision=revision, info={"name": "ada"}) as client:
+            with pytest.raises(ErrorResponse, match="Not yours"):
+                client.read_resource("notes://a")
+            assert client.complete(ref, "name", "")["completion"]["values"] == []

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from mcp_ref import Server, TransportClosed
+from mcp_ref.basic import utilities
+from mcp_ref.machinery.deadline import Deadline
 from tests.wire import CLIENT_INFO, PATIENCE, Background, opened, to_client, to_server
 
 
@@ -83,3 +87,28 @@ def test_the_thread_ends_with_the_conversation_while_a_ping_is_in_flight() -> No
         client.close(PATIENCE)
         assert not [thread for thread in threading.enumerate() if thread.name == "mcp-ping"]
         assert isinstance(wire.receive(), ConnectionError)
+
+
+def test_pings_come_at_the_interval_given_and_have_as_long_to_be_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[Any] = []
+
+    class Event:
+        """Three intervals pass at once."""
+
+        def wait(self, seconds: float) -> bool:
+            done.append(seconds)
+            return len(done) > 4
+
+        def is_set(self) -> bool:
+            return False
+
+    class Asked:
+        def request(self, method: str, params: Any, options: Any) -> None:
+            done.append((method, options))
+
+    threads = SimpleNamespace(Event=Event, Thread=threading.Thread, current_thread=threading.current_thread)
+    monkeypatch.setattr(utilities, "threading", threads)
+    keep_alive = utilities.KeepAlive(Asked(), 7.5)  # type: ignore[arg-type]
+    keep_alive.start()
+    keep_alive.join(Deadline(PATIENCE))
+    assert done == [7.5, ("ping", {"timeout": 7.5}), 7.5, ("ping", {"timeout": 7.5}), 7.5]
