@@ -36,8 +36,10 @@ def watch() -> None:
 
     def hook(frame: Any, event: str, arg: Any) -> None:
         code = frame.f_code
-        # The body of a class or a module runs as it is imported: what is bound there may be imported, but not called.
-        is_function = code.co_flags & inspect.CO_OPTIMIZED
+        # The body of a class or a module runs as it is imported, and the comprehensions in it: what is bound there may
+        # be imported, but not called.
+        owner = frame.f_back if code.co_name.startswith("<") else frame
+        is_function = owner is not None and owner.f_code.co_flags & inspect.CO_OPTIMIZED
         if event == "call" and is_function and code.co_filename.startswith(place):
             seen.add((code.co_filename.removeprefix(place), code.co_qualname))
 

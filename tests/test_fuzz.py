@@ -25,7 +25,7 @@ from mcp_ref.errors import InvalidParams, McpError, ParseError
 from mcp_ref.machinery.pipes import LineSplitter, LineTooLong
 from mcp_ref.machinery.uri_template import UriTemplate
 from mcp_ref.revisions import SESSION_REVISIONS, find_revision
-from mcp_ref.server.utilities.pagination import page
+from mcp_ref.server.utilities.pagination import answer_list
 from tests.wire import PATIENCE, Wire, opened, to_client, to_server
 
 JsonObject = dict[str, Any]
@@ -574,24 +574,39 @@ def test_a_long_line_is_refused_however_it_is_cut(whole: list[bytes], limit: int
         assert found == good
 
 
+class Listed:
+    """The context of a list request: a registry of these names, and so many on a page."""
+
+    def __init__(self, names: list[str], page_size: int) -> None:
+        self.registry, self.page_size = {name: name for name in names}, page_size
+
+    def registered(self, feature: str) -> dict[str, str]:
+        return self.registry
+
+    def page(self, params: Any) -> tuple[list[str], str | None]:
+        ctx: Any = self
+        result = answer_list(ctx, "tools", params, "names", str)
+        return result["names"], result.get("nextCursor")
+
+
 @settings(fuzzed, max_examples=200)
 @given(st.lists(texts, unique=True, max_size=12), st.integers(1, 5))
 def test_pages_hold_every_entry_once_and_in_order(names: list[str], size: int) -> None:
-    entries = [{"name": name} for name in names]
-    found, cursor = page(entries, {}, size)
+    listed = Listed(names, size)
+    found, cursor = listed.page({})
     while cursor is not None:
         assert messages.decode(messages.encode({"cursor": cursor})) == {"cursor": cursor}
-        more, cursor = page(entries, {"cursor": cursor}, size)
+        more, cursor = listed.page({"cursor": cursor})
         assert 1 <= len(more) <= size
         found += more
-    assert found == entries
+    assert found == names
 
 
 @settings(fuzzed, max_examples=200)
 @given(texts, st.lists(texts, max_size=3))
 def test_any_cursor_is_a_place_or_refused(cursor: str, names: list[str]) -> None:
     try:
-        page([{"name": name} for name in names], {"cursor": cursor}, 2)
+        Listed(names, 2).page({"cursor": cursor})
     except InvalidParams as refusal:
         assert refusal.code == -32602
 
