@@ -47,6 +47,6 @@ def test_a_tool_is_at_most_nine_frames_in_five_files_above_the_read(revision: st
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_over_http_a_tool_is_at_most_twelve_frames_in_six_files_above_the_handling_of_its_request(revision: str) -> None:
+def test_over_http_a_tool_is_at_most_twelve_frames_in_six_files_above_its_request(revision: str) -> None:
     stack = trace_a_post(revision).there.stack
     assert len(stack) <= 12 and len(files(stack)) <= 6, stack
