@@ -25,6 +25,7 @@ neither writes nor runs a user's code, so that a peer which does not read can ne
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -53,6 +54,7 @@ from mcp_ref.errors import (
 from mcp_ref.incoming import WRITE_TIMEOUT, BatchReply, Incoming, Reply
 from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.deadline import Clock, Deadline
+from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.workers import Workers, before_block
 from mcp_ref.messages import JsonObject, RequestId
 from mcp_ref.methods import DEFAULT, Options
@@ -240,7 +242,7 @@ class Peer:
 
     Attributes:
         side, terms: may be replaced: a connection on which one era was tried goes on in the other.
-        closed: why the conversation is over, or None.
+        closed: why the conversation is over, or None. process: the id of the one in which it goes on.
         unanswered: the peer's requests that have no answer yet, by id; to be looked at only.
 
     What every request raises: LocalProtocolError (nothing was sent), ErrorResponse, RemoteProtocolError,
@@ -263,6 +265,7 @@ class Peer:
         self._transport, self._timeout, self._clock = transport, timeout, clock
         self._workers = Workers(cap, self._no_thread)
         self._complain = Complaints(log)
+        self.process = os.getpid()
         self._run: RunJob = self._workers.run  # replaced while `initialize` is being answered
         self._lock = threading.Lock()  # guards the fields below; nothing is sent and no user's code runs inside
         self._pending: dict[Any, PendingRequest] = {}
@@ -292,6 +295,8 @@ class Peer:
 
         Blocks: until the response, at most until the deadline.
         """
+        if self.process != os.getpid():
+            raise opened_elsewhere("the conversation", self.process)
         options = options or {}
         deadline = deadline or self.deadline(options)
         pending = PendingRequest(method, options, deadline, asker)
@@ -312,6 +317,8 @@ class Peer:
             TransportClosed, RequestCancelled for the whole.
         Spec: 2025-03-26/basic/index#batching
         """
+        if self.process != os.getpid():
+            raise opened_elsewhere("the conversation", self.process)
         if not self.terms.revision.batching:
             raise LocalProtocolError(f"revision {self.terms.revision} has no batches")
         if not calls:
@@ -345,6 +352,8 @@ class Peer:
             deadline, or for as long as that is lifted.
         Spec: 2026-07-28/basic/patterns/subscriptions
         """
+        if self.process != os.getpid():
+            raise opened_elsewhere("the conversation", self.process)
         pending = PendingRequest(method, options, deadline)
         pending.streams = True
         try:
@@ -485,6 +494,8 @@ class Peer:
         Blocks: until it is written, at most until the deadline (None: a minute).
         Raises: LocalProtocolError (nothing was sent), TransportClosed, RequestTimeout.
         """
+        if self.process != os.getpid():
+            raise opened_elsewhere("the conversation", self.process)
         if self.closed is not None:
             raise TransportClosed.before(self.closed)
         rule = self.terms.notified.get(method) or self.terms.sending(method, "notification")
@@ -779,6 +790,8 @@ class Peer:
         waits failed, and idle workers a sentinel (what a user's code still holds is left behind as a daemon when
         half of the time has passed); the transport then ends its reader and whatever else it owns, which see.
         """
+        if self.process != os.getpid():
+            return []
         self.fail(TransportClosed(reason))
         if drain:
             self._workers.close(Deadline(drain))

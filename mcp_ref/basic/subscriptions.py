@@ -12,6 +12,7 @@ Not here:  `resources/subscribe` of the session era (server/resources); who carr
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Container, Iterable, Iterator
@@ -38,6 +39,7 @@ from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.deadline import Deadline, check_seconds
+from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.outbox import Outbox
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
@@ -424,6 +426,7 @@ class Listening:
         self._lock = threading.Lock()  # guards the three fields below
         self._complain = Complaints(log)
         self._entered = False
+        self._process: int | None = None
         self._stream: PendingStream | None = None
         self._reader: threading.Thread | None = None  # reads one event for get()
         self._outcomes: SimpleQueue[tuple[Event | None, BaseException | None]] = SimpleQueue()
@@ -434,7 +437,7 @@ class Listening:
         with self._lock:
             if self._entered:
                 raise RuntimeError("a subscription is entered once; call listen() for another one")
-            self._entered = True
+            self._entered, self._process = True, os.getpid()
         self._client.listenings.add(self)
         self._open()
         return self
@@ -506,6 +509,8 @@ class Listening:
         Threads: any, also while another one iterates.
         Spec: basic/patterns/subscriptions#cancellation
         """
+        if self._process not in (None, os.getpid()):
+            return
         self._over.set()
         self._close_stream(reason)
         with self._lock:
@@ -525,6 +530,8 @@ class Listening:
         return self
 
     def __next__(self) -> Event:
+        if self._process not in (None, os.getpid()):
+            raise opened_elsewhere("the subscription", self._process or 0)
         event = self._next_event() if self._reader is None else self._read_event(None)
         if event is None:
             raise StopIteration
@@ -540,6 +547,8 @@ class Listening:
             And as iterating does.
         Blocks: at most `timeout` seconds; None: until there is one, or the end.
         """
+        if self._process not in (None, os.getpid()):
+            raise opened_elsewhere("the subscription", self._process or 0)
         event = self._read_event(timeout)
         if event is None:
             raise TransportClosed("the subscription has ended")

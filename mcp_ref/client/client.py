@@ -39,6 +39,7 @@ from mcp_ref.errors import (
 )
 from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Clock, Deadline, check_seconds
+from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.rates import Rate
 from mcp_ref.machinery.workers import before_block
 from mcp_ref.messages import JsonObject
@@ -166,6 +167,7 @@ class Client:
         server = repr(config.server_key(target, whole=True) or os.urandom(16).hex())
         self.cache = kept.for_(server) if isinstance(kept, ResultCache) else None
         self._trace = trace
+        self._process: int | None = None  # in which it was connected
         self._recorder: Recorder | None = None
 
         # What the conversations share.
@@ -222,6 +224,7 @@ class Client:
             RemoteProtocolError (it speaks no revision of ours). The connection is then closed.
         Spec: basic/lifecycle#initialization, basic/transports#backwards-compatibility
         """
+        self._process = os.getpid()
         try:
             self._connection.open()
         except BaseException:
@@ -234,11 +237,15 @@ class Client:
     def close(self, timeout: float = 5) -> None:
         """End the conversation. Idempotent; any thread may call it, also while others wait for answers.
 
+        In a process that was forked from the one that connected it does nothing.
+
         Blocks: at most `timeout` seconds; over stdio that includes the server's own end.
         Why each thread ends: see `Peer.close` for the workers and the transport; `mcp-ping` waits on an event that is
         set here, `mcp-events` finds a sentinel, and so does `mcp-trace` of a recorder that this client made.
         Spec: basic/lifecycle#shutdown
         """
+        if self._process not in (None, os.getpid()):
+            return
         deadline = Deadline(timeout)
         for each in list(self.listenings):
             each.close()
@@ -278,6 +285,8 @@ class Client:
     def session(self) -> Conversation:
         """The conversation that goes on; LocalProtocolError before `connect()`, TransportClosed after `close()`."""
         if (current := self._connection.current) is not None:
+            if self._process != os.getpid():
+                raise opened_elsewhere("the client", self._process or 0)
             return current
         if self._connection.closed:
             raise TransportClosed("the client was closed")
@@ -331,7 +340,9 @@ class Client:
         """
         if options:
             check_options(options, method)
-        session, options, known = self._connection.current or self.session, options or {}, self.tool_definitions
+        here = self._process == os.getpid()
+        session = (here and self._connection.current) or self.session
+        options, known = options or {}, self.tool_definitions
         # One time limit for the call, whatever it has to do: connect again, answer questions, be sent a second time. It
         # stands still while a function of the user's answers, but not for the calls that this function makes.
         timeout, in_handler = options.get("timeout", DEFAULT), before_block()

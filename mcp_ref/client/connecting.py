@@ -32,6 +32,7 @@ In the second and third case it is sent again only if that does no harm: see `ma
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -107,6 +108,10 @@ class EraMemory:
 
 ERAS = EraMemory()
 """What this process knows (SHOULD: keep it for the lifetime of the server process, or of the origin)."""
+
+if hasattr(os, "register_at_fork"):
+    # Begun again: its lock may be held by a thread that the new process does not have.
+    os.register_at_fork(after_in_child=ERAS.__init__)  # type: ignore[misc]
 
 
 class Connection:

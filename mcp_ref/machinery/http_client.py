@@ -76,6 +76,16 @@ _watching = threading.Lock()
 """Guards the change of a pool to one whose connections can be cut."""
 
 
+def _forked() -> None:
+    """Make the lock anew in a forked process: it may be held by a thread that this one does not have."""
+    global _watching
+    _watching = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
 class _NotWritten(Exception):
     """A kept connection was closed before it had taken the whole request: the server cannot have acted on it."""
 
@@ -424,6 +434,8 @@ class HttpClient:
 
         `mcp-http-clock` ends because it is woken for the last time, and is joined.
         """
+        if self._clock.process != os.getpid():
+            return
         self.cut_all(Interrupted(CLOSED))
         if self._pool is not None:
             self._pool.close()

@@ -15,12 +15,14 @@ Not here:  what a job does (peer)
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 
 from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.forks import opened_elsewhere
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +60,7 @@ class Workers:
     """
 
     def __init__(self, cap: int = 64, hopeless: Callable[[RuntimeError], None] | None = None) -> None:
-        self._cap, self._hopeless = cap, hopeless
+        self._cap, self._hopeless, self._process = cap, hopeless, os.getpid()
         self._jobs: SimpleQueue[tuple[Job, bool | None] | None] = SimpleQueue()
         self._stopping = threading.Event()
         self._lock = threading.Lock()  # guards the ten fields below
@@ -80,6 +82,8 @@ class Workers:
         After `close()` the job is dropped, for its conversation is over; but one that another job leads to still runs,
         in that job's thread, so that what was begun is finished.
         """
+        if self._threads and self._process != os.getpid():
+            raise opened_elsewhere("the pool of threads", self._process)
         with self._lock:
             closed = self._closed
             if not closed:

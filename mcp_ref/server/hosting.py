@@ -12,6 +12,7 @@ The stateless era shares the URL of Streamable HTTP.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -94,7 +95,7 @@ class HttpService:
         tap: Callable[[str], Tap | None] = lambda transport: None,
         ended: Callable[[HttpService, float], None] = lambda service, left: None,
     ) -> None:
-        self._when_ended = ended
+        self._when_ended, self._process = ended, os.getpid()
         path, sse_path = options.pop("path", "/mcp"), options.pop("sse_path", None)
         messages_path, limits = options.pop("messages_path", "/messages"), options.pop("limits", None)
         self.protection = protection = options.pop("authorization", None)
@@ -154,6 +155,9 @@ class HttpService:
         Idempotent; any thread may call it. Sessions first: that cancels handlers and ends streams, which frees the
         threads that carry them; the rest find their sockets shut down.
         """
+        if self._process != os.getpid():
+            # Forked from the one that listens: to shut a connection down would do so for both.
+            return []
         deadline = Deadline(timeout)
         for endpoint in self._endpoints:
             endpoint.close((deadline.left() or 0.0) / 2)

@@ -23,6 +23,7 @@ from mcp_ref.basic.mrtr import StateKeys
 from mcp_ref.basic.transports.transport import Tap, Transport
 from mcp_ref.basic.versioning import checked_extensions, server_discover
 from mcp_ref.machinery.deadline import Deadline, check_seconds
+from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.machinery.running import Lifespan, end_by_sigterm
 from mcp_ref.messages import JsonObject
@@ -182,6 +183,7 @@ class Server:
         self._sessions: tuple[Session, ...] = ()
         self._services: tuple[HttpService, ...] = ()
         self._recorder: Recorder | None = None
+        self._process = os.getpid()  # in which the sessions and services are
         alone = [revision for revision in self.revisions if revision.era == "stateless"]
         self.stateless = Stateless(self, alone) if alone else None
 
@@ -305,6 +307,8 @@ class Server:
             revisions: those of ours that the transport can carry, oldest first; None: all.
             resume: skip the opening: the client speaks this revision and declared nothing (HTTP without sessions).
         """
+        if self._process != os.getpid():
+            self._take_over()
         session = Session(self, transport, revisions or self.revisions)
         if resume is not None:
             session.resume(resume)
@@ -318,6 +322,12 @@ class Server:
             self.forget(session)
             raise
         return session
+
+    def _take_over(self) -> None:
+        """Serve in a forked process from here on; raise LocalProtocolError if there are sessions of the other one."""
+        if self._sessions or self._services:
+            raise opened_elsewhere("the server", self._process)
+        self._process = os.getpid()
 
     @property
     def sessions(self) -> tuple[Session, ...]:
@@ -337,6 +347,8 @@ class Server:
 
         Does not block: each session has a queue of its own, so that a client that does not read holds up no other.
         """
+        if self._process != os.getpid():
+            self._take_over()
         for session in self._sessions:
             if session.lifecycle.state == "open" and wanted(session):
                 session.announce(method, params)
@@ -361,6 +373,8 @@ class Server:
         """
         from mcp_ref.server.hosting import HttpService
 
+        if self._process != os.getpid():
+            self._take_over()
         if self.span is not None:
             self.span.enter()
         try:
@@ -439,6 +453,8 @@ class Server:
 
         Blocks: at most `timeout` seconds in all. Why each thread ends: see `HttpService.close` and `Peer.close`.
         """
+        if self._process != os.getpid():
+            return []
         deadline = Deadline(timeout)
         for service in self._services:
             service.close(deadline.left() or 0.0)

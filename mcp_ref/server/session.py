@@ -430,6 +430,8 @@ class Session(Conversation):
 
         Why each thread ends: see `Peer.close`; `mcp-ping` waits on an event that is set here.
         """
+        if self.peer.process != os.getpid():
+            return []
         deadline = Deadline(timeout)
         self._keep_alive.stop()
         if self.peer.closed is None:

@@ -25,6 +25,7 @@ from mcp_ref import messages
 from mcp_ref.basic.transports.transport import Inbox, Receive, Tap
 from mcp_ref.errors import McpError, RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.locks import hold
 from mcp_ref.machinery.pipes import HAS_POLL, InputStopped, LineSplitter, LineTooLong, Wake, chunks, milliseconds
 from mcp_ref.machinery.standard_streams import StandardStreams, own_end
@@ -61,7 +62,7 @@ class StdioTransport:
     """Bytes that an inbound line may have; a longer one ends the connection."""
 
     def __init__(self, tap: Tap | None) -> None:
-        self._tap = tap
+        self._tap, self._process = tap, os.getpid()
         self._read_fd = self._write_fd = -1
         self._no_reading, self._no_writing = Wake(), Wake()
         self._watched: dict[int, str] = {}  # descriptors whose readiness ends the connection, and what that means
@@ -88,7 +89,7 @@ class StdioTransport:
         with self._starting:
             if self._started:
                 raise RuntimeError("a transport is started once")
-            self._started = True
+            self._started, self._process = True, os.getpid()
             self._receive, self._lost = receive, lost
             try:
                 if not self._closed:
@@ -143,6 +144,8 @@ class StdioTransport:
 
         Spec: basic/transports#stdio
         """
+        if self._process != os.getpid():
+            raise opened_elsewhere("the transport", self._process)
         # MUST NOT: a message contains embedded newlines; the encoder writes none (basic/transports#stdio;
         # basic/transports/stdio#)
         # MUST NOT: a client writes anything but messages to the server's standard in (basic/transports#stdio;
@@ -250,6 +253,8 @@ class StdioTransport:
 
         Spec: basic/lifecycle#stdio
         """
+        if self._process != os.getpid():
+            return
         self._closed = True
         closing: list[bool] = []
         starting: list[bool] = []

@@ -1,0 +1,20 @@
+"""Forks: what was opened in one process cannot be used in another that was forked from it.
+
+Its threads exist in the first alone, its locks may be held for ever in the second, and both would read from the same
+descriptors, each losing what the other gets. So whatever is opened notes its process; in any other it raises what
+`opened_elsewhere` gives, before it takes a lock or writes, and its `close()` does nothing.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mcp_ref.errors import LocalProtocolError
+
+
+def opened_elsewhere(what: str, process: int) -> LocalProtocolError:
+    """What to raise in a process that did not open it."""
+    return LocalProtocolError(
+        f"{what} was opened in process {process} and cannot be used in process {os.getpid()}, which was forked from it;"
+        " open another one here"
+    )
