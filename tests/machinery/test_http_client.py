@@ -32,7 +32,7 @@ def ask(http: HttpClient) -> bytes:
 def test_a_traceback_does_not_quote_the_query(url: str, session: bool) -> None:
     own = requests.Session() if session else None
     with pytest.raises(McpError) as caught:
-        ask(HttpClient(f"{url}?token={SECRET}", session=own))
+        ask(HttpClient(f"{url}?token={SECRET}", {"session": own}))
     told = "".join(traceback.format_exception(caught.value))
     assert SECRET not in told
     assert isinstance(caught.value, TransportClosed)
@@ -41,7 +41,7 @@ def test_a_traceback_does_not_quote_the_query(url: str, session: bool) -> None:
 @pytest.mark.parametrize("session", [False, True])
 def test_a_broken_connection_is_told_with_its_cause_and_without_the_query(session: bool) -> None:
     with ScriptedServer(GET=lambda wire, asked: None) as server, pytest.raises(TransportClosed) as caught:
-        ask(HttpClient(f"{server.url}?token={SECRET}", session=requests.Session() if session else None))
+        ask(HttpClient(f"{server.url}?token={SECRET}", {"session": requests.Session() if session else None}))
     assert SECRET not in "".join(traceback.format_exception(caught.value))
     assert isinstance(caught.value.__cause__, OSError)
 
@@ -51,7 +51,8 @@ def test_the_log_of_urllib3_has_no_query_of_ours(session: bool, caplog: pytest.L
     caplog.set_level(logging.DEBUG)
     with ScriptedServer(GET=[status(200, body=b"yes")]) as server:
         assert (
-            ask(HttpClient(f"{server.url}?token={SECRET}", session=requests.Session() if session else None)) == b"yes"
+            ask(HttpClient(f"{server.url}?token={SECRET}", {"session": requests.Session() if session else None}))
+            == b"yes"
         )
         assert server.request("GET").path.endswith(SECRET)
     assert '"GET /mcp?... HTTP/1.1" 200' in caplog.text
