@@ -68,6 +68,7 @@ class HttpCall:
         # One step of C: Ctrl-C between `dup` and the object that owns the descriptor would leak it.
         made = map(socket.SocketType, [socket.AF_INET], [socket.SOCK_STREAM], [0], map(socket.dup, [sock.fileno()]))
         self.box.append(next(made))
+        self.hung_up = False
         # Put first, look second; `cut` does it the other way round, so one of the two sees the other.
         if self.reason is not None:
             raise self.reason

@@ -144,7 +144,7 @@ class _Connection(HTTPConnection):
         except socket.gaierror as problem:
             raise NewConnectionError(self, f"Failed to resolve {self.host!r}: {problem}") from problem
         last: OSError | None = None
-        for others, (family, kind, protocol, _, address) in zip(reversed(range(len(found))), found, strict=True):
+        for number, (family, kind, protocol, _, address) in enumerate(found):
             sock = socket.socket(family, kind, protocol)
             try:
                 for option in self.socket_options or ():
@@ -157,8 +157,8 @@ class _Connection(HTTPConnection):
                 call.hold(sock)
                 if error in (errno.EINPROGRESS, errno.EWOULDBLOCK):
                     # An address that does not answer must leave time for the others; the clock ends the last one.
-                    left = call.deadline.left()
-                    if not wait_for_write(sock, left / (others + 1) if left is not None and others else None):
+                    left, shares = call.deadline.left(), len(found) - number
+                    if not wait_for_write(sock, left / shares if left is not None and shares > 1 else None):
                         raise TimeoutError("timed out")
                     error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
                 if error:
@@ -183,14 +183,16 @@ class _IdleConnections:
         self._idle: deque[_Connection] = deque()
 
     def get(self, block: bool = False, timeout: float | None = None) -> Any:
-        """The connection that was used last, or queue.Empty."""
+        """The connection that was used last. Without one a pool makes another, whether it had better wait or not."""
         call = getattr(_sending, "call", None)
-        if call is not None and call.fresh:
-            raise queue.Empty
         try:
-            conn = self._idle.pop()
+            conn = None if call is not None and call.fresh else self._idle.pop()
         except IndexError:
-            raise queue.Empty from None
+            conn = None
+        if conn is None:
+            if block:
+                return None
+            raise queue.Empty
         if time.monotonic() - conn.idle_since > _IDLE_TIMEOUT:
             # The others have been idle for longer.
             conn.close()
@@ -366,7 +368,7 @@ class HttpClient:
         # Values as bytes: urllib3 has a string of its own that leaves a header out, and a value may come from anywhere.
         merged: dict[str, Any] = {**self.headers, **{name: value.encode("latin-1") for name, value in headers.items()}}
         for _ in range(_MAX_REDIRECTS + 1):
-            call.written = call.fresh = call.hung_up = False
+            call.written = call.fresh = False
             # 1. Send. What a kept connection has not taken whole is sent once more, over a new one.
             _sending.call = call
             try:
@@ -377,7 +379,7 @@ class HttpClient:
                 except _NotWritten:
                     log.debug("a kept connection was closed by the server: sending over a new one")
                     call.hang_up()
-                    call.fresh, call.hung_up = True, False
+                    call.fresh = True
                     raw = self._send(call, method, url, merged, body)
                 response = call.response = HttpResponse(raw, call, self._session is not None)
                 # 2. What is shut down within the headers looks complete.

@@ -1154,6 +1154,20 @@ def test_a_session_keeps_connections_and_is_not_closed(session: requests.Session
         session.close()
 
 
+def test_a_pool_that_blocks_is_not_waited_for(session: requests.Session) -> None:
+    session.mount("http://", HTTPAdapter(pool_maxsize=1, pool_block=True))
+    with ScriptedServer(post=[then(STREAM_HEAD, event(PROGRESS), wait=True), content(result(2))]) as server:
+        with Client(server, session=session) as client:
+            client.inboxes[1] = inbox = Inbox()
+            answers: Any = client.transport.exchange(CALL, inbox, soon())
+            assert next(answers) == PROGRESS
+            assert client.call({**CALL, "id": 2}) == [result(2)]
+            answers.close()
+    # What is kept is closed when its pool is forgotten.
+    session.close()
+    gc.collect()
+
+
 def test_an_auth_that_answers_a_challenge_sends_again() -> None:
     challenge = status(401, 'WWW-Authenticate: Digest realm="r", nonce="n", qop="auth"')
     with requests.Session() as session, ScriptedServer(post=[challenge, content(result())]) as server:
