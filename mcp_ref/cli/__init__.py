@@ -2,7 +2,8 @@
 
 Not here:  what the commands do (cli/commands); the conversation that `demo` shows (cli/demo)
 
-    mcp-ref call forecast city=Lisbon -- python weather.py        ask the server that this command starts
+    mcp-ref info -- python weather.py                             who the server is that this command starts
+    mcp-ref call forecast city=Lisbon -- python weather.py        ask it
     mcp-ref tools -- http://127.0.0.1:8000/mcp                    ask the server at this URL
     mcp-ref listen weather://alerts -- http://127.0.0.1:8000/mcp  be told of changes
     mcp-ref serve weather.py --http                               be the server at that URL
@@ -41,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Blocks: until the command is done; those that talk to a server are bounded by `--timeout` for each request.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
+    # A program may be started without them (`>&-`).
+    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
     # The server stands after `--`.
     at = argv.index("--") if "--" in argv else len(argv)
     parser = _parser()
@@ -57,10 +60,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
-    except BrokenPipeError:
-        # Nobody reads any more; without this the interpreter would complain when it flushes at its end.
+    except OSError as problem:
+        if isinstance(problem, McpError):
+            return _failed(problem)
+        # Nobody reads any more, or the disk is full; without this the interpreter would complain when it flushes at
+        # its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.OK
+        if isinstance(problem, BrokenPipeError):
+            return Exit.OK
+        return _failed(UsageError(f"the output cannot be written: {problem}"))
     except (UsageError, McpError) as problem:
         return _failed(problem)
     return code
@@ -76,7 +84,7 @@ def _failed(problem: Exception) -> Exit:
         text += f"\n{json.dumps(problem.data, indent=2)}" if problem.data is not None else ""
     # How earlier ways to the server failed, before the last one was tried (client/connecting).
     text += "".join(f"\n    {note}" for note in getattr(problem, "__notes__", ()))
-    shown.note(text)
+    shown.note(text, failed=True)
     if isinstance(problem, UsageError):
         return Exit.USAGE
     return Exit.CONNECTION if isinstance(problem, (TransportClosed, RequestTimeout)) else Exit.PROTOCOL
@@ -101,30 +109,37 @@ def _parser() -> argparse.ArgumentParser:
     option("--inherit", action="store_true", help="for a command: it gets the whole environment")
     form = "a field of a form that the server shows; at a terminal you are asked for the others"
     option("--answer", action="append", default=[], metavar="KEY=VALUE", help=form)
+    option("--config", metavar="FILE", help="instead of -- and a server: a JSON file with mcpServers")
+    option("--server", metavar="NAME", help="with --config: which of its servers, if it has several")
     option("--narrate", action="store_true", help="tell the traffic on stderr")
 
     # The commands that end with `-- COMMAND ARGS...`, the server to start, or with `-- URL`.
     def asking(name: str, command: commands.Asking, about: str) -> Callable[..., Any]:
         added = names.add_parser(name, parents=[asks], help=about, description=about)
-        added.epilog = f"as in: mcp-ref {name} [options] ... -- COMMAND [ARGS...], or -- URL"
+        added.epilog = f"as in: mcp-ref {name} [options] ... -- COMMAND [ARGS...], or -- URL, or with --config FILE"
         added.set_defaults(run=partial(commands.ask, command))
         return added.add_argument
 
+    asking("info", commands.info, "who the server is, what it speaks and can do, and its instructions")
+    asking("ping", commands.ping, "ask whether the server answers, and how fast")
+    request = asking("request", commands.request, "send any request, and show its result as JSON")
+    request("method", help="such as tools/list, or one of an extension")
+    request("params", nargs="?", metavar="JSON", help="its params, as a JSON object")
     asking("tools", commands.tools, "list the tools")
     call = asking("call", commands.call, "call a tool")
-    call("name")
-    call("arguments", nargs="*", metavar="key=value")
+    call("name", help="of the tool")
+    call("arguments", nargs="*", metavar="key=value", help="an argument; the value as JSON, or a text")
     call("--json-args", metavar="JSON", help="arguments as a JSON object")
     asking("resources", commands.resources, "list the resources and templates")
-    asking("read", commands.read, "read a resource")("uri")
+    asking("read", commands.read, "read a resource")("uri", help="of the resource")
     asking("prompts", commands.prompts, "list the prompts")
     prompt = asking("prompt", commands.prompt, "get a prompt")
-    prompt("name")
-    prompt("arguments", nargs="*", metavar="key=value")
+    prompt("name", help="of the prompt")
+    prompt("arguments", nargs="*", metavar="key=value", help="an argument")
     complete = asking("complete", commands.complete, "ask what an argument could be")
-    complete("ref", metavar="prompt:NAME|URI")
-    complete("argument")
-    complete("value")
+    complete("ref", metavar="prompt:NAME|URI", help="a prompt, or the URI template of a resource")
+    complete("argument", help="the name of its argument")
+    complete("value", help="what was typed so far")
     listen = asking("listen", commands.listen, "be told of changes, until Ctrl-C; of all lists, if nothing is chosen")
     listen("uri", nargs="*", help="a resource whose changes are wanted")
     for name in ("tools", "prompts", "resources"):
@@ -142,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo("--http", action="store_true", help="over HTTP, and not over stdio")
     spec = "what the specification's rows say of a method, or all methods"
-    other("spec", commands.spec, spec, revision)("method", nargs="?")
+    other("spec", commands.spec, spec, revision)("method", nargs="?", help="such as tools/call; all, if left out")
     serve = other("serve", commands.serve, "run the server in a Python file, over stdio or HTTP", tracing)
     serve("file", metavar="FILE[:OBJECT]", help='OBJECT is "server" unless given')
     serve("--http", action="store_true", help="over HTTP, until Ctrl-C; prints the URL on stderr")
@@ -150,7 +165,9 @@ def _parser() -> argparse.ArgumentParser:
     serve("--port", type=port, default=8000, metavar="P", help="with --http (8000); 0 takes a free one")
     serve("--path", default="/mcp", help="with --http: of the endpoint (/mcp)")
     serve("--sse-path", metavar="PATH", help="with --http: also HTTP+SSE of 2024-11-05, such as /sse")
-    other("narrate", commands.narrated, "tell a recorded trace", full)("file")
+    narrate = other("narrate", commands.narrated, "tell a recorded trace", full)
+    narrate("file", help="the trace; - for standard input")
+    narrate("--follow", action="store_true", help="go on as the file grows, until Ctrl-C")
     return parser
 
 

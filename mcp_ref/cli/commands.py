@@ -11,8 +11,11 @@ import argparse
 import importlib.util
 import json
 import sys
+import threading
+import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from enum import IntEnum
 from itertools import islice
 from pathlib import Path
@@ -23,7 +26,7 @@ from mcp_ref.basic.transports.streamable_http.client import checked_headers, che
 from mcp_ref.cli import describe, shown
 from mcp_ref.cli.form import Form
 from mcp_ref.client.client import Client
-from mcp_ref.client.config import Command, Url
+from mcp_ref.client.config import Command, Url, read_config
 from mcp_ref.errors import ErrorResponse, MethodNotFound, TransportClosed
 from mcp_ref.messages import JsonObject
 from mcp_ref.pages import method_row
@@ -31,10 +34,12 @@ from mcp_ref.revisions import find_revision
 from mcp_ref.server.server import Server
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
 from mcp_ref.trace.narrate import narrate, narrator_for
-from mcp_ref.trace.record import Recorder, Sink, read_trace
+from mcp_ref.trace.record import Recorder, Sink, events_of
 
 _CONNECT_TIMEOUT: Final = 10.0
 _LOOK_INTERVAL: Final = 5.0  # without a change for so long, a session is asked whether it is still there
+_SLOW: Final = 1.5  # seconds after which a server that starts is said to be slow
+_FOLLOW_INTERVAL: Final = 0.2
 _WAITING: Final = "waiting for changes; Ctrl-C ends it"
 
 
@@ -54,8 +59,44 @@ Lines = Iterable[str | bytes]
 Asking = Callable[[Client, argparse.Namespace], tuple[Any, Lines] | None]
 
 
+def info(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
+    facts: JsonObject = {"protocolVersion": client.revision.name, "serverInfo": client.server_info}
+    if client.revision.era == "stateless":
+        facts["supportedVersions"] = client.discover()["supportedVersions"]
+    facts |= {"capabilities": client.server_capabilities, "instructions": client.instructions}
+    return facts, shown.facts(facts)
+
+
+def ping(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
+    began = time.monotonic()
+    # The stateless era has no ping; this asks no more of a server.
+    asked = "ping" if client.revision.era == "session" else "server/discover"
+    client.request(asked)
+    took = (time.monotonic() - began) * 1000
+    return {"method": asked, "milliseconds": took}, [f"{asked} was answered after {took:.1f} ms"]
+
+
+def request(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
+    try:
+        params = json.loads(args.params) if args.params else None
+    except ValueError as problem:
+        raise UsageError(f"the params: {problem}") from None
+    if not isinstance(params, dict | None):
+        raise UsageError("the params are a JSON object")
+    result = client.request(args.method, params)
+    return result, [shown.as_json(result)]
+
+
+def _declared(client: Client, feature: str) -> bool:
+    """Whether there is anything to list; if not, that is said, and the list is empty."""
+    if feature in client.server_capabilities:
+        return True
+    shown.note(f"the server has no {feature}")
+    return False
+
+
 def tools(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
-    found = client.list_tools()
+    found = client.list_tools() if _declared(client, "tools") else []
     return {"tools": found}, shown.entries(found)
 
 
@@ -78,18 +119,17 @@ def call(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
         except ValueError:
             arguments[name] = text
 
-    def progress(progress: float, total: float | None, message: str | None) -> None:
-        if sys.stderr.isatty():
-            shown.note(f"{progress:g}{'' if total is None else f' of {total:g}'} {message or ''}".rstrip())
-
-    result = client.call_tool(args.name, arguments, on_progress=progress)
+    with shown.Progress() as progress:
+        result = client.call_tool(args.name, arguments, on_progress=progress)
     return result, shown.tool_result(result)
 
 
 def resources(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
-    found, templates = client.list_resources(), []
+    found, templates = [], []
     try:
-        templates = client.list_resource_templates()
+        if _declared(client, "resources"):
+            found = client.list_resources()
+            templates = client.list_resource_templates()
     except ErrorResponse as refusal:
         # Many a server without templates does not know the request.
         if refusal.code != MethodNotFound.code:
@@ -104,7 +144,7 @@ def read(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
 
 
 def prompts(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
-    found = client.list_prompts()
+    found = client.list_prompts() if _declared(client, "prompts") else []
     return {"prompts": found}, shown.entries(found)
 
 
@@ -175,8 +215,12 @@ def ask(command: Asking, args: argparse.Namespace) -> Exit:
     def log(params: JsonObject) -> None:
         shown.note(f"[{params['level']}] {params.get('logger', 'server')}: {params['data']}")
 
+    # A word while a slow server starts: whoever waits should know for what.
+    slow = threading.Timer(_SLOW, shown.note, ["the server has not answered yet; still waiting ..."])
+    slow.daemon, slow.name = True, "mcp-cli-slow"
     with (
         _recorder(args, *sinks) as recorder,
+        _running(slow),
         Client(
             target,
             revision=args.revision,
@@ -188,6 +232,7 @@ def ask(command: Asking, args: argparse.Namespace) -> Exit:
             trace=recorder,
         ) as client,
     ):
+        slow.cancel()
         answer = command(client, args)
         if answer is None:
             return Exit.OK
@@ -198,8 +243,31 @@ def ask(command: Asking, args: argparse.Namespace) -> Exit:
     return Exit.TOOL_FAILED if result.get("isError") else Exit.OK
 
 
+@contextmanager
+def _running(timer: threading.Timer) -> Iterator[None]:
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def _target(args: argparse.Namespace) -> Command | Url:
     """The server that the command line names."""
+    if args.config:
+        if args.target or args.header or args.env or args.inherit:
+            raise UsageError("with --config the server and all about it stand in the file")
+        try:
+            servers = read_config(args.config)
+        except (OSError, ValueError) as problem:
+            raise UsageError(str(problem)) from None
+        name = args.server or (next(iter(servers)) if len(servers) == 1 else None)
+        if name not in servers:
+            raise UsageError(f"--server is one of: {', '.join(servers) or 'none, for the file has none'}")
+        found = servers[name]
+        return found if isinstance(found, Url) else found._replace(stderr=shown.note)
+    if args.server:
+        raise UsageError("--server goes with --config FILE")
     if not args.target:
         raise UsageError("which server? End the line with -- and its URL, or the command that starts it")
     if not args.target[0].lower().startswith(("http://", "https://")):
@@ -262,13 +330,32 @@ def spec(args: argparse.Namespace) -> Exit:
 
 def narrated(args: argparse.Namespace) -> Exit:
     try:
-        for told in narrate(read_trace(args.file), narrator_for(sys.stdout, full=args.full)):
-            print(told)
-    except BrokenPipeError:
-        raise
-    except (OSError, ValueError) as problem:
+        piped = args.file == "-"
+        opened = nullcontext(sys.stdin.buffer) if piped else open(args.file, "rb")  # noqa: SIM115
+        name = "standard input" if piped else args.file
+    except OSError as problem:
         raise UsageError(str(problem)) from None
+    with opened as lines:
+        try:
+            for told in narrate(
+                events_of(_growing(lines) if args.follow else lines, name), narrator_for(sys.stdout, full=args.full)
+            ):
+                print(told, flush=args.follow)
+        except ValueError as problem:
+            raise UsageError(str(problem)) from None
     return Exit.OK
+
+
+def _growing(file: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of a file that somebody writes, each when it is whole; without end."""
+    line = b""
+    while True:
+        for part in file:
+            line += part
+            if line.endswith(b"\n"):
+                yield line
+                line = b""
+        time.sleep(_FOLLOW_INTERVAL)
 
 
 def serve(args: argparse.Namespace) -> Exit:

@@ -9,8 +9,12 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from mcp_ref.trace.narrate import escaped
@@ -20,17 +24,94 @@ _KEPT: Final = "\n\t"
 
 
 def entries(rows: Iterable[Anyone], *, key: str = "name") -> Iterator[str]:
-    """Two columns for what a list holds: the key of each entry with its parameters, and the first line about it."""
-    table: list[tuple[str, str]] = []
+    """What a list holds: each entry, what it says of itself, and its parameters with their types."""
     for row in rows:
-        parameters = [*row.get("inputSchema", {}).get("properties", {})]
-        parameters += [argument["name"] for argument in row.get("arguments", ())]
-        about = str(row.get("description") or row.get("title") or row.get("name") or "").strip()
-        title = f"{row[key]}({', '.join(parameters)})" if key == "name" else str(row[key])
-        table.append((title, about.partition("\n")[0]))
-    width = min(max((len(left) for left, _ in table), default=0), 40)
-    for left, right in table:
-        yield f"{left:{width}}  {right}".rstrip()
+        title = row.get("title") or (row.get("name") if key != "name" else None)
+        yield f"{row[key]}{f'  ({title})' if title else ''}"
+        yield from _wrapped(str(row.get("description") or ""), "    ")
+        schema = row.get("inputSchema", {})
+        required = schema.get("required", ())
+        for name, field in schema.get("properties", {}).items():
+            field = field if isinstance(field, Mapping) else {}
+            default = f", default {json.dumps(field['default'], ensure_ascii=False)}" if "default" in field else ""
+            need = "required" if name in required else f"optional{default}"
+            yield from _wrapped(_about(f"{name}: {kind_of(field)}, {need}", field), "    - ", "      ")
+        for argument in row.get("arguments", ()):
+            need = "required" if argument.get("required") else "optional"
+            yield from _wrapped(_about(f"{argument['name']}: {need}", argument), "    - ", "      ")
+
+
+def _about(head: str, row: Anyone) -> str:
+    return f"{head}. {row['description']}" if row.get("description") else head
+
+
+def _wrapped(text: str, indent: str, further: str | None = None) -> Iterator[str]:
+    """Text within the width of the terminal, its paragraphs kept; nothing for none."""
+    width = max(shutil.get_terminal_size((100, 24)).columns, 40)
+    for paragraph in text.strip().splitlines():
+        yield from textwrap.wrap(
+            paragraph, width, initial_indent=indent, subsequent_indent=indent if further is None else further,
+            break_long_words=False, break_on_hyphens=False,
+        ) or [""]  # fmt: skip
+
+
+def kind_of(schema: Anyone) -> str:
+    """The type that a schema asks for, in a few words."""
+    if "enum" in schema or "const" in schema:
+        return " | ".join(json.dumps(value, ensure_ascii=False) for value in schema.get("enum", [schema.get("const")]))
+    arms = schema.get("anyOf") or schema.get("oneOf")
+    if isinstance(arms, list):
+        return " | ".join(kind_of(arm) if isinstance(arm, Mapping) else "any" for arm in arms)
+    kind = schema.get("type", "any")
+    if kind == "array" and isinstance(schema.get("items"), Mapping):
+        return f"array of {kind_of(schema['items'])}"
+    named = f" ({schema['format']})" if "format" in schema else ""
+    return (" | ".join(map(str, kind)) if isinstance(kind, list) else str(kind)) + named
+
+
+def facts(about: Anyone) -> Iterator[str]:
+    """Who a server is, and what it can do."""
+    who = about["serverInfo"]
+    yield f"{who.get('name', 'a server without a name')} {who.get('version', '')}".rstrip()
+    for member in ("title", "description", "websiteUrl"):
+        if who.get(member):
+            yield from _wrapped(str(who[member]), "    ")
+    spoken = [about["protocolVersion"], *about.get("supportedVersions", ())]
+    yield f"speaks: {', '.join(map(str, dict.fromkeys(spoken)))}"
+    can = [f"{name} ({', '.join(value)})" if value else name for name, value in about["capabilities"].items()]
+    yield f"can: {', '.join(can) or 'nothing'}"
+    if about["instructions"]:
+        yield "instructions:"
+        yield from _wrapped(str(about["instructions"]), "    ")
+
+
+class Progress:
+    """Shows the progress of a call on stderr: at a terminal a bar that grows, else the last report in one line.
+
+    Threads: one.
+    """
+
+    def __init__(self) -> None:
+        self._terminal, self._last = sys.stderr.isatty(), ""
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        done = f"{progress:g}{'' if total is None else f' of {total:g}'} {message or ''}".rstrip()
+        if self._terminal:
+            filled = round(20 * min(max(progress / total, 0), 1)) if total else 0
+            bar = f"[{'#' * filled}{'.' * (20 - filled)}] " if total else ""
+            line = escaped(bar + done)[: shutil.get_terminal_size().columns - 1]
+            print(f"\r{line:{len(self._last)}}", end="", file=sys.stderr, flush=True)
+            done = line
+        self._last = done
+
+    def __exit__(self, *_: object) -> None:
+        if self._terminal and self._last:
+            print(file=sys.stderr)
+        elif self._last:
+            note(f"progress: {self._last}")
 
 
 def tool_result(result: Anyone) -> Iterator[str]:
@@ -95,6 +176,12 @@ def put(lines: Iterable[str | bytes]) -> None:
             sys.stdout.buffer.write(line)
 
 
-def note(text: str) -> None:
-    """Print text to standard error: what is not a result of the command."""
-    print(escaped(text, _KEPT), file=sys.stderr)
+def note(text: str, *, failed: bool = False) -> None:
+    """Print text to standard error: what is not a result of the command; in red where something failed."""
+    text = escaped(text, _KEPT)
+    if failed and sys.stderr.isatty() and "NO_COLOR" not in os.environ:
+        text = f"\x1b[31m{text}\x1b[0m"
+    encoding = sys.stderr.encoding or "utf-8"
+    # Nobody may be there to read it, which is no reason to fail.
+    with suppress(OSError):
+        print(text.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)

@@ -211,6 +211,21 @@ class Client:
     # client/elicitation
     visit_required = elicitation.visit_required
 
+    @classmethod
+    def from_config(cls, path: str | os.PathLike[str], server: str, **options: Any) -> Self:
+        """A client of one of the servers in a file in the form of `mcpServers`; see `client.config.read_config`.
+
+        Args:
+            server: its name in the file.
+            options: those of the class.
+
+        Raises: OSError, ValueError: the file cannot be read, or has no such server.
+        """
+        servers = config.read_config(path)
+        if server not in servers:
+            raise ValueError(f"{os.fspath(path)} has no server {server!r}; there are {', '.join(servers) or 'none'}")
+        return cls(servers[server], **options)
+
     # -- opening and closing (basic/lifecycle)
 
     def connect(self) -> Self:

@@ -7,8 +7,11 @@ Not here:  the transports
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -41,11 +44,10 @@ class Command(NamedTuple):
     cwd: str | os.PathLike[str] | None = None
     stderr: Literal["capture", "inherit", "ignore"] | Callable[[str], None] = "capture"
     grace: float = 2.0
+    inherit: bool | Sequence[str] = False
 
     def __repr__(self) -> str:
         return f"<Command {shown_target(self)}>"
-
-    inherit: bool | Sequence[str] = False
 
 
 class Url(NamedTuple):
@@ -129,6 +131,59 @@ def shown_target(target: Any) -> str:
 
 
 MAX_SHOWN: Final = 80
+
+
+# -- files in the form of `mcpServers` ---------------------------------------------------------------------------------
+
+_VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+
+
+def read_config(path: str | os.PathLike[str]) -> dict[str, Command | Url]:
+    """The servers of a JSON file such as other clients have, by name:
+
+        {"mcpServers": {"weather": {"command": "python", "args": ["weather.py"], "env": {"KEY": "${API_KEY}"}},
+                        "far": {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}}}
+
+    `${NAME}` in any text is a variable of this process's environment, `${NAME:-text}` one with a default. `cwd` is
+    relative to this process. Members of other names are not looked at.
+
+    Raises: OSError; ValueError naming the file, the server and the member, but no value, which may be secret.
+    """
+    try:
+        servers = json.loads(Path(path).read_text("utf-8"))["mcpServers"]
+        return {name: _configured(entry) for name, entry in servers.items()}
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise ValueError(f'{os.fspath(path)} does not have the form {{"mcpServers": {{NAME: ...}}}}') from problem
+    except ValueError as problem:
+        raise ValueError(f"{os.fspath(path)}: {problem}") from None
+
+
+def _configured(entry: dict[str, Any]) -> Command | Url:
+    """One server of such a file."""
+
+    def filled(value: Any, member: str) -> str:
+        if not isinstance(value, str):
+            raise ValueError(f"{member} must be a string")
+
+        def variable(match: re.Match[str]) -> str:
+            if (found := os.environ.get(match[1], match[2])) is None:
+                raise ValueError(f"{member} needs the variable {match[1]}, which is not set")
+            return found
+
+        return _VARIABLE.sub(variable, value)
+
+    def table(member: str) -> dict[str, str]:
+        given = entry.get(member) or {}
+        return {name: filled(value, f"{member}.{name}") for name, value in given.items()}
+
+    if "command" in entry:
+        argv = [filled(each, "args" if place else "command") for place, each in enumerate(
+            [entry["command"], *(entry.get("args") or ())])]  # fmt: skip
+        cwd = entry.get("cwd")
+        return Command(argv, table("env"), None if cwd is None else filled(cwd, "cwd"))
+    if "url" in entry:
+        return Url(filled(entry["url"], "url"), table("headers"))
+    raise ValueError("a server has a command or a url")
 
 
 def routes(target: Any, revisions: tuple[Revision, ...], tap: Callable[[str], Tap | None]) -> list[Route]:

@@ -332,6 +332,7 @@ def _remember(table: dict[Any, _V], key: Any, value: _V) -> None:
 
 _ARROWS: Final = {"client": "C → S", "server": "C ← S", "stderr": "S err"}
 _ASCII_ARROWS: Final = {"client": "C>   ", "server": "S<   ", "stderr": "S err"}
+_COLORS: Final = {"client": "\x1b[36m", "server": "\x1b[32m", "stderr": "\x1b[33m"}
 _INDENT: Final = " " * 13
 _MIN_WIDTH: Final = 60
 _BOLD, _DIM, _RED, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[0m"
@@ -417,7 +418,7 @@ class Narrator:
             page = f"[{told.page}]"
             room = self._width - len(page) - 2
             head = self._line(head, room).ljust(room) + "  " + self._line(page, self._width)
-        lines = [self._marked(head, _RED if told.failed else _BOLD)]
+        lines = [self._marked(head, _RED if told.failed else _BOLD + _COLORS[who])]
         for sentence in told.lines:
             parts = textwrap.wrap(sentence, self._width - len(_INDENT), subsequent_indent="  ", break_on_hyphens=False)
             lines += [self._line(_INDENT + part, self._width) for part in parts]

@@ -24,7 +24,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -324,11 +324,16 @@ def read_trace(path: str | os.PathLike[str]) -> Iterator[TraceEvent]:
         ValueError: a line is not an event; the text begins with the path and the number of the line.
     """
     with Path(path).open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                event = from_row(line)
-            except ValueError as problem:
-                raise ValueError(f"{os.fspath(path)}:{number}: {problem}") from None
-            yield event
+        yield from events_of(lines, os.fspath(path))
+
+
+def events_of(lines: Iterable[bytes], name: str) -> Iterator[TraceEvent]:
+    """The events of the lines of a trace, which errors call by that name; see `read_trace`."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            event = from_row(line)
+        except ValueError as problem:
+            raise ValueError(f"{name}:{number}: {problem}") from None
+        yield event

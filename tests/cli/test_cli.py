@@ -68,8 +68,8 @@ def run(*arguments: str) -> int:
 def test_tools_are_listed_with_their_parameters(capsys: Capture) -> None:
     assert run("tools", *DEMO) == 0
     out = capsys.readouterr().out
-    assert "forecast(city, days)" in out
-    assert "The weather in a city, day by day." in out
+    assert "forecast\n    The weather in a city, day by day.\n    - city: string, required\n" in out
+    assert "    - days: integer, optional, default 2" in out
 
 
 def test_json_is_the_whole_result(capsys: Capture) -> None:
@@ -102,9 +102,11 @@ def test_an_error_response_is_3_and_explained(capsys: Capture) -> None:
     assert "the parameters do not fit" in err
 
 
-def test_a_feature_that_the_server_lacks_is_3(capsys: Capture, little: list[str]) -> None:
-    assert run("prompts", *little) == 3
-    assert "prompts" in capsys.readouterr().err
+def test_a_list_of_what_the_server_does_not_have_is_empty(capsys: Capture, little: list[str]) -> None:
+    assert run("prompts", *little) == 0
+    assert capsys.readouterr() == ("", "the server has no prompts\n")
+    assert run("prompts", "--json", *little) == 0
+    assert json.loads(capsys.readouterr().out) == {"prompts": []}
 
 
 def test_a_server_that_cannot_be_started_is_4(capsys: Capture) -> None:
@@ -138,7 +140,7 @@ def test_a_blob_goes_out_as_its_bytes(capfdbinary: pytest.CaptureFixture[bytes],
 
 def test_prompts_are_listed_got_and_completed(capsys: Capture) -> None:
     assert run("prompts", *DEMO) == 0
-    assert "plan_trip(city)" in capsys.readouterr().out
+    assert "plan_trip\n    A prompt to plan a trip with.\n    - city: required\n" in capsys.readouterr().out
     assert run("prompt", "plan_trip", "city=Oslo", *DEMO) == 0
     assert capsys.readouterr().out.startswith("user: Plan three days in Oslo")
     assert run("complete", "prompt:plan_trip", "city", "L", *DEMO) == 0
@@ -469,7 +471,7 @@ def test_serve_of_a_file_that_fails_shows_where(capsys: Capture, tmp_path: Path)
 
 def test_serve_finds_an_object_by_its_name(capsys: Capture, little: list[str]) -> None:
     assert run("tools", *little[:-1], f"{little[-1]}:other") == 0
-    assert "double(number, label)" in capsys.readouterr().out
+    assert "double\n    Twice as much.\n    - number: integer, required\n" in capsys.readouterr().out
 
 
 # -- the rows
