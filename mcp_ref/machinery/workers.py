@@ -112,14 +112,15 @@ class Workers:
                 return
             self._jobs.put((job, place))
             if self._idle <= 0:
-                worker = Worker(self, len(self._threads) + 1)
+                # Entered before it starts: one that Ctrl-C kept out of the list would never be told to end.
+                self._threads.append(worker := Worker(self, len(self._threads) + 1))
                 try:
                     worker.start()
-                    self._threads.append(worker)
                     continue
                 except RuntimeError as problem:
                     # There is no thread to be had: the job waits for the next that is free, if there is any.
                     log.warning("could not start a thread: %s", problem)
+                    self._threads.remove(worker)
                     self._problem = None if self._threads else problem
             self._idle -= 1
 
@@ -172,7 +173,8 @@ class Workers:
         passes. Idempotent; a worker that calls it does not wait for itself.
         """
         self.stop()
-        others = [thread for thread in self._threads if thread is not threading.current_thread()]
+        current = threading.current_thread()
+        others = [thread for thread in self._threads if thread is not current and thread.ident is not None]
         for thread in others:
             thread.join(deadline.left())
         return [thread.doing for thread in others if thread.is_alive()]
