@@ -1,8 +1,8 @@
 """Incoming: one request of the peer, and the one answer that it gets.
 
-Spec:      basic/messages#responses; basic/utilities/cancellation; 2025-03-26/basic/index#batching
+Spec:      basic/messages#responses; basic/utilities/cancellation
 Upholds:   spec_notes/basic/utilities/cancellation.md, spec_notes/basic/utilities/progress.md ("stop after completion")
-Not here:  which requests are in flight, and who answers them (peer)
+Not here:  which requests are in flight, and who answers them (peer); the array that answers a batch (basic/batching)
 """
 
 from __future__ import annotations
@@ -181,42 +181,3 @@ class Incoming:
     def release(self, retry: int | None) -> None:
         """Close the connection that the answer would travel on, if the client can fetch it later."""
         getattr(self._reply, "release", lambda retry: None)(retry)
-
-
-class BatchReply:
-    """Collects the answers to one batch, and sends them as one array when the last is there.
-
-    Spec: 2025-03-26/basic/index#batching; JSON-RPC 2.0, section 6
-    """
-
-    def __init__(self, reply: Reply, expected: int) -> None:
-        self._reply = reply
-        self.principal = getattr(reply, "principal", None)
-        self.require_scopes = getattr(reply, "require_scopes", None)
-        self._lock = threading.Lock()  # guards _expected and _answers
-        self._expected = expected
-        self._answers: list[JsonObject] = []
-
-    def send(self, message: JsonObject, deadline: Deadline) -> None:
-        """Collect an answer; a notification, or a request of ours, goes its own way at once.
-
-        Raises: LocalProtocolError: this answer is not JSON. Raised now, while it is known whose answer it is.
-        """
-        if "method" in message:
-            self._reply.send(message, deadline)
-        else:
-            messages.encode(message)
-            self._count_down(message, deadline)
-
-    def skip(self) -> None:
-        """Expect one answer less: a request of the batch was cancelled."""
-        self._count_down(None, Deadline(WRITE_TIMEOUT))
-
-    def _count_down(self, answer: JsonObject | None, deadline: Deadline) -> None:
-        with self._lock:
-            self._expected -= 1
-            if answer is not None:
-                self._answers.append(answer)
-            ready = self._expected == 0 and bool(self._answers)
-        if ready:
-            self._reply.send(self._answers, deadline)

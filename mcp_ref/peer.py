@@ -1,16 +1,17 @@
 """Peer: one side of one conversation. It sends our requests, and routes every message that arrives.
 
 Spec:      basic/messages (2024-11-05), basic/index#messages; basic/utilities/cancellation, basic/utilities/progress;
-           basic/lifecycle#timeouts; 2025-03-26/basic/index#batching
+           basic/lifecycle#timeouts
 Upholds:   spec_notes/basic/index.md, spec_notes/basic/utilities/cancellation.md
 Not here:  one request of the other side, and its reply (incoming); which method does what (server/session,
-           client/session, client/stateless); what may pass at all (agreement)
+           client/session, client/stateless); what may pass at all (agreement); several messages
+           in one array (basic/batching); a request that stays open (basic/subscriptions)
 
     a request of ours                                a request of theirs
-      request          a row in the table, `_begin`    receive          decoded, then routed
+      request          a row in the table, `begin`    receive          decoded, then routed
       exchange         the transport writes it         _take_request    a row; the role admits it, in order of arrival
-      _await_answer    the caller's thread waits       answer           a worker runs the handler, and sends the answer
-      _route_message   the response pops the row
+      await_answer    the caller's thread waits       answer           a worker runs the handler, and sends the answer
+      route   the response pops the row
 
 Two tables, which never meet: `_pending` has the requests that we sent and wait for, `unanswered` those that we received
 and have not answered. The two directions number their requests independently.
@@ -51,7 +52,7 @@ from mcp_ref.errors import (
     RequestCancelled,
     TransportClosed,
 )
-from mcp_ref.incoming import WRITE_TIMEOUT, BatchReply, Incoming, Reply
+from mcp_ref.incoming import WRITE_TIMEOUT, Incoming, Reply
 from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.deadline import Clock, Deadline
 from mcp_ref.machinery.forks import opened_elsewhere
@@ -166,65 +167,6 @@ class PendingRequest(SimpleQueue):  # type: ignore[type-arg]
         self.give_up(RequestCancelled(reason or "cancelled by the caller"))
 
 
-class PendingStream:
-    """A request that stays open: iterating gives its notifications, and its response as the last message.
-
-    Attributes:
-        id: of the request; its notifications carry it.
-        lift: called, it lets the stream last as long as it likes from now on.
-
-    Threads: one reads; `close` by any.
-    """
-
-    def __init__(
-        self, pending: PendingRequest, arriving: Iterator[JsonObject], abandon: Callable[[BaseException], None]
-    ) -> None:
-        self.id, self.lift = pending.id, pending.deadline.lift
-        self._pending, self._arriving, self._abandon = pending, arriving, abandon
-        self._closed: McpError | None = None
-        self._reading = threading.Lock()  # held by whoever runs the generator `_arriving`; nobody waits for it
-
-    def __iter__(self) -> Iterator[JsonObject]:
-        """Each message as it comes.
-
-        Blocks: for each, until the deadline.
-        Raises: RequestTimeout, RequestCancelled (it was closed), TransportClosed, RemoteProtocolError.
-        """
-        try:
-            while self._closed is None:
-                with self._reading:
-                    message = next(self._arriving, None)
-                if message is None:
-                    break
-                yield message
-                if "method" not in message:
-                    return
-            raise self._closed or TransportClosed("the stream ended without a response")
-        except McpError as reason:
-            self._abandon(reason)
-            raise
-        finally:
-            if self._closed is not None:
-                self._close_arriving()
-
-    def close(self, reason: str) -> None:
-        """Give it up: whoever reads gets RequestCancelled, and the peer is told as its transport says."""
-        self._closed = RequestCancelled(reason)
-        self._pending.give_up(self._closed)
-        self._abandon(self._closed)
-        self._close_arriving()
-
-    def _close_arriving(self) -> None:
-        # A generator that another thread runs must not be closed: the interpreter can crash (CPython 3.11). That thread
-        # was given up, and closes it when it is done.
-        if self._reading.acquire(blocking=False):
-            try:
-                if isinstance(self._arriving, Generator):
-                    self._arriving.close()
-            finally:
-                self._reading.release()
-
-
 # -- the conversation ---------------------------------------------------------------------------------------------
 
 
@@ -242,6 +184,7 @@ class Peer:
 
     Attributes:
         side, terms: may be replaced: a connection on which one era was tried goes on in the other.
+        transport: what carries the messages.
         closed: why the conversation is over, or None. process: the id of the one in which it goes on.
         unanswered: the peer's requests that have no answer yet, by id; to be looked at only.
 
@@ -262,7 +205,7 @@ class Peer:
         cap: int = 64,
     ) -> None:
         self.side, self.terms = side, terms
-        self._transport, self._timeout, self._clock = transport, timeout, clock
+        self.transport, self._timeout, self._clock = transport, timeout, clock
         self._workers = Workers(cap, self._no_thread)
         self._complain = Complaints(log)
         self.process = os.getpid()
@@ -275,7 +218,7 @@ class Peer:
 
     def start(self) -> None:
         """Begin to receive. The transport starts its thread as the last thing."""
-        self._transport.start(self.receive, self.fail)
+        self.transport.start(self.receive, self.fail)
 
     # -- asking ---------------------------------------------------------------------------------------------------
 
@@ -295,73 +238,22 @@ class Peer:
 
         Blocks: until the response, at most until the deadline.
         """
-        if self.process != os.getpid():
-            raise opened_elsewhere("the conversation", self.process)
+        self.check_process()
         options = options or {}
         deadline = deadline or self.deadline(options)
         pending = PendingRequest(method, options, deadline, asker)
         try:
-            message = self._begin(pending, params)
-            arriving = (asker or self._transport).exchange(message, pending, deadline)
-            return self._await_answer(pending, arriving)
+            message = self.begin(pending, params)
+            arriving = (asker or self.transport).exchange(message, pending, deadline)
+            return self.await_answer(pending, arriving)
         except BaseException as reason:
-            self._abandon(pending, reason)
+            self.abandon(pending, reason)
             raise
 
-    def request_batch(
-        self, calls: list[tuple[str, JsonObject | None]], options: Options
-    ) -> list[JsonObject | McpError]:
-        """Send several requests as one JSON-RPC batch; their results or errors, in the order asked.
-
-        Raises: LocalProtocolError if the revision has no batches, or for `initialize` in one; RequestTimeout,
-            TransportClosed, RequestCancelled for the whole.
-        Spec: 2025-03-26/basic/index#batching
-        """
+    def check_process(self) -> None:
+        """Raise LocalProtocolError in a process that was forked from the one in which the conversation goes on."""
         if self.process != os.getpid():
             raise opened_elsewhere("the conversation", self.process)
-        if not self.terms.revision.batching:
-            raise LocalProtocolError(f"revision {self.terms.revision} has no batches")
-        if not calls:
-            raise LocalProtocolError("a batch must not be empty")
-        # MUST NOT: `initialize` is part of a batch (2025-03-26/basic/lifecycle#initialization)
-        if alone := UNCANCELLABLE & {method for method, _ in calls}:
-            raise LocalProtocolError(f"{', '.join(alone)} must not be part of a batch")
-        deadline = self.deadline(options)
-        batch = [PendingRequest(method, options, deadline) for method, _ in calls]
-        results: list[JsonObject | McpError] = []
-        try:
-            begun = [self._begin(pending, params) for pending, (_, params) in zip(batch, calls, strict=True)]
-            self._transport.send(begun, deadline)
-            for pending in batch:
-                pending.sent = True
-            for pending in batch:
-                try:
-                    results.append(self._await_answer(pending, pending.until(deadline)))
-                except (ErrorResponse, RemoteProtocolError) as problem:
-                    results.append(problem)
-            return results
-        except BaseException as reason:
-            for pending in batch:
-                self._abandon(pending, reason)
-            raise
-
-    def stream(self, method: str, params: JsonObject | None, options: Options, deadline: Deadline) -> PendingStream:
-        """Send a request whose answer ends a stream of notifications that belong to it.
-
-        Blocks: until it is sent, which over HTTP is when the first message is read. Reading the stream blocks until the
-            deadline, or for as long as that is lifted.
-        Spec: 2026-07-28/basic/patterns/subscriptions
-        """
-        if self.process != os.getpid():
-            raise opened_elsewhere("the conversation", self.process)
-        pending = PendingRequest(method, options, deadline)
-        pending.streams = True
-        try:
-            arriving = self._transport.exchange(self._begin(pending, params), pending, deadline)
-        except BaseException as reason:
-            self._abandon(pending, reason)
-            raise
-        return PendingStream(pending, arriving, partial(self._abandon, pending))
 
     def deadline(self, options: Options) -> Deadline:
         """The time limit of a call, as its options (or the peer's own `timeout`) say; it runs from now on."""
@@ -372,7 +264,7 @@ class Peer:
         seconds = self._timeout if timeout is DEFAULT else timeout
         return Deadline(seconds, options.get("max_timeout"), clock or time.monotonic)
 
-    def _begin(self, pending: PendingRequest, params: JsonObject | None) -> JsonObject:
+    def begin(self, pending: PendingRequest, params: JsonObject | None) -> JsonObject:
         """Enter a request into the table; the message as it goes out."""
         # 1. May it be sent? What is asked often is one look-up.
         method, options, terms = pending.method, pending.options, self.terms
@@ -418,7 +310,7 @@ class Peer:
                 params = {**(params or {}), "_meta": {**(params or {}).get("_meta", {}), **meta}}
         return messages.request(pending.id, method, params)
 
-    def _await_answer(self, pending: PendingRequest, arriving: Iterator[JsonObject]) -> JsonObject:
+    def await_answer(self, pending: PendingRequest, arriving: Iterator[JsonObject]) -> JsonObject:
         """The result of a request; progress before it is handed on. The one place that raises ErrorResponse."""
         try:
             for message in arriving:
@@ -448,7 +340,7 @@ class Peer:
             pending.check(result)
         return result
 
-    def _abandon(self, pending: PendingRequest, reason: BaseException) -> None:
+    def abandon(self, pending: PendingRequest, reason: BaseException) -> None:
         """Forget a request that ended without an answer, and tell the peer if it may be working on it."""
         for handle in pending.handles:
             handle.detach(pending.cancelled)
@@ -460,7 +352,7 @@ class Peer:
             return
         if isinstance(reason, TransportClosed | HttpStatusError):
             return
-        if self.terms.revision.disconnect_is_cancellation and getattr(self._transport, "hangs_up", False):
+        if self.terms.revision.disconnect_is_cancellation and getattr(self.transport, "hangs_up", False):
             # SHOULD: over HTTP, closing the stream of the answer cancels the request
             # (2026-07-28/basic/patterns/cancellation#timeouts)
             log.info("hung up on %s (id %d)", pending.method, pending.id)
@@ -478,7 +370,7 @@ class Peer:
             message = messages.notification(CANCELLED, rule.project(params) if rule.project else params)
             # To where the question went, if that is still open: on another stream this might arrive before it.
             if pending.asker is None or not pending.asker.notify(message, Deadline(1)):
-                self._transport.send(message, Deadline(1))
+                self.transport.send(message, Deadline(1))
         except (McpError, OSError) as problem:
             log.debug("could not tell the peer that %s was given up: %s", pending.method, problem)
 
@@ -494,8 +386,7 @@ class Peer:
         Blocks: until it is written, at most until the deadline (None: a minute).
         Raises: LocalProtocolError (nothing was sent), TransportClosed, RequestTimeout.
         """
-        if self.process != os.getpid():
-            raise opened_elsewhere("the conversation", self.process)
+        self.check_process()
         if self.closed is not None:
             raise TransportClosed.before(self.closed)
         rule = self.terms.notified.get(method) or self.terms.sending(method, "notification")
@@ -507,7 +398,7 @@ class Peer:
         if of is not None:
             of.notify(message)
         else:
-            self._transport.send(message, deadline or Deadline(WRITE_TIMEOUT))
+            self.transport.send(message, deadline or Deadline(WRITE_TIMEOUT))
 
     # -- receiving ------------------------------------------------------------------------------------------------
 
@@ -517,13 +408,13 @@ class Peer:
         Args:
             reply: where answers go, if not simply to the transport.
         """
-        reply = reply or self._transport
+        reply = reply or self.transport
         try:
             message = messages.decode(data)
         except Refusal as refusal:
-            self._refuse(None, refusal, reply, self._run)
+            self.refuse(None, refusal, reply, self._run)
             return
-        self._route_message(message, reply, self._run)
+        self.route(message, reply, self._run)
 
     def deliver(self, message: Any, reply: Reply) -> None:
         """Handle one message (or batch) in the calling thread, and send the answer to `reply`.
@@ -531,12 +422,14 @@ class Peer:
         For transports whose messages come one in a thread of their own, as by HTTP.
         Blocks: as long as the handler does.
         """
-        self._route_message(message, reply, _run_here)
+        self.route(message, reply, _run_here)
 
-    def _route_message(self, message: Any, reply: Reply, run: RunJob) -> None:
+    def route(self, message: Any, reply: Reply, run: RunJob) -> None:
         """Put a response into the inbox of its request; have anything else taken by what it is."""
-        if isinstance(message, list) and not isinstance(reply, BatchReply):
-            self._take_batch(message, reply, run)
+        if isinstance(message, list):
+            from mcp_ref.basic.batching import take_batch
+
+            take_batch(self, message, reply, run)
             return
         try:
             kind = messages.kind_of(message)
@@ -567,22 +460,7 @@ class Peer:
                 # MUST NOT: a receiver answers a notification (basic/index#notifications)
                 self._complain("ignored a malformed notification: %s", refusal)
             else:
-                self._refuse(messages.readable_id(message), refusal, reply, run, message)
-
-    def _take_batch(self, batch: list[Any], reply: Reply, run: RunJob) -> None:
-        if not self.terms.revision.batching:
-            # MUST: refuse a batch where the revision has none: a POST, or a line, is one message
-            # (2025-06-18/basic/transports#sending-messages-to-the-server; changelog#major-changes)
-            refusal = InvalidRequest("Invalid request: batches exist in revision 2025-03-26 alone")
-            self._refuse(None, refusal, reply, run)
-        elif not batch:
-            self._refuse(None, InvalidRequest("Invalid request: a batch must not be empty"), reply, run)
-        else:
-            # MUST: a receiver supports batches: their answers are collected in one array
-            # (2025-03-26/basic/index#batching)
-            collected = BatchReply(reply, sum(map(_wants_answer, batch)))
-            for message in batch:
-                self._route_message(message, collected, run)
+                self.refuse(messages.readable_id(message), refusal, reply, run, message)
 
     def _take_request(self, message: JsonObject, reply: Reply, run: RunJob) -> None:
         method, params = message["method"], message.get("params") or {}
@@ -591,10 +469,6 @@ class Peer:
             # 2026-07-28/basic/transports/stdio#sending-messages)
             self._complain("ignored a request of the server: %s has none", self.terms.revision)
             return
-        # MUST NOT: `initialize` is part of a batch (2025-03-26/basic/lifecycle#initialization). Nor is anything
-        # stateless.
-        if isinstance(reply, BatchReply) and (method in UNCANCELLABLE or is_stateless(method, params)):
-            raise InvalidRequest(f"Invalid request: {method} must not be part of a batch")
         incoming, workers = Incoming(message["id"], method, params, reply), self._workers
         with self._lock:
             if incoming.id in self.unanswered:
@@ -732,7 +606,7 @@ class Peer:
                 response = messages.response(incoming.id, result)
             incoming.finish(response, Deadline(self._timeout))
 
-    def _refuse(
+    def refuse(
         self, request_id: RequestId | None, refusal: Refusal, reply: Reply, run: RunJob, refused: Any = None
     ) -> None:
         """Answer what never became a request. If the reader calls this, a worker writes."""
@@ -778,7 +652,7 @@ class Peer:
     def _no_thread(self, problem: RuntimeError) -> None:
         """Nothing can be answered: end the conversation, so that the peer is not kept waiting."""
         self.fail(TransportClosed(f"no thread could be started: {problem}"))
-        self._transport.close(Deadline(0))
+        self.transport.close(Deadline(0))
 
     def close(self, deadline: Deadline, reason: str = "closed on this side", drain: float = 0) -> list[str]:
         """End the conversation; returns the handlers that would not end. Idempotent; any thread may call it.
@@ -804,17 +678,8 @@ class Peer:
         for doing in stuck:
             log.warning("left behind at close: %s still runs", doing)
         try:
-            self._transport.close(deadline)
+            self.transport.close(deadline)
         except Exception:
             # Whoever closes this side has more to end than the transport.
             log.exception("closing the transport failed")
         return stuck
-
-
-def _wants_answer(message: Any) -> bool:
-    """Whether an entry of a batch will be answered: a request, or something that is not a message at all."""
-    return (
-        not isinstance(message, dict)
-        or ("method" in message and "id" in message)
-        or not ("method" in message or "result" in message or "error" in message)
-    )

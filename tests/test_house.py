@@ -44,7 +44,7 @@ MEMBERS = {
     "roles": ("server/server", "server/session", "server/stateless", "server/context", "server/hosting",
               "client/client", "client/session", "client/stateless", "client/connecting", "client/config",
               "client/answers"),
-    "pages": ("basic/", "server/", "client/"),
+    "pages": ("basic/", "server/", "client/", "deprecated"),
 }  # fmt: skip
 
 LAZILY = {

@@ -18,11 +18,12 @@ from mcp_ref import (
     Server,
 )
 from mcp_ref import peer as peer_module
+from mcp_ref.basic.subscriptions import PendingStream
 from mcp_ref.errors import Refusal
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.workers import MAX_URGENT
-from mcp_ref.peer import Peer, PendingRequest, PendingStream
+from mcp_ref.peer import Peer, PendingRequest
 from tests.peers import Answerer, Deaf, a_peer, terms
 from tests.wire import CLIENT_INFO, PATIENCE, Background, opened, to_client, to_server
 

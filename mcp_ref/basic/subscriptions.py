@@ -15,7 +15,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Generator, Iterable, Iterator
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, Self, TypedDict, cast
 
@@ -43,13 +44,13 @@ from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.outbox import Outbox
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
+from mcp_ref.peer import Peer, PendingRequest
 from mcp_ref.revisions import STATELESS_REVISIONS
 from mcp_ref.server.resources import covers
 from mcp_ref.types import Implementation, NotificationParams, RequestId, RequestParams, ResultType
 
 if TYPE_CHECKING:
     from mcp_ref.client.client import Client
-    from mcp_ref.peer import PendingStream
 
 log = logging.getLogger(__name__)
 
@@ -384,6 +385,82 @@ def listen(
     if not asked:
         raise ValueError("listen for something: tools, prompts, resource_list or resources")
     return Listening(self, cast(SubscriptionFilter, asked), timeout, reopen, on_reopen)
+
+
+class PendingStream:
+    """A request that stays open: iterating gives its notifications, and its response as the last message.
+
+    Attributes:
+        id: of the request; its notifications carry it.
+        lift: called, it lets the stream last as long as it likes from now on.
+
+    Threads: one reads; `close` by any.
+    """
+
+    def __init__(
+        self, pending: PendingRequest, arriving: Iterator[JsonObject], abandon: Callable[[BaseException], None]
+    ) -> None:
+        self.id, self.lift = pending.id, pending.deadline.lift
+        self._pending, self._arriving, self._abandon = pending, arriving, abandon
+        self._closed: McpError | None = None
+        self._reading = threading.Lock()  # held by whoever runs the generator `_arriving`; nobody waits for it
+
+    def __iter__(self) -> Iterator[JsonObject]:
+        """Each message as it comes.
+
+        Blocks: for each, until the deadline.
+        Raises: RequestTimeout, RequestCancelled (it was closed), TransportClosed, RemoteProtocolError.
+        """
+        try:
+            while self._closed is None:
+                with self._reading:
+                    message = next(self._arriving, None)
+                if message is None:
+                    break
+                yield message
+                if "method" not in message:
+                    return
+            raise self._closed or TransportClosed("the stream ended without a response")
+        except McpError as reason:
+            self._abandon(reason)
+            raise
+        finally:
+            if self._closed is not None:
+                self._close_arriving()
+
+    def close(self, reason: str) -> None:
+        """Give it up: whoever reads gets RequestCancelled, and the peer is told as its transport says."""
+        self._closed = RequestCancelled(reason)
+        self._pending.give_up(self._closed)
+        self._abandon(self._closed)
+        self._close_arriving()
+
+    def _close_arriving(self) -> None:
+        # A generator that another thread runs must not be closed: the interpreter can crash (CPython 3.11). That thread
+        # was given up, and closes it when it is done.
+        if self._reading.acquire(blocking=False):
+            try:
+                if isinstance(self._arriving, Generator):
+                    self._arriving.close()
+            finally:
+                self._reading.release()
+
+
+def open_stream(peer: Peer, method: str, params: JsonObject | None, deadline: Deadline) -> PendingStream:
+    """Send a request whose answer ends a stream of notifications that belong to it.
+
+    Blocks: until it is sent, which over HTTP is when the first message is read. Reading the stream blocks until the
+        deadline, or for as long as that is lifted.
+    """
+    peer.check_process()
+    pending = PendingRequest(method, {}, deadline)
+    pending.streams = True
+    try:
+        arriving = peer.transport.exchange(peer.begin(pending, params), pending, deadline)
+    except BaseException as reason:
+        peer.abandon(pending, reason)
+        raise
+    return PendingStream(pending, arriving, partial(peer.abandon, pending))
 
 
 class Listening:

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from mcp_ref._version import __version__
-from mcp_ref.basic import subscriptions, utilities, versioning
+from mcp_ref.basic import batching, subscriptions, utilities, versioning
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.mrtr import MAX_ROUNDS, retry_params
 from mcp_ref.basic.transports.transport import Tap
@@ -32,7 +32,6 @@ from mcp_ref.errors import (
     HttpStatusError,
     InvalidParams,
     LocalProtocolError,
-    McpError,
     RemoteProtocolError,
     SessionExpired,
     TransportClosed,
@@ -183,6 +182,8 @@ class Client:
 
     # basic/utilities/ping
     ping = utilities.ping
+    # basic/index#batching (2025-03-26)
+    request_batch = batching.request_batch
     # basic/patterns/subscriptions
     listen = subscriptions.listen
     # server/discover
@@ -446,17 +447,6 @@ class Client:
         if not isinstance(session, Stateless):
             raise LocalProtocolError(f"in {self.revision} no result asks for input")
         return session.answers_to(result)
-
-    def request_batch(
-        self, calls: Sequence[tuple[str, JsonObject | None]], options: Options | None = None
-    ) -> list[JsonObject | McpError]:
-        """Send several requests as one batch, in revision 2025-03-26; the results or errors in the order asked.
-
-        Blocks and raises: as every call, for the whole batch; an error response to one of them is in the list.
-        Spec: 2025-03-26/basic/index#batching
-        """
-        check_options(options or {}, "a batch")
-        return self.session.peer.request_batch(list(calls), options or {})
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
         """Send a notification. Blocks until it is written. Raises: LocalProtocolError, TransportClosed."""

@@ -37,6 +37,7 @@ import threading
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp_ref.basic.subscriptions import PendingStream, open_stream
 from mcp_ref.client.config import Route, Url, can_connect_once, routes, server_key
 from mcp_ref.client.session import Conversation, Session
 from mcp_ref.client.stateless import Stateless
@@ -58,7 +59,6 @@ from mcp_ref.machinery.locks import hold
 from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
-from mcp_ref.peer import PendingStream
 from mcp_ref.revisions import SESSION_REVISIONS
 from mcp_ref.server.utilities.caching import CACHEABLE
 
@@ -345,7 +345,7 @@ class Connection:
             conversation = self._reopen(conversation, lost, deadline) or conversation
         if self.closed:
             raise LocalProtocolError("the client was closed")
-        return conversation.peer.stream(method, params, {}, deadline)
+        return open_stream(conversation.peer, method, params, deadline)
 
     def close(self, deadline: Deadline) -> None:
         """End every conversation, also one that is being opened. Idempotent; see `Client.close`."""

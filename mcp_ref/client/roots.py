@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict, Unpack, cast
 
-from mcp_ref.agreement import warn_deprecated
+from mcp_ref.deprecated import warn_deprecated
 from mcp_ref.errors import LocalProtocolError
 from mcp_ref.machinery.handlers import call
 from mcp_ref.machinery.json_schema import is_uri

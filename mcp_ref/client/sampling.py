@@ -17,7 +17,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, Unpack, cast
 
-from mcp_ref.agreement import undeclared, warn_deprecated
+from mcp_ref.agreement import undeclared
+from mcp_ref.deprecated import warn_deprecated
 from mcp_ref.errors import InvalidParams, LocalProtocolError, Refusal
 from mcp_ref.machinery.handlers import call
 from mcp_ref.machinery.shapes import Bounds, FromRevision, Since, Until

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Context, Server
-from mcp_ref import agreement as deprecated
-from mcp_ref.agreement import FEATURES, warn_deprecated
+from mcp_ref import Context, Server, deprecated
 from mcp_ref.basic.mrtr import elicitation_form, roots_listing
+from mcp_ref.deprecated import FEATURES, warn_deprecated
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from tests.server.alone import Reply, call, meta
 from tests.wire import opened

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NotRequired, Unpack, get_args
 
 from mcp_ref import messages
-from mcp_ref.agreement import warn_deprecated
+from mcp_ref.deprecated import warn_deprecated
 from mcp_ref.errors import LocalProtocolError
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method, Options

@@ -38,6 +38,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from mcp_ref import messages
+from mcp_ref.basic.batching import wants_answer
 from mcp_ref.basic.transports.sse import CONTENT_TYPE, EventParser, event_facts
 from mcp_ref.basic.transports.streamable_http.headers import (
     LOOPBACK,
@@ -594,7 +595,7 @@ class SessionEra:
             if not isinstance(message, list):
                 asks = messages.kind_of(message) == "request"
             elif revision.batching and message:
-                asks = any(map(_asks, message))
+                asks = any(map(wants_answer, message))
             else:
                 # MUST: the body of a POST is a single message; batches exist in 2025-03-26 alone
                 # (2025-06-18/basic/transports#sending-messages-to-the-server)
@@ -715,16 +716,6 @@ class SessionEra:
             sessions = list(self._open.values())
         for session in sessions:
             self._end(session, deadline.left() or 0.0)
-
-
-def _asks(entry: Any) -> bool:
-    """Whether an entry of a batch gets an answer; one that is not a message gets an error in the array."""
-    try:
-        return messages.kind_of(entry) == "request"
-    except RemoteProtocolError:
-        return False
-    except Refusal:
-        return True
 
 
 # -- the stateless era --------------------------------------------------------------------------------------------
