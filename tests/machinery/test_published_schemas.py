@@ -131,10 +131,11 @@ def modules() -> Iterator[ModuleType]:
 
 @functools.cache
 def wire_types() -> tuple[Any, ...]:
-    """Every TypedDict of the package, in the module that defines it."""
+    """Every TypedDict of the package, in the module that defines it; those of authorization are other standards'."""
     return tuple(
         value
         for module in modules()
+        if not module.__name__.startswith("mcp_ref.basic.authorization")
         for value in vars(module).values()
         if typing.is_typeddict(value) and value.__module__ == module.__name__
     )
