@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_ref._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from mcp_ref.basic.authorization.authorization_server import AuthorizationServer as AuthorizationServer
     from mcp_ref.basic.authorization.resource_server import Principal as Principal
     from mcp_ref.basic.authorization.resource_server import Protection as Protection
+    from mcp_ref.basic.authorization.verifiers import Introspection as Introspection
+    from mcp_ref.basic.authorization.verifiers import JwtVerifier as JwtVerifier
     from mcp_ref.basic.mrtr import (
         StateKeys as StateKeys,
     )
@@ -181,7 +184,9 @@ if TYPE_CHECKING:
     from mcp_ref.types import text_of as text_of
 
 _PLACES: Final = {
+    "basic.authorization.authorization_server": "AuthorizationServer",
     "basic.authorization.resource_server": "Principal Protection",
+    "basic.authorization.verifiers": "Introspection JwtVerifier",
     "basic.mrtr": "StateKeys elicitation_form elicitation_url input_required roots_listing sampling",
     "basic.subscriptions": "Event Listening",
     "client.client": "Client",

@@ -52,6 +52,9 @@ class HttpCall:
         hung_up: whether its connection was shut down, so that nobody keeps it.
         response: the latest one. exchange: the number by which a trace knows it, where there is a trace.
         box: holds the handle of the socket that is in use, if any.
+        inner: the call that this one waits for, if any; it is cut together with this one.
+        admits: whether a connection to an address may be made; None: to any.
+        token: what the latest request was authorized with, if anything.
     """
 
     def __init__(self, deadline: Deadline, on_written: Callable[[], None] | None = None) -> None:
@@ -61,6 +64,9 @@ class HttpCall:
         self.response: HttpResponse | None = None
         self.exchange = 0
         self.box: deque[socket.SocketType] = deque()
+        self.inner: HttpCall | None = None
+        self.admits: Callable[[str], bool] | None = None
+        self.token: object = None
         self._woken: SimpleQueue[None] = SimpleQueue()
 
     def hold(self, sock: socket.socket) -> None:
@@ -78,6 +84,8 @@ class HttpCall:
         self.reason = self.reason or reason
         self._woken.put(None)
         self.hang_up()
+        if (inner := self.inner) is not None:
+            inner.cut(reason)
 
     def hang_up(self) -> None:
         """Shut the connection down, unless it is kept already; the call may go on over another one."""
@@ -93,14 +101,29 @@ class HttpCall:
                 log.debug("the server has hung up first")
             handle.close()
 
-    def sleep(self, seconds: float) -> None:
-        """Wait. Raises: the reason, as soon as the call is cut."""
+    def begin_inner(self, deadline: Deadline) -> HttpCall:
+        """Another call, for what this one has to wait for; `inner` is to be None again when it is over.
+
+        Raises: the reason, if this call has been cut.
+        """
+        inner = self.inner = HttpCall(deadline)
+        # Put first, look second, as in `hold`.
+        if self.reason is not None:
+            raise self.reason
+        return inner
+
+    def sleep(self, seconds: float | None) -> None:
+        """Wait, at most until `wake`; None: without a limit. Raises: the reason, as soon as the call is cut."""
         try:
             self._woken.get(timeout=seconds)
         except Empty:
             return
-        assert self.reason is not None
-        raise self.reason
+        if self.reason is not None:
+            raise self.reason
+
+    def wake(self) -> None:
+        """End the `sleep` of the call, or its next one. Threads: any."""
+        self._woken.put(None)
 
 
 class DeadlineClock:

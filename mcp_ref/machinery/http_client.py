@@ -145,6 +145,10 @@ class _Connection(HTTPConnection):
             raise NewConnectionError(self, f"Failed to resolve {self.host!r}: {problem}") from problem
         last: OSError | None = None
         for number, (family, kind, protocol, _, address) in enumerate(found):
+            if call.admits is not None and not call.admits(str(address[0])):
+                # Looked at here, after the name was looked up for the last time: a second answer changes nothing.
+                last = PermissionError(f"{address[0]} is not an address that this server may send us to")
+                continue
             sock = socket.socket(family, kind, protocol)
             try:
                 for option in self.socket_options or ():
@@ -326,6 +330,10 @@ class HttpClient:
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         self._session: requests.Session | None = options.get("session")
+        # What a client for another origin shares with this one: nothing that is a secret of this origin.
+        self.shared = {name: options[name] for name in ("verify", "proxies", "trust_env") if name in options}
+        if self._session is not None:
+            self.shared = {name: getattr(self._session, name) for name in ("verify", "proxies", "trust_env")}
         headers = {} if self._session is not None else {"User-Agent": f"mcp_ref/{__version__}"}
         verify, cert = options.get("verify", True), options.get("cert")
         self._proxies = dict(options.get("proxies") or {})
@@ -349,7 +357,14 @@ class HttpClient:
         weakref.finalize(self, self._clock.stop)
 
     def open(
-        self, call: HttpCall, method: str, headers: Mapping[str, str], body: bytes | None = None, url: str | None = None
+        self,
+        call: HttpCall,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        url: str | None = None,
+        *,
+        follow: bool = True,
     ) -> HttpResponse:
         """Send a request; gives the response when its headers are there, whatever its status.
 
@@ -359,6 +374,7 @@ class HttpClient:
         Args:
             call: to which `begin` was applied, and to which `end` will be, whatever happens.
             headers: beside those of every request; as text of latin-1.
+            follow: whether redirects are followed.
 
         Blocks: until then, at most until the call's deadline (and for as long as the system looks up the host's name).
         Raises: TransportClosed (no connection, or it broke), RequestTimeout, RemoteProtocolError (too many redirects),
@@ -391,7 +407,7 @@ class HttpClient:
             finally:
                 _sending.call = None
             # 3. Follow a redirect.
-            location = response.headers.get("Location") if response.status in (307, 308) else None
+            location = response.headers.get("Location") if follow and response.status in (307, 308) else None
             if location is None or origin_of(urljoin(url, location)) != origin_of(self._url):
                 return response
             response.close()

@@ -185,16 +185,16 @@ class Door:
 
     def __init__(self, protection: Protection, server: Server, path: str, main: str) -> None:
         self._protection, self._server, self._path, self._main = protection, server, path, main
-        self._resource = self._metadata = ""
+        self.resource = self._metadata = ""
         if protection.resource is not None:
             self.open("")
 
     def open(self, base: str) -> None:
         """Learn where the server listens, which is what tokens are for unless `Protection.resource` says otherwise."""
-        self._resource = self._protection.resource or base + self._main
+        self.resource = self._protection.resource or base + self._main
         if self._path != self._main:
-            self._resource = self._resource.removesuffix(self._main).rstrip("/") + self._path
-        self._metadata = resource_metadata_url(self._resource)
+            self.resource = self.resource.removesuffix(self._main).rstrip("/") + self._path
+        self._metadata = resource_metadata_url(self.resource)
         self._protection.opened(base)
 
     # -- who asks
@@ -227,7 +227,9 @@ class Door:
         if (
             principal is None
             or (principal.expires is not None and principal.expires <= time.time())
-            or not (self._resource in principal.audience or self._is_meant(principal.audience))
+            or not (self.resource in principal.audience or self._is_meant(principal.audience))
+            # Bound to a key that nobody has shown: it may be stolen.
+            or "cnf" in principal.claims
         ):
             raise self._refusal(401, "The token does not count here", "invalid_token")
         return principal
@@ -235,8 +237,8 @@ class Door:
     def _is_meant(self, audience: Collection[str]) -> bool:
         """Whether one of the URLs is this server's, in another spelling."""
         # SHOULD: accept an upper-case scheme and host (basic/authorization#canonical-server-uri)
-        ours = _canonical(self._resource)
-        return any(_canonical(url) == ours for url in audience)
+        ours = canonical(self.resource)
+        return any(canonical(url) == ours for url in audience)
 
     # -- what they may do
 
@@ -313,14 +315,14 @@ class Door:
         # MUST: publish protected resource metadata (basic/authorization#authorization-server-location)
         # MUST: at the well-known address with the endpoint's path, which the challenge names too
         # (basic/authorization#protected-resource-metadata-discovery-requirements)
-        named = urlsplit(self._resource).path.rstrip("/")
+        named = urlsplit(self.resource).path.rstrip("/")
         paths = {PROTECTED_RESOURCE + self._path.rstrip("/"), PROTECTED_RESOURCE + (named or self._path.rstrip("/"))}
         return {**dict.fromkeys(paths, self.tell), **self._protection.routes}
 
     def tell(self, request: HttpRequest, reply: HttpReply) -> None:
         """Answer with the protected resource metadata."""
         document: ProtectedResourceMetadata = {
-            "resource": self._resource,
+            "resource": self.resource,
             "authorization_servers": self._protection.authorization_servers,
             "bearer_methods_supported": ["header"],
         }
@@ -361,7 +363,7 @@ def is_secure(url: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _canonical(url: str) -> str:
+def canonical(url: str) -> str:
     scheme, mark, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     return f"{scheme.lower()}{mark}{authority.lower()}" + (slash + path if path else "")

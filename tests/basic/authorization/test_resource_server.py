@@ -310,6 +310,23 @@ def test_the_principal_is_what_authenticate_returned() -> None:
                 assert client.call_tool("who", {})["isError"]
 
 
+def test_a_handler_is_not_given_the_token(caplog: Any) -> None:
+    server, seen = Server("s"), list[Any]()
+    caplog.set_level(1)
+
+    @server.tool()
+    def look(ctx: Context) -> str:
+        seen.extend([ctx.principal, ctx.principal.claims, ctx.meta, ctx.client_info, ctx._incoming.params, repr(ctx)])
+        return "looked"
+
+    events = list[Any]()
+    server.trace = events.append
+    with guarded(Tokens(**{"marked-token": principal()}), server) as service:
+        assert service.ask(called("look"), "marked-token").status == 200
+    assert seen and events
+    assert "marked-token" not in f"{seen} {events} {caplog.text}"
+
+
 # -- sessions, state, rates, streams ------------------------------------------------------------------------------
 
 

@@ -1,0 +1,563 @@
+"""A small authorization server beside an MCP server, in memory. For lessons and tests.
+
+Spec:      2025-03-26/basic/authorization, where an MCP server is its own authorization server; what the later pages ask
+           of authorization servers; RFC 6749, 7009, 7591, 7636, 8252, 8414, 8707, 9207
+Upholds:   spec_notes/basic/authorization.md, the rows on authorization servers
+Not here:  the metadata of the MCP server, challenges and scopes (resource_server)
+
+NOT FOR PRODUCTION: it forgets everything at its end, lets passwords be guessed, and keeps no record of anything. Run a
+real authorization server, and give its issuer to `Protection`.
+
+    GET  /.well-known/oauth-authorization-server     what it can do
+    POST /register                                   a client says what it is
+    GET  /authorize                                  a page that asks: who are you, and may this program do that?
+    POST /authorize                                  the user's answer; the browser goes back to the client with a code
+    POST /token                                      the code, or a refresh token, for an access token
+    POST /revoke                                     a token is not needed any more
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import html
+import json
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+
+from mcp_ref.basic.authorization.metadata import AUTHORIZATION_SERVER, AuthorizationServerMetadata
+from mcp_ref.basic.authorization.resource_server import (
+    Door,
+    Principal,
+    Protection,
+    canonical,
+    is_loopback,
+    is_secure,
+    send_document,
+)
+from mcp_ref.errors import McpError
+from mcp_ref.machinery.http_server import Endpoint, HttpRefusal, HttpReply, HttpRequest
+from mcp_ref.types import checked_scopes
+
+if TYPE_CHECKING:
+    from mcp_ref.server.server import Server
+
+CODE_LIFETIME: Final = 60.0
+ACCESS_LIFETIME: Final = 600.0
+TICKET_LIFETIME: Final = 600.0
+REFRESH_LIFETIME: Final = 30 * 86_400.0
+
+MAX_BODY: Final = 64 * 1024
+MAX_KEPT: Final = 1_000
+"""Clients that may be registered; and questions to users, and codes, that wait: of those the oldest is forgotten."""
+
+_METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
+_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
+}
+
+
+class OAuthError(Exception):
+    """A refusal with a code of OAuth, such as "invalid_grant"."""
+
+    def __init__(self, error: str, description: str, status: int = 400) -> None:
+        super().__init__(description)
+        self.error, self.status = error, status
+
+
+class Client(NamedTuple):
+    """A program that may ask users for their consent."""
+
+    id: str
+    name: str
+    redirect_uris: tuple[str, ...]
+    method: str = "none"
+    secret: bytes = hashlib.sha256().digest()
+
+
+@dataclass(eq=False)
+class Grant:
+    """What a user has allowed a client, and all the tokens that came of it: they are revoked together."""
+
+    client: str
+    subject: str
+    scopes: tuple[str, ...]
+    audience: frozenset[str]
+    revoked: bool = False
+
+
+@dataclass(eq=False)
+class Asked:
+    """An authorization request: a question to the user, and then a code."""
+
+    client: Client
+    params: Mapping[str, str]
+    scopes: tuple[str, ...]
+    audience: frozenset[str]
+    subject: str | None
+    browser: str
+    until: float
+    grant: Grant | None = None
+
+
+@dataclass
+class Token:
+    """An access token, or a refresh token: what it stands for, and whether it was used up."""
+
+    grant: Grant
+    scopes: tuple[str, ...]
+    until: float
+    refreshes: bool
+    used: bool = False
+
+
+class AuthorizationServer:
+    """An authorization server beside an MCP server: `server.run("http", authorization=login.protection())`.
+
+    >>> login = AuthorizationServer(users={"ada": "a password"}, scopes=["notes:read", "notes:write"])
+    >>> server.run("http", authorization=login.protection(scopes=["notes:read"]))
+
+    Args:
+        users: passwords by name.
+        scopes: all that can be granted; a client that names none gets those that every request needs.
+        login: instead of `users`: says who sits at the browser of a request, or raises HttpRefusal, such as 302 with
+            the `Location` of a third party's login, which leads back here.
+        alive: whether what a third party said of a user still holds; asked whenever a token is used.
+        documents: whether a client may be the https URL of a metadata document, or a function of that URL that says so.
+
+    Threads: any.
+    Spec: 2025-03-26/basic/authorization
+    """
+
+    def __init__(
+        self,
+        *,
+        users: Mapping[str, str] | None = None,
+        scopes: Sequence[str] = (),
+        login: Callable[[HttpRequest], str] | None = None,
+        alive: Callable[[str], bool] = lambda subject: True,
+        documents: bool | Callable[[str], bool] = False,
+    ) -> None:
+        if (users is None) == (login is None):
+            raise ValueError("say who the users are: by users=, or by login=")
+        self._users, self._login, self._alive, self._documents = dict(users or {}), login, alive, documents
+        self.issuer, self.scopes = "", checked_scopes(scopes)
+        self._protection: Protection | None = None
+        self._doors: list[Door] = []
+        self._lock = threading.Lock()  # guards the four fields below
+        self._clients: dict[str, Client] = {}
+        self._questions: dict[str, Asked] = {}
+        self._codes: dict[bytes, Asked] = {}
+        self._tokens: dict[bytes, Token] = {}
+
+    def protection(self, **options: Any) -> Protection:
+        """The `Protection` of the MCP server beside it: `scopes`, `resource`, `implies`. For one server."""
+        self._protection = _Own(self, options)
+        return self._protection
+
+    def verify(self, token: str) -> Principal | None:
+        """See `resource_server.Verify`."""
+        found = self._tokens.get(_hash(token))
+        if found is None or found.refreshes or found.grant.revoked or found.until <= time.time():
+            return None
+        # MUST: check that the token of a third party still counts
+        # (2025-03-26/basic/authorization#session-binding-requirements)
+        if not self._alive(found.grant.subject):
+            found.grant.revoked = True
+            return None
+        grant = found.grant
+        return Principal(grant.subject, self.issuer, grant.client, frozenset(found.scopes), grant.audience, found.until)
+
+    # -- metadata and registration
+
+    @property
+    def routes(self) -> dict[str, Endpoint]:
+        """Its endpoints: those that a client takes for granted if it finds no metadata."""
+        # MUST: without metadata the default paths /authorize, /token and /register
+        # (2025-03-26/basic/authorization#fallbacks-for-servers-without-metadata-discovery)
+        answers = {
+            "/authorize": self._authorize,
+            "/token": self._token,
+            "/register": self._register,
+            "/revoke": self._revoke,
+        }
+        routes: dict[str, Endpoint] = {path: partial(_answered, answer) for path, answer in answers.items()}
+        return {AUTHORIZATION_SERVER: self._tell, **routes}
+
+    def _tell(self, request: HttpRequest, reply: HttpReply) -> None:
+        issuer = self.issuer
+        document: AuthorizationServerMetadata = {
+            "issuer": issuer,
+            "authorization_endpoint": f"{issuer}/authorize",
+            "token_endpoint": f"{issuer}/token",
+            "registration_endpoint": f"{issuer}/register",
+            "revocation_endpoint": f"{issuer}/revoke",
+            "scopes_supported": list(self.scopes),
+            "response_types_supported": ["code"],
+            "grant_types_supported": ["authorization_code", "refresh_token"],
+            "token_endpoint_auth_methods_supported": list(_METHODS),
+            "code_challenge_methods_supported": ["S256"],
+            "authorization_response_iss_parameter_supported": True,
+            "client_id_metadata_document_supported": bool(self._documents),
+        }
+        send_document(request, reply, document)
+
+    def _register(self, request: HttpRequest, reply: HttpReply) -> None:
+        """Dynamic registration (RFC 7591)."""
+        asked = _json(request.body)
+        client = _client_of(asked, secrets.token_urlsafe(16), asked.get("token_endpoint_auth_method", _METHODS[1]))
+        secret = secrets.token_urlsafe(32) if client.method != "none" else ""
+        with self._lock:
+            if len(self._clients) >= MAX_KEPT:
+                raise HttpRefusal(503, "Too many clients")
+            self._clients[client.id] = client._replace(secret=_hash(secret))
+        document = {
+            "client_id": client.id,
+            "client_name": client.name,
+            "redirect_uris": client.redirect_uris,
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": client.method,
+            "client_id_issued_at": int(time.time()),
+        }
+        told = {"client_secret": secret, "client_secret_expires_at": 0} if secret else {}
+        _send_json(reply, {**document, **told}, 201)
+
+    def _client(self, client_id: str) -> Client | None:
+        """The client of that id: registered, or a metadata document at that URL."""
+        if client_id in self._clients or not self._documents or "://" not in client_id:
+            return self._clients.get(client_id)
+        from mcp_ref.machinery.guarded_fetch import Reach, check_url, fetch
+
+        # MUST: the id of a document is an https URL with a path (basic/authorization#implementation-requirements)
+        allowed = self._documents if callable(self._documents) else lambda url: True
+        try:
+            url = check_url(client_id, self.issuer)
+            if len(urlsplit(url).path) < 2 or not allowed(url):
+                return None
+            # SHOULD: consider what may be reached by fetching it
+            # (basic/authorization#authorization-server-abuse-protection)
+            reply = fetch(url, Reach("loopback" if is_loopback(urlsplit(self.issuer).hostname or "") else "global"))
+            document = _json(reply.body) if reply.status == 200 else {}
+            # MUST: its `client_id` is its URL (basic/authorization#implementation-requirements)
+            return _client_of(document, url, "none") if document.get("client_id") == url else None
+        except (OAuthError, McpError, ValueError):
+            return None
+
+    # -- the user's consent
+
+    def _authorize(self, request: HttpRequest, reply: HttpReply) -> None:
+        if request.method == "GET":
+            self._ask(request, reply)
+        else:
+            self._answer(request, reply)
+
+    def _ask(self, request: HttpRequest, reply: HttpReply) -> None:
+        """Show the user who asks for what. What is wrong goes back to the client once client and place are known."""
+        # 1. The client, and where its answer goes: what is wrong here is told to the user alone.
+        params = _form(request.query.encode())
+        client = self._client(params.get("client_id", ""))
+        place = params.get("redirect_uri", "")
+        if client is None or not any(_same_place(each, place) for each in client.redirect_uris):
+            # MUST: validate redirect URIs exactly (basic/authorization#open-redirection)
+            raise OAuthError(
+                "invalid_request", "This program, or the place it wants you to go back to, is not known here."
+            )
+        # 2. What it asks for.
+        try:
+            if params.get("response_type") != "code":
+                raise OAuthError("unsupported_response_type", "response_type must be code")
+            if params.get("code_challenge_method") != "S256" or not _is_challenge(params.get("code_challenge")):
+                # MUST: PKCE, by S256 (basic/authorization#authorization-code-protection)
+                raise OAuthError("invalid_request", "code_challenge by S256 is needed")
+            scopes = tuple(dict.fromkeys(params.get("scope", "").split())) or self._needed()
+            if unknown := [scope for scope in scopes if scope not in (*self.scopes, *self._needed(), "offline_access")]:
+                raise OAuthError("invalid_scope", f"unknown scopes: {len(unknown)}")
+            audience = self._audience(params.get("resource"))
+        except OAuthError as problem:
+            self._go_back(reply, params, {"error": problem.error, "error_description": str(problem)})
+            return
+        # 3. The question, which only this browser can answer, once.
+        subject = self._login(request) if self._login is not None else None
+        ticket, browser = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        asked = Asked(client, params, scopes, audience, subject, browser, time.time() + TICKET_LIFETIME)
+        with self._lock:
+            _keep(self._questions, ticket, asked)
+        # MUST: consent for each client, whatever was consented to before (basic/authorization#confused-deputy-problem)
+        _send_page(reply, 200, _question(asked, ticket), {"Set-Cookie": self._cookie(browser)})
+
+    def _answer(self, request: HttpRequest, reply: HttpReply) -> None:
+        """Take the user's answer, and send the browser back to the client."""
+        form = _form(request.body)
+        with self._lock:
+            asked = self._questions.pop(form.get("ticket", ""), None)
+        cookies = dict(part.strip().partition("=")[::2] for part in request.headers.get("cookie", "").split(";"))
+        shown = cookies.get(self._cookie("").partition("=")[0], "")
+        if (
+            asked is None
+            or asked.until <= time.time()
+            or not hmac.compare_digest(asked.browser.encode(), shown.encode())
+        ):
+            raise OAuthError("invalid_request", "This question was answered already, or asked elsewhere. Start again.")
+        if form.get("answer") != "allow":
+            self._go_back(reply, asked.params, {"error": "access_denied"})
+            return
+        subject = self._login(request) if self._login is not None else form.get("user", "")
+        expected = self._users.get(subject, secrets.token_urlsafe())
+        if self._login is None and not hmac.compare_digest(expected.encode(), form.get("password", "").encode()):
+            raise OAuthError("access_denied", "Name or password are wrong. Start again.", 403)
+        if self._login is not None and subject != asked.subject:
+            raise OAuthError("access_denied", "Somebody else was asked. Start again.", 403)
+        code = secrets.token_urlsafe(32)
+        asked.grant = Grant(asked.client.id, subject, asked.scopes, asked.audience)
+        asked.until = time.time() + CODE_LIFETIME
+        with self._lock:
+            _keep(self._codes, _hash(code), asked)
+        self._go_back(reply, asked.params, {"code": code})
+
+    def _go_back(self, reply: HttpReply, params: Mapping[str, str], answer: Mapping[str, str]) -> None:
+        # SHOULD: `iss` in the answer, also in that of an error (basic/authorization#authorization-response-validation)
+        answer = {**answer, **({"state": params["state"]} if "state" in params else {}), "iss": self.issuer}
+        place = params["redirect_uri"]
+        reply.send(303, {**_HEADERS, "Location": f"{place}{'&' if '?' in place else '?'}{urlencode(answer)}"})
+
+    def _cookie(self, value: str) -> str:
+        secure = self.issuer.startswith("https:")
+        name = "__Host-mcp-consent" if secure else "mcp-consent"
+        return f"{name}={value}; Path=/; HttpOnly; SameSite=Lax" + ("; Secure" if secure else "")
+
+    def _needed(self) -> tuple[str, ...]:
+        return () if self._protection is None else self._protection.scopes
+
+    def _audience(self, resource: str | None) -> frozenset[str]:
+        """What a token is for: the resource that is named, or all that there are (2025-03-26 names none)."""
+        ours = [door.resource for door in self._doors]
+        found = [each for each in ours if resource is None or canonical(each) == canonical(resource)]
+        if not found:
+            raise OAuthError("invalid_target", "resource is not a server of here")
+        return frozenset(found)
+
+    # -- tokens
+
+    def _token(self, request: HttpRequest, reply: HttpReply) -> None:
+        """A code, or a refresh token, for tokens."""
+        form = _form(request.body)
+        client = self._authenticated(request, form)
+        kind, wrong = form.get("grant_type"), OAuthError("invalid_grant", "it does not count, or not for this client")
+        now = time.time()
+        with self._lock:
+            if kind == "authorization_code":
+                asked = self._codes.get(_hash(form.get("code", "")))
+                if asked is None or asked.grant is None:
+                    raise wrong
+                grant, scopes = asked.grant, asked.grant.scopes
+                # A code that comes twice was stolen: what the first one brought does not count any more (RFC 6749).
+                grant.revoked = grant.revoked or asked.until <= now
+                challenge = _base64(hashlib.sha256(form.get("code_verifier", "").encode()).digest())
+                same = ("redirect_uri", "resource") if "resource" in form else ("redirect_uri",)
+                if (
+                    grant.revoked
+                    or asked.client.id != client.id
+                    or any(form.get(name) != asked.params.get(name) for name in same)
+                    or not hmac.compare_digest(challenge, asked.params["code_challenge"])
+                ):
+                    raise wrong
+                asked.until = 0
+            elif kind == "refresh_token":
+                held = self._tokens.get(_hash(form.get("refresh_token", "")))
+                if held is None or not held.refreshes or held.grant.client != client.id or held.until <= now:
+                    raise wrong
+                # MUST: rotate the refresh tokens of public clients; one that comes twice was stolen, and ends them all
+                # (basic/authorization#token-theft)
+                grant, scopes = held.grant, tuple(form.get("scope", "").split()) or held.grant.scopes
+                grant.revoked = grant.revoked or held.used
+                if grant.revoked:
+                    raise wrong
+                if not set(scopes) <= set(grant.scopes):
+                    raise OAuthError("invalid_scope", "more than was granted")
+                held.used = True
+            else:
+                raise OAuthError("unsupported_grant_type", "authorization_code or refresh_token")
+            access, refresh = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+            self._tokens = {name: each for name, each in self._tokens.items() if each.until > now}
+            # SHOULD: access tokens that live shortly (basic/authorization#token-theft)
+            self._tokens[_hash(access)] = Token(grant, scopes, now + ACCESS_LIFETIME, False)
+            self._tokens[_hash(refresh)] = Token(grant, scopes, now + REFRESH_LIFETIME, True)
+        told = {"access_token": access, "token_type": "Bearer", "expires_in": int(ACCESS_LIFETIME)}
+        _send_json(reply, {**told, "refresh_token": refresh, "scope": " ".join(scopes)})
+
+    def _authenticated(self, request: HttpRequest, form: Mapping[str, str]) -> Client:
+        """The client that asks, by the way it was registered with."""
+        scheme, _, pair = request.headers.get("authorization", "").partition(" ")
+        client_id, secret = form.get("client_id", ""), form.get("client_secret", "")
+        method = "client_secret_post" if secret else "none"
+        if scheme:
+            try:
+                decoded = base64.b64decode(pair if scheme.lower() == "basic" else "").decode()
+            except ValueError:
+                decoded = ""
+            named, _, given = decoded.partition(":")
+            if secret or client_id not in ("", unquote(named)):
+                raise OAuthError("invalid_request", "credentials twice")
+            client_id, secret, method = unquote(named), unquote(given), "client_secret_basic"
+        client = self._client(client_id)
+        if client is None or client.method != method or not hmac.compare_digest(client.secret, _hash(secret)):
+            raise OAuthError("invalid_client", "unknown, or not authenticated as it was registered", 401)
+        return client
+
+    def _revoke(self, request: HttpRequest, reply: HttpReply) -> None:
+        """A token does not count any more (RFC 7009): with a refresh token all that came of the same consent."""
+        form = _form(request.body)
+        client = self._authenticated(request, form)
+        with self._lock:
+            found = self._tokens.get(_hash(form.get("token", "")))
+            if found is not None and found.grant.client == client.id:
+                found.until, found.grant.revoked = 0, found.grant.revoked or found.refreshes
+        _send_json(reply, {})
+
+
+class _Own(Protection):
+    """The protection of the MCP server beside which its authorization server stands."""
+
+    def __init__(self, server: AuthorizationServer, options: Mapping[str, Any]) -> None:
+        # The issuer is known once the server listens.
+        super().__init__(server.verify, authorization_servers=["http://localhost"], **options)
+        self._server = server
+
+    @property
+    def routes(self) -> dict[str, Endpoint]:
+        return self._server.routes
+
+    def door(self, server: Server, path: str, main: str) -> Door:
+        door = super().door(server, path, main)
+        self._server._doors.append(door)
+        return door
+
+    def opened(self, base: str) -> None:
+        # MUST: the authorization base URL is the MCP server's, without its path
+        # (2025-03-26/basic/authorization#authorization-base-url)
+        parts = urlsplit(self.resource or base)
+        self._server.issuer = f"{parts.scheme}://{parts.netloc}"
+        self.authorization_servers = [self._server.issuer]
+
+
+# -- what is read and written -------------------------------------------------------------------------------------
+
+
+def _answered(answer: Endpoint, request: HttpRequest, reply: HttpReply) -> None:
+    """Have a request answered, also if it is refused: with a page where a user sees it, else with JSON."""
+    seen = request.path == "/authorize"
+    try:
+        if request.method not in (("GET", "POST") if seen else ("POST",)):
+            raise HttpRefusal(405, "Method not allowed", headers={"Allow": "GET, POST" if seen else "POST"})
+        if len(request.body) > MAX_BODY:
+            raise HttpRefusal(413, "Content too large")
+        answer(request, reply)
+    except HttpRefusal as refusal:
+        reply.send(refusal.status, {**_HEADERS, **refusal.headers}, refusal.message.encode())
+    except OAuthError as problem:
+        if seen:
+            _send_page(reply, problem.status, f"<p>{html.escape(str(problem))}</p>")
+        else:
+            challenge = {"WWW-Authenticate": "Basic"} if problem.status == 401 else {}
+            _send_json(reply, {"error": problem.error, "error_description": str(problem)}, problem.status, challenge)
+
+
+def _send_json(reply: HttpReply, document: Any, status: int = 200, more: Mapping[str, str] | None = None) -> None:
+    reply.send(status, {**_HEADERS, "Content-Type": "application/json", **(more or {})}, json.dumps(document).encode())
+
+
+def _send_page(reply: HttpReply, status: int, body: str, more: Mapping[str, str] | None = None) -> None:
+    page = f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>Authorization</title><body>{body}"
+    reply.send(status, {**_HEADERS, "Content-Type": "text/html; charset=utf-8", **(more or {})}, page.encode())
+
+
+def _question(asked: Asked, ticket: str) -> str:
+    """The page that asks the user."""
+    host = urlsplit(asked.params["redirect_uri"]).netloc
+    who = "<p><input name=user placeholder=Name> <input name=password type=password placeholder=Password>"
+    # MUST: show the host of the redirect URI; SHOULD: warn where that is this machine, which any program can listen on
+    # (basic/authorization#localhost-redirect-uri-risks)
+    warning = (
+        "<p>That is a program on this computer. Go on only if you have just started it."
+        if is_loopback(urlsplit("//" + host).hostname or "")
+        else ""
+    )
+    return (
+        f"<h1>{html.escape(asked.client.name)}</h1><p>wants to use this server for you"
+        f"{' as ' + html.escape(asked.subject) if asked.subject is not None else ''}, and will get: "
+        f"{html.escape(' '.join(asked.scopes)) or 'access'}.<p>It is at <b>{html.escape(host)}</b>.{warning}"
+        f'<form method=post action=/authorize><input type=hidden name=ticket value="{ticket}">'
+        f"{who if asked.subject is None else ''}"
+        "<p><button name=answer value=allow>Allow</button> <button name=answer value=deny>Deny</button></form>"
+    )
+
+
+def _form(data: bytes) -> dict[str, str]:
+    """The parameters of a query or a form, none of which may come twice."""
+    try:
+        pairs = parse_qsl(data.decode("ascii"), keep_blank_values=True, max_num_fields=64, errors="strict")
+    except ValueError:
+        raise OAuthError("invalid_request", "malformed") from None
+    if len(dict(pairs)) < len(pairs):
+        raise OAuthError("invalid_request", "a parameter came twice")
+    return dict(pairs)
+
+
+def _json(data: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise OAuthError("invalid_client_metadata", "not a JSON object")
+    return found
+
+
+def _client_of(document: Mapping[str, Any], client_id: str, method: Any) -> Client:
+    """A client, by what it says of itself."""
+    uris = document.get("redirect_uris")
+    # MUST: redirect URIs are https, or on this machine (basic/authorization#communication-security)
+    if not isinstance(uris, list) or not uris or not all(isinstance(uri, str) and is_secure(uri) for uri in uris):
+        raise OAuthError("invalid_redirect_uri", "redirect_uris must be https URLs, or http on this machine")
+    if method not in _METHODS:
+        raise OAuthError("invalid_client_metadata", f"token_endpoint_auth_method must be one of {', '.join(_METHODS)}")
+    return Client(client_id, str(document.get("client_name", client_id))[:200], tuple(uris), method)
+
+
+def _same_place(registered: str, asked: str) -> bool:
+    """Whether a redirect URI is the one that was registered: as text, but for the port on this machine (RFC 8252)."""
+    if registered == asked:
+        return True
+    one, other = urlsplit(registered), urlsplit(asked) if is_secure(asked) else urlsplit("")
+    on_this_machine = one.scheme == "http" and is_loopback(one.hostname or "")
+    return on_this_machine and asked == one._replace(netloc=other.netloc).geturl() and one.hostname == other.hostname
+
+
+def _is_challenge(text: str | None) -> bool:
+    return text is not None and re.fullmatch(r"[A-Za-z0-9_-]{43}", text) is not None
+
+
+def _hash(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def _base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _keep(kept: dict[Any, Any], key: Any, value: Any) -> None:
+    kept[key] = value
+    if len(kept) > MAX_KEPT:
+        del kept[next(iter(kept))]

@@ -1,0 +1,101 @@
+"""Signed statements (JWT), by PyJWT: the one module that imports it, which comes with the extra `auth`.
+
+Contract: the algorithm follows from the key, never from what a stranger says; there is no `none` and no HMAC.
+
+Spec: RFC 7515, RFC 7518, RFC 7519, RFC 7523; RFC 8725
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+try:
+    import jwt
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+except ImportError:
+    raise ImportError("signatures need PyJWT and cryptography: pip install 'mcp_ref[auth]'") from None
+
+ASSERTION_LIFETIME: Final = 60.0  # seconds
+
+_CURVES: Final = {256: "ES256", 384: "ES384", 521: "ES512"}
+
+
+def algorithms_of(key: Any) -> list[str]:
+    """The algorithms that a key can sign with, the usual one first."""
+    if isinstance(key, ec.EllipticCurvePrivateKey) and key.curve.key_size in _CURVES:
+        return [_CURVES[key.curve.key_size]]
+    if isinstance(key, rsa.RSAPrivateKey):
+        return ["RS256", "PS256"]
+    return ["EdDSA"] if isinstance(key, ed25519.Ed25519PrivateKey) else []
+
+
+def client_assertion(pem: str | bytes, client_id: str, audience: str, allowed: Sequence[str] | None) -> str:
+    """What a client proves who it is with (`private_key_jwt`).
+
+    Args:
+        pem: its private key. audience: the issuer of the authorization server.
+        allowed: the algorithms that the authorization server knows; None: it does not say.
+
+    Raises: ValueError: this is not a private key, or it signs by none of these algorithms.
+    """
+    try:
+        key = load_pem_private_key(pem.encode() if isinstance(pem, str) else pem, None)
+    except (TypeError, ValueError):
+        # Without the reason, which may quote the key.
+        raise ValueError("this is not a private key in PEM, without a password") from None
+    can = algorithms_of(key)
+    algorithm = next((each for each in can if allowed is None or each in allowed), None)
+    if algorithm is None:
+        raise ValueError(f"the key signs by {' or '.join(can) or 'nothing'}, and that is not among {allowed!r}")
+    now = time.time()
+    claims = {
+        "iss": client_id,
+        "sub": client_id,
+        "aud": audience,
+        "iat": int(now),
+        "exp": int(now + ASSERTION_LIFETIME),
+        "jti": secrets.token_urlsafe(24),
+    }
+    return jwt.encode(claims, key, algorithm)  # type: ignore[arg-type]
+
+
+# -- what somebody else has signed --------------------------------------------------------------------------------
+
+
+MAX_TOKEN: Final = 8_192
+"""Characters that a token may have before anything of it is read."""
+
+_COMPACT: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
+
+
+def header_of(token: str) -> dict[str, Any] | None:
+    """The header of a token, of which nothing is to be believed yet; None if it is no such token."""
+    if len(token) > MAX_TOKEN or not _COMPACT.fullmatch(token):
+        return None
+    try:
+        return dict(jwt.get_unverified_header(token))
+    except (jwt.PyJWTError, ValueError):
+        return None
+
+
+def fits(key: Mapping[str, Any], algorithm: str) -> bool:
+    """Whether a public key (JWK) is one that signatures of the algorithm are checked with."""
+    curve = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521", "EdDSA": "Ed25519"}.get(algorithm)
+    kind = {"ES": "EC", "RS": "RSA", "PS": "RSA", "Ed": "OKP"}.get(algorithm[:2])
+    usable = key.get("use", "sig") == "sig" and key.get("alg", algorithm) == algorithm and "d" not in key
+    return usable and key.get("kty") == kind and key.get("crv") == curve
+
+
+def claims_of(token: str, key: Mapping[str, Any], algorithm: str, issuer: str, leeway: float) -> dict[str, Any] | None:
+    """What a token says, if it is signed with the key, comes from the issuer and counts now; else None."""
+    options: Any = {"require": ["exp", "iss", "sub", "aud"], "verify_aud": False}
+    try:
+        public = jwt.PyJWK(dict(key), algorithm)
+        return dict(jwt.decode(token, public, [algorithm], options, issuer=issuer, leeway=leeway))
+    except (jwt.PyJWTError, ValueError, TypeError, OverflowError):
+        return None
