@@ -87,7 +87,7 @@ class Client:
         How long it waits, in seconds; None for no limit:
         timeout: a call that does not say.
         connect_timeout: the opening, in all.
-        probe_timeout: a server over stdio that has not answered `server/discover` by then counts as older.
+        probe_timeout: over stdio, a server that has not answered `server/discover` by then is also asked `initialize`.
         ping_interval: between pings; None for none. A ping that is not answered ends the connection (session era).
 
         Functions that answer the server's questions:
@@ -127,7 +127,7 @@ class Client:
         # How long it waits
         timeout: float | None = 60,
         connect_timeout: float | None = 10,
-        probe_timeout: float = 5,
+        probe_timeout: float = 1,
         ping_interval: float | None = None,
         # Functions that answer the server's questions
         roots: Sequence[str | os.PathLike[str] | Mapping[str, Any]] | Callable[..., Any] | None = None,

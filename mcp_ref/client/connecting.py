@@ -11,9 +11,15 @@ The stateless era is tried first, with `server/discover`:
     a DiscoverResult, or one of the three new errors    of the stateless era
     -32022 that names older versions alone              of the session era, for us
     any other error, or nonsense                        of the session era
-    nothing, over stdio; a hang-up, over HTTP           of the session era
+    nothing, over stdio                                 not known: it is asked `initialize` as well, see below
+    a hang-up, over HTTP                                of the session era
     its end, over stdio                                 of the session era, and is started again
     HTTP 401, 403, 408, 429, 5xx, no connection         not known: it is raised
+
+A server over stdio that says nothing may be slow, or may be old and ignore what it does not know. After `probe_timeout`
+both questions wait on one pipe. A DiscoverResult counts more than a refusal of `initialize`; if both succeed the first
+counts, but that a DiscoverResult may come a moment later. A server that was ended, or spoiled, by the probe is started
+once more, and asked `initialize` alone.
 
 What was found is remembered for the server: a command that is started alike, or the URL without its query.
 
@@ -34,10 +40,12 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_ref.basic.subscriptions import PendingStream, open_stream
+from mcp_ref.basic.transports.transport import MirroringTransport
 from mcp_ref.client.config import Route, Url, can_connect_once, routes, server_key
 from mcp_ref.client.session import Conversation, Session
 from mcp_ref.client.stateless import Stateless
@@ -49,6 +57,7 @@ from mcp_ref.errors import (
     LocalProtocolError,
     McpError,
     RemoteProtocolError,
+    RequestCancelled,
     RequestTimeout,
     SessionExpired,
     TransportClosed,
@@ -59,6 +68,7 @@ from mcp_ref.machinery.locks import hold
 from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
+from mcp_ref.peer import PendingRequest
 from mcp_ref.revisions import SESSION_REVISIONS
 from mcp_ref.server.utilities.caching import CACHEABLE
 
@@ -69,6 +79,9 @@ log = logging.getLogger(__name__)
 
 CLOSING_TIMEOUT: Final = 1.0
 """Seconds for ending a conversation that has failed, or that another one has replaced."""
+
+SECOND_ANSWER_TIMEOUT: Final = 0.2
+"""Seconds in which a server that was slow, and has opened a session, may still answer the probe before."""
 
 MAX_RESENDS: Final = 2
 """Times that one request is sent again."""
@@ -114,6 +127,61 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=ERAS.__init__)  # type: ignore[misc]
 
 
+class _ArrivingRequest(PendingRequest):
+    """One of the requests of a race: what comes for it is told to who waits for any of them."""
+
+    arrived: SimpleQueue[_Opening]
+    opening: _Opening
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        super().put(item)
+        self.arrived.put(self.opening)
+
+
+class _Opening:
+    """The request that opens a conversation over a channel, sent; its answer is waited for elsewhere.
+
+    Args:
+        arrived: of another one that is under way over the same channel, to wait for both.
+
+    Attributes:
+        failed: whether its answer is a failure; None: it has not come.
+    """
+
+    def __init__(
+        self, conversation: Conversation, deadline: Deadline, arrived: SimpleQueue[_Opening] | None = None
+    ) -> None:
+        self.failed: bool | None = None
+        self._outcome: JsonObject | McpError = {}
+        self.arrived = arrived if arrived is not None else SimpleQueue()
+        if arrived is None:
+            conversation.peer.start()
+        method, params = conversation.opening(conversation.revisions[-1])
+        self.pending = _ArrivingRequest(method, {}, deadline)
+        self.pending.arrived, self.pending.opening = self.arrived, self
+        self._answer = conversation.peer.ask(self.pending, params)
+
+    def arrives(self, until: Deadline) -> bool:
+        """Wait for the next answer to any of the openings; whether there was one in time."""
+        try:
+            first = self.arrived.get(timeout=until.left())
+        except Empty:
+            return False
+        if first.failed is None:
+            try:
+                first._outcome = first._answer()
+            except McpError as problem:
+                first._outcome = problem
+            first.failed = isinstance(first._outcome, McpError)
+        return True
+
+    def result(self) -> JsonObject:
+        """What was answered; raises the McpError that it came to."""
+        if isinstance(self._outcome, McpError):
+            raise self._outcome
+        return self._outcome
+
+
 class Connection:
     """The conversations of one client, one after the other.
 
@@ -142,7 +210,14 @@ class Connection:
         with self._opening:
             if self._beginning is not None or self.closed:
                 raise LocalProtocolError("a client connects once; make another one")
-            self._open_next(Deadline(self._client.connect_timeout))
+            try:
+                self._open_next(Deadline(self._client.connect_timeout))
+            except RequestTimeout as problem:
+                # Over stdio the reason may stand on the server's standard error.
+                last_words = getattr(self._beginning and self._beginning.transport, "last_words", str)()
+                said = f"; the server has said:{last_words}" if last_words else ""
+                problem.args = (f"{problem} (connect_timeout={self._client.connect_timeout}){said}",)
+                raise
 
     def _open_next(self, deadline: Deadline) -> None:
         """Open a conversation, and go on with it."""
@@ -177,15 +252,18 @@ class Connection:
                     log.info("the server is no longer what it was known to be: %s", problem)
                     ERAS.put(server, None)
                     self._give_up(deadline)
-            # 2. The probe. Over stdio an older server may stay silent; that leaves half of the time for `initialize`.
-            patience = _at_most(client.probe_timeout, deadline, half=True) if older and not over_http else deadline
+            # 2. The probe. Over a channel an older server may stay silent: then `initialize` joins it.
             probe = Stateless(client, newer.make(), newer.revisions)
             try:
-                return self._begin(probe, patience)
+                self._note_beginning(probe)
+                shared = older and not isinstance(probe.transport, MirroringTransport)
+                asked = _Opening(probe, deadline) if shared else None
+                if asked is None or asked.arrives(_at_most(client.probe_timeout, deadline)):
+                    return self._begin(probe, deadline, asked.result if asked else None)
             except McpError as problem:
-                if not says_session_era(problem, over_http, deadline):
+                if not says_session_era(problem, over_http):
                     raise
-                ended, silent = isinstance(problem, TransportClosed), isinstance(problem, RequestTimeout)
+                ended = isinstance(problem, TransportClosed)
                 if not older and not ended:
                     names = ", ".join(revision.name for revision in newer.revisions)
                     text = f"the server does not speak {names}, but opens with initialize"
@@ -195,24 +273,69 @@ class Connection:
                     raise
                 log.info("the server is of the session era: %s", problem)
                 failed.append(problem)
+            else:
+                return self._race(probe, asked, newer, older, deadline, failed)
             # 3. `initialize`; over stdio on the connection that the probe has left, if it has left one.
             goes_on = not over_http and not ended
             if not goes_on:
                 self._give_up(deadline)
-            try:
-                return self._initialize(older, probe if goes_on else None, deadline, failed)
-            except ErrorResponse as refusal:
-                # 4. It refuses `initialize`, and had not answered the probe: so it was slow, not old.
-                if not silent:
-                    raise
-                failed.append(refusal)
-                self._give_up(deadline)
-                return self._begin(Stateless(client, newer.make(), newer.revisions), deadline)
+            return self._initialize(older, probe if goes_on else None, deadline, failed)
         except McpError as problem:
             # The reason is often what an earlier way came to.
             for each in dict.fromkeys(str(each)[:500] for each in failed if str(each) != str(problem)):
                 problem.add_note(f"before that: {each}")
             raise
+
+    def _race(
+        self,
+        probe: Stateless,
+        asked: _Opening,
+        newer: Route,
+        older: list[Route],
+        deadline: Deadline,
+        failed: list[McpError],
+    ) -> Conversation:
+        """An open conversation with a server that has not answered the probe yet; see the module."""
+        log.info("the server has not answered server/discover yet: asking initialize as well")
+        peer = probe.peer
+        session = Session(self._client, probe.transport, older[0].revisions, peer)
+        also = _Opening(session, deadline, asked.arrived)
+        # 1. Until one of them has succeeded, or both have failed.
+        until = deadline
+        while asked.failed is not False and also.failed is not False and None in (asked.failed, also.failed):
+            if not asked.arrives(until):
+                break
+            if also.failed:
+                # It refuses to open a session: an answer to the line before can be but a moment away.
+                until = _at_most(self._client.probe_timeout, deadline)
+        if also.failed is False and asked.failed is None:
+            # A server of both eras that was slow may answer the second line before the first.
+            asked.arrives(_at_most(SECOND_ANSWER_TIMEOUT, deadline))
+        # 2. A DiscoverResult: the session era is heard of no more.
+        if asked.failed is False:
+            peer.abandon(also.pending, RequestCancelled("the server is of the stateless era"))
+            peer.side = probe
+            return self._begin(probe, deadline, asked.result)
+        # 3. A session.
+        if also.failed is False:
+            opened = self._begin(session, deadline, also.result)
+            peer.abandon(asked.pending, RequestCancelled("the session is open"))
+            return opened
+        # 4. Neither: time is up; or the server was ended, or spoiled, by the probe, and is started once more.
+        for opening in (asked, also):
+            peer.abandon(opening.pending, RequestTimeout("not answered in time"))
+        deadline.check("waiting for the answer to server/discover, and to initialize")
+        try:
+            also.result()
+            raise AssertionError
+        except McpError as refusal:
+            if can_connect_once(self._client.target):
+                raise
+            failed.append(refusal)
+            self._give_up(deadline)
+            if isinstance(refusal, ErrorResponse) and refusal.code in STATELESS_ERRORS:
+                return self._begin(Stateless(self._client, newer.make(), newer.revisions), deadline)
+            return self._initialize(older, None, deadline, failed)
 
     def _initialize(
         self, ways: list[Route], probe: Stateless | None, deadline: Deadline, failed: list[McpError]
@@ -225,17 +348,16 @@ class Connection:
             try:
                 self._begin(session, deadline)
                 return session
-            except TransportClosed:
-                # The server may have ended because of the probe, after it had answered: once more, with a fresh one.
-                if probe is None or can_connect_once(client.target):
-                    raise
-                self._give_up(deadline)
-                return self._initialize(ways, None, deadline, failed)
-            except (HttpStatusError, ErrorResponse) as problem:
+            except (TransportClosed, HttpStatusError, ErrorResponse) as problem:
                 refused = getattr(transport, "refused", None)
                 # An error of the newer era names what its server speaks: there is no older transport behind it
                 # (2026-07-28/basic/transports/streamable-http#httpsse-transport-2024-11-05).
                 newer = isinstance(problem, ErrorResponse) and problem.code in STATELESS_ERRORS
+                if probe is not None and not newer and not can_connect_once(client.target):
+                    # The probe, which it has answered, may have ended or spoiled it: once more, with a fresh one.
+                    failed.append(problem)
+                    self._give_up(deadline)
+                    return self._initialize(ways, None, deadline, failed)
                 if newer or refused is None or way is ways[-1] or not way.falls_back(refused.status):
                     raise
                 log.info("%s; trying the older transport", refused)
@@ -243,15 +365,21 @@ class Connection:
                 self._give_up(deadline)
         raise AssertionError("there is always a way")
 
-    def _begin(self, conversation: Conversation, deadline: Deadline) -> Conversation:
-        """Open a conversation; meanwhile `close()` by another thread can end it."""
+    def _begin(
+        self, conversation: Conversation, deadline: Deadline, first: Callable[[], JsonObject] | None = None
+    ) -> Conversation:
+        """Open a conversation, of which `first` may give the first answer."""
+        self._note_beginning(conversation)
+        conversation.open(deadline, first)
+        return conversation
+
+    def _note_beginning(self, conversation: Conversation) -> None:
+        """From here on `close()` by another thread can end a conversation that is not open yet."""
         self._beginning = conversation
         # Looked at second: whichever thread comes later sees what the other did.
         if self.closed:
             conversation.close(Deadline(CLOSING_TIMEOUT))
             raise TransportClosed("the client was closed")
-        conversation.open(deadline)
-        return conversation
 
     def _give_up(self, deadline: Deadline) -> None:
         """End what could not be opened."""
@@ -355,7 +483,7 @@ class Connection:
                 conversation.close(deadline)
 
 
-def says_session_era(problem: McpError, over_http: bool, deadline: Deadline) -> bool:
+def says_session_era(problem: McpError, over_http: bool) -> bool:
     """Whether what a probe came to shows a server of the session era."""
     if isinstance(problem, ErrorResponse):
         # MUST NOT: depend on one specific error code (basic/transports/stdio#backward-compatibility)
@@ -364,8 +492,6 @@ def says_session_era(problem: McpError, over_http: bool, deadline: Deadline) -> 
         return 400 <= problem.status < 500 and problem.status not in ABOUT_THE_CLIENT
     if over_http:
         return isinstance(problem, RemoteProtocolError | AnswerLost)
-    if isinstance(problem, RequestTimeout):
-        return deadline.left() != 0.0
     return isinstance(problem, RemoteProtocolError | TransportClosed)
 
 
@@ -399,9 +525,9 @@ def may_resend(
     return hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
 
 
-def _at_most(seconds: float | None, deadline: Deadline, *, half: bool = False) -> Deadline:
-    """A deadline after so many seconds, or when the other one (or half of what is left of it) passes."""
+def _at_most(seconds: float | None, deadline: Deadline) -> Deadline:
+    """A deadline after so many seconds, or when the other one passes."""
     left = deadline.left()
     if left is None or seconds is None:
         return Deadline(seconds if left is None else left)
-    return Deadline(min(seconds, left / 2 if half else left))
+    return Deadline(min(seconds, left))

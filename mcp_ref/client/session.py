@@ -5,7 +5,7 @@ Upholds:   spec_notes/basic/lifecycle.md, the rows on the client
 Not here:  what a method does (each page); which transport is tried, and when another conversation is opened
            (client/connecting); what differs in the stateless era (client/stateless)
 
-    open       introduce(...) until both sides have a version in common, then agree(...): these two differ by era
+    open       the request opening(...) until both have a version in common, then agree(...): these two differ by era
     ask        peer.request(...), by Client.request
     take       a notification of the server: checked, noted, and passed to the callback that it belongs to
     answer     a question of the server: by the function that the user gave
@@ -17,6 +17,7 @@ the old one can be mistaken for something of the new.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -86,8 +87,8 @@ class Conversation:
         """The rules in that revision, with a server of those capabilities; None: before it has said what it can do."""
         raise NotImplementedError
 
-    def introduce(self, asked: Revision, deadline: Deadline) -> JsonObject:
-        """Send the request that opens the conversation in that revision; what the server says of itself."""
+    def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
+        """The request that opens the conversation in that revision, and its params; the rules are those from now on."""
         raise NotImplementedError
 
     def agree(self, result: JsonObject, deadline: Deadline) -> None:
@@ -96,18 +97,21 @@ class Conversation:
 
     # -- opening and closing
 
-    def open(self, deadline: Deadline) -> None:
+    def open(self, deadline: Deadline, first: Callable[[], JsonObject] | None = None) -> None:
         """Find the version that both sides speak, and learn what the server can do.
+
+        Args:
+            first: gives the answer to the opening request if that was sent already.
 
         Blocks: until the conversation is open, at most until the deadline.
         Raises: RequestTimeout, TransportClosed, ErrorResponse, HttpStatusError, RemoteProtocolError (no version in
             common, or a malformed answer). The conversation is then still to be closed.
         """
-        if not self._started:
+        if first is None and not self._started:
             self.peer.start()
         asked = self.revisions[-1]
         try:
-            result = self.introduce(asked, deadline)
+            result = first() if first is not None else self.peer.request(*self.opening(asked), deadline=deadline)
         except ErrorResponse as refusal:
             # SHOULD: retry with a version of both that the refusal names in `data.supported`
             # (basic/versioning#protocol-version-negotiation). Servers of the session era are known to refuse so too.
@@ -115,7 +119,7 @@ class Conversation:
             if instead is None or (instead is asked and refusal.code != UnsupportedVersion.code):
                 raise
             self.lifecycle.refused()
-            result = self.introduce(instead, deadline)
+            result = self.peer.request(*self.opening(instead), deadline=deadline)
         self.agree(result, deadline)
 
     def close(self, deadline: Deadline, reason: str = "the client was closed") -> None:
@@ -190,11 +194,10 @@ class Session(Conversation):
             return Terms("client", revision, METHODS, capabilities, {"logging": {}})
         return Terms("client", revision, METHODS, client_capabilities(capabilities, revision), remote)
 
-    def introduce(self, asked: Revision, deadline: Deadline) -> JsonObject:
+    def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
         """`initialize`."""
         self.peer.terms = self.terms(asked)
-        params = initialize_params(self.client.introduction, asked)
-        return self.peer.request("initialize", params, deadline=deadline)
+        return "initialize", initialize_params(self.client.introduction, asked)
 
     def agree(self, result: JsonObject, deadline: Deadline) -> None:
         """Take the server's version, and send `notifications/initialized`."""

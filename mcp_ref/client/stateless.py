@@ -69,10 +69,10 @@ class Stateless(Conversation):
 
     # -- opening and closing
 
-    def introduce(self, asked: Revision, deadline: Deadline) -> JsonObject:
+    def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
         """`server/discover`."""
         self.peer.terms = self.terms(asked)
-        return self.peer.request("server/discover", None, deadline=deadline)
+        return "server/discover", None
 
     def agree(self, result: JsonObject, deadline: Deadline) -> None:
         """Speak the newest version that both have."""

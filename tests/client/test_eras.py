@@ -91,12 +91,47 @@ def test_the_first_request_is_discovery_in_the_newest_version(revisions: str) ->
 def test_a_late_answer_to_the_probe_disturbs_nothing() -> None:
     with connecting(probe_timeout=0.05) as (client, under_way, wire):
         probe = wire.receive()
-        assert wire.receive()["method"] == "notifications/cancelled"
         request = wire.receive()
         assert request["method"] == "initialize" and request["id"] != probe["id"]
+        wire.answer(request["id"], OPENED)
+        assert [wire.receive()["method"] for _ in range(2)] == ["notifications/initialized", "notifications/cancelled"]
         wire.answer(probe["id"], discovered())
-        info = {"name": "old", "version": "1"}
-        wire.answer(request["id"], {"protocolVersion": LATEST, "capabilities": {}, "serverInfo": info})
+        assert under_way.outcome() is client
+        assert client.revision.name == LATEST
+
+
+OPENED = {"protocolVersion": LATEST, "capabilities": {}, "serverInfo": {"name": "old", "version": "1"}}
+REFUSED = {"code": -32601, "message": "Method not found"}
+
+
+@pytest.mark.parametrize("initialize_first", [True, False])
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_slow_server_is_asked_both_on_one_channel_and_a_discovery_wins(initialize_first: bool, refused: bool) -> None:
+    with connecting(probe_timeout=0.05) as (client, under_way, wire):
+        probe, request = wire.receive(), wire.receive()
+
+        def answer_initialize() -> None:
+            if refused:
+                wire.send({"jsonrpc": "2.0", "id": request["id"], "error": REFUSED})
+            else:
+                wire.answer(request["id"], OPENED)
+
+        if initialize_first:
+            answer_initialize()
+        wire.answer(probe["id"], discovered())
+        if not initialize_first:
+            answer_initialize()
+        assert under_way.outcome() is client
+        assert client.revision.name == MODERN
+        assert wire.silent()
+
+
+def test_a_slow_server_that_refuses_the_probe_is_of_the_session_era() -> None:
+    with connecting(probe_timeout=0.05) as (client, under_way, wire):
+        probe, request = wire.receive(), wire.receive()
+        wire.send({"jsonrpc": "2.0", "id": probe["id"], "error": REFUSED})
+        wire.answer(request["id"], OPENED)
+        assert wire.receive()["method"] == "notifications/initialized"
         assert under_way.outcome() is client
         assert client.revision.name == LATEST
 

@@ -460,6 +460,10 @@ class StdioClientTransport(StdioTransport):
         )
         return True
 
+    def last_words(self) -> str:
+        """The last lines of the server's standard error, each after a line break."""
+        return "" if self._child is None else "".join(f"\n    {line}" for line in self._child.last_words())
+
     def _why_ended(self, found: str | None) -> str:
         self._break(found or "the server closed its output")
         assert self._child is not None
@@ -470,7 +474,7 @@ class StdioClientTransport(StdioTransport):
             return f"lost the connection to {self._server}: {found or 'it closed its output'}"
         if self._child.thread not in (None, threading.current_thread()):
             self._child.thread.join(deadline.left())
-        words = "".join(f"\n    {line}" for line in self._child.last_words())
+        words = self.last_words()
         how = f"exited with code {code}" if code >= 0 else f"was ended by signal {-code}"
         if not self._heard and self._withheld:
             # It may have ended for the lack of one of them. Names alone: the values may be secrets.

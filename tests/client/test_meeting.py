@@ -1,0 +1,99 @@
+"""Servers over stdio that start slowly, or do not survive what they do not know: each ends in the right era."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mcp_ref import Client, Command, RequestTimeout
+from mcp_ref.revisions import SESSION_REVISIONS
+from tests.wire import PATIENCE
+
+BOTH, MODERN, OLD = "2025-11-25 2026-07-28", "2026-07-28", "2025-11-25"
+SLOW = 1.5
+
+SERVER = """
+import sys, time
+open(sys.argv[1], "a").write("started\\n")
+time.sleep(float(sys.argv[2]))
+from tests.features.era_server import build
+build(sys.argv[3:]).run()
+"""
+
+MORTAL = """
+import json, sys, time
+open(sys.argv[1], "a").write("started\\n")
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["method"] == "server/discover":
+        # As the official SDK 1.0 to 1.8: what reads has died, and the process hangs until the next line.
+        sys.stdin.readline()
+        sys.exit(1)
+    result = {"protocolVersion": "2025-03-26", "capabilities": {}, "serverInfo": {"name": "old", "version": "1"}}
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+
+SPOILED = """
+import json, sys
+open(sys.argv[1], "a").write("started\\n")
+known = True
+for line in sys.stdin:
+    message = json.loads(line)
+    known = known and message["method"] != "server/discover"
+    answer = {"error": {"code": -32600, "message": "spoiled"}}
+    if known:
+        answer = {"result": {"protocolVersion": "2025-03-26", "capabilities": {},
+                             "serverInfo": {"name": "old", "version": "1"}}}
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"""
+
+
+def starts(path: Path) -> int:
+    return path.read_text("utf-8").count("started")
+
+
+@pytest.mark.parametrize("start", [0.0, SLOW, pytest.param(6.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("spoken", "expected"), [(BOTH, MODERN), (MODERN, MODERN), (OLD, OLD)])
+def test_a_server_that_starts_slowly_is_started_once(tmp_path: Path, start: float, spoken: str, expected: str) -> None:
+    log = tmp_path / "log"
+    command = Command([sys.executable, "-c", SERVER, str(log), str(start), *spoken.split()])
+    with Client(command) as client:
+        assert client.revision.name == expected
+        assert client.call_tool("hello")["content"]
+    assert starts(log) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("revision", [row.name for row in SESSION_REVISIONS])
+def test_a_slow_server_of_each_older_revision_is_spoken_to_in_it(tmp_path: Path, revision: str) -> None:
+    log = tmp_path / "log"
+    with Client(Command([sys.executable, "-c", SERVER, str(log), str(SLOW), revision])) as client:
+        assert client.revision.name == revision
+    assert starts(log) == 1
+
+
+@pytest.mark.parametrize("program", [MORTAL, SPOILED], ids=["it dies", "it refuses everything"])
+def test_a_server_that_the_probe_has_killed_or_spoiled_is_started_once_more(tmp_path: Path, program: str) -> None:
+    log = tmp_path / "log"
+    began = time.monotonic()
+    with Client(Command([sys.executable, "-S", "-E", "-c", program, str(log)])) as client:
+        assert client.revision.name == "2025-03-26"
+        # Its own start is next to nothing; a second of patience, and the second start.
+        assert time.monotonic() - began < 1 + PATIENCE / 2
+    assert starts(log) == 2
+
+
+def test_a_time_out_names_its_option_and_what_the_server_has_said() -> None:
+    silent = "import sys, time; print('cannot find the key', file=sys.stderr, flush=True); time.sleep(60)"
+    with (
+        pytest.raises(RequestTimeout) as timed_out,
+        Client(Command([sys.executable, "-c", silent]), connect_timeout=1.5),
+    ):
+        pass
+    assert "connect_timeout=1.5" in str(timed_out.value)
+    assert "the server has said:\n    cannot find the key" in str(timed_out.value)
