@@ -29,6 +29,12 @@ Kind = Literal["request", "notification", "response"]
 # -- text <-> JSON ------------------------------------------------------------------------------------------------
 
 
+MAX_VALUES = 1_000_000
+"""Brackets and commas that a message may have outside of its strings: each is a value, of up to 240 bytes in memory."""
+
+_STRING = re.compile('"[^"]*"')  # once escapes are taken out
+
+
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
@@ -49,15 +55,27 @@ def decode(data: bytes | str) -> Any:
     """The JSON value of one message's text.
 
     Raises:
-        ParseError: not UTF-8, not JSON, `NaN` or an infinity, nested too deeply, or an integer of thousands of digits.
+        ParseError: not UTF-8, not JSON, `NaN` or an infinity, nested too deeply, an integer of thousands of digits, or
+            more than `MAX_VALUES` values.
     """
     try:
         # MUST: messages are UTF-8 (basic/transports#; basic/transports/index#messages)
-        return _decode(data if isinstance(data, str) else str(data, "utf-8"))
+        text = data if isinstance(data, str) else str(data, "utf-8")
+        # Counted before they are made: three bytes of text may be 70 in memory. Text is looked through once more only
+        # if there are too many in it: they may stand in strings, of which there may be as many.
+        if len(text) > MAX_VALUES and _values(text) > MAX_VALUES:
+            rest, strings = _STRING.subn("", text.replace("\\\\", "").replace('\\"', ""), 2 * MAX_VALUES)
+            if strings in (0, 2 * MAX_VALUES) or _values(rest) > MAX_VALUES:
+                raise ParseError(f"Parse error: more than {MAX_VALUES:,} values in one message")
+        return _decode(text)
     except RecursionError:
         raise ParseError("Parse error: nested too deeply") from None
     except ValueError as problem:
         raise ParseError(f"Parse error: {problem}") from None
+
+
+def _values(text: str) -> int:
+    return text.count("[") + text.count("{") + text.count(",")
 
 
 def encode(message: JsonObject | list[JsonObject]) -> bytes:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from mcp_ref.basic.transports.transport import Tap, Transport
+from mcp_ref.basic.transports.transport import MAX_MESSAGE, Tap, Transport
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import Revision
 
@@ -35,6 +35,7 @@ class Command(NamedTuple):
         cwd: its working directory.
         stderr: what becomes of its standard error: "capture" (logged), "inherit", "ignore", or a function of a line.
         grace: seconds that closing waits after each step of the shutdown.
+        max_message: bytes that a message of the server may have.
 
     Spec: basic/transports#stdio
     """
@@ -44,6 +45,7 @@ class Command(NamedTuple):
     cwd: str | os.PathLike[str] | None = None
     stderr: Literal["capture", "inherit", "ignore"] | Callable[[str], None] = "capture"
     grace: float = 2.0
+    max_message: int = MAX_MESSAGE
     inherit: bool | Sequence[str] = False
 
     def __repr__(self) -> str:
@@ -56,7 +58,8 @@ class Url(NamedTuple):
     Attributes:
         url: of the MCP endpoint, or of the event stream of an older server.
         headers: more headers of every request.
-        options: more arguments of `HttpClientTransport`, such as `verify`, `cert`, `proxies`, `trust_env`, `session`.
+        options: more arguments of `HttpClientTransport`, such as `max_message`, `verify`, `cert`, `proxies`,
+            `trust_env`, `session`.
 
     Spec: basic/transports#streamable-http
     """

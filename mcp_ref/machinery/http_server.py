@@ -3,7 +3,8 @@
     server = HttpServer({"/mcp": endpoint}, "127.0.0.1", 8000)      listens until close()
     endpoint(request, reply)                                        answers one request, in the thread of its connection
 
-An endpoint gets a request that was read whole, and a reply. It calls `reply.send` once, or `reply.open`, `reply.write`
+An endpoint gets a request whose head was read, and a reply. What it refuses by the head alone never takes the room of
+its body, which is read when the endpoint looks at it. It calls `reply.send` once, or `reply.open`, `reply.write`
 as often as it likes, and `reply.end`. So its rules can be tested with a list for a reply, and it can stand under
 another front than this one. What it leaves unanswered is answered with 500; an answer that it leaves unfinished is cut
 off.
@@ -32,7 +33,7 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache, partial
 from http import HTTPStatus
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.pipes import Wake
@@ -45,13 +46,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class HttpRequest:
-    """One request, read whole.
+    """One request.
 
     Attributes:
         method: "POST", "GET", ...
         path: the path of the target, without the query.
         headers: names in lower case; a header that came twice has its values joined with ", ".
-        body: the whole body, already bounded.
+        content: the whole body, already bounded, or what reads it.
         gone: tells whether the client has hung up; asks the socket.
         peer: who is at the other end, for limits per client: an address.
         query: the query of the target, as it came.
@@ -61,11 +62,22 @@ class HttpRequest:
     method: str
     path: str
     headers: Mapping[str, str]
-    body: bytes = b""
+    content: bytes | Callable[[], bytes] = b""
     gone: Callable[[], bool] = lambda: False
     peer: str = ""
     query: str = ""
     repeated: Collection[str] = ()
+
+    @property
+    def body(self) -> bytes:
+        """The whole body.
+
+        Blocks: the first time, until it has arrived. Raises then: HttpRefusal: 413 (too large), 429 or 503 (the bodies
+            of other requests take all the room); OSError: the client is gone, or too slow.
+        """
+        if callable(self.content):
+            object.__setattr__(self, "content", self.content())
+        return cast(bytes, self.content)
 
 
 class HttpReply(Protocol):
@@ -128,7 +140,7 @@ class Places:
 
     Args:
         what: their name in a refusal, such as "sessions".
-        most, most_per_client: how many.
+        most, most_per_client: how many. Who takes several at once takes as many places.
 
     Threads: any.
     """
@@ -140,24 +152,24 @@ class Places:
         self._per_client: Counter[str] = Counter()
         self._closed = False
 
-    def take(self, client: str) -> None:
+    def take(self, client: str, number: int = 1) -> None:
         """Take a place. Raises HttpRefusal: 503 if there is none for anybody, 429 if this client has all of its own."""
         with self._freed:
-            if self._closed or self._taken >= self._most:
+            if self._closed or self._taken + number > self._most:
                 status, whose = 503, ""
-            elif self._per_client[client] >= self._most_per_client:
+            elif self._per_client[client] + number > self._most_per_client:
                 status, whose = 429, " of this client"
             else:
-                self._taken += 1
-                self._per_client[client] += 1
+                self._taken += number
+                self._per_client[client] += number
                 return
         raise HttpRefusal(status, f"Too many {self._what}{whose}", headers={"Retry-After": "10"})
 
-    def give_back(self, client: str) -> None:
+    def give_back(self, client: str, number: int = 1) -> None:
         """Give a place back."""
         with self._freed:
-            self._taken -= 1
-            self._per_client[client] -= 1
+            self._taken -= number
+            self._per_client[client] -= number
             if not self._per_client[client]:
                 del self._per_client[client]
             self._freed.notify_all()
@@ -207,15 +219,14 @@ class Head(NamedTuple):
     asks: bool
 
 
-def read_head(readline: Callable[[int], bytes], most_body: int) -> Head | None:
+def read_head(readline: Callable[[int], bytes]) -> Head | None:
     """Read the head of the next request; None if the connection ends before it is whole.
 
     Args:
         readline: reads a line of at most so many bytes.
-        most_body: bytes that the body may have.
 
-    Raises: HttpRefusal: 400, 411 (a body in chunks), 413 (too large a body), 414 (too long a line), 431 (too long
-        fields), 505 (not HTTP/1). Nothing more can be read from the connection then.
+    Raises: HttpRefusal: 400, 411 (a body in chunks), 414 (too long a line), 431 (too long fields), 505 (not HTTP/1).
+        Nothing more can be read from the connection then.
     """
     # 1. The request line.
     line = readline(MAX_HEAD)
@@ -267,8 +278,6 @@ def read_head(readline: Callable[[int], bytes], most_body: int) -> Head | None:
     length = headers.get("content-length", "0")
     if not (length.isascii() and length.isdigit()) or len(length) > 18:
         raise HttpRefusal(400, "Content-Length must be one number")
-    if int(length) > most_body:
-        raise HttpRefusal(413, "Content too large")
     return Head(method, target, headers, frozenset(repeated), modern, keep, int(length), asks and int(length) > 0)
 
 
@@ -300,6 +309,9 @@ LINGER_TIMEOUT = 2.0
 HANG_UP = getattr(select, "POLLRDHUP", 0)
 """The client has ended its sending, on systems that tell so while something it sent waits to be read."""
 
+SMALL_BODY = 64 * 1024
+"""Bytes of a body that never wait for room, and that are read even if nobody wants them, to keep the connection."""
+
 ACCEPT_PAUSE = 0.1
 """Seconds without accepting after the system had no descriptor or no thread for one more connection."""
 
@@ -309,13 +321,18 @@ class HttpLimits:
     """Limits on connections, bodies and waiting.
 
     Attributes:
-        body: bytes that a request's body may have; 413 beyond.
-        read: seconds in which a request must have arrived whole, and an idle connection may wait for the next one.
+        max_message: bytes that a request's body may have; 413 beyond.
+        bodies: bytes that the bodies above `SMALL_BODY` of all requests under way may have together; what goes beyond
+            is answered with 503. `bodies_per_client`: 429.
+        read: seconds in which the head of a request must have arrived, and then its body; an idle connection may wait
+            as long for the next one.
         write: seconds in which a client must take a piece of what is sent to it, or its connection is given up.
         connections: how many at once; one more is answered with 503. `connections_per_client`: 429.
     """
 
-    body: int = 64 * 1024 * 1024
+    max_message: int = 4 << 20
+    bodies: int = 64 << 20
+    bodies_per_client: int = 32 << 20
     read: float = 60
     write: float = 30
     connections: int = 2_000
@@ -345,6 +362,7 @@ class HttpServer:
     ) -> None:
         self.endpoints, self.limits = dict(endpoints), limits or HttpLimits()
         self._places = Places("connections", self.limits.connections, self.limits.connections_per_client)
+        self.room = Places("bytes of requests", self.limits.bodies, self.limits.bodies_per_client)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._listening = socket.create_server((host, port), family=family, backlog=512)
         self._listening.setblocking(False)
@@ -472,45 +490,77 @@ class _Connection(http.server.BaseHTTPRequestHandler):
             try:
                 endpoints = self.owner.endpoints
                 (endpoints.get(request.path) or partial(_nothing_here, endpoints))(request, reply)
+            except HttpRefusal as refusal:
+                if not reply.begun:
+                    reply.send(refusal.status, refusal.headers)
             except OSError:
                 raise
             except Exception:
                 log.exception("the endpoint failed")
+            finally:
+                if self._taken:
+                    self.owner.room.give_back(self.client, self._taken)
             if not reply.begun:
                 self.close_connection = True
                 reply.send(500, {})
             elif not reply.ended:
                 # Nobody shall take half an answer for a whole one.
                 reply.abort()
+            # What nobody wanted to read: see `leave_body`.
+            if self._unread and self.close_connection:
+                self._linger()
+            elif self._unread:
+                self._read_body()
 
     def _next(self) -> HttpRequest | None:
-        """Read the next request whole; None if there will be none."""
-        limits = self.owner.limits
-        self.reading_since = time.monotonic()
-        self.socket.settimeout(limits.read)
+        """Read the head of the next request; None if there will be none."""
+        self.reading_since, self._unread, self._taken = time.monotonic(), 0, 0
+        self.socket.settimeout(self.owner.limits.read)
         try:
-            head = read_head(self.rfile.readline, limits.body)
+            head = read_head(self.rfile.readline)
         except HttpRefusal as refusal:
-            self._refuse(refusal)
+            # It cannot be read to its end: what follows on the connection is not a request.
+            self.command, self.chunks, self.close_connection = "", False, True
+            _SocketReply(self).send(refusal.status, refusal.headers)
+            self._linger()
             return None
         if head is None:
             return None
-        if head.asks:
-            self.put(b"HTTP/1.1 100 Continue\r\n\r\n")
-        body = self.rfile.read(head.length)
-        if len(body) < head.length:
-            return None
         self.reading_since = float("inf")
-        self.socket.settimeout(limits.write)
+        self.socket.settimeout(self.owner.limits.write)
+        self._unread, self._asks = head.length, head.asks
         self.command, self.chunks, self.close_connection = head.method, head.chunks, not head.keep
         path, _, query = head.target.partition("?")
-        return HttpRequest(head.method, path, head.headers, body, self.gone, self.client, query, head.repeated)
+        content = self._read_body if head.length else b""
+        return HttpRequest(head.method, path, head.headers, content, self.gone, self.client, query, head.repeated)
 
-    def _refuse(self, refusal: HttpRefusal) -> None:
-        """Refuse what cannot be read to its end, and end the connection: what follows on it is not a request."""
-        self.command, self.chunks, self.close_connection = "", False, True
+    def _read_body(self) -> bytes:
+        """See `HttpRequest.body`."""
+        limits, length = self.owner.limits, self._unread
+        if length > limits.max_message:
+            raise HttpRefusal(413, "Content too large")
+        if length > SMALL_BODY and not self._taken:
+            self.owner.room.take(self.client, length)
+            self._taken = length
+        if self._asks:
+            self.put(b"HTTP/1.1 100 Continue\r\n\r\n")
+        self.reading_since = time.monotonic()
+        self.socket.settimeout(limits.read)
+        body = self.rfile.read(length)
+        if len(body) < length:
+            raise ConnectionError("the client has hung up in mid-body")
+        self._unread, self.reading_since = 0, float("inf")
+        self.socket.settimeout(limits.write)
+        return body
+
+    def leave_body(self) -> None:
+        """Told before the answer begins: a body that was not read is either short enough to skip, or ends it all."""
+        if self._unread > min(SMALL_BODY, self.owner.limits.max_message) or (self._unread and self._asks):
+            self.close_connection = True
+
+    def _linger(self) -> None:
+        """End the connection, although the client goes on to send."""
         self.socket.settimeout(min(LINGER_TIMEOUT, self.owner.limits.read))
-        _SocketReply(self).send(refusal.status, refusal.headers)
         # Closed with bytes unread, the connection would be reset, and the client might never see the answer.
         self.socket.shutdown(socket.SHUT_WR)
         for _ in range(16):
@@ -576,6 +626,7 @@ class _SocketReply:
 
     def _begin(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         connection = self._connection
+        connection.leave_body()
         if connection.close_connection:
             headers = {**headers, "Connection": "close"}
         elif not connection.chunks:

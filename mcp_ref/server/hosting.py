@@ -41,6 +41,7 @@ class HttpOptions(TypedDict, total=False):
     path: of the MCP endpoint; "/mcp" by default.
     sse_path: of the event stream for clients of 2024-11-05, such as "/sse"; left out: they are not served.
     messages_path: where those clients POST; "/messages" by default.
+    max_message: bytes that a message to the server may have; 4 MiB by default.
     limits: see `HttpLimits`.
     authorization: who has a token for this server is let in; instead of `authenticate`.
     The others are those of `EndpointOptions`.
@@ -49,6 +50,7 @@ class HttpOptions(TypedDict, total=False):
     path: str
     sse_path: str | None
     messages_path: str
+    max_message: int
     limits: HttpLimits
     hosts: Collection[str] | None
     origins: Collection[str] | None
@@ -97,7 +99,8 @@ class HttpService:
     ) -> None:
         self._when_ended, self._process = ended, os.getpid()
         path, sse_path = options.pop("path", "/mcp"), options.pop("sse_path", None)
-        messages_path, limits = options.pop("messages_path", "/messages"), options.pop("limits", None)
+        messages_path, limits = options.pop("messages_path", "/messages"), options.pop("limits", HttpLimits())
+        limits = replace(limits, max_message=options.pop("max_message", limits.max_message))
         self.protection = protection = options.pop("authorization", None)
         # Who listens on another address than this machine's is reached under that name too.
         names = LOOPBACK | {f"[{host}]" if ":" in host else host.lower()}

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack, cast
 
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.mrtr import StateKeys
-from mcp_ref.basic.transports.transport import Tap, Transport
+from mcp_ref.basic.transports.transport import MAX_MESSAGE, Tap, Transport
 from mcp_ref.basic.versioning import checked_extensions, server_discover
 from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.forks import opened_elsewhere
@@ -421,7 +421,7 @@ class Server:
                     interrupted(service.wait)
                 finally:
                     stuck = service.close(0.6)
-        elif transport == "stdio" and not options:
+        elif transport == "stdio" and options.keys() <= {"max_message"}:
             from mcp_ref.basic.transports.stdio import StdioServerTransport
 
             if sys.stdin is not None and sys.stdin.isatty():
@@ -431,16 +431,18 @@ class Server:
                     f"{name} waits for an MCP client on standard input, which is this terminal; Ctrl-C ends it.\n"
                     f"A client starts it by itself; to try it: python -m mcp_ref tools -- {started}"
                 )
+            limit = options.get("max_message", MAX_MESSAGE)
             self._open_recorder()
+            stdio = StdioServerTransport(max_message=limit, tap=self._tap("stdio"))
             with end_by_sigterm() as interrupted:
                 try:
-                    session = self.connect(StdioServerTransport(tap=self._tap("stdio")))
+                    session = self.connect(stdio)
                     drain = 0.0 if interrupted(session.wait) else 1.0
                     stuck = session.close(timeout=drain + 0.6, drain=drain)
                 finally:
                     self._close_recorder(0.6)
         else:
-            raise ValueError(f'run() knows the transports "stdio", without options, and "http", not {transport!r}')
+            raise ValueError(f'run() knows "stdio", with max_message alone, and "http", not {transport!r}')
         if stuck:
             # End the process although a handler still runs: waiting for it could last for ever.
             for stream in (sys.stdout, sys.stderr):

@@ -146,7 +146,7 @@ def test_the_body_is_asked_for_where_the_client_waits() -> None:
 
 
 def test_a_body_that_is_refused_is_not_asked_for() -> None:
-    with serving(limits=HttpLimits(body=10)) as server, Wire(server.address) as wire:
+    with serving(limits=HttpLimits(max_message=10)) as server, Wire(server.address) as wire:
         assert wire.ask(request(content_length="11", expect="100-continue")).status == 413
         assert wire.ended()
 
@@ -226,7 +226,7 @@ def test_nothing_of_a_request_is_repeated_in_a_refusal() -> None:
 
 
 def test_a_large_body_is_refused_before_it_comes() -> None:
-    with serving(limits=HttpLimits(body=1000)) as server:
+    with serving(limits=HttpLimits(max_message=1000)) as server:
         with Wire(server.address) as wire:
             assert wire.ask(request(content_length=str(100 * 1024 * 1024))).status == 413
             assert wire.ended()
@@ -234,7 +234,7 @@ def test_a_large_body_is_refused_before_it_comes() -> None:
 
 
 def test_a_client_that_sends_it_all_the_same_sees_the_refusal() -> None:
-    with serving(limits=HttpLimits(body=1000)) as server, Wire(server.address) as wire:
+    with serving(limits=HttpLimits(max_message=1000)) as server, Wire(server.address) as wire:
         assert wire.ask(request(body=b"x" * 500_000)).status == 413
 
 

@@ -26,7 +26,7 @@ from mcp_ref.basic.transports.streamable_http.client import HttpOptions, HttpTra
 from mcp_ref.basic.transports.streamable_http.headers import check_accept, check_content_type, check_host_and_origin
 from mcp_ref.basic.transports.streamable_http.server import Asked, EndpointOptions, expiry, noted, refuse
 from mcp_ref.basic.transports.streamable_http.streams import UNREAD_TIMEOUT, EventStream
-from mcp_ref.basic.transports.transport import Inbox, Lost, Receive, Tap
+from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Receive, Tap
 from mcp_ref.errors import McpError, Refusal, RemoteProtocolError, RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted
 from mcp_ref.machinery.http_call import HttpCall, origin_of
@@ -115,10 +115,12 @@ class SseEndpoint:
     def listen(self, request: HttpRequest, reply: HttpReply) -> None:
         """Answer a GET with the event stream, and hold it until one side ends it."""
         tap = self._tap()
-        with noted(tap, request, reply) as reply:
+        with noted(tap, request, reply) as (request, reply):
             try:
                 identity = self._enter(request, "GET")
                 check_accept(request, CONTENT_TYPE)
+                if self._options.authorize is not None:
+                    self._options.authorize(identity, None, ())
                 self._places.take(request.peer)
             except HttpRefusal as refusal:
                 refuse(reply, refusal)
@@ -157,36 +159,36 @@ class SseEndpoint:
         # MUST: a server has two endpoints, the event stream (`listen`) and one to POST to
         # (2024-11-05/basic/transports#security-warning)
         session = self._open.get(parse_qs(request.query).get("session", [""])[0])
-        with noted(self._tap() if session is None else session.tap, request, reply) as reply:
+        with noted(self._tap() if session is None else session.tap, request, reply) as (request, reply):
             try:
                 identity = self._enter(request, "POST")
                 check_content_type(request)
                 if session is None or session.principal != identity or session.conversation.peer.closed is not None:
                     raise HttpRefusal(404, "Session not found")
+                # What the head says is right: only now is the body read.
+                body = request.body
+                if self._options.authorize is not None:
+                    self._options.authorize(identity, messages.decode(body), ())
             except HttpRefusal as refusal:
                 refuse(reply, refusal)
                 return
+            except Refusal as refusal:
+                refuse(reply, HttpRefusal(400, refusal.message, code=refusal.code))
+                return
             # Routed first: the client's next message may come over another connection, and must not overtake this one.
             if identity is None:
-                session.receive(request.body)
+                session.receive(body)
             else:
                 session.principal, asked = identity, _SseReply(session)
                 asked.asked_by(identity, self._options.authorize)
-                session.conversation.peer.receive(request.body, asked)
+                session.conversation.peer.receive(body, asked)
             reply.send(202, {"Content-Type": "text/plain"}, b"Accepted")
 
     def _enter(self, request: HttpRequest, method: str) -> Any:
         check_host_and_origin(request, self._options.hosts, self._options.origins)
         if request.method != method:
             raise HttpRefusal(405, "Method not allowed", headers={"Allow": method})
-        identity = None if self._options.authenticate is None else self._options.authenticate(request)
-        if self._options.authorize is not None:
-            try:
-                message = messages.decode(request.body) if method == "POST" else None
-            except Refusal as refusal:
-                raise HttpRefusal(400, refusal.message, code=refusal.code) from None
-            self._options.authorize(identity, message, ())
-        return identity
+        return None if self._options.authenticate is None else self._options.authenticate(request)
 
     def close(self, timeout: float = 5) -> None:
         """End every stream, and with it its conversation; at most `timeout` seconds in all."""
@@ -218,7 +220,7 @@ class SseClientTransport(HttpTransport):
     name = "http+sse"
 
     def __init__(
-        self, url: str, *, max_message: int = 64 << 20, opening: float = 10, **options: Unpack[HttpOptions]
+        self, url: str, *, max_message: int = MAX_MESSAGE, opening: float = 10, **options: Unpack[HttpOptions]
     ) -> None:
         super().__init__(url, max_message, options)
         self._opening = opening

@@ -23,9 +23,6 @@ CONTENT_TYPE = "text/event-stream"
 COMMENT = b": keep-alive\n\n"
 """What is sent now and then on a stream with nothing to say, so that nobody between the two ends closes it."""
 
-MAX_EVENT = 64 * 1024 * 1024
-"""Bytes that one event may have."""
-
 
 class Event(NamedTuple):
     """One event.
@@ -91,7 +88,7 @@ class EventParser:
         last_id: the id to resume after; it survives events without one, as the standard says.
     """
 
-    def __init__(self, limit: int = MAX_EVENT, last_id: str | None = None) -> None:
+    def __init__(self, limit: int, last_id: str | None = None) -> None:
         self.last_id = last_id
         self._limit = limit
         self._rest = bytearray()

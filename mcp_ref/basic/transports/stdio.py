@@ -22,7 +22,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from mcp_ref import messages
-from mcp_ref.basic.transports.transport import Inbox, Receive, Tap
+from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Receive, Tap
 from mcp_ref.errors import McpError, RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.forks import opened_elsewhere
@@ -58,11 +58,8 @@ class StdioTransport:
 
     name = "stdio"
 
-    max_line = 64 * 1024 * 1024
-    """Bytes that an inbound line may have; a longer one ends the connection."""
-
-    def __init__(self, tap: Tap | None) -> None:
-        self._tap, self._process = tap, os.getpid()
+    def __init__(self, tap: Tap | None, max_message: int) -> None:
+        self._tap, self._limit, self._process = tap, max_message, os.getpid()
         self._read_fd = self._write_fd = -1
         self._no_reading, self._no_writing = Wake(), Wake()
         self._watched: dict[int, str] = {}  # descriptors whose readiness ends the connection, and what that means
@@ -206,7 +203,7 @@ class StdioTransport:
 
     def _read(self) -> None:
         """The thread `mcp-stdio-reader`: hand on line after line, then say once why there are no more."""
-        splitter = LineSplitter(self.max_line)
+        splitter = LineSplitter(self._limit)
         try:
             # The last line may lack its newline: a whole message ends with a brace, so no part passes for one.
             for chunk in chain(chunks(self._read_fd, {self._no_reading.fd: CLOSED, **self._watched}), (b"\n",)):
@@ -322,15 +319,23 @@ class StdioServerTransport(StdioTransport):
     Args:
         read_fd, write_fd: descriptors to use instead, which become the transport's: `close()` closes them. Nothing else
             is touched then. Both or none.
+        max_message: bytes that an inbound message may have; a longer one ends the connection.
         tap: is shown every message.
 
     Spec: basic/transports#stdio
     """
 
-    def __init__(self, *, read_fd: int | None = None, write_fd: int | None = None, tap: Tap | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        read_fd: int | None = None,
+        write_fd: int | None = None,
+        max_message: int = MAX_MESSAGE,
+        tap: Tap | None = None,
+    ) -> None:
         if (read_fd is None) != (write_fd is None):
             raise ValueError("read_fd and write_fd are given together, or not at all")
-        super().__init__(tap)
+        super().__init__(tap, max_message)
         self._given = None if read_fd is None or write_fd is None else (read_fd, write_fd)
 
     def _open(self) -> None:
@@ -377,6 +382,7 @@ class StdioClientTransport(StdioTransport):
             goes where ours goes; "ignore": nowhere; a function: it is called with each line, in a thread of its own.
             Captured or given to a function, the last 20 lines are quoted when the server ends by itself.
         grace: seconds that `close()` waits after closing standard in, and again after SIGTERM, if its deadline allows.
+        max_message: bytes that an inbound message may have; a longer one ends the connection.
         tap: is shown every message, and every line of standard error that is captured.
 
     The process is launched by `start()`, in a session of its own. The connection is lost when the server ends or closes
@@ -395,6 +401,7 @@ class StdioClientTransport(StdioTransport):
         cwd: str | os.PathLike[str] | None = None,
         stderr: Stderr = "capture",
         grace: float = 2.0,
+        max_message: int = MAX_MESSAGE,
         tap: Tap | None = None,
     ) -> None:
         if isinstance(command, (str, bytes)):
@@ -405,7 +412,7 @@ class StdioClientTransport(StdioTransport):
             raise TypeError(f"inherit is True, False or a list of names, not {inherit!r}")
         if not callable(stderr) and stderr not in ("capture", "inherit", "ignore"):
             raise ValueError(f'stderr is "capture", "inherit", "ignore" or a function, not {stderr!r}')
-        super().__init__(tap)
+        super().__init__(tap, max_message)
         self._command, self._env, self._inherit, self._cwd = list(command), env, inherit, cwd
         self._withheld: list[str] = []  # variables of ours that the server did not get
         self._stderr, self._grace = stderr, grace

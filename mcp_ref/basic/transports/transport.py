@@ -15,6 +15,10 @@ from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import Revision
 
+MAX_MESSAGE = 64 << 20
+"""Bytes that an inbound message may have, unless `max_message` says otherwise; over HTTP a server takes less, see
+`HttpLimits`."""
+
 Receive = Callable[[bytes], None]
 """Takes the text of one inbound message. It only routes: it neither blocks, nor writes, nor runs a user's code."""
 

@@ -11,7 +11,7 @@ from mcp_ref.basic.transports.sse import COMMENT, Event, EventParser, EventTooLo
 
 def parse(text: bytes, size: int | None = None) -> list[Event]:
     """The events of a stream that comes in pieces of so many bytes."""
-    parser, size = EventParser(), size or len(text) or 1
+    parser, size = EventParser(1 << 26), size or len(text) or 1
     return [event for at in range(0, len(text), size) for event in parser.feed(text[at : at + size])]
 
 
@@ -86,13 +86,13 @@ def test_line_ends_may_be_mixed(size: int | None) -> None:
 
 
 def test_the_last_id_survives_events_without_one() -> None:
-    parser = EventParser()
+    parser = EventParser(1 << 26)
     assert [event.id for event in parser.feed(b"id: 5\ndata: x\n\ndata: y\n\n")] == ["5", "5"]
     assert parser.last_id == "5"
 
 
 def test_an_empty_piece_changes_nothing() -> None:
-    parser = EventParser()
+    parser = EventParser(1 << 26)
     assert [*parser.feed(b"data: x\r"), *parser.feed(b""), *parser.feed(b"\n"), *parser.feed(b"\r\n")] == [Event("x")]
 
 
@@ -110,7 +110,7 @@ def test_many_events_together_may_be_longer_than_one() -> None:
 
 
 def test_a_long_event_in_small_pieces_costs_what_its_length_does() -> None:
-    parser, size = EventParser(), 4096
+    parser, size = EventParser(1 << 26), 4096
     text = encode_event("x" * 20_000_000)
     [event] = [event for at in range(0, len(text), size) for event in parser.feed(text[at : at + size])]
     assert len(event.data) == 20_000_000
@@ -131,7 +131,7 @@ def test_what_is_written_is_read_again(
 ) -> None:
     events = [Event("\n".join(lines), name, retry=retry) for lines, name, retry in sent]
     text = b"".join(encode_event(e.data, id=e.id, retry=e.retry) for e in events).replace(b"\n", end)
-    parser, read = EventParser(), []
+    parser, read = EventParser(1 << 26), []
     while text:
         size = data.draw(st.integers(1, len(text)))
         read += parser.feed(text[:size])
@@ -142,5 +142,5 @@ def test_what_is_written_is_read_again(
 @settings(deadline=None)
 @given(st.lists(st.binary(), max_size=20))
 def test_no_bytes_break_the_parser_and_pieces_do_not_matter(pieces: list[bytes]) -> None:
-    parser = EventParser()
+    parser = EventParser(1 << 26)
     assert [event for piece in pieces for event in parser.feed(piece)] == parse(b"".join(pieces))

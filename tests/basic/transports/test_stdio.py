@@ -13,7 +13,7 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
@@ -39,13 +39,11 @@ def descriptors() -> Iterator[None]:
 class Pipes(Collector):
     """A server's transport over two pipes, and the other ends of them."""
 
-    def __init__(self, tap: Notes | None = None, max_line: int | None = None) -> None:
+    def __init__(self, tap: Notes | None = None, **options: Any) -> None:
         super().__init__()
         read_fd, self.input = os.pipe()
         self.output, write_fd = os.pipe()
-        self.transport = StdioServerTransport(read_fd=read_fd, write_fd=write_fd, tap=tap)
-        if max_line is not None:
-            self.transport.max_line = max_line
+        self.transport = StdioServerTransport(read_fd=read_fd, write_fd=write_fd, tap=tap, **options)
         self.transport.start(self.receive, self.lost)
 
     def __enter__(self) -> Self:
@@ -145,7 +143,7 @@ def test_a_last_line_without_newline_is_handed_on(pipes):
 
 
 def test_a_line_beyond_the_limit_ends_the_connection():
-    with Pipes(max_line=10) as pipes:
+    with Pipes(max_message=10) as pipes:
         os.write(pipes.input, b'{"id":1}\n{"id":12345678}\n')
         assert pipes.text() == b'{"id":1}'
         assert pipes.reason() == "a line is longer than 10 bytes"

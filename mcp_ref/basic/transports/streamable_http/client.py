@@ -33,7 +33,7 @@ from urllib.parse import urlsplit
 
 from mcp_ref import messages
 from mcp_ref.basic.transports.sse import CONTENT_TYPE, event_facts, read_events
-from mcp_ref.basic.transports.transport import Inbox, Lost, Mirror, Receive, Tap
+from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Mirror, Receive, Tap
 from mcp_ref.errors import (
     STATELESS_ERRORS,
     AnswerLost,
@@ -282,7 +282,7 @@ class HttpClientTransport(HttpTransport):
     name = "http"
 
     def __init__(
-        self, url: str, *, max_message: int = 64 << 20, reconnects: int = 5, **options: Unpack[HttpOptions]
+        self, url: str, *, max_message: int = MAX_MESSAGE, reconnects: int = 5, **options: Unpack[HttpOptions]
     ) -> None:
         super().__init__(url, max_message, options)
         self.mirror: Mirror | None = None

@@ -33,7 +33,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -167,9 +167,9 @@ class StreamableEndpoint:
         """Answer one request. Raises OSError if the client is gone."""
         session = self.sessions.find(request.headers.get(SESSION_ID))
         tap = self._tap() if session is None else session.tap
-        with noted(tap, request, reply) as reply:
+        with noted(tap, request, reply) as (request, reply):
             try:
-                # 1. Who asks, and from where?
+                # 1. Who asks, and from where? That is in the head; the body is read after it.
                 check_host_and_origin(request, self.options.hosts, self.options.origins)
                 # SHOULD: authenticate all connections (basic/transports#security-warning)
                 identity = None if self.options.authenticate is None else self.options.authenticate(request)
@@ -868,18 +868,25 @@ class StatelessEra:
 
 
 @contextmanager
-def noted(tap: Tap | None, request: HttpRequest, reply: HttpReply) -> Iterator[HttpReply]:
+def noted(tap: Tap | None, request: HttpRequest, reply: HttpReply) -> Iterator[tuple[HttpRequest, HttpReply]]:
     """Show the trace, if there is one, what a client has sent; the reply that is given shows it the answer."""
     if tap is None:
-        yield reply
+        yield request, reply
         return
-    answering = NotedReply(reply, tap, request.method)
-    facts = {"exchange": answering.exchange, "method": request.method, "headers": request.headers}
-    tap.note("receive", request.body or None, facts)
-    tap.deliver()
+    answering = NotedReply(reply, tap, request)
+
+    def read() -> bytes:
+        body = request.body
+        answering.note_request(body)
+        tap.deliver()
+        return body
+
+    if not callable(request.content):
+        read()
     try:
-        yield answering
+        yield replace(request, content=read), answering
     finally:
+        answering.note_request(None)
         tap.deliver()
 
 
@@ -889,14 +896,25 @@ class NotedReply:
     It only notes while it writes, since the caller holds a lock then. The endpoint delivers.
     """
 
-    def __init__(self, reply: HttpReply, tap: Tap, method: str) -> None:
-        self._reply, self._tap, self._method = reply, tap, method
+    def __init__(self, reply: HttpReply, tap: Tap, request: HttpRequest) -> None:
+        self._reply, self._tap, self._method = reply, tap, request.method
         self.exchange = tap.exchange()
+        # Until it is noted: with its body, once that was read, or before the answer to one whose body is not wanted.
+        self._request: JsonObject | None = {
+            "exchange": self.exchange, "method": request.method, "headers": request.headers
+        }  # fmt: skip
         # Without a limit: the events were made here, and are not refused for their size.
         self._events = EventParser(1 << 40)
         self.hang_up, self.end, self.abort = reply.hang_up, reply.end, reply.abort
 
+    def note_request(self, body: bytes | None) -> None:
+        """Note the request, once."""
+        facts, self._request = self._request, None
+        if facts is not None:
+            self._tap.note("receive", body or None, facts)
+
     def _note(self, message: bytes | None, **facts: Any) -> None:
+        self.note_request(None)
         self._tap.note("send", message or None, {"exchange": self.exchange, **facts})
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:

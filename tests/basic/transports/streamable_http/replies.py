@@ -27,7 +27,7 @@ class ListReply:
         self.events: list[Event] = []
         self.streaming = self.ended = self.hung_up = False
         self.broken = False
-        self._parser = EventParser()
+        self._parser = EventParser(1 << 30)
         self._changed = threading.Condition()
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:

@@ -1,0 +1,194 @@
+"""What is bounded: each limit of the README's table at the limit and one beyond it, with memory where it matters."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from mcp_ref import Client, Command, HttpLimits, HttpRefusal, HttpRequest, Server, Url, messages
+from mcp_ref.errors import McpError, ParseError, RemoteProtocolError, TransportClosed
+from mcp_ref.machinery.http_server import SMALL_BODY
+from tests.basic.transports.streamable_http.raw import Wire, request
+from tests.basic.transports.streamable_http.replies import BOTH, PATIENCE
+
+MB = 1 << 20
+
+
+@contextmanager
+def using_at_most(size: int) -> Iterator[None]:
+    """Whatever the block does, it never holds more memory than that beyond what there was."""
+    tracemalloc.start()
+    try:
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        yield
+        assert tracemalloc.get_traced_memory()[1] - before <= size
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.fixture
+def server() -> Server:
+    server = Server("s")
+
+    @server.tool()
+    def length(text: str) -> str:
+        return str(len(text))
+
+    @server.tool()
+    def texts(size: int) -> str:
+        return "x" * size
+
+    return server
+
+
+# -- values -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["[]", '""', '"\\"["', "1.5", "[[0]]"])
+def test_a_message_of_too_many_values_is_refused_before_they_are_made(value: str) -> None:
+    each = 1 + value.count("[") * ('"' not in value)
+    most = messages.MAX_VALUES // each
+    # The outer bracket counts as well, and the last value has no comma.
+    assert len(messages.decode(f"[{','.join([value] * most)}]")) == most
+    beyond = f"[{','.join([value] * (most + 1))}]"
+    with using_at_most(40 * MB), pytest.raises(ParseError, match="more than 1,000,000 values"):
+        messages.decode(beyond)
+
+
+def test_60_megabytes_of_brackets_take_no_memory() -> None:
+    text = "[" + "[]," * (20 * MB) + "0]"
+    with using_at_most(1 * MB), pytest.raises(ParseError):
+        messages.decode(text)
+
+
+def test_brackets_and_commas_in_strings_are_text() -> None:
+    text = json.dumps({"text": '[{"a":1},\\' * 200_000})
+    assert messages.decode(text) == json.loads(text)
+
+
+# -- bodies that a server receives --------------------------------------------------------------------------------
+
+
+def length_call(size: int, **fields: str) -> bytes:
+    """A `tools/call` whose body has so many bytes, by itself (stateless era), after the head."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    message: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    message["params"] = {"name": "length", "arguments": {"text": ""}, "_meta": meta}
+    message["params"]["arguments"]["text"] = "x" * (size - len(json.dumps(message)))
+    given = {"mcp_protocol_version": "2026-07-28", "mcp_method": "tools/call", "mcp_name": "length", **fields}
+    return request(body=json.dumps(message).encode(), content_type="application/json", accept=BOTH, **given)
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [({}, 4 * MB), ({"max_message": 10_000}, 10_000), ({"limits": HttpLimits(max_message=10_000)}, 10_000)],
+)
+def test_a_message_over_http_has_at_most_4_mib_unless_said_otherwise(server: Server, options: Any, most: int) -> None:
+    with server.serve_http(**options) as http, Wire(http._http.address) as wire:
+        assert wire.ask(length_call(most)).status == 200
+        assert wire.ask(length_call(most + 1)).status == 413
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"host": "evil.example"}, 403),
+        ({"origin": "https://evil.example"}, 403),
+        ({"authorization": "no"}, 401),
+        ({"content_type": "text/plain"}, 415),
+        ({"accept": "text/html"}, 406),
+    ],
+)
+def test_what_the_head_says_is_judged_before_the_body_is_read(
+    server: Server, fields: dict[str, str], status: int
+) -> None:
+    def authenticate(request: HttpRequest) -> str:
+        if request.headers.get("authorization") == "no":
+            raise HttpRefusal(401, "No")
+        return "somebody"
+
+    with server.serve_http(max_message=64 * MB, authenticate=authenticate) as http, using_at_most(4 * MB):
+        wires = [Wire(http._http.address) for _ in range(12)]
+        for wire in wires:
+            head = {"content_type": "application/json", "accept": BOTH, "content_length": str(60 * MB), **fields}
+            # Asked to wait, a client sends no body; another one is answered all the same, and then cut off.
+            assert wire.ask(request(expect="100-continue", **head)).status == status
+            assert wire.ended()
+            wire.socket.close()
+        with Wire(http._http.address) as wire:
+            head.pop("content_length")
+            assert wire.ask(request(body=b"x" * 1000, **head)).status == status
+            # A short body is skipped, and the connection goes on.
+            assert wire.ask(length_call(1000)).status == 200
+
+
+def test_bodies_under_way_share_a_budget() -> None:
+    entered, leave = threading.Semaphore(0), threading.Event()
+    server = Server("s")
+
+    @server.tool()
+    def length(text: str) -> str:
+        entered.release()
+        assert leave.wait(PATIENCE)
+        return str(len(text))
+
+    for limits, status in ((HttpLimits(bodies=250_000), 503), (HttpLimits(bodies_per_client=250_000), 429)):
+        leave.clear()
+        with server.serve_http(limits=limits) as http:
+            address = http._http.address
+            with Wire(address) as one, Wire(address) as two, Wire(address) as three:
+                one.send(length_call(125_000))
+                two.send(length_call(125_000))
+                assert entered.acquire(timeout=PATIENCE) and entered.acquire(timeout=PATIENCE)
+                refused = three.ask(length_call(SMALL_BODY + 1))
+                assert (refused.status, refused.headers["retry-after"]) == (status, "10")
+                # What is short always has room.
+                with Wire(address) as four:
+                    four.send(length_call(SMALL_BODY))
+                    assert entered.acquire(timeout=PATIENCE)
+                    leave.set()
+                    assert [wire.answer().status for wire in (one, two, four)] == [200] * 3
+            with Wire(address) as wire:
+                assert wire.ask(length_call(250_000)).status == 200
+                assert entered.acquire(timeout=PATIENCE)
+
+
+# -- what a client receives ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_a_client_over_http_takes_so_many_bytes(server: Server, revision: str) -> None:
+    with server.serve_http() as http, Client(Url(http.url, options={"max_message": 100_000})) as client:
+        assert client.call_tool("texts", {"size": 99_000})["content"]
+        with pytest.raises(RemoteProtocolError):
+            client.call_tool("texts", {"size": 100_001})
+        assert client.call_tool("texts", {"size": 1})["content"]
+
+
+def test_a_client_over_stdio_takes_lines_of_so_many_bytes(tmp_path: Any) -> None:
+    path = tmp_path / "server.py"
+    path.write_text(
+        "from mcp_ref import Server\nserver = Server('s')\n"
+        "@server.tool()\ndef texts(size: int) -> str:\n    return 'x' * size\n"
+        "server.run(max_message=10_000)\n"
+    )
+    argv = [sys.executable, str(path)]
+    with Client(Command(argv, inherit=True, max_message=100_000)) as client:
+        assert client.call_tool("texts", {"size": 99_000})["content"]
+        with pytest.raises(TransportClosed, match="longer than 100000 bytes"):
+            client.call_tool("texts", {"size": 100_001})
+    with Client(Command(argv, inherit=True)) as client:
+        with pytest.raises(McpError):
+            client.call_tool("texts", {"size": 1, "more": "x" * 10_000})
