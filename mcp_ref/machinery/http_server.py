@@ -506,15 +506,15 @@ class _Connection(http.server.BaseHTTPRequestHandler):
             elif not reply.ended:
                 # Nobody shall take half an answer for a whole one.
                 reply.abort()
-            # What nobody wanted to read: see `leave_body`.
-            if self._unread and self.close_connection:
+            # What nobody wanted to read: see `_SocketReply._begin`.
+            if self.unread and self.close_connection:
                 self._linger()
-            elif self._unread:
+            elif self.unread:
                 self._read_body()
 
     def _next(self) -> HttpRequest | None:
         """Read the head of the next request; None if there will be none."""
-        self.reading_since, self._unread, self._taken = time.monotonic(), 0, 0
+        self.reading_since, self.unread, self._taken = time.monotonic(), 0, 0
         self.socket.settimeout(self.owner.limits.read)
         try:
             head = read_head(self.rfile.readline)
@@ -528,7 +528,7 @@ class _Connection(http.server.BaseHTTPRequestHandler):
             return None
         self.reading_since = float("inf")
         self.socket.settimeout(self.owner.limits.write)
-        self._unread, self._asks = head.length, head.asks
+        self.unread, self.asks = head.length, head.asks
         self.command, self.chunks, self.close_connection = head.method, head.chunks, not head.keep
         path, _, query = head.target.partition("?")
         content = self._read_body if head.length else b""
@@ -536,27 +536,22 @@ class _Connection(http.server.BaseHTTPRequestHandler):
 
     def _read_body(self) -> bytes:
         """See `HttpRequest.body`."""
-        limits, length = self.owner.limits, self._unread
+        limits, length = self.owner.limits, self.unread
         if length > limits.max_message:
             raise HttpRefusal(413, "Content too large")
         if length > SMALL_BODY and not self._taken:
             self.owner.room.take(self.client, length)
             self._taken = length
-        if self._asks:
+        if self.asks:
             self.put(b"HTTP/1.1 100 Continue\r\n\r\n")
         self.reading_since = time.monotonic()
         self.socket.settimeout(limits.read)
         body = self.rfile.read(length)
         if len(body) < length:
             raise ConnectionError("the client has hung up in mid-body")
-        self._unread, self.reading_since = 0, float("inf")
+        self.unread, self.reading_since = 0, float("inf")
         self.socket.settimeout(limits.write)
         return body
-
-    def leave_body(self) -> None:
-        """Told before the answer begins: a body that was not read is either short enough to skip, or ends it all."""
-        if self._unread > min(SMALL_BODY, self.owner.limits.max_message) or (self._unread and self._asks):
-            self.close_connection = True
 
     def _linger(self) -> None:
         """End the connection, although the client goes on to send."""
@@ -626,7 +621,11 @@ class _SocketReply:
 
     def _begin(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         connection = self._connection
-        connection.leave_body()
+        if connection.unread > min(SMALL_BODY, connection.owner.limits.max_message) or (
+            connection.unread and connection.asks
+        ):
+            # A body that nobody wanted to read is either short enough to skip, or the end of it all.
+            connection.close_connection = True
         if connection.close_connection:
             headers = {**headers, "Connection": "close"}
         elif not connection.chunks:
