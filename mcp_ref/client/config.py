@@ -45,8 +45,8 @@ class Command(NamedTuple):
     cwd: str | os.PathLike[str] | None = None
     stderr: Literal["capture", "inherit", "ignore"] | Callable[[str], None] = "capture"
     grace: float = 2.0
-    max_message: int = MAX_MESSAGE
     inherit: bool | Sequence[str] = False
+    max_message: int = MAX_MESSAGE
 
     def __repr__(self) -> str:
         return f"<Command {shown_target(self)}>"

@@ -555,10 +555,11 @@ class _Connection(http.server.BaseHTTPRequestHandler):
 
     def _linger(self) -> None:
         """End the connection, although the client goes on to send."""
-        self.socket.settimeout(min(LINGER_TIMEOUT, self.owner.limits.read))
+        deadline = Deadline(min(LINGER_TIMEOUT, self.owner.limits.read))
         # Closed with bytes unread, the connection would be reset, and the client might never see the answer.
         self.socket.shutdown(socket.SHUT_WR)
-        for _ in range(16):
+        while left := deadline.left():
+            self.socket.settimeout(left)
             if not self.socket.recv(65536):
                 return
 
