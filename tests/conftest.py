@@ -28,9 +28,10 @@ def nothing_is_known_of_servers() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    from tests.test_spec_notes import summary
+    if terminalreporter.verbosity > -2:
+        from tests.test_spec_notes import summary
 
-    terminalreporter.write_line(summary())
+        terminalreporter.write_line(summary())
 
 
 def threads_are_gone() -> Iterator[None]:

@@ -8,6 +8,7 @@ heavy libraries but nothing of mcp_ref; the file on disk is never changed.
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import importlib.util
 import json
@@ -46,7 +47,7 @@ class Broken(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name != self.name:
             return None
-        return importlib.util.spec_from_loader(name, self, origin=self.path)
+        return importlib.util.spec_from_file_location(name, self.path, loader=self)
 
     def get_filename(self, name: str) -> str:
         return self.path
@@ -61,8 +62,10 @@ def run_broken(row: dict[str, Any], output: int) -> int:
     os.dup2(output, 2)
     os.setpgid(0, 0)
     sys.meta_path.insert(0, Broken(row))
-    ids = [*row["tests"], "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--timeout=20", "-W", "default"]
-    return int(pytest.main(ids))
+    # Only the plugin that is needed, for loading all takes longer than a test.
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    options = ["-qq", "-x", "-p", "no:cacheprovider", "-p", "pytest_timeout", "--timeout=20", "-W", "default"]
+    return int(pytest.main([*row["tests"], *options]))
 
 
 @pytest.mark.slow
@@ -82,8 +85,13 @@ def serve() -> None:
     """The process that the others are forked from; prints what was not noticed."""
     import hypothesis  # noqa: F401
     import jsonschema  # noqa: F401
+    import pytest_timeout  # noqa: F401
     import requests  # noqa: F401
 
+    # For what the package imports; the package itself is imported by each child, with its breakage.
+    for module in (ROOT / "mcp_ref").rglob("*.py"):
+        if module.stem not in ("__init__", "__main__"):
+            importlib.import_module(module.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."))
     for name in [name for name in sys.modules if name == "mcp_ref" or name.startswith("mcp_ref.")]:
         del sys.modules[name]
     part, folder = int(sys.argv[1]), Path(sys.argv[2])

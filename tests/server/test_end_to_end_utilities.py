@@ -389,11 +389,14 @@ def walked(name: str, pages: list[Any]) -> tuple[Any, list[Any]]:
                 found.append([each["name"] for each in client.list_tools()])
             except RemoteProtocolError as problem:
                 found.append(str(problem))
+            client.notify("x/walked")
 
         thread = threading.Thread(target=walk, name="test-walk")
         thread.start()
         for number, cursor in enumerate(pages):
             request = wire.receive()
+            if request["method"] == "x/walked":
+                break
             asked.append({key: value for key, value in request.get("params", {}).items() if key != "_meta"})
             tools = [] if cursor == "after nothing" else [{"name": str(number), "inputSchema": {"type": "object"}}]
             result = {"tools": tools} | ({} if cursor is None else {"nextCursor": cursor})
