@@ -55,7 +55,7 @@ log = logging.getLogger(__name__)
 RETRY_AFTER: Final = 5
 """Seconds after which a client may ask again while nobody can say whose its token is."""
 
-_BEARER: Final = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
+_BEARER: Final = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)")
 _SCHEME: Final = re.compile(r"bearer(?: +(?P<rest>.*))?", re.IGNORECASE)
 
 
