@@ -81,7 +81,7 @@ class ErrorResponse(McpError):
 
 
 class AuthorizationError(McpError):
-    """There is no token for the server: the user refused, or a peer broke the rules; the text says which and where.
+    """No token for the server was obtained: the user refused, or a peer broke the rules; the text says which and where.
 
     Attributes:
         error: the code of OAuth that an authorization server answered with, such as "access_denied"; or None.

@@ -157,7 +157,7 @@ class Incoming:
         return messages.error(self.id, refusal)
 
     def finish(self, answer: JsonObject, deadline: Deadline) -> None:
-        """Send the answer, once. If the peer is gone, that is no error here: there is nobody to tell."""
+        """Send the answer, once. If the peer is gone, that is not an error here: nobody is left to tell."""
         with self._writing:
             if self._ended:
                 return

@@ -42,7 +42,7 @@ class Method(NamedTuple):
         sender: who may send it.
         page: the page of the specification, without the revision: "server/tools".
         about: one line, said by the narrator and the `spec` command.
-        params: the TypedDict of its parameters; None if there is nothing to check.
+        params: the TypedDict of its parameters; None if nothing has to be checked.
         result: the TypedDict of the result; None for a notification.
         since, until: the first and the last revision that have it; `until` is None while it still exists.
         needs: the capability that must be declared, such as "server.tools" or "client.roots.listChanged".
@@ -88,7 +88,7 @@ class Options(TypedDict, total=False):
     """What every call that waits for an answer accepts.
 
     timeout: seconds until `RequestTimeout`; None for no limit; left out: what the caller was built with.
-    max_timeout: progress from the peer starts `timeout` anew, up to this many seconds in all; left out: it does not.
+    max_timeout: progress from the peer restarts `timeout`, up to this many seconds in all; left out: it does not.
     on_progress: called as `(progress, total, message)` in the calling thread; giving it asks for progress.
     meta: entries of `_meta` for this request; the keys that the protocol sets itself are refused.
     cancel: a handle that another thread can call to give the request up.

@@ -507,7 +507,7 @@ class Peer:
             run(job, urgent=not callable(answer))
 
     def _run_first(self, opening: Callable[[], None]) -> None:
-        """Have a worker answer `initialize`; whatever follows waits until that answer is on the wire."""
+        """Let a worker answer `initialize`; whatever follows waits until that answer is on the wire."""
         answered = threading.Event()
 
         def answer_opening() -> None:
@@ -643,14 +643,14 @@ class Peer:
     # -- jobs of the role -----------------------------------------------------------------------------------------
 
     def run(self, job: Callable[[], None]) -> None:
-        """Have a worker run a user's code that answers nothing, such as a callback for a notification."""
+        """Give a worker user code that answers nothing, such as a callback for a notification."""
         if len(self._workers.waiting) < MAX_IN_FLIGHT:
             self._run(job)
         else:
             self._complain("the handlers are too slow: a notification of the peer is dropped")
 
     def run_soon(self, job: Callable[[], None]) -> None:
-        """Have a worker run a job of this library that writes, before any handler's turn."""
+        """Give a worker a job of this library that writes, ahead of every handler."""
         self._run(job, urgent=True)
 
     # -- ending ---------------------------------------------------------------------------------------------------

@@ -154,7 +154,7 @@ def find_revision(revision: str | Revision) -> Revision:
 
 
 def in_order(names: Sequence[str | Revision]) -> tuple[Revision, ...]:
-    """The revisions of those names, each once, oldest first; ValueError where there is none, or an unknown one."""
+    """The revisions of those names, each once, oldest first; ValueError if none is named, or an unknown one."""
     rows = sorted({find_revision(name) for name in names}, key=lambda row: row.order)
     if not rows:
         raise ValueError(f"choose one or more of {', '.join(REVISIONS)}; none was given")

@@ -237,7 +237,7 @@ def initialize_result(introduction: Introduction, agreed: Revision) -> JsonObjec
 def accept_answer(result: JsonObject, supported: Iterable[Revision]) -> Revision:
     """The revision that the server's answer agrees on.
 
-    Raises: RemoteProtocolError: it is none of ours.
+    Raises: RemoteProtocolError: we do not speak it.
     """
     for revision in supported:
         if revision.name == result["protocolVersion"]:

@@ -140,7 +140,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "sampling/createMessage": Kind("sampling", CreateMessageRequestParams, CreateMessageResult),
     "roots/list": Kind("roots", ListRootsParams, ListRootsResult),
 }
-"""By method. There is no other."""
+"""By method. No others exist."""
 
 _VISIT: Final = "url"  # what the keys of `ask_urls` begin with; every other key begins with the name of a kind
 _METHODS: Final = {kind.name: method for method, kind in KINDS.items()} | {_VISIT: "elicitation/create"}
@@ -428,7 +428,7 @@ class Rounds:
         thread: the identifier of the one that runs the handler; None: this one.
 
     Attributes:
-        responses: the `inputResponses` of this request as they came, each an object; empty where there are none. They
+        responses: the `inputResponses` of this request as they came, each an object; empty if it has none. They
             come from the client: also under keys that were never asked for, and also with no state.
         state: what the handler gave as `state` in the round before; None where it gave none, and in the first round.
 
@@ -483,10 +483,10 @@ class Rounds:
                 self._answered[key] = (digest, answer)
 
     def response(self, key: str, method: str) -> JsonObject | None:
-        """One of `responses`, checked to be an answer to what that method asks; None where there is none.
+        """One of `responses`, checked to be an answer to what that method asks; None if it has not come.
 
         Args: method: "elicitation/create", "sampling/createMessage" or "roots/list".
-        Raises: InvalidParams: it is no such answer; the message names the path.
+        Raises: InvalidParams: it is not such an answer; the message names the path.
         Spec: basic/patterns/mrtr#error-handling
         """
         answer: JsonObject | None = self.responses.get(key)
@@ -504,12 +504,12 @@ class Rounds:
     # -- what a handler asks
 
     def ask(self, method: str, params: JsonObject | None) -> JsonObject:
-        """The answer to a question; where there is none yet, the question is noted and the handler ends.
+        """The answer to a question; until it has come, the question is noted and the handler ends.
 
         Args: method, params: as on the wire; shaped for the revision here.
         Raises:
-            InputNeeded: there is no answer yet. Once it was raised, every other question raises it too: what a handler
-                asks after it caught this is not noted, for it may depend on what it did not get.
+            InputNeeded: the answer has not come yet. Once it was raised, every other question raises it too: what a
+                handler asks after it caught this is not noted, for it may depend on what it did not get.
             MissingClientCapability: the client did not declare what this needs.
             LocalProtocolError: this request may not ask, or not this, or not from this thread.
         Spec: basic/patterns/mrtr#server-requirements-basic-workflow
@@ -679,7 +679,7 @@ def answer_inputs(
         where the server asked nothing: then simply send the request again.
     Raises:
         RemoteProtocolError: the result has neither questions nor a state, one of them is of the wrong type, or a
-            question is none that the revision knows; nobody was asked anything.
+            question is unknown to the revision; nobody was asked anything.
         InputRefused: `answer` raised: nothing is to be sent again. `__cause__` is what it raised; RequestCancelled,
             RequestTimeout and TransportClosed pass as they are.
     Blocks: as long as `answer` does.

@@ -139,7 +139,7 @@ class Subscription:
     Args:
         incoming: the request; its `notify` carries everything up to the answer.
         honoured: the part of its filter that is honoured.
-        forget: told once it gets no more notifications, for whatever reason.
+        forget: called once it gets no further notifications, for whatever reason.
 
     Attributes:
         id: of the request, its JSON type kept: 1 and "1" are two subscriptions.
@@ -174,7 +174,7 @@ class Subscription:
         return self.incoming.cancelled or self._lost
 
     def put(self, method: str, params: JsonObject | None = None) -> None:
-        """Have a notification sent if the filter asks for it; the same one that still waits takes up its news.
+        """Queue a notification if the filter asks for it; the same one that still waits takes up its news.
 
         Never blocks. Nothing happens once the subscription has ended or is gone.
         """
@@ -315,7 +315,7 @@ class Subscriptions:
         return subscription
 
     def publish(self, method: str, params: JsonObject | None = None) -> None:
-        """Have a notification sent to each that asks for it: a copy of its own, with its id. Never blocks."""
+        """Queue a notification for each that asks for it: a copy of its own, with its id. Never blocks."""
         for subscription in self:
             subscription.put(method, params)
 

@@ -11,7 +11,7 @@ Not here:  what the commands do (cli/commands); the conversation that `demo` sho
     mcp-ref narrate trace.jsonl                                   a recorded trace in words
 
 Exit codes: 0 done; 1 the tool failed (`isError`); 2 the command line is wrong; 3 the peer answered with an error, or
-broke the protocol; 4 there is no connection, or no answer in time; 130 Ctrl-C.
+broke the protocol; 4 no connection, or no answer in time; 130 Ctrl-C.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def info(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
 
 def ping(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
     began = time.monotonic()
-    # The stateless era has no ping; this asks no more of a server.
+    # The stateless era has no ping; this asks as little of a server.
     asked = "ping" if client.revision.era == "session" else "server/discover"
     client.request(asked)
     took = (time.monotonic() - began) * 1000

@@ -174,7 +174,7 @@ def converse(recorder: Recorder, telling: Telling, revision: str | None = None, 
         recorder: has `telling` among its sinks. Everything is told once it is closed, except headings without messages,
             which `telling.flush()` prints then.
         revision: the one to speak; None: the newest.
-        http: have the server listen, and not speak over stdio.
+        http: let the server listen on HTTP instead of speaking over stdio.
 
     Returns: the exit code of the server; None if it had not ended.
     Blocks: about a second; each request at most 5.

@@ -52,7 +52,7 @@ class Form:
         return accept(content)
 
     def _value(self, name: str, field: JsonObject, required: bool) -> Any:
-        """The value of a field; None where there is none."""
+        """The value of a field; None if it has none."""
         text = self._given.get(name)
         while True:
             if text is None and self._asking:

@@ -182,6 +182,6 @@ def note(text: str, *, failed: bool = False) -> None:
     if failed and sys.stderr.isatty() and "NO_COLOR" not in os.environ:
         text = f"\x1b[31m{text}\x1b[0m"
     encoding = sys.stderr.encoding or "utf-8"
-    # Nobody may be there to read it, which is no reason to fail.
+    # Perhaps nobody is there to read it; that is not a reason to fail.
     with suppress(OSError):
         print(text.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)

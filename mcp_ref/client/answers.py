@@ -42,7 +42,7 @@ class ClientContext:
         revision: the revision in use with the server.
         capabilities: what this client declared itself, as that revision knows it.
         server_info: the `Implementation` of the server that asks, for the user to see who it is.
-        meta: the `_meta` of the question; empty if there is none.
+        meta: the `_meta` of the question; empty if it has none.
 
     Threads: any, while the function runs.
     """

@@ -350,7 +350,7 @@ class Connection:
                 return session
             except (TransportClosed, HttpStatusError, ErrorResponse) as problem:
                 refused = getattr(transport, "refused", None)
-                # An error of the newer era names what its server speaks: there is no older transport behind it
+                # An error of the newer era names what its server speaks: the URL does not lead to an older transport
                 # (2026-07-28/basic/transports/streamable-http#httpsse-transport-2024-11-05).
                 newer = isinstance(problem, ErrorResponse) and problem.code in STATELESS_ERRORS
                 if probe is not None and not newer and not can_connect_once(client.target):

@@ -297,7 +297,7 @@ def _field_problem(field: Any, revision: Revision) -> str | None:
         return "a field is a string, a number, a boolean or a choice of strings, and nothing nested"
     # Choices of several values came with the revision that brought modes.
     if field["type"] == "array" and not revision.elicitation_modes:
-        return f"there is no choice of several values in {revision}"
+        return f"{revision} has no choice of several values"
     try:
         checker(kind, revision)(field, "field")
     except SchemaMismatch as mismatch:
@@ -310,7 +310,7 @@ def _field_problem(field: Any, revision: Revision) -> str | None:
 
 
 def _kind_of(field: Any) -> type | None:
-    """The type of a field, by its keywords; None: it is nothing that a form can hold."""
+    """The type of a field, by its keywords; None: a form cannot hold it."""
     match field:
         case {"type": "string", "oneOf": _}:
             return TitledSingleSelectEnumSchema
@@ -332,7 +332,7 @@ def _kind_of(field: Any) -> type | None:
 def content_problem(schema: JsonObject, content: JsonObject) -> str | None:
     """What is wrong with the values of a form, as "field: problem", never with the value itself; None if nothing is.
 
-    Fields that the schema does not name are no problem, as in JSON Schema.
+    Fields that the schema does not name are allowed, as in JSON Schema.
     """
     fields = schema["properties"]
     missing = ((name, "missing") for name in schema.get("required", []) if name not in content)
@@ -488,7 +488,7 @@ def elicit_url(
     check_mode(self, "url")
     params = url_elicitation(message, url, elicitation_id)
     result = self.request("elicitation/create", cast(JsonObject, params), options)
-    # There is no form, so there are no values (client/elicitation#response-actions).
+    # Without a form there are no values (client/elicitation#response-actions).
     kept = {key: value for key, value in result.items() if key != "content"}
     return cast(ElicitUrlResult, {**kept, "elicitationId": params["elicitationId"]})
 

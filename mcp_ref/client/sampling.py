@@ -258,7 +258,7 @@ def sample(
     declared = self.peer_capabilities.get("sampling", {})
     if "tools" in params or "toolChoice" in params:
         if not self.revision.sampling_tools:
-            raise LocalProtocolError(f"there are no tools in sampling in {self.revision}")
+            raise LocalProtocolError(f"sampling has no tools in {self.revision}")
         # MUST NOT: send tools to a client that did not declare `sampling.tools` (client/sampling#tools-in-sampling)
         if "tools" not in declared:
             raise undeclared(self.revision, "sampling.tools", "the client did not declare `sampling.tools`")

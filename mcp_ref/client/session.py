@@ -92,7 +92,7 @@ class Conversation:
         raise NotImplementedError
 
     def agree(self, result: JsonObject, deadline: Deadline) -> None:
-        """Go on in the revision that the server's answer leads to, or raise because there is none."""
+        """Go on in the revision that the server's answer leads to, or raise if there is no common one."""
         raise NotImplementedError
 
     # -- opening and closing

@@ -49,7 +49,7 @@ class Stateless(Conversation):
 
     def __init__(self, client: Client, transport: Transport, revisions: tuple[Revision, ...]) -> None:
         super().__init__(client, transport, revisions)
-        # There is no lifecycle: anything may be sent and received from the first moment.
+        # Without a lifecycle, anything may be sent and received from the first moment.
         self.lifecycle.state = "open"
         # The input schemas of listed tools, for the headers of calls; replaced, never changed in place.
         self._schemas: dict[str, JsonObject] = {}

@@ -32,7 +32,7 @@ class CallbackThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def put(self, callback: Callable[[], object], what: str) -> None:
-        """Have a callback run after those that came before; if too many wait it is dropped, which the log says once."""
+        """Queue a callback behind those that came before; if too many wait it is dropped, which the log says once."""
         if self._queue.qsize() >= MAX_WAITING:
             if not self._overflown:
                 log.warning("callbacks are too slow, and some are dropped (%s), from %s on", self._thread.name, what)

@@ -167,7 +167,7 @@ class Child:
     # -- standard error
 
     def stop_hearing(self) -> None:
-        """Have the thread end when it has read what is there, even if somebody holds the pipe open."""
+        """Tell the thread to end when it has read what is there, even if somebody holds the pipe open."""
         self._stop.set()
 
     def last_words(self) -> list[str]:

@@ -86,14 +86,14 @@ class Deadline:
         return max(0.0, self._at - self._clock())
 
     def check(self, doing: str) -> float | None:
-        """Seconds left; raises `RequestTimeout` naming what was being done when there are none."""
+        """Seconds left; raises `RequestTimeout` naming what was being done if the time is up."""
         left = self.left()
         if left == 0.0:
             raise RequestTimeout(f"timed out after {round(self._timeout or 0, 3):g} s {doing}")
         return left
 
     def extend(self) -> None:
-        """Start the timeout anew, but never past the maximum given (basic/lifecycle#timeouts: progress may do this)."""
+        """Restart the timeout, but never past the maximum given (basic/lifecycle#timeouts: progress may do this)."""
         if self._at is not None and self._latest is not None and self._timeout is not None:
             self._at = max(self._at, min(self._clock() + self._timeout, self._latest))
 

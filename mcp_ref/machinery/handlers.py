@@ -13,8 +13,8 @@ Not here:  schemas that people write (machinery/json_schema); what a page does w
     string_arguments(handler)   what reads the arguments of a prompt or of a template, which come as strings
 
 and `to_json(value)` makes JSON of what a handler returned. A parameter annotated with the context type receives the
-context and is no argument. A parameter is described by the text in its `Annotated[T, "text"]`, else by its entry under
-`Args:` in the docstring, in Google's style.
+context, and is not an argument. A parameter is described by the text in its `Annotated[T, "text"]`, else by its entry
+under `Args:` in the docstring, in Google's style.
 
 | hint | schema | what the value becomes |
 |---|---|---|

@@ -77,7 +77,7 @@ _watching = threading.Lock()
 
 
 def _forked() -> None:
-    """Make the lock anew in a forked process: it may be held by a thread that this one does not have."""
+    """Make a new lock in a forked process: it may be held by a thread that this one does not have."""
     global _watching
     _watching = threading.Lock()
 
@@ -263,7 +263,7 @@ class HttpResponse:
         if self._encoding != "identity" and not self._unpack:
             raise RemoteProtocolError(f"the server's reply is encoded with {self._encoding!r}, which nobody asked for")
         try:
-            # A read gives no more than that, also where a small response unpacks to a large one.
+            # A read gives at most that much, even if a small response unpacks to a large one.
             data: bytes = self._raw.read1(_MAX_READ, decode_content=self._unpack) or b""
         except BaseException as problem:
             # After Ctrl-C too: the connection may be kept already.

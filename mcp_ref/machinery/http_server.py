@@ -153,7 +153,7 @@ class Places:
         self._closed = False
 
     def take(self, client: str, number: int = 1) -> None:
-        """Take a place. Raises HttpRefusal: 503 if there is none for anybody, 429 if this client has all of its own."""
+        """Take a place. Raises HttpRefusal: 503 if all are taken, 429 if this client has taken all of its own."""
         with self._freed:
             if self._closed or self._taken + number > self._most:
                 status, whose = 503, ""
@@ -175,7 +175,7 @@ class Places:
             self._freed.notify_all()
 
     def close(self, timeout: float = 0) -> None:
-        """Give no more places. Blocks: until all are given back, for at most `timeout` seconds."""
+        """Stop giving places. Blocks: until all are given back, for at most `timeout` seconds."""
         with self._freed:
             self._closed = True
             self._freed.wait_for(lambda: not self._taken, timeout)
@@ -659,7 +659,7 @@ class _SocketReply:
 
 def _nothing_here(paths: Iterable[str], request: HttpRequest, reply: HttpReply) -> None:
     """The endpoint of every path that has none: it says where there are some."""
-    text = f"There is nothing at this path; the server is at {' and '.join(paths)}"
+    text = f"Nothing is served at this path; the server is at {' and '.join(paths)}"
     reply.send(404, {"Content-Type": "text/plain; charset=utf-8"}, text.encode())
 
 

@@ -46,7 +46,7 @@ class Outbox(Generic[T]):
         self._wake_if_needed()
 
     def put(self, key: Hashable, message: T) -> None:
-        """Have a message written; it takes the place of the one with the same key that still waits.
+        """Queue a message to be written; it takes the place of the one with the same key that still waits.
 
         Nothing happens once the outbox was closed or discarded.
         """

@@ -77,7 +77,7 @@ def chunks(fd: int, stops: Mapping[int, str]) -> Iterator[bytes]:
     """What comes, as it comes, until the end of the input.
 
     Args:
-        stops: other descriptors; once one of them is ready, what has come already is read, and no more.
+        stops: other descriptors; once one of them is ready, what has come already is read, and nothing after it.
 
     Raises: InputStopped: with what `stops` says of the one that was ready. OSError.
     """

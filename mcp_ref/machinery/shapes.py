@@ -205,7 +205,7 @@ class Field(NamedTuple):
 
     Attributes:
         demanded: what arrives without it is refused.
-        default: the default of a handler's argument in JSON, in a tuple of one; empty: there is none to show.
+        default: the default of a handler's argument in JSON, in a tuple of one; empty: nothing to show.
     """
 
     shape: Shape

@@ -77,7 +77,7 @@ class Workers:
         self._problem: RuntimeError | None = None
 
     def run(self, job: Job, *, urgent: bool = False) -> None:
-        """Have a worker run `job`; never blocks. An urgent job needs no place; it must not wait for a handler.
+        """Give `job` to a worker; never blocks. An urgent job needs no place; it must not wait for a handler.
 
         After `close()` the job is dropped, for its conversation is over; but one that another job leads to still runs,
         in that job's thread, so that what was begun is finished.
@@ -118,7 +118,7 @@ class Workers:
                     worker.start()
                     continue
                 except RuntimeError as problem:
-                    # There is no thread to be had: the job waits for the next that is free, if there is any.
+                    # No thread can be started: the job waits for the next one that is free, if any.
                     log.warning("could not start a thread: %s", problem)
                     self._threads.remove(worker)
                     self._problem = None if self._threads else problem
@@ -152,7 +152,7 @@ class Workers:
             self._promise_locked()
 
     def stop(self) -> None:
-        """Take no more jobs from outside; each thread ends after those that are waiting, for it finds a sentinel."""
+        """Stop taking jobs from outside; each thread ends after those that are waiting, for it finds a sentinel."""
         with self._lock:
             if self._closed:
                 return

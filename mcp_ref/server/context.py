@@ -102,7 +102,7 @@ class Context:
         Args:
             retry: milliseconds after which it should.
 
-        Where there is no such connection, or the revision has no such way, nothing happens.
+        Without such a connection, or in a revision without such a way, nothing happens.
         Spec: basic/transports#sending-messages-to-the-server (2025-11-25)
         """
         if self.revision.priming_event:
@@ -123,7 +123,7 @@ class Context:
         """Refuse to go on unless the token of this request grants these scopes, for what depends on arguments.
 
         Before anything was sent the refusal is the 403 with which a client asks for a wider token; afterwards, and in
-        a batch, it is a JSON-RPC error with the scopes in `data`. Over stdio there are no tokens, and nothing happens.
+        a batch, it is a JSON-RPC error with the scopes in `data`. Over stdio, which has no tokens, nothing happens.
 
         Raises: a Refusal that goes out as said. LocalProtocolError: served over HTTP without `authorization=`.
         Spec: basic/authorization#runtime-insufficient-scope-errors
@@ -188,7 +188,7 @@ class Context:
 
     @property
     def meta(self) -> JsonObject:
-        """The `_meta` of this request; empty where there is none."""
+        """The `_meta` of this request; empty if it has none."""
         meta: JsonObject = self._incoming.params.get("_meta") or {}
         return meta
 
@@ -216,9 +216,9 @@ class Context:
         return self._incoming.answers
 
     def input_response(self, key: str, method: str = "elicitation/create") -> JsonObject | None:
-        """One of them, checked to be an answer to what `method` asks; None where there is none.
+        """One of them, checked to be an answer to what `method` asks; None if it has not come.
 
-        Raises: InvalidParams: it is no such answer. It is a refusal, and may be left to go out as -32602.
+        Raises: InvalidParams: it is not such an answer. It is a refusal, and may be left to go out as -32602.
         """
         return self._conversation.input_response(key, method, self._incoming)
 

@@ -106,7 +106,7 @@ class HttpService:
         names = LOOPBACK | {f"[{host}]" if ":" in host else host.lower()}
         if protection is not None:
             if "authenticate" in options:
-                raise ValueError("authorization= says who asks: there is no authenticate= beside it")
+                raise ValueError("authorization= says who asks: give it or authenticate=, not both")
             names |= protection.hosts(host)
         elif guarded := server.guarded():
             raise ValueError(f"{guarded} has scopes, which nobody checks without authorization=")

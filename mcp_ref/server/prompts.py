@@ -220,7 +220,7 @@ def _check_callable(handler: Handler, listed: Sequence[PromptArgument]) -> None:
 
 
 def remove_prompt(self: Server, name: str) -> None:
-    """Remove a prompt. Raises: KeyError: there is no prompt of that name."""
+    """Remove a prompt. Raises: KeyError: no prompt has that name."""
     self.unregister("prompts", name)
 
 
@@ -238,7 +238,7 @@ def prompts_get(ctx: Context, params: GetPromptRequestParams) -> GetPromptResult
     """Answer `prompts/get`: check the arguments, run the function, and make messages of what it returns.
 
     Raises:
-        InvalidParams: there is no prompt of that name; a required argument is missing; one cannot be read as its
+        InvalidParams: no prompt has that name; a required argument is missing; one cannot be read as its
             parameter's type; one is unknown (if it were ignored, a misspelt name would be a value silently left out).
 
     Blocks: as long as the function does.

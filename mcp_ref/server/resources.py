@@ -202,7 +202,7 @@ def resource(
         bytes                    one blob, which is encoded as base64 here
         dict                     one entry with `text` or `blob`; `uri` and `mimeType` are filled in if missing
         a content block          one entry with what it holds
-        a list of these          several entries; an empty list, or None, means that there is nothing in it
+        a list of these          several entries; an empty list, or None, means that it is empty
         {"contents": [...]}      the whole result
         anything else            one text, its JSON (machinery/handlers says how), as `application/json`
 
@@ -269,12 +269,12 @@ def resource(
 
 
 def remove_resource(self: Server, uri: str) -> None:
-    """Remove a resource, or a template, by the text that it was registered with. Raises: KeyError: there is none."""
+    """Remove a resource, or a template, by the text that it was registered with. Raises: KeyError: it is unknown."""
     self.unregister("templates" if "{" in uri else "resources", uri)
 
 
 class ResourceNotFound(Refusal):
-    """Raised by a handler: there is no such resource. -32002, or -32602 from 2026-07-28 on; `data` names the URI.
+    """Raised by a handler: the resource does not exist. -32002, or -32602 from 2026-07-28 on; `data` names the URI.
 
     Args:
         uri: what was asked for.
@@ -318,7 +318,7 @@ def resources_read(ctx: Context, params: ReadResourceRequestParams) -> ReadResou
     """Answer `resources/read`: run the function of that URI, or of the first template that the URI fits.
 
     Raises:
-        ResourceNotFound: there is none; or a value in the URI cannot be read as its parameter's type.
+        ResourceNotFound: nothing serves the URI; or a value in the URI cannot be read as its parameter's type.
         TypeError, ValueError: the function returned what no contents can be made of.
 
     Blocks: as long as the function does.
@@ -357,7 +357,7 @@ JSON_TYPE: Final = "application/json"
 def find_resource(
     server: Server | Context, uri: str, revision: Revision | None = None
 ) -> tuple[ResourceEntry, Mapping[str, str]]:
-    """The entry that serves a URI, and the values in it; ResourceNotFound, as the revision has it, if there is none."""
+    """The entry that serves a URI, and the values in it; ResourceNotFound, as the revision has it, if nothing does."""
     # MUST: validate all resource URIs: one that is not registered and fits no template does not exist
     # (server/resources#security-considerations)
     fixed: ResourceEntry | None = server.registered("resources").get(uri)

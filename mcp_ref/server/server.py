@@ -107,7 +107,7 @@ class Server:
         experimental: capabilities outside the protocol, by name.
         extensions: settings by the name of the extension, such as `{"com.example/audit": {}}`; see `Context.extension`.
 
-        mask_errors: whether the client learns no more of an exception of a tool than the tool's name: its text may
+        mask_errors: whether the client learns only the tool's name when a tool raises: the exception's text may
             hold what is not the client's business. The log has it all; the text of a `ToolError` is always sent.
 
     Limits:
@@ -343,7 +343,7 @@ class Server:
             self.span.leave()
 
     def announce(self, method: str, params: JsonObject | None, wanted: Callable[[Session], bool]) -> None:
-        """Have a notification sent to every open session that wants it.
+        """Queue a notification for every open session that wants it.
 
         Does not block: each session has a queue of its own, so that a client that does not read holds up no other.
         """

@@ -288,7 +288,7 @@ class Session(Conversation):
     # -- requests that stand alone, over the same channel
 
     def _serve_alone(self, incoming: Incoming) -> JsonObject | None:
-        """Have a request of the stateless era answered; None for a subscription, whose answer comes at its end."""
+        """Answer a request of the stateless era; None for a subscription, whose answer comes at its end."""
         assert self._stateless is not None
         answer = self._stateless.answer(incoming, source=self.source)
         if isinstance(answer, dict):
@@ -372,7 +372,7 @@ class Session(Conversation):
             self.peer.notify(method, params, of)
 
     def announce(self, method: str, params: JsonObject | None = None) -> None:
-        """Have a notification that belongs to no request written by another thread; never blocks.
+        """Queue a notification that belongs to no request; another thread writes it. Never blocks.
 
         One that still waits, with the same method and `uri`, takes up the news; log messages are told one by one.
         """

@@ -155,7 +155,7 @@ class ToolEntry(NamedTuple):
         function: what a call runs.
         context_parameter: the name of the parameter that receives the context, or None.
         arguments: checks the `arguments` of a call and makes keyword arguments of them, or raises BadArguments.
-        output_problems: says what keeps a value from fitting the `outputSchema`; None: there is no such schema.
+        output_problems: says what keeps a value from fitting the `outputSchema`; None: it has no such schema.
         scopes: those that a token must grant.
     """
 
@@ -202,7 +202,7 @@ def tool(
     other exception fails the call as well: its text is sent, its traceback is only logged.
 
     The `outputSchema` follows from the return annotation: a dataclass, a `TypedDict` or a `dict[str, T]` is an object;
-    a list, a number and so on are what they are. There is none for `str`, `None`, `Any`, content blocks and
+    a list, a number and so on are what they are. No schema is made for `str`, `None`, `Any`, content blocks and
     `CallToolResult`. 2025-06-18 and 2025-11-25 can only carry objects: for a tool with any other `outputSchema` they
     show neither the schema nor `structuredContent`, only the text.
 
@@ -300,7 +300,7 @@ def _input_by_hand(
 
 
 def remove_tool(self: Server, name: str) -> None:
-    """Remove a tool; calls that are under way are not affected. Raises: KeyError: there is no tool of that name."""
+    """Remove a tool; calls that are under way are not affected. Raises: KeyError: no tool has that name."""
     self.unregister("tools", name)
 
 
@@ -329,7 +329,7 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
     | raises a Refusal, or RequestCancelled | none: a JSON-RPC error, or no answer |
 
     Raises:
-        InvalidParams: there is no such tool; up to 2025-06-18 also: the arguments do not fit its `inputSchema`.
+        InvalidParams: the tool does not exist; up to 2025-06-18 also: the arguments do not fit its `inputSchema`.
         Refusal, RequestCancelled: what the function raised of these kinds.
 
     Blocks: as long as the function does.
@@ -384,7 +384,7 @@ def _result_of(entry: ToolEntry, value: Any, ctx: Context) -> CallToolResult:
         result = {"content": [text(json.dumps(data, ensure_ascii=False))], **result}
     if entry.output_problems is not None and not result.get("isError"):
         # MUST: give structured results that conform to the outputSchema (server/tools#output-schema)
-        problems = entry.output_problems(data) if "structuredContent" in result else ["there is no structuredContent"]
+        problems = entry.output_problems(data) if "structuredContent" in result else ["structuredContent is missing"]
         if problems:
             message = "the tool's output does not fit its outputSchema"
             log.error("tool %s: %s: %s", entry.definition["name"], message, "; ".join(problems))
@@ -514,7 +514,7 @@ def call_tool(
     Returns: the whole result. A tool that failed is a result, too: its `isError` is true.
     Raises:
         RemoteProtocolError: also for a result that does not fit the tool's `outputSchema`.
-        ErrorResponse: -32602: there is no such tool, or, up to 2025-06-18, the arguments do not fit.
+        ErrorResponse: -32602: the tool does not exist, or, up to 2025-06-18, the arguments do not fit.
 
     Blocks: until the answer, and while it is checked, bounded by `timeout`; the listing mentioned above and the check
         have a second in any case.

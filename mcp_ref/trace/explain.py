@@ -153,13 +153,13 @@ _STATUSES: Final = {
     400: "the request is wrong as it was sent: its body, or its headers",
     401: "the client has to authorize first",
     403: "not allowed: the Host, the Origin or the credentials are refused",
-    404: "there is no such path, method or session; where a session is over, the client opens another one",
+    404: "there is no such path, method or session; if the session has ended, the client opens another one",
     405: "not offered; to a GET: there is no event stream",
     406: "the client does not accept the content types that are answered here",
     413: "the body is too long",
     415: "the body is of another type than JSON",
     429: "this client has too much open",
-    503: "there is no room for more now",
+    503: "at its limit for now",
 }
 
 _TITLES: Final[_Sentences] = (
@@ -272,7 +272,7 @@ def _few(words: Iterable[Any]) -> str:
 
 
 def _some(value: Any) -> Any:
-    """The value, unless there is nothing in it to speak of."""
+    """The value, unless it is empty."""
     if not value:
         raise ValueError
     return value

@@ -346,7 +346,7 @@ class Narrator:
         width: the most characters of a line, at least 60; longer JSON is cut, sentences are wrapped.
         color: marks heads and failures with ANSI escapes.
         full: shows each message whole, however long.
-        ascii: writes nothing but ASCII, for a terminal or a file that takes no more.
+        ascii: writes nothing but ASCII, for a terminal or a file that takes nothing else.
 
     Whatever a peer sent, what comes out holds no control characters but line breaks and the escapes of `color`.
     Threads: one at a time; a `Recorder` that has `tell` in its sink sees to that.

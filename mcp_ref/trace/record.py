@@ -234,7 +234,7 @@ def recorder(trace: Recorder | Sink) -> Recorder:
 
 
 def _shown(message: Any, forms: bool) -> Message:
-    """The message as an event has it: parsed, copied, without secrets; text where there is no object or array."""
+    """The message as an event has it: parsed, copied, without secrets; or as text if it is neither object nor array."""
     try:
         if isinstance(message, (bytes, bytearray)):
             try:

@@ -234,7 +234,7 @@ def test_a_wrong_path_says_which_is_right() -> None:
         connection.request("GET", "/")
         answer = connection.getresponse()
         assert (answer.status, answer.read()) == (
-            404, b"There is nothing at this path; the server is at /mcp and /sse and /messages")  # fmt: skip
+            404, b"Nothing is served at this path; the server is at /mcp and /sse and /messages")  # fmt: skip
         connection.close()
         with pytest.raises(McpError) as refused, Client(wrong):
             pass

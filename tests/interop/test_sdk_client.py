@@ -340,7 +340,7 @@ def test_a_handler_that_asks_what_the_revision_lacks_is_told_so(seen: Seen) -> N
 @pytest.mark.not_old
 @pytest.mark.until("2025-06-18")
 def test_a_handler_that_offers_tools_before_2025_11_25_is_told_so(seen: Seen) -> None:
-    assert f"there are no tools in sampling in {seen.revision}" in failed(seen["sample_with_tools"][0])
+    assert f"sampling has no tools in {seen.revision}" in failed(seen["sample_with_tools"][0])
 
 
 # -- shutdown

@@ -427,7 +427,7 @@ def test_structured_content_that_is_no_object_is_left_out_where_only_objects_are
     ("value", "problem"),
     [
         ({"city": 5}, "city: expected a string"),
-        ({"content": [text("x")]}, "there is no structuredContent"),
+        ({"content": [text("x")]}, "structuredContent is missing"),
         ({"structuredContent": {"city": 5}}, "city: expected a string"),
     ],
 )

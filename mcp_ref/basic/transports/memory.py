@@ -126,7 +126,7 @@ class _MemoryTransport:
     def close(self, deadline: Deadline) -> None:
         """End the connection for both sides; each is told by its `lost`, in this thread; see `Transport.close`.
 
-        There is no thread to end. It waits for deliveries that are going on, which take a moment, since `receive` only
+        No thread has to end. It waits for deliveries that are going on, which take a moment, since `receive` only
         routes. A message kept for a side that never started is still delivered if it starts, before its `lost`.
 
         Blocks: at most until the deadline, and as long as both `lost` take.

@@ -80,7 +80,7 @@ class StdioTransport:
         """Begin to deliver each line to `receive`, as bytes without the line break; see `Transport.start`.
 
         Raises:
-            TransportClosed: it was closed before, or there is nothing to talk to; `lost` is not called then.
+            TransportClosed: it was closed before, or found nothing to talk to; `lost` is not called then.
             RuntimeError: it was started before.
         """
         with self._starting:
@@ -169,7 +169,7 @@ class StdioTransport:
                 except BlockingIOError:
                     ready = False
                 except OSError as problem:
-                    self._break(f"the peer reads no more ({problem.strerror})")
+                    self._break(f"the peer has stopped reading ({problem.strerror})")
                     break
         finally:
             try:
@@ -202,7 +202,7 @@ class StdioTransport:
     # -- reading
 
     def _read(self) -> None:
-        """The thread `mcp-stdio-reader`: hand on line after line, then say once why there are no more."""
+        """The thread `mcp-stdio-reader`: hand on line after line, then say once why they ended."""
         splitter = LineSplitter(self._limit)
         try:
             # The last line may lack its newline: a whole message ends with a brace, so no part passes for one.
@@ -361,7 +361,7 @@ class StdioServerTransport(StdioTransport):
             self._give_back.callback(os.close, parent_fd)
 
     def _why_ended(self, found: str | None) -> str:
-        # Writing goes on: a client that has no more to say may still want the answers.
+        # Writing goes on: a client that has nothing left to say may still want the answers.
         return "the client closed its end" if found is None else found
 
 
@@ -459,7 +459,7 @@ class StdioClientTransport(StdioTransport):
             log.info("%s", line)
 
     def _is_noise(self, line: bytes) -> bool:
-        # The server broke a MUST NOT (basic/transports#stdio); what it printed is no reason to lose the session.
+        # The server broke a MUST NOT (basic/transports#stdio); what it printed is not a reason to lose the session.
         level = logging.DEBUG if self._noise else logging.WARNING
         self._noise += 1
         log.log(
@@ -508,7 +508,7 @@ class StdioClientTransport(StdioTransport):
 
     def _end(self, deadline: Deadline) -> None:
         def patience() -> Deadline:
-            """For one of the waits: the grace, but no more than two fifths of what is left."""
+            """For one of the waits: the grace, but at most two fifths of what is left."""
             left = deadline.left()
             return Deadline(self._grace if left is None else min(self._grace, 0.4 * left))
 

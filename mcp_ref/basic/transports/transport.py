@@ -144,7 +144,7 @@ class SessionTransport(Transport, Protocol):
         ...
 
     def opened(self, revision: Revision) -> None:
-        """`notifications/initialized` was sent. Blocks until the standing stream is open, or there is none; bounded."""
+        """`notifications/initialized` was sent. Blocks until the standing stream, if any, is open; bounded."""
         ...
 
 

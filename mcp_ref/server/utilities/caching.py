@@ -259,7 +259,7 @@ class CacheView:
         self._cache, self._server = cache, server
 
     def get(self, method: str, params: JsonObject | None) -> JsonObject | None:
-        """The result kept for a request, as a new object; None if there is no fresh one."""
+        """The result kept for a request, as a new object; None if none is fresh."""
         # MUST NOT: serve a result for another method or other parameters (server/utilities/caching#cache-key)
         key = key_of(method, params)
         text = None if key is None else self._cache._find(self._slots(key))

@@ -184,7 +184,7 @@ def _key(reference: PromptReference | ResourceTemplateReference, argument: str) 
 def completion_complete(ctx: Context, params: CompleteRequestParams) -> CompleteResult:
     """Answer `completion/complete` with the suggestions of the function for that argument, or with none.
 
-    Raises: InvalidParams: there is no such prompt, template or resource, or it has no such argument.
+    Raises: InvalidParams: the prompt, template or resource does not exist, or does not have the argument.
     Blocks: as long as the function does.
     Spec: server/utilities/completion#error-handling
     """

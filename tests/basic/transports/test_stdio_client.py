@@ -478,9 +478,9 @@ def test_a_server_that_closes_its_output_has_ended_the_connection():
 def test_a_server_that_closes_its_input_has_ended_the_connection():
     with Server("say({}); os.close(0); say([]); signal.pause()", grace=0.05) as server:
         assert [server.message(), server.message()] == [{}, []]
-        with pytest.raises(TransportClosed, match="the peer reads no more"):
+        with pytest.raises(TransportClosed, match="the peer has stopped reading"):
             server.transport.send({"id": 1}, soon())
-        assert "the peer reads no more" in server.reason()
+        assert "the peer has stopped reading" in server.reason()
 
 
 def test_the_exit_code_is_known_from_the_end_on():

@@ -124,7 +124,7 @@ def checked_url(url: str) -> str:
 def checked_options(options: HttpOptions) -> dict[str, Any]:
     """A copy of the options for an `HttpClient`: with a copy of the headers, without the tap.
 
-    Raises: TypeError: there is no such option. ValueError: a header cannot be sent, a proxy is of SOCKS, or a session
+    Raises: TypeError: an unknown option. ValueError: a header cannot be sent, a proxy is of SOCKS, or a session
         is given together with what only it can say.
     """
     checked: dict[str, Any] = {**options, "headers": checked_headers(options.get("headers"))}
@@ -170,7 +170,7 @@ class ClientSession(NamedTuple):
     id: str | None = None
 
     def headers(self) -> dict[str, str]:
-        """The headers that every request of the session has. Before the agreement there are none."""
+        """The headers that every request of the session has; empty before the agreement."""
         headers: dict[str, str] = {}
         if self.revision is not None:
             # MUST: once the server has assigned an Mcp-Session-Id, it goes with every later request
@@ -268,7 +268,7 @@ class HttpClientTransport(HttpTransport):
             in the shape of the stateless era, with these headers and nothing of a session. Any thread may set it, at
             any time.
         refused: how the latest request before an agreement was refused by HTTP, or None: whether to try something
-            older. In the stateless era there is no agreement, and it is the latest request. It is set also where the
+            older. In the stateless era, without an agreement, it is the latest request. It is set also where the
             body held a JSON-RPC error, which is then what the request raised; an error that came with 200 is raised
             alike, and this is None.
 
@@ -519,7 +519,7 @@ class HttpClientTransport(HttpTransport):
 
         Args:
             reply: the stream that a POST has begun; None for the standing stream.
-            settled: set once the standing stream is open, or it is known that there is none for now.
+            settled: set once the standing stream is open, or known to be unavailable for now.
 
         Raises: TransportClosed (it cannot be resumed, or not any more), RemoteProtocolError (an event is too long), and
             whatever cut the call.

@@ -332,7 +332,7 @@ class MirroredHeaders:
             self._compare(header, _text_of(value) if isinstance(value, bool) else value, encoded=True)
 
     def _compare(self, header: str, value: Any, *, encoded: bool = False) -> None:
-        """A text must be in the header, a number too; what is neither cannot be, and there must be no header."""
+        """A text must be in the header, a number too; anything else cannot be, and must have no header."""
         # MUST: the names of headers are compared without regard to case
         # (basic/transports/streamable-http#case-sensitivity)
         name = header.lower()

@@ -107,7 +107,7 @@ class EndpointOptions:
         authorize: called with who asks and the message (None: a GET or DELETE) before anything of it is done, and with
             more scopes that a handler needs; raises HttpRefusal (403).
         sessions: whether there are session ids in the session era. Without them each POST stands alone, which any of
-            several processes can answer; there are no server requests, subscriptions or GET streams then.
+            several processes can answer; server requests, subscriptions and GET streams are not offered then.
         idle: seconds after which an unused session ends; None for never.
         max_sessions, max_sessions_per_client, max_streams_per_session: how many there may be.
         max_subscriptions, max_subscriptions_per_client: how many `subscriptions/listen` of the stateless era.
@@ -407,7 +407,7 @@ class HttpSession:
         self._lost = lost
 
     def send(self, message: Any, deadline: Deadline) -> None:
-        """Have a message written that belongs to no request of the client; never blocks.
+        """Queue a message that belongs to no request of the client; never blocks.
 
         Raises: TransportClosed: the session is over, or too much is waiting. LocalProtocolError: it is not JSON.
         """
@@ -439,7 +439,7 @@ class HttpSession:
     # -- what belongs to no request
 
     def run_soon(self, job: Callable[[], None]) -> None:
-        """Have a job that writes run by the thread that holds a standing stream, once there is one. Never blocks."""
+        """Give a job that writes to the thread that holds a standing stream, once there is one. Never blocks."""
         with self._lock:
             self._waiting.append(job)
             stream = self._listening_locked()
@@ -589,7 +589,7 @@ class SessionEra:
         identity: Any,
         headers: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        """Have the conversation take a message, and answer it in this thread. Raises Refusal: not a message."""
+        """Pass a message to the conversation, which answers it in this thread. Raises Refusal: not a message."""
         peer, revision = session.conversation.peer, session.conversation.revision
         try:
             if not isinstance(message, list):
@@ -708,7 +708,7 @@ class SessionEra:
             session.conversation.close(timeout)
 
     def close(self, timeout: float = 5) -> None:
-        """End all sessions and open no more; at most `timeout` seconds in all."""
+        """End all sessions, and refuse to open others; at most `timeout` seconds in all."""
         deadline = Deadline(timeout)
         self._places.close()
         with self._lock:
@@ -794,7 +794,7 @@ class StatelessEra:
     def _answer(
         self, incoming: Incoming, request: HttpRequest, reply: HttpReply, post: PostReply, identity: Any
     ) -> None:
-        """Have a request answered in this thread. The one place of this era that turns exceptions into errors."""
+        """Answer a request in this thread. The one place of this era that turns exceptions into errors."""
         assert self._server.stateless is not None
         principal = None if identity is None else str(identity)
         try:
@@ -846,7 +846,7 @@ class StatelessEra:
                 del self._held[subscription]
 
     def close(self, timeout: float = 5) -> None:
-        """End every subscription with its result, cancel the handlers that run, and begin no more.
+        """End every subscription with its result, cancel the handlers that run, and do not begin others.
 
         A client that does not take the end of its subscription has `UNREAD_TIMEOUT` to, and is cut off.
 

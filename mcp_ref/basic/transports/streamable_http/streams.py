@@ -219,7 +219,7 @@ class EventStream:
         self._detach_locked()
 
     def end(self, patience: float = UNREAD_TIMEOUT, *, hang_up: bool = False) -> None:
-        """End it: no more messages, and what a connection carries of it ends too.
+        """End it: it takes no further messages, and what a connection carries of it ends too.
 
         Args:
             patience: seconds that a client which does not read has to let go.
@@ -248,7 +248,7 @@ class EventStream:
                 self._detach_locked()
 
     def wake(self) -> None:
-        """Have the thread that holds the connection write what waits. Never blocks."""
+        """Tell the thread that holds the connection to write what waits. Never blocks."""
         self._wake_holder()
 
     def hold(
