@@ -151,7 +151,7 @@ class SseEndpoint:
         where = encode_event(f"{self._messages_path}?session={session.id}", event="endpoint")
         session.stream.attach(reply, first=where)
         # Each POST may bring a newer token.
-        until = lambda: expiry(session.principal)  # noqa: E731
+        until = None if session.principal is None else lambda: expiry(session.principal)()
         session.stream.hold(reply, self._options.keep_alive, request.gone, lambda: None, until)
 
     def post(self, request: HttpRequest, reply: HttpReply) -> None:

@@ -215,10 +215,10 @@ class StreamableEndpoint:
         self.sessions.close(deadline.left() or 0.0)
 
 
-def expiry(principal: Any) -> float:
-    """When the token of who asks ends, in seconds since the epoch; the streams that it opened end with it."""
+def expiry(principal: Any) -> Callable[[], float]:
+    """Gives when the token of who asks ends, in seconds since the epoch; the streams that it opened end with it."""
     ends = getattr(principal, "expires", None)
-    return float("inf") if ends is None else float(ends)
+    return lambda: float("inf") if ends is None else float(ends)
 
 
 def refuse(reply: HttpReply, refusal: HttpRefusal) -> None:
@@ -642,7 +642,13 @@ class SessionEra:
                 if found is None or not found.attach(reply, number):
                     raise HttpRefusal(400, "The events after this Last-Event-ID are not kept")
                 stream = found
-            stream.hold(reply, self._options.keep_alive, request.gone, session.write_waiting, partial(expiry, identity))
+            stream.hold(
+                reply,
+                self._options.keep_alive,
+                request.gone,
+                session.write_waiting,
+                None if identity is None else expiry(identity),
+            )
 
     def delete(self, request: HttpRequest, reply: HttpReply, identity: Any) -> None:
         """Answer a DELETE: the end of the session."""
@@ -836,7 +842,7 @@ class StatelessEra:
             subscription.carry(stream.wake)
             if closed:
                 subscription.end(_SHUTDOWN)
-            until = partial(expiry, post.principal)
+            until = None if post.principal is None else expiry(post.principal)
             stream.hold(reply, self._keep_alive, lambda: subscription.gone, write_waiting, until)
             if not post.done:
                 incoming.cancel("the client has hung up")

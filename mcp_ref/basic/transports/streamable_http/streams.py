@@ -257,7 +257,7 @@ class EventStream:
         interval: float,
         gone: Callable[[], bool],
         write_waiting: Callable[[], object],
-        until: Callable[[], float] = lambda: float("inf"),
+        until: Callable[[], float] | None = None,
     ) -> None:
         """Keep a connection's thread here while the connection carries the stream.
 
@@ -266,7 +266,7 @@ class EventStream:
             gone: whether the client has hung up; asked once a second, for a socket on which nobody reads or writes
                 tells nobody.
             write_waiting: writes what waits for this thread; called now, and after each `wake`.
-            until: gives when the connection is closed, though the stream may go on: in seconds since the epoch.
+            until: gives when the connection is closed, in seconds since the epoch; the stream may go on. None: never.
 
         Blocks: until the stream ends, another connection takes it over, or the client is gone.
         """
@@ -279,7 +279,8 @@ class EventStream:
         while True:
             # Cleared first: what comes to wait after the look wakes again.
             woken.clear()
-            if (left := until() - time.time()) <= 0:
+            left = LOOK_INTERVAL if until is None else until() - time.time()
+            if left <= 0:
                 self.release(None)
                 return
             write_waiting()
@@ -293,7 +294,7 @@ class EventStream:
                     return
             if not quiet.left():
                 quiet = Deadline(interval)
-            woken.wait(min(LOOK_INTERVAL, quiet.left() or 0.0, left))
+            woken.wait(min(LOOK_INTERVAL, left, quiet.left() or 0.0))
 
 
 def numbers_of(event_id: str) -> tuple[str, int] | None:
