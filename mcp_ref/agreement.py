@@ -13,6 +13,7 @@ decision the first time a method is used, and afterwards it is one look-up:
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -28,6 +29,8 @@ from mcp_ref.machinery.projection import losing, projector
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
 from mcp_ref.revisions import Revision
+
+log = logging.getLogger(__name__)
 
 Role = Literal["client", "server"]
 Check = Callable[[Any], None]
@@ -113,8 +116,13 @@ class Terms:
         self.notified: dict[str, Rule] = {}
         self.received: dict[str, Rule] = {}
 
-    def sending(self, name: str, kind: Literal["request", "notification"] = "request") -> Rule:
+    def sending(
+        self, name: str, kind: Literal["request", "notification"] = "request", *, undeclared: bool = False
+    ) -> Rule:
         """The rule for a message that this side sends.
+
+        Args:
+            undeclared: let it pass although its capability was not declared; the rule is not kept.
 
         Raises:
             LocalProtocolError: the revision does not have the method, it is of the other kind, it is not this side's to
@@ -134,13 +142,16 @@ class Terms:
         if (sender := row.sent_by(revision)) not in ("both", self.role):
             raise LocalProtocolError(f"{name} is for the {sender} to send")
         # MUST: both sides use only capabilities that were negotiated (basic/lifecycle#operation)
-        if missing := self._undeclared(row):
+        missing = self._undeclared(row)
+        if missing is not None and not undeclared:
             raise LocalProtocolError(f"{name} needs the capability {missing}, which was not declared")
-        rule = known[name] = Rule(
+        rule = Rule(
             None if row.result is None else _result_check(row, revision, self._kinds),
             projector(row.params, revision, replies=False) if row.params else None,
             losing(row.params, revision, replies=False) if row.params else frozenset(),
         )
+        if missing is None:
+            known[name] = rule
         return rule
 
     def receiving(self, name: str) -> Rule:
@@ -156,7 +167,11 @@ class Terms:
         if row is None or not row.exists_in(revision) or row.sent_by(revision) == self.role:
             raise MethodNotFound(f"Method not found: {name}", {"method": name})
         if missing := self._undeclared(row):
-            raise MethodNotFound(f"Method not found: {name} (capability {missing} not declared)", {"method": name})
+            if row.kind == "request" or not missing.startswith("server."):
+                raise MethodNotFound(f"Method not found: {name} (capability {missing} not declared)", {"method": name})
+            # What a server tells without having declared it is told on: many servers do, and every other client
+            # delivers it. It is noted here, once, for the rule is kept.
+            log.info("the server sends %s, and has not declared %s", name, missing)
         rule = self.received[name] = Rule(
             _params_check(row, revision) if row.params else None,
             projector(row.result, revision, replies=True) if row.result else None,

@@ -92,6 +92,7 @@ class Options(TypedDict, total=False):
     on_progress: called as `(progress, total, message)` in the calling thread; giving it asks for progress.
     meta: entries of `_meta` for this request; the keys that the protocol sets itself are refused.
     cancel: a handle that another thread can call to give the request up.
+    undeclared: True: ask although the server has not declared the capability; an old one may have it all the same.
 
     In the stateless era also (2026-07-28):
     log_level: the least level of the log messages to send while this request is answered; left out: the client's.
@@ -106,6 +107,7 @@ class Options(TypedDict, total=False):
     on_progress: ProgressCallback | None
     meta: JsonObject | None
     cancel: Cancel | None
+    undeclared: bool
     log_level: str | None
     by_hand: bool
     input_responses: JsonObject

@@ -285,7 +285,7 @@ class Peer:
         """Enter a request into the table; the message as it goes out."""
         # 1. May it be sent? What is asked often is one look-up.
         method, options, terms = pending.method, pending.options, self.terms
-        rule = terms.sent.get(method) or terms.sending(method)
+        rule = terms.sent.get(method) or terms.sending(method, undeclared=options.get("undeclared", False))
         pending.check = rule.check
         if not terms.open and self.closed is None:
             self.side.may_send(method, is_request=True)

@@ -224,7 +224,9 @@ class Connection:
         opened = self._find_era(deadline)
         # SHOULD: remember the era for the lifetime of the server process, or of the origin
         # (basic/versioning#backward-compatibility-with-initialization-based-versions)
-        ERAS.put(server_key(self._client.target), opened.revision.era)
+        if len({revision.era for revision in self._client.revisions}) == 2:
+            # Who is pinned to one era has found nothing out.
+            ERAS.put(server_key(self._client.target), opened.revision.era)
         # The conversation before is kept until the next, for what is still under way in it.
         if self._former is not None:
             self._former.close(_at_most(CLOSING_TIMEOUT, deadline))

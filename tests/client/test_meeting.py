@@ -97,3 +97,11 @@ def test_a_time_out_names_its_option_and_what_the_server_has_said() -> None:
         pass
     assert "connect_timeout=1.5" in str(timed_out.value)
     assert "the server has said:\n    cannot find the key" in str(timed_out.value)
+
+
+def test_a_client_that_is_pinned_to_one_era_teaches_the_others_nothing(tmp_path: Path) -> None:
+    command = Command([sys.executable, "-c", SERVER, str(tmp_path / "log"), "0", *BOTH.split()])
+    with Client(command, revision=OLD) as client:
+        assert client.revision.name == OLD
+    with Client(command) as client:
+        assert client.revision.name == MODERN

@@ -142,7 +142,7 @@ def test_without_parameters_only_the_empty_object_is_accepted() -> None:
     def now() -> str:
         return ""
 
-    assert inspect(now).input_schema == {"type": "object", "additionalProperties": False}
+    assert inspect(now).input_schema == {"type": "object", "properties": {}, "additionalProperties": False}
     assert inspect(now).arguments({}) == {}
 
 

@@ -138,7 +138,7 @@ def test_what_is_said_about_a_tool_stands_in_its_definition() -> None:
             "description": "Does it.",
             "annotations": {"readOnlyHint": True},
             "icons": [icon],
-            "inputSchema": {"type": "object", "additionalProperties": False},
+            "inputSchema": {"type": "object", "properties": {}, "additionalProperties": False},
             "_meta": {"com.example/x": 1},
         }
     ]
