@@ -333,7 +333,8 @@ class Peer:
             for message in arriving:
                 if "method" not in message:
                     break
-                # MAY: progress starts the time-out again; SHOULD: only up to a maximum (basic/lifecycle#timeouts)
+                # MAY: progress starts the time-out again; SHOULD: progress extends it only up to a maximum
+                # (basic/lifecycle#timeouts)
                 pending.deadline.extend()
                 # Reports that wait while the callback is slow must not hold the time limit up.
                 pending.deadline.check(f"waiting for the answer to {pending.method}")

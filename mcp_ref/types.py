@@ -97,7 +97,7 @@ LoggingLevel = Literal["debug", "info", "notice", "warning", "error", "critical"
 ProgressToken = str | int
 RequestId = str | int
 Meta = Annotated[JsonObject, Since("2025-06-18")]
-# MUST: take its absence for "complete" (2026-07-28/basic/index#resulttype)
+# MUST: take a missing `resultType` for "complete" (2026-07-28/basic/index#resulttype)
 ResultType = Annotated[str, Since("2026-07-28"), RequiredIn("2026-07-28", checked=False)]
 
 

@@ -142,7 +142,7 @@ TWELVE_QUESTIONS = {
     "where is the progress token chosen?": ("`progressToken` is unique", 'meta["progressToken"] ='),
     "where is `notifications/cancelled` sent on a time-out?": ("`notifications/cancelled` .* timed out", "CANCELLED"),
     "where is a request before `initialize` refused?": ("refuse a request before `initialize`", "raise"),
-    "where is Origin checked?": ("check the `Origin`", "HttpRefusal(403"),
+    "where is Origin checked?": ("check the `Origin`", '_not_allowed("Origin"'),
     "where is the version picked?": ("same `protocolVersion`", "return"),
     "where is tool output validated?": ("conform to the outputSchema", "output_problems"),
     "where is HTTP+SSE fallen back to?": ("fall back to HTTP\\+SSE", "405"),

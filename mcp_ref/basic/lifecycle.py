@@ -199,8 +199,8 @@ def negotiate(requested: str, supported: Sequence[Revision]) -> Revision:
         # (basic/lifecycle#version-negotiation)
         if revision.name == requested:
             return revision
-    # MUST: otherwise with another version, which SHOULD be the latest that it supports
-    # (basic/lifecycle#version-negotiation)
+    # MUST: a server without the `protocolVersion` asked for responds with another, which SHOULD be the latest that it
+    # supports (basic/lifecycle#version-negotiation)
     return supported[-1]
 
 

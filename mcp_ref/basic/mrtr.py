@@ -721,7 +721,7 @@ def retry_params(params: JsonObject | None, result: JsonObject, responses: JsonO
     again = {key: value for key, value in (params or {}).items() if key not in ("inputResponses", "requestState")}
     if responses:
         again["inputResponses"] = responses
-    # MUST: echo the exact `requestState` of the result; MUST NOT: send one where the result had none
+    # MUST: echo the exact `requestState` of the result; MUST NOT: send a `requestState` if the result had none
     # (basic/patterns/mrtr#client-requirements-basic-workflow)
     if "requestState" in result:
         again["requestState"] = result["requestState"]

@@ -83,7 +83,7 @@ def read_envelope(params: JsonObject) -> Envelope:
     meta = params.get("_meta")
     if not isinstance(meta, dict):
         raise _bad_meta("_meta", meta, "an object")
-    # MUST: -32602 for a request without the required keys of `_meta` (basic/index#_meta)
+    # MUST: answer -32602 to a request without the required keys of `_meta` (basic/index#_meta)
     version, capabilities = meta.get(PROTOCOL_VERSION), meta.get(CLIENT_CAPABILITIES)
     if not isinstance(version, str):
         raise _bad_meta(f"_meta['{PROTOCOL_VERSION}']", version, "a string")

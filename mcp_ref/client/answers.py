@@ -114,7 +114,7 @@ class Answers:
         method = incoming.method
         if method not in self._answers:
             raise MethodNotFound(f"Method not found: {method}", {"method": method})
-        # SHOULD: limit how often the server may ask (client/sampling#security-considerations)
+        # SHOULD: a client limits how often the server may ask (client/sampling#security-considerations)
         if wait := self._limits.take(None, method):
             raise RateLimited(wait)
         result: JsonObject = self._answers[method](ctx, incoming.params)

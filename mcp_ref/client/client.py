@@ -419,7 +419,8 @@ class Client:
             # A user who thinks must not use up the time of the call. A question is a sign of life, as progress is.
             deadline.postpone(min(time.monotonic() - began, MAX_PAUSE))
             deadline.extend()
-            # MUST: a new request, with another id (basic/patterns/mrtr#client-requirements-basic-workflow)
+            # MUST: the next round is a new request, with another id
+            # (basic/patterns/mrtr#client-requirements-basic-workflow)
             asked = retry_params(asked, result, responses)
             # MUST NOT: keep a result that depends on inputResponses (server/utilities/caching#cache-key)
             cacheable = None

@@ -268,7 +268,8 @@ def check_mode(self: Caller, mode: str) -> None:
     # A client that declared no elicitation at all is the business of `request`.
     if "elicitation" not in self.peer_capabilities:
         return
-    # MUST NOT: send a request with a mode that the client does not support (client/elicitation#capabilities)
+    # MUST NOT: send an `elicitation/create` with a mode that the client does not support
+    # (client/elicitation#capabilities)
     if mode not in modes_of(self.peer_capabilities, self.revision):
         problem = f"the client has no elicitation mode {mode!r} in {self.revision}"
         raise undeclared(self.revision, f"elicitation.{mode}", problem)
@@ -408,7 +409,8 @@ def elicit(self: Caller, message: str, schema: Mapping[str, Any], **options: Unp
             log.warning("ignored the content of an elicitation that was answered %r", result["action"])
         return cast(ElicitResult, {key: value for key, value in result.items() if key != "content"})
     content = result.get("content", {})
-    # SHOULD: the server validates what it received against the requested schema (client/elicitation#form-mode-security)
+    # SHOULD: the server validates the content of a form that it received against the requested schema
+    # (client/elicitation#form-mode-security)
     if (problem := content_problem(form, content)) is not None:
         raise RemoteProtocolError(f"the accepted form does not fit its schema: {problem}")
     return cast(ElicitResult, {**result, "content": content})
@@ -504,12 +506,12 @@ def url_elicitation(message: str, url: str, elicitation_id: str | None = None) -
     from uuid import uuid4
 
     problem = _url_problem(url)
-    # MUST NOT: put the user's credentials into the URL (client/elicitation#safe-url-handling)
+    # MUST NOT: put the user's credentials into a URL to visit (client/elicitation#safe-url-handling)
     if problem is None and "@" in _parts(url).netloc:
         problem = "a URL with a user or a password in it"
     if problem is not None:
         raise LocalProtocolError(f"{problem}: {url!r}")
-    # SHOULD: use https outside development (client/elicitation#safe-url-handling)
+    # SHOULD: use https for URLs to visit, outside development (client/elicitation#safe-url-handling)
     if not _is_protected(url):
         log.warning("an elicitation sends the user to a page over plain http, on %s", _parts(url).hostname)
     return {"mode": "url", "message": message, "elicitationId": elicitation_id or str(uuid4()), "url": url}
@@ -527,7 +529,7 @@ def complete_elicitation(self: Conversation, elicitation_id: str) -> None:
     Threads: any.
     Spec: client/elicitation#completion-notifications-for-url-mode-elicitation
     """
-    # MUST: include the `elicitationId` of the original request
+    # MUST: `notifications/elicitation/complete` has the `elicitationId` of the original request
     # (client/elicitation#completion-notifications-for-url-mode-elicitation)
     self.notify("notifications/elicitation/complete", {"elicitationId": elicitation_id})
 
@@ -543,7 +545,7 @@ def _parts(url: str) -> SplitResult:
 
 def _url_problem(url: str) -> str | None:
     """What keeps a string from being a URL that a person can visit."""
-    # MUST: `url` is a valid URL (client/elicitation#url-mode-elicitation-requests)
+    # MUST: the `url` of an elicitation is a valid URL (client/elicitation#url-mode-elicitation-requests)
     if not is_uri(url):
         return "not a URL"
     parts = _parts(url)
@@ -656,7 +658,7 @@ def elicitation_create(handlers: Elicitors, ctx: Answering, params: ElicitReques
     Blocks: as long as the function does.
     Spec: client/elicitation#elicitation-requests, client/elicitation#error-handling
     """
-    # MUST: take a request without `mode` for form mode (client/elicitation#elicitation-requests)
+    # MUST: take an `elicitation/create` without `mode` for form mode (client/elicitation#elicitation-requests)
     mode = params.get("mode", "form") if ctx.revision.elicitation_modes else "form"
     handler = handlers.url if mode == "url" else handlers.form
     # MUST: answer -32602 to a mode that the client did not declare (client/elicitation#error-handling)
@@ -683,7 +685,8 @@ def elicitation_create(handlers: Elicitors, ctx: Answering, params: ElicitReques
     values = defaults | dict(returned.get("content", {}))
     content = {name: value for name, value in values.items() if value is not None}
     extra = content.keys() - form["properties"].keys()
-    # SHOULD: the client validates what it sends against the requested schema (client/elicitation#form-mode-security)
+    # SHOULD: the client validates the content of a form that it sends against the requested schema
+    # (client/elicitation#form-mode-security)
     problem = f"{min(extra)}: not a field of the form" if extra else content_problem(form, content)
     if problem is not None:
         raise LocalProtocolError(f"the elicit handler's values do not fit the form: {problem}")
@@ -709,7 +712,7 @@ def visit(handlers: Elicitors, ctx: Answering, params: ElicitRequestURLParams) -
             handlers.visits.pop(next(iter(handlers.visits)), None)
     action: Any = None
     try:
-        # MUST NOT: open the URL, or fetch anything of it, without the user's consent; MUST: show the whole URL
+        # MUST NOT: open the URL, or fetch anything of it, without the user's consent; MUST: show the user the whole URL
         # (client/elicitation#safe-url-handling)
         returned: Any = call(cast(UrlHandler, handlers.url), ctx, url, params["message"], _parts(url).hostname)
         actions = {True: "accept", False: "decline", None: "cancel"}
@@ -728,7 +731,7 @@ def elicitation_complete(handlers: Elicitors, ctx: Answering, params: Elicitatio
     Returns: whether a visit of that id was under way; if not, the client does nothing more about it.
     Spec: client/elicitation#completion-notifications-for-url-mode-elicitation
     """
-    # MUST: ignore notifications with ids that are unknown or already completed
+    # MUST: ignore `notifications/elicitation/complete` with an id that is unknown or already completed
     # (client/elicitation#completion-notifications-for-url-mode-elicitation)
     return handlers.visits.pop(params["elicitationId"], False)
 
@@ -744,7 +747,7 @@ def required_urls(error: ErrorResponse) -> list[ElicitRequestURLParams]:
     if error.code != UrlElicitationRequired.code:
         return []
     try:
-        # MUST: the error lists elicitations, all of URL mode and with an `elicitationId`
+        # MUST: the error -32042 lists elicitations, all of URL mode and with an `elicitationId`
         # (client/elicitation#url-elicitation-required-error)
         listed: list[ElicitRequestURLParams] = error.data["elicitations"]
         checker(list[ElicitRequestURLParams], LATEST_SESSION)(listed)

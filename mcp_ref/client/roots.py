@@ -152,7 +152,8 @@ def is_within(path: str | os.PathLike[str], roots: Iterable[Root]) -> bool:
     try:
         resolved = Path(path).resolve()
         bounds = [root_path(root).resolve() for root in roots if _root_problem(root["uri"]) is None]
-        # SHOULD: respect root boundaries, and validate all paths against them (client/roots#security-considerations)
+        # SHOULD: a server respects the boundaries of roots, and checks paths against them (`is_within`)
+        # (client/roots#security-considerations)
         return any(resolved.is_relative_to(bound) for bound in bounds)
     except (ValueError, OSError, RuntimeError):
         # A NUL in the path, or links in a circle: nothing that could be opened.
@@ -214,5 +215,5 @@ def roots_changed(self: Client) -> None:
     Threads: any.
     Spec: client/roots#root-list-changes
     """
-    # MUST: a client that declared `listChanged` tells of changes (client/roots#root-list-changes)
+    # MUST: a client that declared `roots.listChanged` tells of changes of its roots (client/roots#root-list-changes)
     self.notify("notifications/roots/list_changed")

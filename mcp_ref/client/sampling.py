@@ -353,7 +353,7 @@ def sampling_create_message(
         raise LocalProtocolError("a sample handler returns reply(content, model=...), for the model must be named")
     content = returned["content"]
     message = {"role": "assistant", **returned, "content": text(content) if isinstance(content, str) else content}
-    # MUST NOT: use tools in the mode "none" (client/sampling#tool-choice-modes)
+    # MUST NOT: use tools if `toolChoice` is "none" (client/sampling#tool-choice-modes)
     if params.get("toolChoice", {}).get("mode") == "none" and of_type(message, "tool_use"):
         raise LocalProtocolError("the sample handler's message uses tools, which the request does not allow")
     return cast(CreateMessageResult, message)

@@ -295,7 +295,8 @@ def _dialect(schema: Any) -> str:
     named = schema.get("$schema", DEFAULT_DIALECT) if isinstance(schema, dict) else DEFAULT_DIALECT
     dialect = named.removesuffix("#") if isinstance(named, str) else None
     if dialect not in DIALECTS:
-        # MUST: an error that says the dialect is not supported (basic/index#implementation-requirements)
+        # MUST: refuse a schema of an unsupported dialect with an error that says so
+        # (basic/index#implementation-requirements)
         raise SchemaRefused(f"has the dialect {named!r}, which is not supported; supported: {', '.join(DIALECTS)}")
     return dialect
 

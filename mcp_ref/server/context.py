@@ -149,7 +149,7 @@ class Context:
         Spec: basic/index#_meta (2026-07-28)
         """
         if not declares(self.peer_capabilities, capability):
-            # MUST: -32021 where a request needs what its client did not declare (2026-07-28/basic/index#_meta)
+            # MUST: answer -32021 if a request needs what its client did not declare (2026-07-28/basic/index#_meta)
             raise undeclared(self.revision, capability, f"the client did not declare {capability}")
 
     @property

@@ -229,7 +229,7 @@ def remove_prompt(self: Server, name: str) -> None:
 
 def prompts_list(ctx: Context, params: PaginatedRequestParams) -> ListPromptsResult:
     """Answer `prompts/list` with one page of the prompts. Raises: InvalidParams: the cursor is not valid."""
-    # MUST: the same prompts for every connection: the registry is all that counts
+    # MUST: `prompts/list` is the same for every connection: the registry is all that counts
     # (2026-07-28/server/prompts#capabilities)
     return cast(ListPromptsResult, answer_list(ctx, "prompts", params, "prompts"))
 
@@ -246,13 +246,13 @@ def prompts_get(ctx: Context, params: GetPromptRequestParams) -> GetPromptResult
     """
     entry: PromptEntry | None = ctx.registered("prompts").get(params["name"])
     if entry is None:
-        # SHOULD: -32602 for an invalid prompt name (server/prompts#error-handling)
+        # SHOULD: answer -32602 to an unknown prompt (server/prompts#error-handling)
         raise InvalidParams(f"Unknown prompt: {params['name']}", {"name": params["name"]})
     given = params.get("arguments", {})
     # SHOULD: validate prompt arguments before processing (server/prompts#implementation-considerations)
     for argument in entry.definition.get("arguments", []):
         if argument.get("required") and argument["name"] not in given:
-            # SHOULD: -32602 for missing required arguments (server/prompts#error-handling)
+            # SHOULD: answer -32602 if a required argument of a prompt is missing (server/prompts#error-handling)
             raise InvalidParams(f"Missing required argument: {argument['name']}", {"argument": argument["name"]})
     for name in given:
         if name not in entry.argument_names:
@@ -264,7 +264,7 @@ def prompts_get(ctx: Context, params: GetPromptRequestParams) -> GetPromptResult
         raise InvalidParams(f"Invalid params: {problem}") from None
     returned = entry.function(**keywords)
     if is_input_required(returned):
-        # MAY: answer prompts/get with a question (2026-07-28/server/prompts#getting-a-prompt)
+        # MAY: answer `prompts/get` with a question (2026-07-28/server/prompts#getting-a-prompt)
         return cast(GetPromptResult, returned)
     if isinstance(returned, Mapping) and "messages" in returned:
         result = cast(GetPromptResult, {**returned, "messages": [_message(each) for each in returned["messages"]]})
@@ -276,8 +276,8 @@ def prompts_get(ctx: Context, params: GetPromptRequestParams) -> GetPromptResult
     # MUST: validate all prompt outputs (server/prompts#security)
     checker(GetPromptResult, ctx.revision)(result, "result")
     for message in result["messages"]:
-        # MUST: valid data: base64, a MIME type, a resource with text or blob (server/prompts#image-content,
-        # #audio-content, #embedded-resources)
+        # MUST: the content of a prompt is valid: base64, a MIME type, a resource with text or blob
+        # (server/prompts#image-content, #audio-content, #embedded-resources)
         check_data(message["content"])
     return result
 
@@ -302,7 +302,7 @@ def list_prompts(self: Caller, **options: Unpack[Options]) -> list[Prompt]:
     Blocks: until the last page; a number as `timeout` bounds them all together.
     Spec: server/prompts#listing-prompts
     """
-    # SHOULD: handle pagination for large prompt lists (server/prompts#implementation-considerations)
+    # SHOULD: a client handles pagination of large prompt lists (server/prompts#implementation-considerations)
     return walk(self, "prompts/list", "prompts", options)
 
 

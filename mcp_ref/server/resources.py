@@ -230,7 +230,7 @@ def resource(
         handler = inspect_handler(function, self.context_type)
         is_template = "{" in uri or "}" in uri
         template, variables, may_be_missing = None, tuple[str, ...](), frozenset[str]()
-        # MUST: custom URI schemes in accordance with RFC 3986 (server/resources#custom-uri-schemes)
+        # MUST: custom URI schemes accord with RFC 3986 (server/resources#custom-uri-schemes)
         if is_template:
             from mcp_ref.machinery.uri_template import UriTemplate
 
@@ -286,8 +286,9 @@ class ResourceNotFound(Refusal):
     code = -32002
 
     def __init__(self, uri: str, revision: Revision | None = None) -> None:
-        # SHOULD: -32002 for a resource that does not exist (server/resources#error-handling)
-        # MUST: -32602 in 2026-07-28 (2026-07-28/server/resources#error-handling)
+        # SHOULD: answer -32002 for a resource that does not exist (server/resources#error-handling)
+        # MUST: answer -32602 for a resource that does not exist, in 2026-07-28
+        # (2026-07-28/server/resources#error-handling)
         code = None if revision is None else revision.resource_not_found
         super().__init__("Resource not found", {"uri": uri}, code=code)
         self.uri = uri
@@ -301,7 +302,7 @@ def resources_list(ctx: Context, params: PaginatedRequestParams) -> ListResource
 
     Raises: InvalidParams: the cursor is not valid.
     """
-    # MUST: the same resources for every connection: the registry is all that counts
+    # MUST: `resources/list` is the same for every connection: the registry is all that counts
     # (2026-07-28/server/resources#capabilities)
     return cast(ListResourcesResult, answer_list(ctx, "resources", params, "resources"))
 
@@ -335,13 +336,13 @@ def resources_read(ctx: Context, params: ReadResourceRequestParams) -> ReadResou
     except ResourceNotFound as problem:
         raise ResourceNotFound(problem.uri, ctx.revision) from problem
     if is_input_required(returned):
-        # MAY: answer resources/read with a question (2026-07-28/server/resources#reading-resources)
+        # MAY: answer `resources/read` with a question (2026-07-28/server/resources#reading-resources)
         return cast(ReadResourceResult, returned)
     mime_type = entry.definition.get("mimeType")
     if isinstance(returned, Mapping) and "contents" in returned:
         contents = [_contents(uri, mime_type, part) for part in returned["contents"]]
         return cast(ReadResourceResult, {**returned, "contents": contents})
-    # MAY: several contents for one read (2026-07-28/server/resources#reading-resources)
+    # MAY: give several contents for one `resources/read` (2026-07-28/server/resources#reading-resources)
     several = returned if isinstance(returned, list | tuple) else [] if returned is None else [returned]
     if not all(isinstance(part, str | _Bytes) or _is_entry(part) for part in several):
         # Data, as a tool may return it: one text of JSON.
@@ -393,7 +394,7 @@ def _contents(uri: str, mime_type: str | None, value: Any) -> Contents:
     if ("text" in value) == ("blob" in value):
         raise TypeError(f"reading {uri} gave contents that do not have exactly one of `text` and `blob`")
     filled: JsonObject = {"uri": uri} | ({"mimeType": mime_type} if mime_type is not None else {}) | dict(value)
-    # MUST: properly encode binary data (server/resources#security-considerations)
+    # MUST: encode the binary data of a resource properly (server/resources#security-considerations)
     if isinstance(filled.get("blob"), str):
         base64.b64decode(filled["blob"], validate=True)
     elif "blob" in filled:

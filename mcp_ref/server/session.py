@@ -260,7 +260,7 @@ class Session(Conversation):
         result = initialize_result(self.server.introduction(), agreed)
         self.client_info, remote = params["clientInfo"], client_capabilities(params["capabilities"], agreed)
         self.client_capabilities = remote
-        # MUST: both sides use only what was negotiated, from here on (basic/lifecycle#operation)
+        # MUST: both sides use only what was negotiated, from the answer to `initialize` on (basic/lifecycle#operation)
         self.terms = self.peer.terms = Terms("server", agreed, METHODS, result["capabilities"], remote)
         return result
 

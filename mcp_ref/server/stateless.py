@@ -126,7 +126,7 @@ class Stateless:
             return self.subscriptions.open(incoming, cast(SubscriptionsListenRequestParams, params), terms.local)
         result = call.serve(incoming)
         if method in CACHEABLE and result.get("resultType") != "input_required":
-            # MUST: these results have `ttlMs` and `cacheScope`, which say how long they can be kept, and by whom
+            # MUST: complete results of discovery, the lists and `resources/read` have `ttlMs` and `cacheScope`
             # (server/utilities/caching#cacheable-results)
             result = hinted(result, self.server.cache_hint(method))
         return complete(result, self.server.info)

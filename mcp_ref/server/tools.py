@@ -233,8 +233,9 @@ def tool(
         known_as = name if name is not None else getattr(function, "__name__", None)
         if known_as is None:
             raise TypeError(f'{function!r} has no name of its own: write @server.tool("name")')
-        # SHOULD: names of 1 to 128 letters, digits, "_", "-" and "."; others are logged (server/tools#tool-names)
-        # SHOULD NOT: spaces, commas or other special characters in names (server/tools#tool-names)
+        # SHOULD: a tool name has 1 to 128 letters, digits, "_", "-" and "."; others are logged
+        # (server/tools#tool-names)
+        # SHOULD NOT: a tool name has spaces, commas or other special characters (server/tools#tool-names)
         if not _NAME.fullmatch(known_as):
             log.warning("the tool name %r is not 1 to 128 of A-Z a-z 0-9 _ - . and may not work everywhere", known_as)
         handler = inspect_handler(function, self.context_type)
@@ -309,8 +310,9 @@ def remove_tool(self: Server, name: str) -> None:
 
 def tools_list(ctx: Context, params: PaginatedRequestParams) -> ListToolsResult:
     """Answer `tools/list` with one page of the tools. Raises: InvalidParams: the cursor is not valid."""
-    # SHOULD: the same order every time, that of registration (2026-07-28/server/tools#capabilities)
-    # MUST: the same tools for every connection: the registry is all that counts (2026-07-28/server/tools#capabilities)
+    # SHOULD: `tools/list` has the same order every time, that of registration (2026-07-28/server/tools#capabilities)
+    # MUST: `tools/list` is the same for every connection: the registry is all that counts
+    # (2026-07-28/server/tools#capabilities)
     revision = ctx.revision
     return cast(ListToolsResult, answer_list(ctx, "tools", params, "tools", lambda entry: entry.listed_in(revision)))
 
@@ -338,7 +340,7 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
     name = params["name"]
     entry: ToolEntry | None = ctx.registered("tools").get(name)
     if entry is None:
-        # SHOULD: tell names apart by case: this is a plain look-up (server/tools#tool-names)
+        # SHOULD: tell tool names apart by case: this is a plain look-up (server/tools#tool-names)
         raise InvalidParams(f"Unknown tool: {name}")
     try:
         # MUST: validate all tool inputs (server/tools#security-considerations)
@@ -375,7 +377,7 @@ def _result_of(entry: ToolEntry, value: Any, ctx: Context) -> CallToolResult:
     if not whole and entry.output_problems is None:
         return {"content": _content_of(value)}
     if whole and is_input_required(value):
-        # MAY: answer a call with a question (2026-07-28/server/tools#input-required-tool-results)
+        # MAY: answer `tools/call` with a question (2026-07-28/server/tools#input-required-tool-results)
         return cast(CallToolResult, value)
     result: JsonObject = dict(value) if whole else {"structuredContent": value}
     if "structuredContent" in result:
@@ -412,7 +414,7 @@ def _content_of(value: Any) -> list[Any]:
     """The content blocks for what a function without an `outputSchema` returned."""
     if value is None:
         return []
-    # MAY: return links to resources, and embedded resources (server/tools#resource-links, #embedded-resources)
+    # MAY: a tool returns links to resources, and embedded resources (server/tools#resource-links, #embedded-resources)
     several = value if isinstance(value, list | tuple) else [value]
     if all(isinstance(each, str) or _is_block(each) for each in several):
         return [{"type": "text", "text": each} if isinstance(each, str) else each for each in several]
@@ -457,12 +459,13 @@ class KnownTool:
         if "outputSchema" not in self.tool:
             return None
         try:
-            # MUST: validate schemas by their dialect (basic/index#implementation-requirements)
+            # MUST: a client checks results by the dialect of their schema (basic/index#implementation-requirements)
             return json_schema.prepare(
                 self.tool["outputSchema"], what=f"the outputSchema of tool {self.tool['name']!r}"
             )
         except json_schema.SchemaRefused as problem:
-            # MUST: an unsupported dialect is handled gracefully (basic/index#implementation-requirements)
+            # MUST: a client handles a schema of an unsupported dialect gracefully
+            # (basic/index#implementation-requirements)
             log.warning("%s; the results of this tool are not checked", problem)
             return None
 

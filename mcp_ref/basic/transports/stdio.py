@@ -521,8 +521,9 @@ class StdioClientTransport(StdioTransport):
         self._broken = self._broken or CLOSED
         self._no_writing.set()
         self._close_output(patience())
-        # SHOULD: it waits for the server to exit, sends SIGTERM if it does not within a reasonable time, and SIGKILL if
-        # it does not exit after SIGTERM (basic/lifecycle#stdio). To have exited is also to have let go of the pipes.
+        # SHOULD: the client waits for the server to exit, sends SIGTERM if it does not within a reasonable time, and
+        # SIGKILL if it does not exit after SIGTERM (basic/lifecycle#stdio). To have exited is also to have let go of
+        # the pipes.
         for name in ("SIGTERM", "SIGKILL"):
             wait = patience()
             if child.exit_code(wait) is not None and self._join(wait):

@@ -65,7 +65,7 @@ class CacheHint(NamedTuple):
             raise ValueError(f"a result is fresh for a number of seconds, from 0 on, not for {self.seconds!r}")
         if self.scope not in ("public", "private"):
             raise ValueError(f'the scope of a result is "public" or "private", not {self.scope!r}')
-        # MUST: the same cacheScope on every page of a list: a hint belongs to a method
+        # MUST: send the same cacheScope on every page of a list: a hint belongs to a method
         # (server/utilities/caching#interaction-with-pagination)
         return {"ttlMs": int(self.seconds * 1000), "cacheScope": self.scope}
 
@@ -204,7 +204,7 @@ class ResultCache:
         with self._lock:
             for slot in slots:
                 kept = self._results.get(slot)
-                # SHOULD: ask again once the time is over (server/utilities/caching#freshness-calculation)
+                # SHOULD: ask again for a result whose `ttlMs` is over (server/utilities/caching#freshness-calculation)
                 if kept is not None and self._clock() < kept.expires:
                     self._results.move_to_end(slot)
                     return kept.text
@@ -287,7 +287,7 @@ class CacheView:
         """
         private, public = slots = self._slots(request.key)
         # MAY: give a public result to anybody (server/utilities/caching#cache-scope-field)
-        # MUST NOT: share a private one across authorization contexts; each client counts as one
+        # MUST NOT: share a private result across authorization contexts; each client counts as one
         # (server/utilities/caching#cache-scope-field)
         slot = public if result.get("cacheScope") == "public" else private
         expires = self._cache._clock() + seconds_fresh(result)

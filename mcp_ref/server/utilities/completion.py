@@ -169,7 +169,8 @@ def completion_values(
     fixed = tuple(values)
 
     def matching(value: str) -> list[str]:
-        # SHOULD: fuzzy matching where appropriate (server/utilities/completion#implementation-considerations)
+        # SHOULD: match suggestions loosely if appropriate: a beginning, in any case
+        # (server/utilities/completion#implementation-considerations)
         return [each for each in fixed if each.casefold().startswith(value.casefold())]
 
     completion(self, argument=argument, prompt=prompt, resource=resource)(matching)
@@ -195,7 +196,7 @@ def completion_complete(ctx: Context, params: CompleteRequestParams) -> Complete
     if reference["type"] == "ref/prompt":
         prompt = ctx.registered("prompts").get(reference["name"])
         if prompt is None:
-            # SHOULD: -32602 for an invalid prompt name (server/utilities/completion#error-handling)
+            # SHOULD: answer -32602 to a completion for an unknown prompt (server/utilities/completion#error-handling)
             raise InvalidParams(f"Unknown prompt: {reference['name']}", {"name": reference["name"]})
         names = prompt.argument_names
     else:
@@ -221,7 +222,8 @@ def completion_complete(ctx: Context, params: CompleteRequestParams) -> Complete
     answer = entry.function(**keywords)
 
     # 3. At most 100 values, and whether that is all.
-    #    SHOULD: the best first: the order is the function's (server/utilities/completion#implementation-considerations)
+    #    SHOULD: the best suggestions come first: the order is the function's
+    #    (server/utilities/completion#implementation-considerations)
     given: JsonObject = dict(answer) if isinstance(answer, Mapping) else {"values": answer}
     values = given["values"]
     # One more than may be sent tells whether there are more, even if the iterable never ends.
@@ -232,7 +234,7 @@ def completion_complete(ctx: Context, params: CompleteRequestParams) -> Complete
         given.setdefault("total", len(values))
     elif len(taken) <= MAX_VALUES:
         given.setdefault("total", len(taken))
-    # MUST NOT: more than 100 values (schema CompleteResult)
+    # MUST NOT: a `completion/complete` is answered with more than 100 values (schema CompleteResult)
     given["values"] = taken[:MAX_VALUES]
     if len(taken) > MAX_VALUES:
         given["hasMore"] = True

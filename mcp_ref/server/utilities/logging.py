@@ -111,14 +111,15 @@ def _message(level: str, data: Any, logger: str | None) -> JsonObject:
 
 
 def _check_level(level: str) -> None:
-    # SHOULD: validate the fields of a message (server/utilities/logging#security)
+    # SHOULD: validate the fields of a log message (server/utilities/logging#security)
     if level not in LEVELS:
         raise LocalProtocolError(f"unknown log level {level!r}; known: {', '.join(LEVELS)}")
 
 
 def _is_wanted(level: LoggingLevel, listener: Context | Session) -> bool:
     if listener.log_level is None:
-        # MUST NOT: for a request that names no level (2026-07-28/server/utilities/logging#per-request-log-level)
+        # MUST NOT: send log messages for a request that names no level
+        # (2026-07-28/server/utilities/logging#per-request-log-level)
         return listener.revision.era == "session"
     return LEVELS.index(level) >= LEVELS.index(listener.log_level)
 
