@@ -189,7 +189,7 @@ def answers_until_the_last_word(wire: Wire) -> list[Any]:
 
 
 def collected(wire: Wire, expected: int) -> list[Any]:
-    """What answers came: as many as expected, however late, and no more."""
+    """What answers came: as many as expected, however late, and not one more."""
     found = answers_until_the_last_word(wire)
     while len(found) < expected:
         found.append(wire.receive())
@@ -199,7 +199,7 @@ def collected(wire: Wire, expected: int) -> list[Any]:
 
 
 def is_frame(message: Any) -> bool:
-    """Whether it is an answer; AssertionError where it is no valid JSON-RPC at all."""
+    """Whether it is an answer; AssertionError if it is not valid JSON-RPC at all."""
     for each in message if isinstance(message, list) else [message]:
         assert isinstance(each, dict), f"not a message: {each!r}"
         assert each["jsonrpc"] == "2.0"
@@ -252,7 +252,7 @@ def wire(request: pytest.FixtureRequest) -> Iterator[Wire]:
 
 
 def wants_answer(message: Any) -> bool:
-    """Whether it is a request, or something that is no message at all; not so notifications and responses."""
+    """Whether it is a request, or something that is not a message at all; False for notifications and responses."""
     if not isinstance(message, dict):
         return True
     return "id" in message if "method" in message else not message.keys() & {"result", "error"}
@@ -334,7 +334,7 @@ def test_no_response_gets_an_answer(wire: Wire, message: Any, request_id: Any) -
 @given(st.lists(requests.map(lambda m: {"jsonrpc": "2.0", "id": 0, "method": "x", **m}) | told | values, max_size=6))
 def test_a_batch_gets_one_answer_for_each_request_in_it(wire: Wire, batch: list[Any]) -> None:
     for number, entry in enumerate(batch):
-        # Another batch in it is an entry that is no message; what the entries are called is for us to say.
+        # Another batch in it is an entry that is not a message; what the entries are called is for us to say.
         if isinstance(entry, dict) and "id" in entry:
             entry["id"] = f"entry {number}"
     wire.send_text(json.dumps(batch))
@@ -497,7 +497,7 @@ def test_whatever_a_server_answers_the_caller_gets_a_result_or_an_mcp_error(
                     {"jsonrpc": "2.0", **({} if "error" in body else {"result": {}}), **body, "id": asked.get("id")}
                 )
             )
-        # What is no response at all is ignored; this one ends the wait.
+        # What is not a response at all is ignored; this one ends the wait.
         wire.send({"jsonrpc": "2.0", "id": asked.get("id"), "error": {"code": 1, "message": "enough"}})
     thread.join(PATIENCE)
     assert collected(wire, 0) == []

@@ -219,7 +219,7 @@ def test_any_depth_in_a_request_that_stands_alone_is_refused_or_answered(wire: W
             messages.decode(text)
         except ParseError:
             pass  # It has an answer as well, though no id.
-        # A filter of nothing but unknown members is acknowledged, which is no answer.
+        # A filter of nothing but unknown members is acknowledged, which is not an answer.
         listens = "subscriptions/listen" in text and opening != "["
         found = ping_around(wire, 0 if listens else 1)
         assert len(found) == 1 or (listens and not found), (number, depth)
@@ -336,13 +336,13 @@ def answered(wire: Wire, body: JsonObject, times: int = 1, first: Any = None) ->
         assert isinstance(asked, dict), repr(asked)
         if "id" in asked:
             if first is None:
-                # A call is no subscription: this ends none.
+                # A call is not a subscription: this ends nothing.
                 for method in ("notifications/cancelled", "notifications/progress", "notifications/x"):
                     wire.notify(method, {**dict.fromkeys(ABOUT, asked["id"]), "_meta": {SUBSCRIPTION_ID: asked["id"]}})
             filled: JsonObject = {} if "error" in body else {"result": {}}
             for _ in range(times):
                 wire.send_text(json.dumps({"jsonrpc": "2.0", **filled, **body, "id": asked["id"]}))
-            # What is no response at all is ignored; this one ends the wait.
+            # What is not a response at all is ignored; this one ends the wait.
             wire.send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": 1, "message": "enough"}})
         asked = wire.receive()
 

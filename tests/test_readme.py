@@ -1,6 +1,6 @@
 """README.md: what it names is there, what it counts is so, and its code runs and prints what it shows.
 
-The counted and printed parts are written anew by `python -m tests.test_readme`; read the difference before keeping it.
+The counted and printed parts are written again by `python -m tests.test_readme`; read the difference before keeping it.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def test_the_frames_are_those_that_were_traced() -> None:
 
 
 def main() -> None:
-    """Write the counted and printed parts anew."""
+    """Write the counted and printed parts again."""
     text = PART.sub(lambda part: part[1] + PARTS[part[2]]() + part[3], TEXT)
     with tempfile.TemporaryDirectory() as folder:
         write_programs(Path(folder))

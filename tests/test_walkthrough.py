@@ -98,7 +98,7 @@ class Trace:
 
 def _is_ours(frame: FrameType) -> bool:
     code = frame.f_code
-    # A comprehension is no function to its reader.
+    # To a reader a comprehension is not a function.
     return code.co_filename.startswith(PACKAGE) and not code.co_name.startswith(("<list", "<dict", "<set", "<gen"))
 
 

@@ -131,7 +131,7 @@ def test_a_cursor_that_the_server_forgot_ends_the_pages_that_were_kept() -> None
     with Client(server, revision=MODERN) as client:
         first = client.list_tools_page()
         server.remove_tool("a")
-        # The first page is fresh yet, and its cursor of no more use.
+        # The first page is still fresh, but its cursor is of no use any longer.
         assert client.list_tools_page()["tools"][0]["name"] == "a"
         assert [tool["name"] for tool in client.list_tools()] == ["b", "c"]
         with pytest.raises(ErrorResponse, match="cursor"):

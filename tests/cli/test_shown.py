@@ -1,4 +1,4 @@
-"""Results as text: what people see of content that is no text."""
+"""Results as text: what people see of content that is not text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The official conformance suite, against tests/conformance/server.py and client.py.
 
 Every check of every scenario counts, also of those that the suite does not score; a warning, and a check that was
-skipped, count as failures unless EXPLAINED says why they are none. One process at one URL serves the runs of all
+skipped, count as failures unless EXPLAINED says why they are not. One process at one URL serves the runs of all
 revisions. `bash .ci/conformance` installs the suite.
 """
 

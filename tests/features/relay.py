@@ -79,7 +79,7 @@ class Relay:
             _shut_down(each)
 
     def close(self) -> None:
-        """Break them, and take no more."""
+        """Break them, and stop accepting."""
         _shut_down(self._listening)
         self._listening.close()
         self.cut()

@@ -41,7 +41,7 @@ def test_a_server_that_ends_in_mid_call_fails_it_with_a_reason(connect: Connect)
         assert isinstance(problem, TransportClosed) and str(problem)
         ended.get(timeout=PATIENCE)
     if connect.alone and connect.transport == "memory":
-        # What may be connected to anew is: in this era nothing is lost with a connection.
+        # A target that can be connected to again is: in this era nothing is lost with a connection.
         assert alive(client)
         return
     with pytest.raises(TransportClosed):
@@ -62,7 +62,7 @@ def test_closing_a_client_ends_its_calls_and_their_handlers(connect: Connect) ->
     with pytest.raises(TransportClosed):
         alive(client)
     if connect.transport == "stdio":
-        # The end of the input is no cancellation: what was asked may still be answered until the server is closed.
+        # The end of the input cancels nothing: what was asked may still be answered until the server is closed.
         connect.end(server)
     for _ in calls:
         ended.get(timeout=PATIENCE)

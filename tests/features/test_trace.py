@@ -44,7 +44,7 @@ STATELESS = [
     *[("send", "tools/call"), ("receive", "notifications/progress"), ("receive", "input_required")],
     *[("send", "tools/call"), ("receive", "notifications/progress"), ("receive", "complete")],
 ]
-"""The question is a result, and its answer another call, for which the handler runs anew."""
+"""The question is a result, and its answer another call, for which the handler runs again."""
 
 
 def said(message: Any) -> str:

@@ -112,7 +112,7 @@ def test_a_ping_is_answered_while_every_handler_is_busy(connect: Connect) -> Non
     assert call.outcome()["content"] == [text("True")]
 
 
-@session_era("ping was removed: a connection that is lost is made anew with the next request", NEWEST)
+@session_era("ping was removed: a lost connection is opened again by the next request", NEWEST)
 def test_pings_at_intervals_keep_a_connection_that_is_alive(connect: Connect) -> None:
     server, pinged = Server("s", ping_interval=0.5), SimpleQueue[str]()
     client = connect(server, ping_interval=0.3, trace=lambda event: note(pinged, event))

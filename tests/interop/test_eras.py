@@ -57,7 +57,7 @@ REFUSED = {
     (BOTH_ERAS, "legacy", "stdio"): -32022,
     (BOTH_ERAS, "legacy", "http"): -32022,
     (BOTH_ERAS, VERSION, "stdio"): -32600,
-    (BOTH_ERAS, VERSION, "http"): -32603,  # of its own, for a status that is none of success
+    (BOTH_ERAS, VERSION, "http"): -32603,  # of its own, for a status that does not mean success
     (TYPESCRIPT_2, "legacy", "stdio"): -32022,
     (TYPESCRIPT_2, "legacy", "http"): "CLIENT_HTTP_NOT_IMPLEMENTED",  # so it calls a status of 400 here
     (TYPESCRIPT_2, VERSION, "stdio"): "ERA_NEGOTIATION_FAILED",

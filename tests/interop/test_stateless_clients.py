@@ -283,7 +283,7 @@ def test_a_visit_that_is_required_first_is_a_question_without_an_id(seen: Seen) 
 def test_three_questions_in_one_handler_are_three_rounds(seen: Seen) -> None:
     said, asked, runs = seen["three"]
     assert said == {"name": "Ada", "rhyme": "Paris", "folders": ["file:///work"]}
-    assert (asked, runs) == (2, 4)  # the roots are no question to the user
+    assert (asked, runs) == (2, 4)  # the roots are not a question to the user
 
 
 def test_three_questions_at_once_are_one_round(seen: Seen) -> None:

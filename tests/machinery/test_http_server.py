@@ -387,7 +387,7 @@ def test_a_thousand_clients_come_and_go(rude: bool) -> None:
 def test_descriptors_above_what_select_can_take() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 2000:
-        pytest.skip("this machine allows no more than that")
+        pytest.skip("this machine does not allow more than that")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
     held = [socket.socket() for _ in range(1100)]
     try:

@@ -41,7 +41,7 @@ def listening(request_id: Any = 1, **notifications: Any) -> Any:
 
 
 def mirrored(message: Any, version: str = MODERN, schema: Any = None) -> dict[str, str]:
-    """The headers that belong to a message, in lower case; none for what is no message."""
+    """The headers that belong to a message, in lower case; none for what is not a message."""
     if not isinstance(message, dict) or not isinstance(message.get("method"), str):
         return {"mcp-protocol-version": version}
     return {name.lower(): value for name, value in mirror(message, version, schema).items()}

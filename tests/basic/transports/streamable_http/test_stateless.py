@@ -416,7 +416,7 @@ def test_a_client_that_breaks_off_within_a_stream_gets_no_more(
     with ModernFront(server) as front:
         front.ask(with_token(called("breaking")), reply)
     assert [each["params"]["progress"] for each in reply.messages] == [1]
-    assert caplog.text == "", "a client may leave at any time, which is no failure of the tool"
+    assert caplog.text == "", "a client may leave at any time, which is not a failure of the tool"
 
 
 def test_handlers_are_cancelled_at_the_end(server: Server, meeting: Meeting) -> None:
