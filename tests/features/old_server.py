@@ -1,4 +1,4 @@
-"""A server over stdio, not built with mcp_ref, of 2025-11-25. Its argument, as JSON, says how it meets `server/discover`:
+"""A server of 2025-11-25 over stdio, built without mcp_ref. Its argument (JSON) says how it meets `server/discover`:
 
     {"say": MESSAGE}     answers with that, its id filled in where it says "ID"
     {"line": TEXT}       writes that
