@@ -6,7 +6,6 @@ python -m tests.reading_core --serve FILE           the server, over stdio; writ
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import sys
@@ -36,12 +35,16 @@ def watch() -> None:
 
     def hook(frame: Any, event: str, arg: Any) -> None:
         code = frame.f_code
-        # The body of a class or a module runs as it is imported, and the comprehensions in it: what is bound there may
-        # be imported, but not called.
-        owner = frame.f_back if code.co_name.startswith("<") else frame
-        is_function = owner is not None and owner.f_code.co_flags & inspect.CO_OPTIMIZED
-        if event == "call" and is_function and code.co_filename.startswith(place):
+        if event == "call" and code.co_filename.startswith(place) and not being_imported(frame):
             seen.add((code.co_filename.removeprefix(place), code.co_qualname))
+
+    def being_imported(frame: Any) -> bool:
+        """Whether it runs because a module is imported: what is bound there may be imported, but not called."""
+        while frame is not None:
+            if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(place):
+                return True
+            frame = frame.f_back
+        return False
 
     threading.setprofile(hook)
     sys.setprofile(hook)

@@ -151,12 +151,10 @@ class Subscription:
     Spec: basic/patterns/subscriptions
     """
 
-    def __init__(
-        self, incoming: Incoming, honoured: SubscriptionFilter, forget: Callable[[Subscription], None]
-    ) -> None:
+    def __init__(self, incoming: Incoming, honoured: SubscriptionFilter, among: Subscriptions) -> None:
         self.id, self.incoming, self.honoured = incoming.id, incoming, honoured
         self._uris = frozenset(honoured.get("resourceSubscriptions", ()))
-        self._forget = forget
+        self._among = among
         self._reason: str | None = None
         self._lost = False
         self._outbox: Outbox[JsonObject] = Outbox()
@@ -222,7 +220,7 @@ class Subscription:
         """Nobody listens any more: the client has cancelled it, or its connection is over. Never blocks."""
         log.debug("the subscription %r is gone: %s", self.id, reason)
         self._lost = True
-        self._forget(self)
+        self._among.pop(self, None)
         self._outbox.discard()
 
     def end(self, reason: str = "the server ends it") -> None:
@@ -232,7 +230,7 @@ class Subscription:
         """
         self._reason = self._reason or reason
         if self._outbox.close():
-            self._forget(self)
+            self._among.pop(self, None)
 
     def closing(self) -> JsonObject:
         """The result of the request, to be sent once `flush` has said so; the sender adds the server's identity."""
@@ -265,23 +263,13 @@ def covering(uri: str, asked: Container[str]) -> str | None:
     return None
 
 
-class Subscriptions:
-    """The open subscriptions of a server, whatever transports they came by; iterating gives a snapshot of them.
+class Subscriptions(dict[Subscription, None]):
+    """The open subscriptions of a server, whatever transports they came by.
 
-    Threads: any.
+    Two clients may use the same id: a subscription is found by itself.
+
+    Threads: any; each use is one operation on a dict.
     """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards _open
-        # Two clients may use the same id: a subscription is found by itself.
-        self._open: dict[Subscription, None] = {}
-
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def __iter__(self) -> Iterator[Subscription]:
-        with self._lock:
-            return iter(list(self._open))
 
     def open(
         self, incoming: Incoming, params: SubscriptionsListenRequestParams, capabilities: JsonObject
@@ -306,22 +294,17 @@ class Subscriptions:
             # (basic/patterns/subscriptions#acknowledgment)
             if value and declares(capabilities, capability):
                 honoured[field] = list(dict.fromkeys(value)) if isinstance(value, list) else value
-        subscription = Subscription(incoming, cast(SubscriptionFilter, honoured), self._forget)
-        with self._lock:
-            if len(self._open) >= MAX_OPEN:
-                raise InternalError("Too many subscriptions")
-            self._open[subscription] = None
+        if len(self) >= MAX_OPEN:
+            raise InternalError("Too many subscriptions")
+        subscription = Subscription(incoming, cast(SubscriptionFilter, honoured), self)
+        self[subscription] = None
         incoming.attach(subscription.lose)
         return subscription
 
     def publish(self, method: str, params: JsonObject | None = None) -> None:
         """Queue a notification for each that asks for it: a copy of its own, with its id. Never blocks."""
-        for subscription in self:
+        for subscription in list(self):
             subscription.put(method, params)
-
-    def _forget(self, subscription: Subscription) -> None:
-        with self._lock:
-            self._open.pop(subscription, None)
 
 
 # -- the client's half ----------------------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ class Answers:
         rates: Mapping[str, Rate] | None,
     ) -> None:
         self._limits = RateLimits({**DEFAULT_RATES, **(rates or {})})
-        self.elicitors = elicitation.Elicitors(elicit, open_url)
+        self.elicitors = elicitation.Elicitors({}, elicit, open_url)
         self.capabilities: JsonObject = {}
         self._answers: dict[str, Callable[[Any, Any], Any]] = {}
         # MUST: a client that was given roots declares `roots`, and one with a model `sampling`

@@ -12,6 +12,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -20,12 +21,13 @@ from mcp_ref._version import __version__
 from mcp_ref.basic import batching, subscriptions, utilities, versioning
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.mrtr import MAX_ROUNDS, retry_params
-from mcp_ref.basic.transports.transport import Tap
+from mcp_ref.basic.transports.transport import Tap, is_transport
 from mcp_ref.client import config, elicitation
 from mcp_ref.client import roots as roots_page
 from mcp_ref.client.answers import Answers
-from mcp_ref.client.connecting import Connection, may_resend
-from mcp_ref.client.session import Conversation
+from mcp_ref.client.config import Command, Url
+from mcp_ref.client.connecting import after, may_resend, stream_of
+from mcp_ref.client.session import Connection, Conversation
 from mcp_ref.client.stateless import Stateless
 from mcp_ref.errors import (
     ErrorResponse,
@@ -46,7 +48,7 @@ from mcp_ref.methods import DEFAULT, Options, check_options
 from mcp_ref.revisions import REVISIONS, Revision, in_order
 from mcp_ref.server import prompts, resources, tools
 from mcp_ref.server.utilities import completion, logging
-from mcp_ref.server.utilities.caching import CACHEABLE, ResultCache
+from mcp_ref.server.utilities.caching import CACHEABLE, CacheView, ResultCache
 
 if TYPE_CHECKING:
     import requests
@@ -144,7 +146,7 @@ class Client:
         trace: Trace | None = None,
     ) -> None:
         # What was given does not change; the conversations read it.
-        self.target = config.known_target(target, session)
+        self.target = known_target(target, session)
         limits = {"timeout": timeout, "connect_timeout": connect_timeout, "ping_interval": ping_interval}
         for name, seconds in {**limits, "probe_timeout": probe_timeout}.items():
             check_seconds(name, seconds)
@@ -160,11 +162,7 @@ class Client:
         if extensions:
             declared["extensions"] = versioning.checked_extensions(extensions)
         self.introduction = Introduction({"name": "mcp_ref", "version": __version__, **(info or {})}, declared)
-        # MUST NOT: share a private result across authorization contexts; each client counts as one
-        # (server/utilities/caching#cache-scope-field)
-        kept = ResultCache() if cache is True else cache
-        server = repr(config.server_key(target, whole=True) or os.urandom(16).hex())
-        self.cache = kept.for_(server) if isinstance(kept, ResultCache) else None
+        self._cache = cache
         self._trace = trace
         self._process: int | None = None  # in which it was connected
         self._recorder: Recorder | None = None
@@ -178,7 +176,6 @@ class Client:
         self.tool_definitions: dict[str, Any] = {}
         self.listenings: weakref.WeakSet[subscriptions.Listening] = weakref.WeakSet()
         self._connection = Connection(self)
-        self.open_stream = self._connection.open_stream
 
     # basic/utilities/ping
     ping = utilities.ping
@@ -341,7 +338,20 @@ class Client:
         """The user's functions for elicitation, and the visits under way."""
         return self.answers.elicitors
 
+    @cached_property
+    def cache(self) -> CacheView | None:
+        """The results of this server that are kept, from the first on that may be; None: none are."""
+        kept = ResultCache() if self._cache is True else self._cache
+        # MUST NOT: share a private result across authorization contexts; each client counts as one
+        # (server/utilities/caching#cache-scope-field)
+        server = repr(config.server_key(self.target, whole=True) or os.urandom(16).hex())
+        return kept.for_(server) if isinstance(kept, ResultCache) else None
+
     # -- messages of any kind
+
+    def open_stream(self, method: str, params: JsonObject | None, deadline: Deadline) -> subscriptions.PendingStream:
+        """Send a request whose answer ends a stream; see `client.connecting.stream_of`."""
+        return stream_of(self._connection, method, params, deadline)
 
     def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> JsonObject:
         """Send a request and wait for its result; every other call of this class goes through here.
@@ -373,7 +383,7 @@ class Client:
                     return self._request_alone(session, method, params, options, deadline)
                 return session.peer.request(method, params, options, deadline=deadline)
             except (TransportClosed, HttpStatusError, ErrorResponse) as problem:
-                next_one = self._connection.after(problem, session, attempt, deadline)
+                next_one = after(self._connection, problem, session, attempt, deadline)
                 if next_one is None or not may_resend(problem, method, params, options, known):
                     raise
                 # MUST: a request whose stream broke off is sent again as a new request, with another id
@@ -455,7 +465,7 @@ class Client:
         try:
             session.peer.notify(method, params)
         except SessionExpired as problem:
-            next_one = self._connection.after(problem, session, 1, Deadline(self.timeout))
+            next_one = after(self._connection, problem, session, 1, Deadline(self.timeout))
             if next_one is None:
                 raise
             next_one.peer.notify(method, params)
@@ -463,6 +473,36 @@ class Client:
     def ask_for_logs(self, level: str) -> None:
         """Say with each request, from now on, that log messages of this level and above are wanted (stateless era)."""
         self.log_level = level
+
+
+def known_target(target: Any, session: requests.Session | None = None) -> Any:
+    """A target with lists of strings and URLs as `Command` and `Url`; anything else as it is.
+
+    Args:
+        session: what requests to a URL are sent by.
+
+    Raises: TypeError naming what can be a target. ValueError: a session goes with a URL alone.
+    """
+    if session is not None:
+        if not isinstance(target, str | Url):
+            raise ValueError("a requests.Session goes with a URL")
+        url = Url(target) if isinstance(target, str) else target
+        return url._replace(options={**url.options, "session": session})
+    if isinstance(target, list | tuple) and not isinstance(target, Command | Url):
+        target = Command(target)
+    if isinstance(target, Command) and (isinstance(target.argv, str) or not target.argv):
+        raise TypeError(f"a command is a list of strings with at least the program's name, not {target.argv!r}")
+    if isinstance(target, str):
+        return Url(target)
+    if isinstance(target, Command | Url) or is_transport(target):
+        return target
+    from mcp_ref.server.server import Server
+
+    if not isinstance(target, Server):
+        raise TypeError(
+            f"a client's target is a command (a list of strings), a URL, a Server or a transport, not {target!r}"
+        )
+    return target
 
 
 def _merged(first: JsonObject, second: JsonObject) -> JsonObject:

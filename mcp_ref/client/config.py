@@ -1,8 +1,8 @@
-"""Targets: what a client can be pointed at, and the ways to it.
+"""Targets: what a client can be pointed at, and the ways to a URL.
 
 Spec:      basic/transports
 Upholds:   spec_notes/basic/transports.md, on backwards compatibility and custom transports
-Not here:  the transports
+Not here:  the transports; what is no more than a connection to one of them (client/session)
 """
 
 from __future__ import annotations
@@ -16,12 +16,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Tap, Transport
-from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import Revision
 
 if TYPE_CHECKING:
-    import requests
-
     from mcp_ref.server.server import Server
 
 
@@ -95,36 +92,6 @@ Target: TypeAlias = "Sequence[str] | str | Command | Url | Server | Transport"
 """A command or a URL, plain or with more about it; a server in this process; a transport."""
 
 
-def known_target(target: Any, session: requests.Session | None = None) -> Any:
-    """A target with lists of strings and URLs as `Command` and `Url`; anything else as it is.
-
-    Args:
-        session: what requests to a URL are sent by.
-
-    Raises: TypeError naming what can be a target. ValueError: a session goes with a URL alone.
-    """
-    if session is not None:
-        if not isinstance(target, str | Url):
-            raise ValueError("a requests.Session goes with a URL")
-        url = Url(target) if isinstance(target, str) else target
-        return url._replace(options={**url.options, "session": session})
-    if isinstance(target, list | tuple) and not isinstance(target, Command | Url):
-        target = Command(target)
-    if isinstance(target, Command) and (isinstance(target.argv, str) or not target.argv):
-        raise TypeError(f"a command is a list of strings with at least the program's name, not {target.argv!r}")
-    if isinstance(target, str):
-        return Url(target)
-    if isinstance(target, Command | Url) or can_connect_once(target):
-        return target
-    from mcp_ref.server.server import Server
-
-    if not isinstance(target, Server):
-        raise TypeError(
-            f"a client's target is a command (a list of strings), a URL, a Server or a transport, not {target!r}"
-        )
-    return target
-
-
 def shown_target(target: Any) -> str:
     """A target in a few words, without what may be secret: environment, headers, the query of a URL."""
     if isinstance(target, Command):
@@ -189,46 +156,13 @@ def _configured(entry: dict[str, Any]) -> Command | Url:
     raise ValueError("a server has a command or a url")
 
 
-def routes(target: Any, revisions: tuple[Revision, ...], tap: Callable[[str], Tap | None]) -> list[Route]:
-    """The ways to a target, the first to be tried first.
-
-    Args:
-        target: as `known_target` gives it.
-        revisions: those that the client speaks, oldest first.
-        tap: gives what a transport of that name shows its traffic to.
-
-    Raises: ValueError for a URL that cannot be one.
-    """
-    if isinstance(target, Url):
-        return _http_routes(target, revisions, tap)
-
-    def make() -> Transport:
-        if isinstance(target, Command):
-            from mcp_ref.basic.transports.stdio import StdioClientTransport
-
-            options = target._asdict()
-            return StdioClientTransport(options.pop("argv"), **options, tap=tap("stdio"))
-        if can_connect_once(target):
-            given: Transport = target
-            return given
-        return _InProcess(target, tap("memory"))
-
-    eras = (tuple(revision for revision in revisions if revision.era == era) for era in ("stateless", "session"))
-    return [Route(make, era) for era in eras if era]
-
-
-def can_connect_once(target: Any) -> bool:
-    """Whether a target is a transport: that is one connection, and there cannot be another one."""
-    return all(callable(getattr(target, name, None)) for name in ("start", "send", "exchange", "close"))
-
-
 def server_key(target: Any, *, whole: bool = False) -> Hashable | None:
     """What tells a server from others: how it is started, or the URL; None if nothing does.
 
     Args:
+        target: as the client has it: not a list, but a `Command`.
         whole: also the environment and the query, which may decide what it answers, and hardly its era.
     """
-    target = known_target(target)
     if isinstance(target, Command):
         environment = (*sorted((target.env or {}).items(), key=str), str(target.inherit)) if whole else ()
         return ("stdio", tuple(map(str, target.argv)), str(target.cwd), environment)
@@ -240,8 +174,15 @@ def server_key(target: Any, *, whole: bool = False) -> Hashable | None:
     return None
 
 
-def _http_routes(url: Url, revisions: tuple[Revision, ...], tap: Callable[[str], Tap | None]) -> list[Route]:
-    """Streamable HTTP, in its stateless shape and then with sessions, and then the event stream of 2024-11-05."""
+def http_routes(url: Url, revisions: tuple[Revision, ...], tap: Callable[[str], Tap | None]) -> list[Route]:
+    """Streamable HTTP, in its stateless shape and then with sessions, and then the event stream of 2024-11-05.
+
+    Args:
+        revisions: those that the client speaks, oldest first.
+        tap: gives what a transport of that name shows its traffic to.
+
+    Raises: ValueError: it cannot be the URL of a server.
+    """
     if not url.url.lower().startswith(("http://", "https://")):
         raise ValueError(f"a URL begins with http:// or https://, not {url.url!r}; a command is a list of strings")
 
@@ -258,21 +199,3 @@ def _http_routes(url: Url, revisions: tuple[Revision, ...], tap: Callable[[str],
     shapes = {"stateless": streamable, "streamable": streamable, "sse": sse}
     ways = ((make, tuple(row for row in revisions if row.http == shape)) for shape, make in shapes.items())
     return [Route(make, rows) for make, rows in ways if rows]
-
-
-class _InProcess:
-    """The transport to a server in this process; closing it ends the server's half of the conversation too."""
-
-    name = "memory"
-
-    def __init__(self, server: Server, tap: Tap | None) -> None:
-        from mcp_ref.basic.transports.memory import pair
-
-        self._ours, theirs = pair(tap=tap)
-        self._session = server.connect(theirs)
-        self.start, self.send, self.exchange = self._ours.start, self._ours.send, self._ours.exchange
-
-    def close(self, deadline: Deadline) -> None:
-        """Close our side, which the session notices, and then wait for its handlers."""
-        self._ours.close(deadline)
-        self._session.close(deadline.left() or 0)

@@ -3,7 +3,8 @@
 Spec:      basic/versioning#backward-compatibility-with-initialization-based-versions,
            basic/transports/stdio#backward-compatibility, basic/transports/streamable-http#backward-compatibility
 Upholds:   spec_notes/basic/versioning.md, the rows on the two eras; spec_notes/basic/transports/stdio.md, the same
-Not here:  the ways to a target (client/config); what is said on opening (client/session, client/stateless)
+Not here:  the only way that there is (client/session); the ways to a URL (client/config); what is said on opening
+           (client/session, client/stateless)
 
 The stateless era is tried first, with `server/discover`:
 
@@ -40,14 +41,14 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mcp_ref.basic.subscriptions import PendingStream, open_stream
-from mcp_ref.basic.transports.transport import MirroringTransport
-from mcp_ref.client.config import Route, Url, can_connect_once, routes, server_key
-from mcp_ref.client.session import Conversation, Session
+from mcp_ref.basic.transports.transport import MirroringTransport, is_transport
+from mcp_ref.client.config import Route, Url, server_key
+from mcp_ref.client.session import CLOSING_TIMEOUT, Connection, Conversation, Session
 from mcp_ref.client.stateless import Stateless
 from mcp_ref.errors import (
     STATELESS_ERRORS,
@@ -65,29 +66,19 @@ from mcp_ref.errors import (
 )
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.locks import hold
-from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
 from mcp_ref.peer import PendingRequest
-from mcp_ref.revisions import SESSION_REVISIONS
+from mcp_ref.revisions import SESSION_REVISIONS, Revision
 from mcp_ref.server.utilities.caching import CACHEABLE
 
-if TYPE_CHECKING:
-    from mcp_ref.client.client import Client
-
 log = logging.getLogger(__name__)
-
-CLOSING_TIMEOUT: Final = 1.0
-"""Seconds for ending a conversation that has failed, or that another one has replaced."""
 
 SECOND_ANSWER_TIMEOUT: Final = 0.2
 """Seconds in which a server that was slow, and has opened a session, may still answer the probe before."""
 
 MAX_RESENDS: Final = 2
 """Times that one request is sent again."""
-
-RESTARTS: Final = {"restart": Rate(per_second=5 / 60, burst=5)}
-"""How often a server is started again: one that dies at once is not started without end."""
 
 MAX_SERVERS_REMEMBERED: Final = 1_000
 
@@ -182,307 +173,259 @@ class _Opening:
         return self._outcome
 
 
-class Connection:
-    """The conversations of one client, one after the other.
+# -- the first conversation ---------------------------------------------------------------------------------------
 
-    Attributes:
-        current: the conversation that goes on; None before the first.
-        closed: whether the client was closed.
 
-    Threads: any.
-    """
+def find_era(connection: Connection, ways: list[Route], deadline: Deadline) -> Conversation:
+    """An open conversation by one of several ways, in the era that the server is found to be of."""
+    failed: list[McpError] = []
+    try:
+        if ways[0].revisions[0].era == "session":
+            return _initialize(connection, ways, None, deadline, failed)
+        opened = _find_era(connection, ways[0], ways[1:], deadline, failed)
+    except McpError as problem:
+        # The reason is often what an earlier way came to.
+        for each in dict.fromkeys(str(each)[:500] for each in failed if str(each) != str(problem)):
+            problem.add_note(f"before that: {each}")
+        raise
+    # SHOULD: remember the era for the lifetime of the server process, or of the origin
+    # (basic/versioning#backward-compatibility-with-initialization-based-versions)
+    ERAS.put(server_key(connection.client.target), opened.revision.era)
+    return opened
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        # Held by the one thread that opens a conversation; others wait for it with their own time limit. It guards what
-        # follows, and nothing else is acquired by those who wait.
-        self._opening = threading.Lock()
-        self.current: Conversation | None = None
-        self._former: Conversation | None = None
-        self._beginning: Conversation | None = None
-        self._restarts = RateLimits(RESTARTS)
-        self.closed = False
 
-    # -- the first conversation
-
-    def open(self) -> None:
-        """Open the first conversation. Blocks and raises: see `Client.connect`."""
-        with self._opening:
-            if self._beginning is not None or self.closed:
-                raise LocalProtocolError("a client connects once; make another one")
-            try:
-                self._open_next(Deadline(self._client.connect_timeout))
-            except RequestTimeout as problem:
-                # Over stdio the reason may stand on the server's standard error.
-                last_words = getattr(self._beginning and self._beginning.transport, "last_words", str)()
-                said = f"; the server has said:{last_words}" if last_words else ""
-                problem.args = (f"{problem} (connect_timeout={self._client.connect_timeout}){said}",)
-                raise
-
-    def _open_next(self, deadline: Deadline) -> None:
-        """Open a conversation, and go on with it."""
-        opened = self._find_era(deadline)
-        # SHOULD: remember the era for the lifetime of the server process, or of the origin
-        # (basic/versioning#backward-compatibility-with-initialization-based-versions)
-        if len({revision.era for revision in self._client.revisions}) == 2:
-            # Who is pinned to one era has found nothing out.
-            ERAS.put(server_key(self._client.target), opened.revision.era)
-        # The conversation before is kept until the next, for what is still under way in it.
-        if self._former is not None:
-            self._former.close(_at_most(CLOSING_TIMEOUT, deadline))
-        self._former, self.current = self.current, opened
-
-    def _find_era(self, deadline: Deadline) -> Conversation:
-        """An open conversation, in the era that the server is found to be of."""
-        client = self._client
-        ways = routes(client.target, client.revisions, client.tap)
-        over_http, given = isinstance(client.target, Url), can_connect_once(client.target)
-        newer = next((way for way in ways if way.revisions[0].era == "stateless"), None)
-        older = [way for way in ways if way is not newer]
-        failed: list[McpError] = []
+def _find_era(
+    connection: Connection, newer: Route, older: list[Route], deadline: Deadline, failed: list[McpError]
+) -> Conversation:
+    client, server = connection.client, server_key(connection.client.target)
+    over_http = isinstance(client.target, Url)
+    # 1. A server that is known to be of the session era is not probed.
+    if ERAS.get(server) == "session":
         try:
-            # 1. A server that is known to be of the session era is not probed.
-            server = server_key(client.target)
-            if newer is None or (older and ERAS.get(server) == "session"):
-                try:
-                    return self._initialize(older, None, deadline, failed)
-                except (ErrorResponse, HttpStatusError, RemoteProtocolError, TransportClosed) as problem:
-                    if newer is None:
-                        raise
-                    # MAY: persist what was found, re-probing if the assumption later fails
-                    # (basic/versioning#backward-compatibility-with-initialization-based-versions)
-                    log.info("the server is no longer what it was known to be: %s", problem)
-                    ERAS.put(server, None)
-                    self._give_up(deadline)
-            # 2. The probe. Over a channel an older server may stay silent: then `initialize` joins it.
-            probe = Stateless(client, newer.make(), newer.revisions)
-            try:
-                self._note_beginning(probe)
-                shared = older and not isinstance(probe.transport, MirroringTransport)
-                asked = _Opening(probe, deadline) if shared else None
-                if asked is None or asked.arrives(_at_most(client.probe_timeout, deadline)):
-                    return self._begin(probe, deadline, asked.result if asked else None)
-            except McpError as problem:
-                if not says_session_era(problem, over_http):
-                    raise
-                ended = isinstance(problem, TransportClosed)
-                if not older and not ended:
-                    names = ", ".join(revision.name for revision in newer.revisions)
-                    text = f"the server does not speak {names}, but opens with initialize"
-                    raise RemoteProtocolError(text) from problem
-                # Without an older way, and over a transport that was given, an end is an end, for whatever reason.
-                if not older or (ended and given):
-                    raise
-                log.info("the server is of the session era: %s", problem)
-                failed.append(problem)
-            else:
-                return self._race(probe, asked, newer, older, deadline, failed)
-            # 3. `initialize`; over stdio on the connection that the probe has left, if it has left one.
-            goes_on = not over_http and not ended
-            if not goes_on:
-                self._give_up(deadline)
-            return self._initialize(older, probe if goes_on else None, deadline, failed)
-        except McpError as problem:
-            # The reason is often what an earlier way came to.
-            for each in dict.fromkeys(str(each)[:500] for each in failed if str(each) != str(problem)):
-                problem.add_note(f"before that: {each}")
+            return _initialize(connection, older, None, deadline, failed)
+        except (ErrorResponse, HttpStatusError, RemoteProtocolError, TransportClosed) as problem:
+            # MAY: persist what was found, re-probing if the assumption later fails
+            # (basic/versioning#backward-compatibility-with-initialization-based-versions)
+            log.info("the server is no longer what it was known to be: %s", problem)
+            ERAS.put(server, None)
+            _give_up(connection, deadline)
+    # 2. The probe. Over a channel an older server may stay silent: then `initialize` joins it.
+    probe = Stateless(client, newer.make(), newer.revisions)
+    try:
+        connection.note_beginning(probe)
+        asked = None if isinstance(probe.transport, MirroringTransport) else _Opening(probe, deadline)
+        if asked is None or asked.arrives(_at_most(client.probe_timeout, deadline)):
+            return connection.begin(probe, deadline, asked.result if asked else None)
+    except McpError as problem:
+        ended = isinstance(problem, TransportClosed)
+        # Over a transport that was given an end is an end, for whatever reason.
+        if not says_session_era(problem, over_http) or (ended and is_transport(client.target)):
             raise
+        log.info("the server is of the session era: %s", problem)
+        failed.append(problem)
+    else:
+        return _race(connection, probe, asked, newer, older, deadline, failed)
+    # 3. `initialize`; over stdio on the connection that the probe has left, if it has left one.
+    goes_on = not over_http and not ended
+    if not goes_on:
+        _give_up(connection, deadline)
+    return _initialize(connection, older, probe if goes_on else None, deadline, failed)
 
-    def _race(
-        self,
-        probe: Stateless,
-        asked: _Opening,
-        newer: Route,
-        older: list[Route],
-        deadline: Deadline,
-        failed: list[McpError],
-    ) -> Conversation:
-        """An open conversation with a server that has not answered the probe yet; see the module."""
-        log.info("the server has not answered server/discover yet: asking initialize as well")
-        peer = probe.peer
-        session = Session(self._client, probe.transport, older[0].revisions, peer)
-        also = _Opening(session, deadline, asked.arrived)
-        # 1. Until one of them has succeeded, or both have failed.
-        until = deadline
-        while asked.failed is not False and also.failed is not False and None in (asked.failed, also.failed):
-            if not asked.arrives(until):
-                break
-            if also.failed:
-                # It refuses to open a session: an answer to the line before can be but a moment away.
-                until = _at_most(self._client.probe_timeout, deadline)
-        if also.failed is False and asked.failed is None:
-            # A server of both eras that was slow may answer the second line before the first.
-            asked.arrives(_at_most(SECOND_ANSWER_TIMEOUT, deadline))
-        # 2. A DiscoverResult: the session era is heard of no more.
-        if asked.failed is False:
-            peer.abandon(also.pending, RequestCancelled("the server is of the stateless era"))
-            peer.side = probe
-            return self._begin(probe, deadline, asked.result)
-        # 3. A session.
-        if also.failed is False:
-            opened = self._begin(session, deadline, also.result)
-            peer.abandon(asked.pending, RequestCancelled("the session is open"))
-            return opened
-        # 4. Neither: time is up; or the server was ended, or spoiled, by the probe, and is started once more.
-        for opening in (asked, also):
-            peer.abandon(opening.pending, RequestTimeout("not answered in time"))
-        deadline.check("waiting for the answer to server/discover, and to initialize")
+
+def _race(
+    connection: Connection,
+    probe: Stateless,
+    asked: _Opening,
+    newer: Route,
+    older: list[Route],
+    deadline: Deadline,
+    failed: list[McpError],
+) -> Conversation:
+    """An open conversation with a server that has not answered the probe yet; see the module."""
+    log.info("the server has not answered server/discover yet: asking initialize as well")
+    peer = probe.peer
+    session = Session(connection.client, probe.transport, older[0].revisions, peer)
+    also = _Opening(session, deadline, asked.arrived)
+    # 1. Until one of them has succeeded, or both have failed.
+    until = deadline
+    while asked.failed is not False and also.failed is not False and None in (asked.failed, also.failed):
+        if not asked.arrives(until):
+            break
+        if also.failed:
+            # It refuses to open a session: an answer to the line before can be but a moment away.
+            until = _at_most(connection.client.probe_timeout, deadline)
+    if also.failed is False and asked.failed is None:
+        # A server of both eras that was slow may answer the second line before the first.
+        asked.arrives(_at_most(SECOND_ANSWER_TIMEOUT, deadline))
+    # 2. A DiscoverResult: the session era is heard of no more.
+    if asked.failed is False:
+        peer.abandon(also.pending, RequestCancelled("the server is of the stateless era"))
+        peer.side = probe
+        return connection.begin(probe, deadline, asked.result)
+    # 3. A session.
+    if also.failed is False:
+        opened = connection.begin(session, deadline, also.result)
+        peer.abandon(asked.pending, RequestCancelled("the session is open"))
+        return opened
+    # 4. Neither: time is up; or the server was ended, or spoiled, by the probe, and is started once more.
+    for opening in (asked, also):
+        peer.abandon(opening.pending, RequestTimeout("not answered in time"))
+    deadline.check("waiting for the answer to server/discover, and to initialize")
+    try:
+        also.result()
+        raise AssertionError
+    except McpError as refusal:
+        if is_transport(connection.client.target):
+            raise
+        failed.append(refusal)
+        _give_up(connection, deadline)
+        if isinstance(refusal, ErrorResponse) and refusal.code in STATELESS_ERRORS:
+            return connection.begin(Stateless(connection.client, newer.make(), newer.revisions), deadline)
+        return _initialize(connection, older, None, deadline, failed)
+
+
+def _initialize(
+    connection: Connection, ways: list[Route], probe: Stateless | None, deadline: Deadline, failed: list[McpError]
+) -> Session:
+    """An open session, by the first of the ways that leads to one; or over the connection of the probe."""
+    client = connection.client
+    for way in ways:
+        transport = way.make() if probe is None else probe.transport
+        session = Session(client, transport, way.revisions, None if probe is None else probe.peer)
         try:
-            also.result()
-            raise AssertionError
-        except McpError as refusal:
-            if can_connect_once(self._client.target):
-                raise
-            failed.append(refusal)
-            self._give_up(deadline)
-            if isinstance(refusal, ErrorResponse) and refusal.code in STATELESS_ERRORS:
-                return self._begin(Stateless(self._client, newer.make(), newer.revisions), deadline)
-            return self._initialize(older, None, deadline, failed)
-
-    def _initialize(
-        self, ways: list[Route], probe: Stateless | None, deadline: Deadline, failed: list[McpError]
-    ) -> Session:
-        """An open session, by the first of the ways that leads to one; or over the connection of the probe."""
-        client = self._client
-        for way in ways:
-            transport = way.make() if probe is None else probe.transport
-            session = Session(client, transport, way.revisions, None if probe is None else probe.peer)
-            try:
-                self._begin(session, deadline)
-                return session
-            except (TransportClosed, HttpStatusError, ErrorResponse) as problem:
-                refused = getattr(transport, "refused", None)
-                # An error of the newer era names what its server speaks: the URL does not lead to an older transport
-                # (2026-07-28/basic/transports/streamable-http#httpsse-transport-2024-11-05).
-                newer = isinstance(problem, ErrorResponse) and problem.code in STATELESS_ERRORS
-                if probe is not None and not newer and not can_connect_once(client.target):
-                    # The probe, which it has answered, may have ended or spoiled it: once more, with a fresh one.
-                    failed.append(problem)
-                    self._give_up(deadline)
-                    return self._initialize(ways, None, deadline, failed)
-                if newer or refused is None or way is ways[-1] or not way.falls_back(refused.status):
-                    raise
-                log.info("%s; trying the older transport", refused)
+            connection.begin(session, deadline)
+            return session
+        except (TransportClosed, HttpStatusError, ErrorResponse) as problem:
+            refused = getattr(transport, "refused", None)
+            # An error of the newer era names what its server speaks: the URL does not lead to an older transport
+            # (2026-07-28/basic/transports/streamable-http#httpsse-transport-2024-11-05).
+            newer = isinstance(problem, ErrorResponse) and problem.code in STATELESS_ERRORS
+            if probe is not None and not newer and not is_transport(client.target):
+                # The probe, which it has answered, may have ended or spoiled it: once more, with a fresh one.
                 failed.append(problem)
-                self._give_up(deadline)
-        raise AssertionError("there is always a way")
-
-    def _begin(
-        self, conversation: Conversation, deadline: Deadline, first: Callable[[], JsonObject] | None = None
-    ) -> Conversation:
-        """Open a conversation, of which `first` may give the first answer."""
-        self._note_beginning(conversation)
-        conversation.open(deadline, first)
-        return conversation
-
-    def _note_beginning(self, conversation: Conversation) -> None:
-        """From here on `close()` by another thread can end a conversation that is not open yet."""
-        self._beginning = conversation
-        # Looked at second: whichever thread comes later sees what the other did.
-        if self.closed:
-            conversation.close(Deadline(CLOSING_TIMEOUT))
-            raise TransportClosed("the client was closed")
-
-    def _give_up(self, deadline: Deadline) -> None:
-        """End what could not be opened."""
-        if self._beginning is not None:
-            self._beginning.close(_at_most(CLOSING_TIMEOUT, deadline))
-
-    # -- the next one
-
-    def after(self, problem: McpError, asked: Conversation, attempts: int, deadline: Deadline) -> Conversation | None:
-        """The conversation in which a request goes on that ended with a problem; None if it ends there.
-
-        Args:
-            asked: the conversation in which it was sent, and `attempts` how often it was sent in all.
-            deadline: of the call, which holds for everything that is done here.
-
-        Blocks: until another conversation is open, at most until the deadline.
-        Raises: whatever opening raises, or the problem if the server ends again and again.
-        """
-        if isinstance(asked, Session):
-            # MUST: after a 404 to a session start a new one with initialize, without a session id
-            # (basic/transports#session-management)
-            if not isinstance(problem, SessionExpired) or attempts > 1:
-                return None
-            log.warning("the server has ended the session; subscriptions and the log level are lost with it")
-            return self._reopen(asked, problem, deadline)
-        if self.closed or attempts > MAX_RESENDS:
-            return None
-        if asked.peer.closed is not None:
-            return self._reopen(asked, problem, deadline)
-        if isinstance(problem, HttpStatusError):
-            older = problem.status in (400, 404, 405)
-        else:
-            older = isinstance(problem, ErrorResponse) and names_older_versions(problem)
-        if older and self._client.revisions[0].era == "session":
-            return self._reopen(asked, problem, deadline, doubted=True)
-        return asked if isinstance(problem, AnswerLost) else None
-
-    def _reopen(
-        self, ended: Conversation, reason: McpError, deadline: Deadline, *, doubted: bool = False
-    ) -> Conversation | None:
-        """Another conversation in place of one that has ended; of several callers who find that out, one opens it.
-
-        Args:
-            doubted: it has not ended, but may be of the wrong era. None, if it is not.
-        """
-        client = self._client
-        held: list[bool] = []
-        try:
-            hold(self._opening, held, deadline, "waiting for another connection to the server")
-            if self.current is not ended or self.closed:
-                return client.session
-            if can_connect_once(client.target):
-                raise reason
-            if doubted:
-                # MAY: probe again if what is known proves wrong
-                # (2026-07-28/basic/versioning#backward-compatibility-with-initialization-based-versions)
-                log.info("finding out the era of the server again: %s", reason)
-                ERAS.put(server_key(client.target), None)
-            elif isinstance(ended, Stateless):
-                # SHOULD: restart a server that died (2026-07-28/basic/transports/stdio#unexpected-termination)
-                log.warning("the connection was lost, and is opened again: %s", reason)
-                if self._restarts.take(None, "restart"):
-                    raise reason
-            try:
-                self._open_next(_at_most(client.connect_timeout, deadline))
-            except BaseException:
-                # Who calls is not the one who will close this client: what has failed is ended here.
-                self._give_up(deadline)
+                _give_up(connection, deadline)
+                return _initialize(connection, ways, None, deadline, failed)
+            if newer or refused is None or way is ways[-1] or not way.falls_back(refused.status):
                 raise
-            if doubted and isinstance(self.current, Stateless):
-                # Nothing has changed, and others may wait in the conversation before: go on with that one.
-                self.current, self._former = ended, self.current
-                return None
-            client.tool_definitions = {}
-        finally:
-            if held:
-                self._opening.release()
-        if client.on_reopen is not None:
-            client.events.put(client.on_reopen, "on_reopen")
-        return self.current
+            log.info("%s; trying the older transport", refused)
+            failed.append(problem)
+            _give_up(connection, deadline)
+    raise AssertionError("there is always a way")
 
-    def open_stream(self, method: str, params: JsonObject | None, deadline: Deadline) -> PendingStream:
-        """Send a request whose answer ends a stream, in the conversation that goes on, or in a new one.
 
-        Raises: TransportClosed: there is no connection now, and there may be one later. LocalProtocolError: there never
-            will be, for the client is closed, or the revision has no such request.
-        """
-        conversation = self._client.session
-        if conversation.peer.closed is not None and isinstance(conversation, Stateless) and not self.closed:
-            lost = TransportClosed.before(conversation.peer.closed)
-            conversation = self._reopen(conversation, lost, deadline) or conversation
-        if self.closed:
-            raise LocalProtocolError("the client was closed")
-        return open_stream(conversation.peer, method, params, deadline)
+def _give_up(connection: Connection, deadline: Deadline) -> None:
+    """End what could not be opened."""
+    if connection.beginning is not None:
+        connection.beginning.close(_at_most(CLOSING_TIMEOUT, deadline))
 
-    def close(self, deadline: Deadline) -> None:
-        """End every conversation, also one that is being opened. Idempotent; see `Client.close`."""
-        self.closed = True
-        for conversation in dict.fromkeys((self._former, self.current, self._beginning)):
-            if conversation is not None:
-                conversation.close(deadline)
+
+def check_era(problem: McpError, revisions: tuple[Revision, ...], over_http: bool) -> None:
+    """Raise RemoteProtocolError if the problem shows that a server is older than the only revisions that we speak."""
+    if says_session_era(problem, over_http) and not isinstance(problem, TransportClosed):
+        names = ", ".join(revision.name for revision in revisions)
+        raise RemoteProtocolError(f"the server does not speak {names}, but opens with initialize") from problem
+
+
+# -- the next one -------------------------------------------------------------------------------------------------
+
+
+def after(
+    connection: Connection, problem: McpError, asked: Conversation, attempts: int, deadline: Deadline
+) -> Conversation | None:
+    """The conversation in which a request goes on that ended with a problem; None if it ends there.
+
+    Args:
+        asked: the conversation in which it was sent, and `attempts` how often it was sent in all.
+        deadline: of the call, which holds for everything that is done here.
+
+    Blocks: until another conversation is open, at most until the deadline.
+    Raises: whatever opening raises, or the problem if the server ends again and again.
+    """
+    if isinstance(asked, Session):
+        # MUST: after a 404 to a session start a new one with initialize, without a session id
+        # (basic/transports#session-management)
+        if not isinstance(problem, SessionExpired) or attempts > 1:
+            return None
+        log.warning("the server has ended the session; subscriptions and the log level are lost with it")
+        return reopen(connection, asked, problem, deadline)
+    if connection.closed or attempts > MAX_RESENDS:
+        return None
+    if asked.peer.closed is not None:
+        return reopen(connection, asked, problem, deadline)
+    if isinstance(problem, HttpStatusError):
+        older = problem.status in (400, 404, 405)
+    else:
+        older = isinstance(problem, ErrorResponse) and names_older_versions(problem)
+    if older and connection.client.revisions[0].era == "session":
+        return reopen(connection, asked, problem, deadline, doubted=True)
+    return asked if isinstance(problem, AnswerLost) else None
+
+
+def reopen(
+    connection: Connection, ended: Conversation, reason: McpError, deadline: Deadline, *, doubted: bool = False
+) -> Conversation | None:
+    """Another conversation in place of one that has ended; of several callers who find that out, one opens it.
+
+    Args:
+        doubted: it has not ended, but may be of the wrong era. None, if it is not.
+    """
+    client = connection.client
+    held: list[bool] = []
+    try:
+        hold(connection.opening, held, deadline, "waiting for another connection to the server")
+        if connection.current is not ended or connection.closed:
+            return client.session
+        if is_transport(client.target):
+            raise reason
+        if doubted:
+            # MAY: probe again if what is known proves wrong
+            # (2026-07-28/basic/versioning#backward-compatibility-with-initialization-based-versions)
+            log.info("finding out the era of the server again: %s", reason)
+            ERAS.put(server_key(client.target), None)
+        elif isinstance(ended, Stateless):
+            # SHOULD: restart a server that died (2026-07-28/basic/transports/stdio#unexpected-termination)
+            log.warning("the connection was lost, and is opened again: %s", reason)
+            if connection.restarts.take(None, "restart"):
+                raise reason
+        try:
+            opened = connection.open_next(_at_most(client.connect_timeout, deadline))
+        except BaseException:
+            # Who calls is not the one who will close this client: what has failed is ended here.
+            _give_up(connection, deadline)
+            raise
+        # The conversation before is kept until the next, for what is still under way in it.
+        if connection.former is not None:
+            connection.former.close(_at_most(CLOSING_TIMEOUT, deadline))
+        if doubted and isinstance(opened, Stateless):
+            # Nothing has changed, and others may wait in the conversation before: go on with that one.
+            connection.former = opened
+            return None
+        connection.former, connection.current = ended, opened
+        client.tool_definitions = {}
+    finally:
+        if held:
+            connection.opening.release()
+    if client.on_reopen is not None:
+        client.events.put(client.on_reopen, "on_reopen")
+    return connection.current
+
+
+def stream_of(connection: Connection, method: str, params: JsonObject | None, deadline: Deadline) -> PendingStream:
+    """Send a request whose answer ends a stream, in the conversation that goes on, or in a new one.
+
+    Raises: TransportClosed: there is no connection now, and there may be one later. LocalProtocolError: there never
+        will be, for the client is closed, or the revision has no such request.
+    """
+    conversation = connection.client.session
+    if conversation.peer.closed is not None and isinstance(conversation, Stateless) and not connection.closed:
+        lost = TransportClosed.before(conversation.peer.closed)
+        conversation = reopen(connection, conversation, lost, deadline) or conversation
+    if connection.closed:
+        raise LocalProtocolError("the client was closed")
+    return open_stream(conversation.peer, method, params, deadline)
+
+
+# -- what a problem says ------------------------------------------------------------------------------------------
 
 
 def says_session_era(problem: McpError, over_http: bool) -> bool:

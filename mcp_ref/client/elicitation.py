@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict, Unpack, cast
 
 from mcp_ref.agreement import undeclared
 from mcp_ref.errors import ErrorResponse, InvalidParams, LocalProtocolError, RemoteProtocolError, UrlElicitationRequired
@@ -614,18 +614,19 @@ MAX_VISITS: Final = 10_000
 """Visits that are remembered; the oldest is forgotten if a server never reports the end of so many."""
 
 
-class Elicitors:
+class Elicitors(NamedTuple):
     """The user's functions for the two modes, and the visits under way: what answers `elicitation/create`.
 
     Attributes:
         visits: the ids of the visits that the user agreed to and that have not been reported as finished.
+        form, url: the functions, or None.
 
     Threads: any; each use of `visits` is one operation on a dict.
     """
 
-    def __init__(self, form: FormHandler | None = None, url: UrlHandler | None = None) -> None:
-        self.form, self.url = form, url
-        self.visits: dict[str, bool] = {}
+    visits: dict[str, bool]
+    form: FormHandler | None = None
+    url: UrlHandler | None = None
 
 
 def accept(values: Mapping[str, Any]) -> ElicitResult:

@@ -1,8 +1,8 @@
-"""Conversation: what a client and a server say to each other over one connection; and `Session`, in the session era.
+"""Conversation: what a client and a server say to each other; `Session`, in the session era; and what opens them.
 
 Spec:      basic/lifecycle; the notifications of the server's pages
 Upholds:   spec_notes/basic/lifecycle.md, the rows on the client
-Not here:  what a method does (each page); which transport is tried, and when another conversation is opened
+Not here:  what a method does (each page); which of several ways is gone, and when another conversation is opened
            (client/connecting); what differs in the stateless era (client/stateless)
 
     open       the request opening(...) until both have a version in common, then agree(...): these two differ by era
@@ -17,29 +17,48 @@ the old one can be mistaken for something of the new.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from mcp_ref.agreement import Terms
 from mcp_ref.basic.lifecycle import Lifecycle, accept_answer, initialize_params, offered_instead
-from mcp_ref.basic.transports.transport import MirroringTransport, SessionTransport, Transport
+from mcp_ref.basic.transports.transport import MirroringTransport, SessionTransport, Transport, is_transport
 from mcp_ref.basic.utilities import KeepAlive, answer_ping
 from mcp_ref.client.answers import ClientContext
+from mcp_ref.client.config import Command, Route, Url, http_routes
 from mcp_ref.client.elicitation import ElicitationCompleteParams, elicitation_complete
-from mcp_ref.errors import ErrorResponse, McpError, MethodNotFound, Refusal, UnsupportedVersion
+from mcp_ref.errors import (
+    ErrorResponse,
+    LocalProtocolError,
+    McpError,
+    MethodNotFound,
+    Refusal,
+    RequestTimeout,
+    TransportClosed,
+    UnsupportedVersion,
+)
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.messages import JsonObject
 from mcp_ref.pages import METHODS
 from mcp_ref.peer import Answerer, Peer
 from mcp_ref.revisions import Revision
+from mcp_ref.server.utilities.caching import INVALIDATED_BY
 from mcp_ref.types import client_capabilities, server_capabilities
 
 if TYPE_CHECKING:
     from mcp_ref.client.client import Client
 
 log = logging.getLogger(__name__)
+
+CLOSING_TIMEOUT: Final = 1.0
+"""Seconds for ending a conversation that has failed, or that another one has replaced."""
+
+RESTARTS: Final = {"restart": Rate(per_second=5 / 60, burst=5)}
+"""How often a server is started again: one that dies at once is not started without end."""
 
 
 class Conversation:
@@ -163,7 +182,7 @@ class Conversation:
             return
         if method == "notifications/tools/list_changed":
             client.tool_definitions = {}
-        if client.cache is not None:
+        if method in INVALIDATED_BY and client.cache is not None:
             client.cache.changed(method, params)
         if method == "notifications/elicitation/complete" and not elicitation_complete(
             client.elicitors, self, cast(ElicitationCompleteParams, params)
@@ -220,3 +239,105 @@ class Session(Conversation):
         self._keep_alive.stop()
         super().close(deadline, reason)
         self._keep_alive.join(deadline)
+
+
+class Connection:
+    """The conversations of one client, one after the other.
+
+    Attributes:
+        current: the conversation that goes on; None before the first.
+        former: the one before it, kept until the next for what is still under way in it.
+        beginning: the one that is being opened, or was opened last.
+        closed: whether the client was closed.
+
+    Threads: any.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        # Held by the one thread that opens a conversation; others wait for it with their own time limit. It guards what
+        # follows, and nothing else is acquired by those who wait.
+        self.opening = threading.Lock()
+        self.current: Conversation | None = None
+        self.former: Conversation | None = None
+        self.beginning: Conversation | None = None
+        self.restarts = RateLimits(RESTARTS)
+        self.closed = False
+
+    def open(self) -> None:
+        """Open the first conversation. Blocks and raises: see `Client.connect`."""
+        with self.opening:
+            if self.beginning is not None or self.closed:
+                raise LocalProtocolError("a client connects once; make another one")
+            limit = self.client.connect_timeout
+            try:
+                self.current = self.open_next(Deadline(limit))
+            except RequestTimeout as problem:
+                # Over stdio the reason may stand on the server's standard error.
+                last_words = getattr(self.beginning and self.beginning.transport, "last_words", str)()
+                said = f"; the server has said:{last_words}" if last_words else ""
+                problem.args = (f"{problem} (connect_timeout={limit}){said}",)
+                raise
+
+    def open_next(self, deadline: Deadline) -> Conversation:
+        """An open conversation: by the one way there is, or the one of several that client/connecting finds."""
+        from mcp_ref.client.stateless import Stateless  # which imports this module
+
+        client, target = self.client, self.client.target
+        if isinstance(target, Url):
+            ways = http_routes(target, client.revisions, client.tap)
+        else:
+            eras = (tuple(row for row in client.revisions if row.era == era) for era in ("stateless", "session"))
+            ways = [Route(self._connect, rows) for rows in eras if rows]
+        if len(ways) > 1:
+            from mcp_ref.client.connecting import find_era
+
+            return find_era(self, ways, deadline)
+        transport, revisions = ways[0].make(), ways[0].revisions
+        if revisions[0].era == "session":
+            return self.begin(Session(client, transport, revisions), deadline)
+        try:
+            return self.begin(Stateless(client, transport, revisions), deadline)
+        except McpError as problem:
+            from mcp_ref.client.connecting import check_era
+
+            check_era(problem, revisions, isinstance(target, Url))
+            raise
+
+    def _connect(self) -> Transport:
+        """A connection to a child process or to a server in this one; or the transport that was given."""
+        target, tap = self.client.target, self.client.tap
+        if isinstance(target, Command):
+            from mcp_ref.basic.transports.stdio import StdioClientTransport
+
+            options = target._asdict()
+            return StdioClientTransport(options.pop("argv"), **options, tap=tap("stdio"))
+        if is_transport(target):
+            given: Transport = target
+            return given
+        from mcp_ref.basic.transports.memory import InProcess
+
+        return InProcess(target, tap("memory"))
+
+    def begin(
+        self, conversation: Conversation, deadline: Deadline, first: Callable[[], JsonObject] | None = None
+    ) -> Conversation:
+        """Open a conversation, of which `first` may give the first answer."""
+        self.note_beginning(conversation)
+        conversation.open(deadline, first)
+        return conversation
+
+    def note_beginning(self, conversation: Conversation) -> None:
+        """From here on `close()` by another thread can end a conversation that is not open yet."""
+        self.beginning = conversation
+        # Looked at second: whichever thread comes later sees what the other did.
+        if self.closed:
+            conversation.close(Deadline(CLOSING_TIMEOUT))
+            raise TransportClosed("the client was closed")
+
+    def close(self, deadline: Deadline) -> None:
+        """End every conversation, also one that is being opened. Idempotent; see `Client.close`."""
+        self.closed = True
+        for conversation in dict.fromkeys((self.former, self.current, self.beginning)):
+            if conversation is not None:
+                conversation.close(deadline)

@@ -35,7 +35,7 @@ from mcp_ref.server.session import Session
 from mcp_ref.server.stateless import Stateless
 from mcp_ref.server.utilities import completion
 from mcp_ref.server.utilities import logging as log_page
-from mcp_ref.server.utilities.caching import CACHEABLE, CacheHint
+from mcp_ref.server.utilities.caching import CACHEABLE, NO_HINT, CacheHint
 
 if TYPE_CHECKING:
     from mcp_ref.server.hosting import HttpOptions, HttpService, RunOptions
@@ -170,8 +170,10 @@ class Server:
         self.page_size, self.limits = page_size, RateLimits({**DEFAULT_RATES, **(rates or {})})
         self.max_workers = max_workers
         self.question_timeout, self.ping_interval = question_timeout, ping_interval
-        self._hints = {method: (cache or {}).get(method, CacheHint()).fields() for method in CACHEABLE}
-        self.state_keys = state_keys if isinstance(state_keys, StateKeys) else StateKeys(state_keys)
+        self._hints = {method: hint.fields() for method, hint in (cache or {}).items()}
+        if state_keys is not None and not isinstance(state_keys, StateKeys):
+            state_keys = StateKeys(state_keys)
+        self._state_keys = state_keys
         self.answers = ANSWERS
         self.span: Lifespan | None = None
         self.on_roots_changed: Callable[[Context], None] | None = None
@@ -294,7 +296,17 @@ class Server:
 
     def cache_hint(self, method: str) -> JsonObject:
         """The members `ttlMs` and `cacheScope` of the results of a method whose results can be kept."""
-        return self._hints[method]
+        return self._hints.get(method, NO_HINT)
+
+    @property
+    def state_keys(self) -> StateKeys:
+        """What seals each `requestState`; a key of this process alone, made when it is first needed, if none was given.
+
+        Spec: basic/patterns/mrtr (2026-07-28)
+        """
+        with self._lock:
+            self._state_keys = self._state_keys or StateKeys()
+            return self._state_keys
 
     # -- conversations
 
@@ -356,7 +368,7 @@ class Server:
     def announce_change(self, method: str, params: JsonObject, wanted: Callable[[Session], bool]) -> None:
         """Announce a change to the clients of both eras: to the sessions that want it, and on subscriptions."""
         self.announce(method, params or None, wanted)
-        if self.stateless is not None:
+        if self.stateless is not None and self.stateless.subscriptions:
             self.stateless.subscriptions.publish(method, params)
 
     # -- running

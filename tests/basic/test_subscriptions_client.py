@@ -651,7 +651,7 @@ def test_over_one_connection_each_subscription_gets_its_own(served: Served) -> N
         served.subscriptions.publish(TOOLS)
         assert tools.get(PATIENCE).method == TOOLS
         assert files.get(PATIENCE).params["uri"] == "a:/b"
-        for subscription in served.subscriptions:
+        for subscription in list(served.subscriptions):
             subscription.end("maintenance")
         assert list(tools) == [] and list(files) == []
         assert tools.graceful and files.graceful

@@ -23,7 +23,7 @@ BOTH: JsonObject = {"elicitation": {"form": {}, "url": {}}}
 
 def answer(handler: Any, form: JsonObject = FORM, client: FakeClient | None = None, **params: Any) -> Any:
     asked: Any = {"message": "Which seat?", "requestedSchema": form, **params}
-    return elicitation.elicitation_create(Elicitors(form=handler), client or FakeClient(BOTH), asked)
+    return elicitation.elicitation_create(Elicitors({}, form=handler), client or FakeClient(BOTH), asked)
 
 
 # -- the server asks
@@ -147,7 +147,7 @@ def test_a_request_without_a_mode_is_a_form() -> None:
     [({"elicitation": {}}, "url"), ({"elicitation": {"form": {}}}, "url"), ({"elicitation": {"url": {}}}, "form")],
 )
 def test_a_mode_that_was_not_declared_is_invalid_params(capabilities: JsonObject, mode: str) -> None:
-    handlers = Elicitors(form=lambda m, s: {}, url=lambda u, m, h: True)
+    handlers = Elicitors({}, form=lambda m, s: {}, url=lambda u, m, h: True)
     asked: Any = {
         "mode": mode,
         "message": "x",

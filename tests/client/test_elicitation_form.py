@@ -223,7 +223,7 @@ def test_defaults_fill_what_is_missing_and_none_leaves_it_empty() -> None:
     def content(returned: Any) -> Any:
         asked: Any = {"message": "?", "requestedSchema": schema}
         client = FakeClient({"elicitation": {}})
-        return elicitation_create(Elicitors(lambda message, schema: returned), client, asked)["content"]
+        return elicitation_create(Elicitors({}, lambda message, schema: returned), client, asked)["content"]
 
     assert content({}) == {"a": "x", "b": False}
     assert content({"a": None, "b": True, "c": None}) == {"b": True}

@@ -80,7 +80,7 @@ def test_completion_is_told_with_the_id() -> None:
     [(True, "accept"), (False, "decline"), (None, "cancel"), ({"action": "cancel"}, "cancel")],
 )
 def test_the_users_consent_is_the_action_and_there_is_no_content(returned: Any, action: str) -> None:
-    assert visit(Elicitors(url=lambda url, message, host: returned)) == {"action": action}
+    assert visit(Elicitors({}, url=lambda url, message, host: returned)) == {"action": action}
 
 
 def test_the_handler_sees_the_whole_url_its_host_and_the_server() -> None:
@@ -90,7 +90,7 @@ def test_the_handler_sees_the_whole_url_its_host_and_the_server() -> None:
         seen.append((url, message, host, ctx.server_info["name"]))
         return True
 
-    visit(Elicitors(url=handler))
+    visit(Elicitors({}, url=handler))
     assert seen == [(URL, "Log in", "mcp.example.com", "asker")]
 
 
@@ -98,7 +98,7 @@ def test_the_handler_sees_the_whole_url_its_host_and_the_server() -> None:
 def test_a_url_that_is_neither_https_nor_here_is_refused_unasked(url: str) -> None:
     asked: list[str] = []
     with pytest.raises(InvalidParams, match=r"params\.url"):
-        visit(Elicitors(url=lambda url, message, host: asked.append(url)), url=url)
+        visit(Elicitors({}, url=lambda url, message, host: asked.append(url)), url=url)
     assert asked == []
 
 
@@ -106,12 +106,12 @@ def test_a_url_that_is_neither_https_nor_here_is_refused_unasked(url: str) -> No
     "url", ["http://localhost:8000/", "http://127.0.0.1/", "http://[::1]:80/", "HTTPS://example.com/"]
 )
 def test_a_url_on_this_machine_may_be_plain_http(url: str) -> None:
-    assert visit(Elicitors(url=lambda url, message, host: False), url=url) == {"action": "decline"}
+    assert visit(Elicitors({}, url=lambda url, message, host: False), url=url) == {"action": "decline"}
 
 
 def test_an_answer_that_open_url_cannot_give_is_not_sent() -> None:
     with pytest.raises(LocalProtocolError, match="open_url"):
-        visit(Elicitors(url=lambda url, message, host: "yes"))  # type: ignore[arg-type, return-value]
+        visit(Elicitors({}, url=lambda url, message, host: "yes"))  # type: ignore[arg-type, return-value]
 
 
 # -- completion
@@ -122,7 +122,7 @@ def complete(handlers: Elicitors, name: str) -> bool:
 
 
 def test_completion_counts_once_and_only_for_a_visit_under_way() -> None:
-    handlers = Elicitors(url=lambda url, message, host: True)
+    handlers = Elicitors({}, url=lambda url, message, host: True)
     assert not complete(handlers, "e-1")
     visit(handlers)
     assert complete(handlers, "e-1")
@@ -136,7 +136,7 @@ def test_completion_may_arrive_before_the_handler_returns() -> None:
         known.append(complete(handlers, "e-1"))
         return True
 
-    handlers = Elicitors(url=handler)
+    handlers = Elicitors({}, url=handler)
     visit(handlers)
     assert known == [True]
     assert not complete(handlers, "e-1")
@@ -146,7 +146,7 @@ def test_a_visit_that_was_refused_or_failed_is_not_under_way() -> None:
     def fail(url: str, message: str, host: str) -> bool:
         raise RuntimeError("no browser")
 
-    refused, failed = Elicitors(url=lambda url, message, host: False), Elicitors(url=fail)
+    refused, failed = Elicitors({}, url=lambda url, message, host: False), Elicitors({}, url=fail)
     visit(refused)
     with pytest.raises(RuntimeError):
         visit(failed)
@@ -161,7 +161,7 @@ def test_the_error_lists_visits_that_can_be_answered_like_requests() -> None:
     refusal = UrlElicitationRequired([entry])
     listed = elicitation.required_urls(ErrorResponse(refusal.code, refusal.message, refusal.data))
     assert listed == [ASKED]
-    handlers = Elicitors(url=lambda url, message, host: True)
+    handlers = Elicitors({}, url=lambda url, message, host: True)
     assert elicitation.elicitation_create(handlers, FakeClient(DECLARED), listed[0]) == {"action": "accept"}
 
 
@@ -230,5 +230,5 @@ def test_nothing_is_fetched_or_looked_up_before_the_user_agrees(monkeypatch: pyt
     ):
         monkeypatch.setattr(owner, name, lambda *args, name=name, **more: tried.append(name))
     for consent in (True, False, None):
-        assert visit(Elicitors(url=lambda url, message, host, consent=consent: consent))["action"]
+        assert visit(Elicitors({}, url=lambda url, message, host, consent=consent: consent))["action"]
     assert tried == []

@@ -17,7 +17,7 @@ import pytest
 import requests
 
 from mcp_ref import Client, ErrorResponse, RemoteProtocolError, RequestTimeout, TransportClosed, text
-from mcp_ref.client.config import Command, server_key
+from mcp_ref.client.config import Command, Url, server_key
 from mcp_ref.client.connecting import ERAS, EraMemory
 from mcp_ref.errors import HttpStatusError
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
@@ -278,7 +278,7 @@ def test_what_says_nothing_of_the_server_is_raised(code: int, answered: Any) -> 
         assert refused.value.status == code
         server.request("POST")
         assert server.asked.empty()
-        assert ERAS.get(server_key(server.url)) is None
+        assert ERAS.get(server_key(Url(server.url))) is None
 
 
 def test_a_server_on_http_that_is_silent_is_not_taken_for_an_old_one() -> None:
@@ -294,7 +294,7 @@ def test_a_server_on_http_that_is_gone_is_neither() -> None:
         url = service.url
     with pytest.raises(TransportClosed):
         dialling(url).connect()
-    assert ERAS.get(server_key(url)) is None
+    assert ERAS.get(server_key(Url(url))) is None
 
 
 def test_the_oldest_transport_is_tried_last() -> None:
@@ -363,10 +363,10 @@ def test_what_is_remembered_is_bounded_and_the_oldest_goes_first() -> None:
 
 
 def test_a_server_is_remembered_by_its_origin_and_path_or_by_how_it_is_started() -> None:
-    assert server_key("http://A.example/mcp") == server_key("http://a.example/mcp?x=1")
-    assert server_key("http://a.example/mcp") != server_key("http://a.example/other")
-    assert server_key(["server", "-v"]) == server_key(Command(["server", "-v"]))
-    assert server_key(["server", "-v"]) != server_key(["server"])
+    assert server_key(Url("http://A.example/mcp")) == server_key(Url("http://a.example/mcp?x=1"))
+    assert server_key(Url("http://a.example/mcp")) != server_key(Url("http://a.example/other"))
+    assert server_key(Command(["server", "-v"])) == server_key(Command(("server", "-v")))
+    assert server_key(Command(["server", "-v"])) != server_key(Command(["server"]))
 
 
 @pytest.mark.parametrize("before", [BOTH, MODERN, LEGACY], ids=["dual", "modern", "legacy"])
@@ -376,12 +376,12 @@ def test_what_is_remembered_of_a_url_is_corrected_when_it_proves_wrong(before: l
         url, port = service.url, urlsplit(service.url).port or 0
         with dialling(url) as client:
             assert spoken(client) == works(before[-1])
-    assert ERAS.get(server_key(url)) == REVISIONS[before[-1]].era
+    assert ERAS.get(server_key(Url(url))) == REVISIONS[before[-1]].era
     with build(after).serve_http(port=port):
         with dialling(url) as client:
             # A server of both eras that is remembered as an older one is spoken with as such.
             assert spoken(client) == works(OLD if before is LEGACY and after is BOTH else after[-1])
-            assert ERAS.get(server_key(url)) == client.revision.era
+            assert ERAS.get(server_key(Url(url))) == client.revision.era
 
 
 def test_what_is_remembered_of_a_command_is_corrected_too(tmp_path: Any) -> None:
@@ -408,7 +408,7 @@ def test_a_client_finds_the_era_out_again_when_an_older_server_takes_over() -> N
             assert client.call_tool("hello")["content"] == [text(OLD)]
             assert reopened.get(timeout=PATIENCE)
             assert client.revision.name == OLD
-            assert ERAS.get(server_key(service.url)) == "session"
+            assert ERAS.get(server_key(Url(service.url))) == "session"
 
 
 # -- both at once -------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def test_a_subscription_is_ended_by_the_server_with_its_result(connect: Connect)
     with client.listen(tools=True) as events:
         reading = Background(list, events)
         assert server.stateless is not None
-        for subscription in server.stateless.subscriptions:
+        for subscription in list(server.stateless.subscriptions):
             subscription.end()
         assert reading.outcome() == []
         assert events.graceful

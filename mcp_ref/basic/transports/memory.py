@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from mcp_ref import messages
 from mcp_ref.basic.transports.transport import Inbox, Receive, Tap, Transport
@@ -23,6 +24,9 @@ from mcp_ref.errors import McpError, RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.locks import hold
 from mcp_ref.messages import JsonObject
+
+if TYPE_CHECKING:
+    from mcp_ref.server.server import Server
 
 
 def pair(tap: Tap | None = None, other_tap: Tap | None = None, *, limit: int = 1024) -> tuple[Transport, Transport]:
@@ -150,3 +154,19 @@ class _MemoryTransport:
                 told.append(lost)
         for lost in told:
             lost(TransportClosed("one of the two sides closed the connection"))
+
+
+class InProcess:
+    """The transport to a server in this process. Closing it ends the server's half of the conversation too."""
+
+    name = "memory"
+
+    def __init__(self, server: Server, tap: Tap | None) -> None:
+        self._ours, theirs = pair(tap=tap)
+        self._session = server.connect(theirs)
+        self.start, self.send, self.exchange = self._ours.start, self._ours.send, self._ours.exchange
+
+    def close(self, deadline: Deadline) -> None:
+        """Close our side, which the session notices, and then wait for its handlers."""
+        self._ours.close(deadline)
+        self._session.close(deadline.left() or 0)

@@ -135,6 +135,11 @@ class Transport(Protocol):
         ...
 
 
+def is_transport(value: Any) -> bool:
+    """Whether a value is a transport. It is one connection: there cannot be another one by the same object."""
+    return all(callable(getattr(value, name, None)) for name in ("start", "send", "exchange", "close"))
+
+
 @runtime_checkable
 class SessionTransport(Transport, Protocol):
     """A transport that must know how far the session is: over HTTP each request says its revision and its session."""

@@ -70,15 +70,8 @@ class CacheHint(NamedTuple):
         return {"ttlMs": int(self.seconds * 1000), "cacheScope": self.scope}
 
 
-def hinted(result: JsonObject, hint: JsonObject) -> JsonObject:
-    """Add the hints of its method to a result, unless its handler gave valid ones."""
-    hints, ttl, scope = dict(hint), result.get("ttlMs"), result.get("cacheScope")
-    # MUST: ttlMs is 0 or more, also when a handler chose it (server/utilities/caching#time-to-live-ttl-field)
-    if type(ttl) is int and ttl >= 0:
-        hints["ttlMs"] = ttl
-    if scope in ("public", "private"):
-        hints["cacheScope"] = scope
-    return {**result, **hints}
+NO_HINT: Final[JsonObject] = {"ttlMs": 0, "cacheScope": "private"}
+"""The members of a result for which the server was given no hint."""
 
 
 # -- the client's half --------------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ def test_a_uri_of_another_origin_is_not_posted_to() -> None:
 )
 def test_which_statuses_lead_to_the_older_transport(newest: str, statuses: set[int]) -> None:
     spoken = tuple(revision for revision in SESSION_REVISIONS if revision.order <= REVISIONS[newest].order)
-    first, second = targets.routes(targets.Url("http://localhost/mcp"), spoken, lambda name: None)
+    first, second = targets.http_routes(targets.Url("http://localhost/mcp"), spoken, lambda name: None)
     assert {code for code in (200, 302, 400, 401, 404, 405, 410, 499, 500, 503) if first.falls_back(code)} == statuses
     assert second.revisions == (OLDEST,)
 
@@ -120,7 +120,7 @@ def test_a_server_serves_clients_of_both_times_at_once() -> None:
 
 @pytest.mark.parametrize("revision", SESSION_REVISIONS, ids=str)
 def test_a_client_over_http_speaks_a_revision_by_the_transport_that_describes_it(revision: Revision) -> None:
-    [route] = targets.routes(targets.Url("http://localhost/mcp"), (revision,), lambda name: None)
+    [route] = targets.http_routes(targets.Url("http://localhost/mcp"), (revision,), lambda name: None)
     assert route.make().name == ("http+sse" if revision is OLDEST else "http")
     with hosted() as service:
         url = service.sse_url if revision is OLDEST else service.url

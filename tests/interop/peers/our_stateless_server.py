@@ -117,7 +117,7 @@ def touch_below(uri: str) -> str:
 def let_go() -> str:
     """End every subscription."""
     assert server.stateless is not None
-    for subscription in server.stateless.subscriptions:
+    for subscription in list(server.stateless.subscriptions):
         subscription.end("a test")
     return "gone"
 

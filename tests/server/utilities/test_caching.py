@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_ref import Server
 from mcp_ref.pages import METHODS
-from mcp_ref.server.utilities.caching import CACHEABLE, INVALIDATED_BY, CacheHint, hinted, key_of, seconds_fresh
+from mcp_ref.server.utilities.caching import CACHEABLE, INVALIDATED_BY, NO_HINT, CacheHint, key_of, seconds_fresh
+from tests.server.alone import ask
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -26,7 +28,7 @@ def test_a_hint_becomes_the_two_members_of_a_result() -> None:
 
 
 def test_the_default_hint_is_stale_at_once_and_private() -> None:
-    assert CacheHint().fields() == {"ttlMs": 0, "cacheScope": "private"}
+    assert CacheHint().fields() == NO_HINT == {"ttlMs": 0, "cacheScope": "private"}
 
 
 @pytest.mark.parametrize("seconds", [-5, float("inf"), float("nan")])
@@ -37,9 +39,11 @@ def test_a_hint_that_is_not_a_number_of_seconds_from_0_on_is_refused(seconds: fl
 
 @pytest.mark.parametrize("member", [{"ttlMs": -1}, {"ttlMs": True}, {"cacheScope": "PUBLIC"}])
 def test_a_member_of_a_handler_that_is_not_valid_is_replaced_by_the_hint(member: dict[str, Any]) -> None:
-    hint = CacheHint(1, "public").fields()
-    assert hinted({"contents": [], **member}, hint) == {"contents": [], **hint}
-    assert hinted({"ttlMs": 7, "cacheScope": "private"}, hint) == {"ttlMs": 7, "cacheScope": "private"}
+    server = Server("s", cache={"tools/list": CacheHint(1, "public")}, declare=["tools"])
+    answers = iter([member, {"ttlMs": 7, "cacheScope": "private"}])
+    server.answers = {"tools/list": lambda ctx, params: {"tools": [], **next(answers)}}
+    results = [ask(server, "tools/list") for _ in range(2)]
+    assert [(each["ttlMs"], each["cacheScope"]) for each in results] == [(1000, "public"), (7, "private")]
 
 
 # -- what a kept result is found by -------------------------------------------------------------------------------

@@ -512,7 +512,7 @@ def test_the_server_can_end_one_subscription(server: Server) -> None:
     with ModernFront(server) as front:
         reply, thread = acknowledged(front, listening(toolsListChanged=True))
         change(server)
-        for subscription in server.stateless.subscriptions:
+        for subscription in list(server.stateless.subscriptions):
             subscription.end("enough")
         thread.join(PATIENCE)
         assert not thread.is_alive()
