@@ -29,11 +29,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import formatdate
 from functools import lru_cache, partial
 from http import HTTPStatus
-from typing import NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.pipes import Wake
@@ -57,6 +57,7 @@ class HttpRequest:
         peer: who is at the other end, for limits per client: an address.
         query: the query of the target, as it came.
         repeated: the headers that came more than once.
+        connection: what endpoints remember from one request to the next on the same connection.
     """
 
     method: str
@@ -67,6 +68,7 @@ class HttpRequest:
     peer: str = ""
     query: str = ""
     repeated: Collection[str] = ()
+    connection: dict[str, Any] = field(default_factory=dict)
 
     @property
     def body(self) -> bytes:
@@ -155,10 +157,10 @@ class Places:
     def take(self, client: str, number: int = 1) -> None:
         """Take a place. Raises HttpRefusal: 503 if all are taken, 429 if this client has taken all of its own."""
         with self._freed:
-            if self._closed or self._taken + number > self._most:
-                status, whose = 503, ""
-            elif self._per_client[client] + number > self._most_per_client:
+            if self._per_client[client] + number > self._most_per_client:
                 status, whose = 429, " of this client"
+            elif self._closed or self._taken + number > self._most:
+                status, whose = 503, ""
             else:
                 self._taken += number
                 self._per_client[client] += number
@@ -468,6 +470,7 @@ class _Connection(http.server.BaseHTTPRequestHandler):
         # Without super().__init__, which is the whole life of a connection: its own thread calls that.
         self.owner, self.socket, self.client = owner, accepted, client
         self.reading_since = time.monotonic()
+        self._remembered: dict[str, Any] = {}
         # Daemon: a user's handler cannot be stopped, and must not keep the process alive.
         self.thread = threading.Thread(target=self._live, name=f"mcp-http-{number}", daemon=True)
 
@@ -532,7 +535,9 @@ class _Connection(http.server.BaseHTTPRequestHandler):
         self.command, self.chunks, self.close_connection = head.method, head.chunks, not head.keep
         path, _, query = head.target.partition("?")
         content = self._read_body if head.length else b""
-        return HttpRequest(head.method, path, head.headers, content, self.gone, self.client, query, head.repeated)
+        return HttpRequest(
+            head.method, path, head.headers, content, self.gone, self.client, query, head.repeated, self._remembered
+        )
 
     def _read_body(self) -> bytes:
         """See `HttpRequest.body`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,13 +13,19 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, Command, HttpLimits, HttpRefusal, HttpRequest, Server, Url, messages
+from mcp_ref import Client, Command, Context, HttpLimits, HttpRefusal, HttpRequest, Server, Url, messages
+from mcp_ref.basic.transports.streamable_http.server import MAX_ENDED
+from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.errors import McpError, ParseError, RemoteProtocolError, TransportClosed
 from mcp_ref.machinery.http_server import SMALL_BODY
-from tests.basic.transports.streamable_http.raw import Wire, request
-from tests.basic.transports.streamable_http.replies import BOTH, PATIENCE
+from tests.basic.transports.streamable_http.raw import Wire, opened, post, request, until
+from tests.basic.transports.streamable_http.replies import BOTH, PATIENCE, Front
 
 MB = 1 << 20
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+INFO = {"name": "c", "version": "1"}
+OPENING = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": INFO}
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": OPENING}
 
 
 @contextmanager
@@ -192,3 +199,126 @@ def test_a_client_over_stdio_takes_lines_of_so_many_bytes(tmp_path: Any) -> None
     with Client(Command(argv, inherit=True)) as client:
         with pytest.raises(McpError):
             client.call_tool("texts", {"size": 1, "more": "x" * 10_000})
+
+
+# -- sessions -----------------------------------------------------------------------------------------------------
+
+
+def test_one_session_too_many_takes_the_place_of_the_longest_idle(server: Server) -> None:
+    with Front(server, max_sessions_per_client=3, max_sessions=5) as front:
+        ids = []
+        for _ in range(3):
+            front.headers.pop("mcp-session-id", None)
+            ids.append(front.open().headers["mcp-session-id"])
+        # The first is used, and the second has a stream: the third is the longest idle.
+        assert front.ask("POST", PING, mcp_session_id=ids[1]).status == 200
+        assert front.ask("POST", PING, mcp_session_id=ids[0]).status == 200
+        stream, thread = front.listen(mcp_session_id=ids[1])
+        assert until(lambda: stream.headers)
+        front.headers.pop("mcp-session-id")
+        front.open()
+        assert [front.ask("POST", PING, mcp_session_id=each).status for each in ids] == [200, 200, 404]
+        # Another address has places of its own, until there are none for anybody.
+        front.address = "127.0.0.2"
+        for _ in range(4):
+            front.headers.pop("mcp-session-id")
+            front.open()
+        assert len(front.endpoint.sessions) == 5
+        assert front.ask("POST", PING, mcp_session_id=ids[1]).status == 200
+        assert front.ask("DELETE", mcp_session_id=ids[1]).status == 200
+        thread.join(PATIENCE)
+
+
+def test_sessions_that_are_in_use_make_no_room(server: Server) -> None:
+    with Front(server, max_sessions=1) as front:
+        front.open()
+        stream, thread = front.listen()
+        assert until(lambda: stream.headers)
+        refused = front.ask("POST", INITIALIZE, mcp_session_id=None, mcp_protocol_version=None)
+        assert (refused.status, refused.headers["Retry-After"]) == (503, "10")
+        assert front.ask("DELETE").status == 200
+        thread.join(PATIENCE)
+        assert front.ask("POST", INITIALIZE, mcp_session_id=None, mcp_protocol_version=None).status == 200
+
+
+def test_nobody_makes_room_for_another_principal(server: Server) -> None:
+    def authenticate(request: HttpRequest) -> str:
+        return request.headers["x-who"]
+
+    with Front(server, max_sessions=2, authenticate=authenticate) as front:
+        front.headers["x-who"] = "one"
+        ones = front.open().headers.pop("mcp-session-id")
+        front.headers["x-who"] = "two"
+        twos = front.open().headers.pop("mcp-session-id")
+        front.open()
+        assert front.ask("POST", PING, mcp_session_id=twos).status == 404
+        assert front.ask("POST", PING, mcp_session_id=ones, x_who="one").status == 200
+        assert front.ask("POST", INITIALIZE, mcp_session_id=None, mcp_protocol_version=None, x_who="3").status == 503
+
+
+def test_idle_sessions_do_not_all_end_at_one_request(server: Server) -> None:
+    with Front(server, idle=60) as front:
+        for _ in range(3 * MAX_ENDED):
+            front.headers.pop("mcp-session-id", None)
+            front.open()
+        sessions = front.endpoint.sessions
+        stale = front.headers["mcp-session-id"]
+        sessions._clock = lambda: time.monotonic() + 120
+        assert front.ask("POST", PING, mcp_session_id=stale).status == 404
+        assert len(sessions) == 2 * MAX_ENDED - 1
+
+
+# -- events -------------------------------------------------------------------------------------------------------
+
+
+def chatty(server: Server) -> None:
+    @server.tool()
+    def report(size: int, ctx: Context) -> str:
+        ctx.progress(1, message="x" * size)
+        return "done"
+
+
+def report_call(size: int) -> Any:
+    params = {"name": "report", "arguments": {"size": size}, "_meta": {"progressToken": 1}}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+def test_the_events_of_all_sessions_share_one_bound(server: Server) -> None:
+    chatty(server)
+    with Front(server, event_store=lambda: MemoryEventStore(1 * MB)) as front, using_at_most(6 * MB):
+        for _ in range(100):
+            front.headers.pop("mcp-session-id", None)
+            front.open()
+            # Nobody comes back for any of it.
+            assert front.post(report_call(100_000)).messages[-1]["result"]
+
+
+def test_the_events_of_a_stream_go_when_its_answer_was_delivered(server: Server) -> None:
+    chatty(server)
+    store = MemoryEventStore()
+    with server.serve_http(event_store=lambda: store) as http, Wire(http._http.address) as wire:
+        session = opened(wire)
+        for _ in range(3):
+            assert wire.ask(post(report_call(10), mcp_session_id=session)).status == 200
+            # It is not known yet whether the client has got the last answer; of those before it is.
+            assert len(store._last) == 1
+        assert wire.ask(post(PING, mcp_session_id=session)).status == 200
+        assert (len(store._events), store._size) == (0, 0)
+        assert wire.ask(post(report_call(10), mcp_session_id=session)).status == 200
+        assert wire.ask(request("DELETE", mcp_session_id=session)).status == 200
+        assert (len(store._events), store._size) == (0, 0)
+
+
+def test_an_answer_that_was_lost_can_be_fetched(server: Server) -> None:
+    chatty(server)
+    with server.serve_http() as http, Wire(http._http.address) as other:
+        session = opened(other)
+        with Wire(http._http.address) as wire:
+            wire.send(post(report_call(10), mcp_session_id=session))
+            wire.head()
+            event_id = wire.chunk().decode().splitlines()[0].removeprefix("id: ")
+            wire.reset()
+        resumed = request("GET", accept="text/event-stream", mcp_session_id=session, last_event_id=event_id)
+        assert other.ask(resumed).messages[-1]["result"]
+        assert other.ask(post(PING, mcp_session_id=session)).status == 200
+        assert other.ask(resumed).status == 400

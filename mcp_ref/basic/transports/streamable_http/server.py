@@ -31,6 +31,7 @@ import logging
 import secrets
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -90,6 +91,9 @@ MAX_WAITING = 1_000
 MAX_STREAMS = 1_000
 """Streams of one session that can be resumed; the oldest that no connection carries is forgotten first."""
 
+MAX_ENDED = 10
+"""Idle sessions that are ended while one request is answered."""
+
 _SESSION_ERA = frozenset(revision.name for revision in SESSION_REVISIONS)
 
 
@@ -109,10 +113,11 @@ class EndpointOptions:
         sessions: whether there are session ids in the session era. Without them each POST stands alone, which any of
             several processes can answer; server requests, subscriptions and GET streams are not offered then.
         idle: seconds after which an unused session ends; None for never.
-        max_sessions, max_sessions_per_client, max_streams_per_session: how many there may be.
+        max_sessions, max_sessions_per_client, max_streams_per_session: how many there may be. One more session takes
+            the place of that of the same principal (without one: of any) that has been unused for longest.
         max_subscriptions, max_subscriptions_per_client: how many `subscriptions/listen` of the stateless era.
         keep_alive: seconds between the comments on a quiet stream.
-        event_store: makes the store of a session's events.
+        event_store: makes the store of the events of all sessions.
     """
 
     hosts: Collection[str] | None = LOOPBACK
@@ -165,6 +170,9 @@ class StreamableEndpoint:
 
     def __call__(self, request: HttpRequest, reply: HttpReply) -> None:
         """Answer one request. Raises OSError if the client is gone."""
+        # Who asks again over a connection has read what it was answered before.
+        if (delivered := request.connection.pop("delivered", None)) is not None:
+            delivered()
         session = self.sessions.find(request.headers.get(SESSION_ID))
         tap = self._tap() if session is None else session.tap
         with noted(tap, request, reply) as (request, reply):
@@ -265,6 +273,7 @@ class PostReply(Asked):
     Attributes:
         status: of an answer that is JSON.
         done: whether nothing more will be sent.
+        stream: the event stream, or None.
 
     Threads: any; the handler's own, and those in which it reports progress.
     """
@@ -281,7 +290,7 @@ class PostReply(Asked):
         self._prime, self._headers = prime, headers
         self.status = 200
         self._lock = threading.Lock()  # guards the two fields below, and is held for the write that belongs to them
-        self._stream: EventStream | None = None
+        self.stream: EventStream | None = None
         self.done = False
 
     def send(self, message: Any, deadline: Deadline) -> None:
@@ -296,7 +305,7 @@ class PostReply(Asked):
                 return
             # MUST: answer a request with `application/json` or `text/event-stream`
             # (basic/transports#sending-messages-to-the-server)
-            if answer and self._stream is None:
+            if answer and self.stream is None:
                 body = messages.encode(message)
                 self.done = True
                 status, headers = self.status, {**JSON, **self._headers()}
@@ -322,10 +331,10 @@ class PostReply(Asked):
             self._tap.deliver()
 
     def _open_locked(self) -> EventStream:
-        if self._stream is None:
-            self._stream = self._new_stream()
-            self._stream.attach(self._reply, prime=self._prime)
-        return self._stream
+        if self.stream is None:
+            self.stream = self._new_stream()
+            self.stream.attach(self._reply, prime=self._prime)
+        return self.stream
 
     def open(self) -> EventStream:
         """Begin an event stream, before there is anything to send."""
@@ -342,8 +351,8 @@ class PostReply(Asked):
             if self.done:
                 return
             self.done = True
-            if self._stream is not None:
-                self._stream.end(hang_up=True)
+            if self.stream is not None:
+                self.stream.end(hang_up=True)
                 return
             try:
                 self._reply.open({**STREAM_HEADERS, "Connection": "close"})
@@ -433,6 +442,7 @@ class HttpSession:
         for stream in streams:
             left = deadline.left()
             stream.end(UNREAD_TIMEOUT if left is None else min(UNREAD_TIMEOUT, left))
+            self.forget(stream)
         if first:
             self._lost(TransportClosed("the session has ended"))
 
@@ -483,18 +493,26 @@ class HttpSession:
     def new_stream(self, *, standing: bool = False) -> EventStream:
         """Another stream of this session; a standing one carries what belongs to no request."""
         with self._lock:
-            stream = EventStream(f"s{next(self._numbers)}", self.store, standing=standing)
+            stream = EventStream(f"s{next(self._numbers)}", self.store, standing=standing, within=f"{self.id}/")
             self._streams[stream.name] = stream
             if standing:
                 self._standing.append(stream)
-            if len(self._streams) > MAX_STREAMS:
-                idle = next((name for name, each in self._streams.items() if not each.attached), None)
-                forgotten = self._streams.pop(idle) if idle is not None else None
-                self._standing = [each for each in self._standing if each is not forgotten]
+            many = len(self._streams) > MAX_STREAMS
+            idle = next((each for each in self._streams.values() if not each.attached), None) if many else None
             closed = self._closed
+        if idle is not None:
+            self.forget(idle)
         if closed:
             stream.end()
         return stream
+
+    def forget(self, stream: EventStream) -> None:
+        """Nobody will resume a stream any more."""
+        with self._lock:
+            self._streams.pop(stream.name, None)
+            self._standing = [each for each in self._standing if each is not stream]
+        if self.store is not None:
+            self.store.forget(stream.kept_as)
 
     def stream(self, name: str) -> EventStream | None:
         """The stream of that name, or None."""
@@ -519,10 +537,11 @@ class SessionEra:
         self._server, self._options = server, options
         self.revisions = {revision.name: revision for revision in server.revisions if revision.http == "streamable"}
         self._places = Places("sessions", options.max_sessions, options.max_sessions_per_client)
+        self._store = options.event_store()
         self._clock = time.monotonic
         self._swept = self._clock()
         self._lock = threading.Lock()  # guards the two fields below, and `used`, `busy` and `ended` of each session
-        self._open: dict[str, HttpSession] = {}
+        self._open: OrderedDict[str, HttpSession] = OrderedDict()  # the one that was used last is last
         self._closed = False
 
     def __len__(self) -> int:
@@ -542,20 +561,20 @@ class SessionEra:
             session = HttpSession(tap, identity)
             self._connect(session, None if opening else self._version(request))
             try:
-                self._answer(session, message, reply, identity)
+                self._answer(session, request, message, reply, identity)
             finally:
                 session.conversation.close(1)
         elif opening and SESSION_ID not in request.headers:
             self._post_initialize(request, message, reply, identity, tap)
         else:
             with self._used(request, identity) as session:
-                self._answer(session, message, reply, identity)
+                self._answer(session, request, message, reply, identity)
 
     def _post_initialize(
         self, request: HttpRequest, message: Any, reply: HttpReply, identity: Any, tap: Tap | None
     ) -> None:
         """A new session, whose id goes with the answer; one that is refused leaves nothing behind."""
-        self._places.take(request.peer)
+        self._take_place(request.peer, identity)
         session = HttpSession(tap, identity, request.peer)
         try:
             self._connect(session)
@@ -567,7 +586,7 @@ class SessionEra:
             if not session.conversation.opened:
                 return {}
             if session.conversation.revision.sse_resumption:
-                session.store = self._options.event_store()
+                session.store = self._store
             with self._lock:
                 session.used = self._clock()
                 self._open[session.id] = session
@@ -576,14 +595,33 @@ class SessionEra:
             return {"Mcp-Session-Id": session.id}
 
         try:
-            self._answer(session, message, reply, identity, headers)
+            self._answer(session, request, message, reply, identity, headers)
         finally:
             if self._closed or session.id not in self._open:
                 self._end(session)
 
+    def _take_place(self, client: str, identity: Any) -> None:
+        """Take a place for a session; where there is none, the longest idle of the same principal makes room.
+
+        Raises: HttpRefusal: 429 or 503: all of them are in use.
+        """
+        while True:
+            try:
+                return self._places.take(client)
+            except HttpRefusal as full:
+                with self._lock:
+                    idle = next((
+                        each for each in self._open.values() if not each.busy and each.principal == identity
+                        and (each.client == client or full.status == 503)
+                    ), None)  # fmt: skip
+                if idle is None or self._closed:
+                    raise
+                self._end(idle, timeout=0)
+
     def _answer(
         self,
         session: HttpSession,
+        request: HttpRequest,
         message: Any,
         reply: HttpReply,
         identity: Any,
@@ -619,6 +657,9 @@ class SessionEra:
         finally:
             # Whatever was not answered by now never will be.
             post.skip()
+        if (stream := post.stream) is not None and stream.ended_on is reply:
+            stream.ended_on = None
+            request.connection["delivered"] = partial(session.forget, stream)
 
     def get(self, request: HttpRequest, reply: HttpReply, identity: Any) -> None:
         """Answer a GET with a stream, and hold it until one side ends it."""
@@ -649,6 +690,9 @@ class SessionEra:
                 session.write_waiting,
                 None if identity is None else expiry(identity),
             )
+            if stream.ended_on is reply:
+                stream.ended_on = None
+                request.connection["delivered"] = partial(session.forget, stream)
 
     def delete(self, request: HttpRequest, reply: HttpReply, identity: Any) -> None:
         """Answer a DELETE: the end of the session."""
@@ -661,13 +705,22 @@ class SessionEra:
     def find(self, session_id: str | None) -> HttpSession | None:
         """The session of that id, whoever opened it, for the trace; those that nobody used for too long end here."""
         idle, now = self._options.idle, self._clock()
-        if idle is not None and now - self._swept >= min(1.0, idle):
+        named = None if session_id is None else self._open.get(session_id)
+        if idle is None:
+            return named
+        stale: list[HttpSession] = []
+        if named is not None and not named.busy and now - named.used > idle:
+            stale.append(named)
+            named = None
+        if now - self._swept >= min(1.0, idle):
             self._swept = now
             with self._lock:
-                stale = [each for each in self._open.values() if not each.busy and now - each.used > idle]
-            for session in stale:
-                self._end(session, timeout=1)
-        return None if session_id is None else self._open.get(session_id)
+                # A few: not one request for all that were left. The others make room when it is needed.
+                unused = (each for each in self._open.values() if not each.busy and now - each.used > idle)
+                stale += itertools.islice(unused, MAX_ENDED)
+        for session in stale:
+            self._end(session, timeout=0)
+        return named
 
     @contextmanager
     def _used(self, request: HttpRequest, identity: Any) -> Iterator[HttpSession]:
@@ -694,6 +747,8 @@ class SessionEra:
             with self._lock:
                 session.busy -= 1
                 session.used = self._clock()
+                if not session.ended:
+                    self._open.move_to_end(session.id)
 
     def _version(self, request: HttpRequest) -> Revision:
         """The revision that the header names; 400 for one that is not spoken here."""

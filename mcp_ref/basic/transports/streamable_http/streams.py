@@ -13,6 +13,7 @@ is no store: a stream is its connection, and ends with it.
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from collections import OrderedDict
@@ -32,6 +33,9 @@ UNREAD_TIMEOUT = 1.0
 LOOK_INTERVAL = 1.0
 """Seconds after which a quiet connection is looked at: has its client hung up?"""
 
+EVENT_COST = 350
+"""Bytes of memory that an event takes in a `MemoryEventStore` beside its text."""
+
 STREAM_HEADERS = {
     "Content-Type": CONTENT_TYPE,
     "Cache-Control": "no-cache, no-transform",
@@ -42,7 +46,9 @@ STREAM_HEADERS = {
 
 
 class EventStore(Protocol):
-    """Keeps the events of one session, so that a client can ask for them again. A program may bring its own.
+    """Keeps the events of a server's sessions, so that clients can ask for them again. A program may bring its own.
+
+    `stream` is unique in the store, and its events come with numbers from 1, without gaps.
 
     Threads: any; a store has a lock of its own.
     """
@@ -58,28 +64,36 @@ class EventStore(Protocol):
         """
         ...
 
+    def forget(self, stream: str) -> None:
+        """Nobody will ask for the events of a stream any more: its answer was delivered, or its session is over."""
+        ...
+
 
 class MemoryEventStore:
     """An `EventStore` in memory, bounded.
 
     Args:
-        events: how many events are kept, of all streams together.
-        size: how many characters they may have, all together.
+        size: bytes of memory that the events of all streams may take together; the oldest go first.
     """
 
-    def __init__(self, events: int = 10_000, size: int = 16_000_000) -> None:
-        self._most, self._largest = events, size
-        self._lock = threading.Lock()  # guards the two fields below
+    def __init__(self, size: int = 64 << 20) -> None:
+        self._largest = size
+        self._lock = threading.Lock()  # guards the three fields below
         self._events: OrderedDict[tuple[str, int], str] = OrderedDict()
+        self._last: dict[str, int] = {}  # the number of the last event of each stream that has some
         self._size = 0
 
     def append(self, stream: str, number: int, data: str) -> None:
         """See `EventStore`."""
         with self._lock:
             self._events[(stream, number)] = data
-            self._size += len(data)
-            while self._events and (len(self._events) > self._most or self._size > self._largest):
-                self._size -= len(self._events.popitem(last=False)[1])
+            self._last[stream] = number
+            self._size += sys.getsizeof(data) + EVENT_COST
+            while self._size > self._largest:
+                (oldest, n), text = self._events.popitem(last=False)
+                self._size -= sys.getsizeof(text) + EVENT_COST
+                if n == self._last[oldest]:
+                    del self._last[oldest]
 
     def after(self, stream: str, number: int) -> list[tuple[int, str]] | None:
         """See `EventStore`."""
@@ -87,7 +101,15 @@ class MemoryEventStore:
             # The oldest are forgotten first: if the next one is kept, so are those that follow it.
             if (stream, number + 1) not in self._events:
                 return None
-            return [(n, text) for (name, n), text in self._events.items() if name == stream and n > number]
+            return [(n, self._events[(stream, n)]) for n in range(number + 1, self._last[stream] + 1)]
+
+    def forget(self, stream: str) -> None:
+        """See `EventStore`."""
+        with self._lock:
+            number = self._last.pop(stream, 0)
+            while (text := self._events.pop((stream, number), None)) is not None:
+                self._size -= sys.getsizeof(text) + EVENT_COST
+                number -= 1
 
 
 class EventStream:
@@ -97,19 +119,25 @@ class EventStream:
         name: its id, unique in the session.
         store: where its events are kept; None if it cannot be resumed: then events have no ids.
         standing: whether it carries what belongs to no request.
+        within: makes the name unique in the store.
+
+    Attributes:
+        kept_as: its name in the store.
+        ended_on: the connection that carried it to its end, or None; who asks for it takes it away.
 
     Threads: any.
     """
 
-    def __init__(self, name: str, store: EventStore | None, *, standing: bool = False) -> None:
+    def __init__(self, name: str, store: EventStore | None, *, standing: bool = False, within: str = "") -> None:
         self.name, self.standing = name, standing
-        self._store = store
+        self._store, self.kept_as = store, within + name
         # Guards what follows, and is held for the writes, so that events keep their order.
         self._lock = threading.Lock()
         self._number = 0
         self._reply: HttpReply | None = None
         self._wake_holder: Callable[[], None] = lambda: None
         self._ended = False
+        self.ended_on: HttpReply | None = None
 
     @property
     def attached(self) -> bool:
@@ -129,10 +157,11 @@ class EventStream:
         """
         with self._without_waiting(UNREAD_TIMEOUT):
             missed: list[tuple[int, str]] | None = []
-            if after is not None and self._store is not None and after != self._number:
+            if after is not None and after != self._number:
                 # MAY: replay what would have been sent after `Last-Event-ID`, on that stream
                 # (basic/transports#resumability-and-redelivery)
-                missed = self._store.after(self.name, after) if after < self._number else None
+                store, known = self._store, after < self._number
+                missed = store.after(self.kept_as, after) if store is not None and known else None
             if missed is None:
                 return False
             former = self._reply
@@ -193,8 +222,8 @@ class EventStream:
 
     def _write_locked(self, data: str) -> bool:
         self._number += 1
-        if self._store is not None:
-            self._store.append(self.name, self._number, data)
+        if self._store is not None and not self._ended:
+            self._store.append(self.kept_as, self._number, data)
         return self._put_locked(encode_event(data, id=self._id(self._number)))
 
     def _put_locked(self, data: bytes) -> bool:
@@ -215,6 +244,7 @@ class EventStream:
     def _end_locked(self, patience: float | None = None) -> None:
         self._ended = True
         if self._reply is not None:
+            self.ended_on = self._reply
             self._reply.end(patience)
         self._detach_locked()
 

@@ -283,9 +283,8 @@ def test_a_service_serves_what_its_server_speaks(revisions: Any, sse: str | None
 
 
 def test_a_service_takes_the_options_of_both(server: Server) -> None:
-    limits: Any = {"max_subscriptions": 1, "max_subscriptions_per_client": 1, "max_sessions": 1}
+    limits: Any = {"max_subscriptions": 1, "max_subscriptions_per_client": 2, "max_sessions": 0}
     with server.serve_http(**limits) as http, Wire(http._http.address) as wire:
-        opened(wire)
         assert wire.ask(session_post(INITIALIZE)).status == 503
         wire.send(post(listening(toolsListChanged=True)))
         assert wire.head()[0] == 200

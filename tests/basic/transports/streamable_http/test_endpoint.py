@@ -352,11 +352,9 @@ def test_the_authentication_can_refuse(server: Server) -> None:
 
 
 def test_there_may_be_so_many_sessions(server: Server) -> None:
-    with Front(server, max_sessions=1) as front:
-        front.open()
+    with Front(server, max_sessions=0) as front:
         assert front.post({**PING, "method": "initialize"}, mcp_session_id=None).status == 503
-    with Front(server, max_sessions_per_client=1) as front:
-        front.open()
+    with Front(server, max_sessions_per_client=0) as front:
         assert front.post({**PING, "method": "initialize"}, mcp_session_id=None).status == 429
 
 
@@ -441,7 +439,7 @@ def test_an_event_that_nobody_knows_cannot_be_resumed_after(server: Server, last
 
 
 def test_events_that_are_forgotten_are_not_passed_over_in_silence(server: Server) -> None:
-    with Front(server, event_store=lambda: MemoryEventStore(events=2)) as front:
+    with Front(server, event_store=lambda: MemoryEventStore(size=1000)) as front:
         front.open()
         reply = front.request(7, "tools/call", call("chatty"))
         first = reply.events[0].id

@@ -250,7 +250,8 @@ def test_a_thousand_sessions_that_are_left_open_end_with_the_server(server: Serv
         with Wire(address(service)) as wire:
             for _ in range(1000):
                 opened(wire)
-            assert wire.ask(post({"jsonrpc": "2.0", "id": 0, "method": "initialize"})).status == 429
+            # One more takes the place of the first.
+            opened(wire)
         assert sessions_of(service) == len(server.sessions) == 1000
         began = time.monotonic()
         service.close(PATIENCE)

@@ -71,13 +71,13 @@ def test_a_session_is_not_found_by_anybody_else() -> None:
 
 def test_there_are_so_many_in_all_and_of_one_client() -> None:
     with Clients(max_sessions=3, max_sessions_per_client=2) as clients:
-        first = clients.session("a")
-        clients.session("a")
-        assert clients.begin("a").status == 429
-        clients.session("b")
-        assert clients.begin("c").status == 503
-        assert clients.ask("DELETE", mcp_session_id=first).status == 200
-        clients.session("a")
+        first = clients.session("a", "alice")
+        clients.session("a", "alice")
+        assert clients.begin("a", "bob").status == 429
+        clients.session("b", "bob")
+        assert clients.begin("c", "carol").status == 503
+        assert clients.ask("DELETE", mcp_session_id=first, authorization="alice").status == 200
+        clients.session("a", "bob")
 
 
 def test_the_cap_holds_while_many_open_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def test_a_session_ends_once() -> None:
         session = clients.session()
         assert [clients.ask("DELETE", mcp_session_id=session).status for _ in range(2)] == [200, 404]
         clients.session()
-        assert clients.begin().status == 503
+        assert clients.begin(identity="somebody else").status == 503
 
 
 def test_after_the_close_there_are_none_and_none_is_opened() -> None:

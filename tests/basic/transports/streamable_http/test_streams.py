@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from mcp_ref.basic.transports.streamable_http.streams import EventStream, MemoryEventStore, numbers_of
+from mcp_ref.basic.transports.streamable_http.streams import EVENT_COST, EventStream, MemoryEventStore, numbers_of
 from tests.basic.transports.streamable_http.replies import PATIENCE, ListReply
 
 
@@ -105,7 +106,7 @@ def test_an_event_that_never_was_cannot_be_resumed_after(stream: EventStream) ->
 
 
 def test_a_client_that_has_seen_all_can_resume_though_nothing_is_kept() -> None:
-    stream, reply = EventStream("s1", MemoryEventStore(events=0)), ListReply()
+    stream, reply = EventStream("s1", MemoryEventStore(size=0)), ListReply()
     stream.write(b"1")
     assert not stream.attach(ListReply(), 0)
     assert stream.attach(reply, 1)
@@ -230,9 +231,13 @@ def test_the_store_gives_what_came_after_on_one_stream() -> None:
     assert store.after("c", 0) is None
 
 
-@pytest.mark.parametrize("bounds", [{"events": 3}, {"size": 6}])
-def test_the_store_forgets_the_oldest_and_says_so(bounds: dict[str, int]) -> None:
-    store = MemoryEventStore(**bounds)
+def events(count: int, text: str) -> int:
+    """The size of a store that keeps so many events of that text."""
+    return count * (sys.getsizeof(text) + EVENT_COST)
+
+
+def test_the_store_forgets_the_oldest_and_says_so() -> None:
+    store = MemoryEventStore(events(3, "xx"))
     for number in range(1, 6):
         store.append("a", number, "xx")
     assert store.after("a", 1) is None
@@ -240,15 +245,27 @@ def test_the_store_forgets_the_oldest_and_says_so(bounds: dict[str, int]) -> Non
 
 
 def test_the_store_stays_bounded_whatever_the_number_of_streams() -> None:
-    store = MemoryEventStore(events=10)
+    store = MemoryEventStore(events(10, "x" * 10))
     for number in range(1000):
         store.append(f"s{number}", 1, "x" * 10)
-    assert len(store._events) == 10
-    assert store._size == 100
+    assert len(store._events) == len(store._last) == 10
+
+
+def test_a_stream_that_nobody_will_ask_for_leaves_nothing_in_the_store() -> None:
+    store = MemoryEventStore(events(5, "xx"))
+    for number in range(1, 5):
+        store.append("a", number, "xx")
+        store.append("b", number, "xx")
+    store.forget("a")
+    store.forget("a")
+    assert store.after("a", 3) is None
+    assert store.after("b", 2) == [(3, "xx"), (4, "xx")]
+    store.forget("b")
+    assert (store._size, len(store._events), len(store._last)) == (0, 0, 0)
 
 
 def test_an_event_larger_than_the_store_is_not_kept() -> None:
-    store = MemoryEventStore(size=10)
+    store = MemoryEventStore(events(1, "x" * 10))
     store.append("a", 1, "x" * 11)
     assert store.after("a", 0) is None
     assert store._size == 0
