@@ -30,16 +30,16 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_a_type_checker_sees_the_same_names_in_the_same_modules() -> None:
-    tree = ast.parse((ROOT / "mcp_ref" / "__init__.py").read_text("utf-8"))
+    tree = ast.parse((ROOT / "mcp_ref" / "__init__.pyi").read_text("utf-8"))
     imported = {
-        alias.asname: node.module.removeprefix("mcp_ref.")
-        for branch in tree.body
-        if isinstance(branch, ast.If)
-        for node in branch.body
+        alias.name: node.module.removeprefix("mcp_ref.")
+        for node in tree.body
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
-    assert imported == mcp_ref._MODULES
+    assert imported == {"__version__": "_version", **mcp_ref._MODULES}
+    listed = next(node.value for node in tree.body if isinstance(node, ast.Assign))
+    assert sorted(ast.literal_eval(listed)) == sorted(mcp_ref.__all__)
 
 
 def test_importing_the_package_loads_neither_role() -> None:

@@ -1,0 +1,136 @@
+"""What a type checker sees of `mcp_ref`: the names that `__init__.py` loads when they are first asked for."""
+
+from mcp_ref._version import __version__
+from mcp_ref.basic.authorization.authorization_server import AuthorizationServer
+from mcp_ref.basic.authorization.resource_server import Principal, Protection
+from mcp_ref.basic.authorization.verifiers import Introspection, JwtVerifier
+from mcp_ref.basic.mrtr import StateKeys, elicitation_form, elicitation_url, input_required, roots_listing, sampling
+from mcp_ref.basic.subscriptions import Event, Listening
+from mcp_ref.client.client import Client
+from mcp_ref.client.config import Command, Url
+from mcp_ref.client.connecting import EraMemory
+from mcp_ref.client.elicitation import accept, cancel, decline, required_urls, url_elicitation
+from mcp_ref.client.roots import is_within, root_path
+from mcp_ref.client.sampling import UserRejected, choose_model, reply
+from mcp_ref.errors import (
+    AnswerLost,
+    AuthorizationError,
+    ErrorResponse,
+    HttpStatusError,
+    InputRefused,
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    LocalProtocolError,
+    McpError,
+    MethodNotFound,
+    MissingClientCapability,
+    Refusal,
+    RemoteProtocolError,
+    RequestCancelled,
+    RequestTimeout,
+    SessionExpired,
+    ToolError,
+    TransportClosed,
+    UrlElicitationRequired,
+)
+from mcp_ref.machinery.deadline import Cancel
+from mcp_ref.machinery.http_server import HttpLimits, HttpRefusal, HttpRequest
+from mcp_ref.machinery.rates import Rate
+from mcp_ref.machinery.shapes import JsonObject
+from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, STATELESS_REVISIONS, Revision, find_revision
+from mcp_ref.server.context import Context
+from mcp_ref.server.hosting import HttpService
+from mcp_ref.server.prompts import PromptMessage, assistant, user
+from mcp_ref.server.resources import ResourceNotFound, contents_bytes
+from mcp_ref.server.server import Server
+from mcp_ref.server.utilities.caching import CacheHint, ResultCache
+from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
+from mcp_ref.trace.narrate import Narrator, narrate
+from mcp_ref.trace.record import Recorder, TraceEvent, read_trace, recorder
+from mcp_ref.types import audio, data_of, image, text, text_of
+
+__all__ = [
+    "AnswerLost",
+    "AuthorizationError",
+    "AuthorizationServer",
+    "CacheHint",
+    "Cancel",
+    "Client",
+    "Command",
+    "Context",
+    "EraMemory",
+    "ErrorResponse",
+    "Event",
+    "HttpLimits",
+    "HttpRefusal",
+    "HttpRequest",
+    "HttpService",
+    "HttpStatusError",
+    "InputRefused",
+    "InternalError",
+    "Introspection",
+    "InvalidParams",
+    "InvalidRequest",
+    "JsonObject",
+    "JwtVerifier",
+    "Listening",
+    "LocalProtocolError",
+    "McpError",
+    "MethodNotFound",
+    "MissingClientCapability",
+    "Narrator",
+    "Principal",
+    "PromptMessage",
+    "Protection",
+    "REVISIONS",
+    "Rate",
+    "Recorder",
+    "Refusal",
+    "RemoteProtocolError",
+    "RequestCancelled",
+    "RequestTimeout",
+    "ResourceNotFound",
+    "ResultCache",
+    "Revision",
+    "SESSION_REVISIONS",
+    "STATELESS_REVISIONS",
+    "Server",
+    "SessionExpired",
+    "StateKeys",
+    "ToolError",
+    "TraceEvent",
+    "TransportClosed",
+    "Url",
+    "UrlElicitationRequired",
+    "UserRejected",
+    "__version__",
+    "accept",
+    "assistant",
+    "audio",
+    "cancel",
+    "choose_model",
+    "contents_bytes",
+    "data_of",
+    "decline",
+    "elicitation_form",
+    "elicitation_url",
+    "find_revision",
+    "image",
+    "input_required",
+    "is_within",
+    "narrate",
+    "prompt_ref",
+    "read_trace",
+    "recorder",
+    "reply",
+    "required_urls",
+    "resource_ref",
+    "root_path",
+    "roots_listing",
+    "sampling",
+    "text",
+    "text_of",
+    "url_elicitation",
+    "user",
+]
