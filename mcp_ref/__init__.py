@@ -17,6 +17,8 @@ from mcp_ref._version import __version__ as __version__
 
 _PLACES: Final = {
     "basic.authorization.authorization_server": "AuthorizationServer",
+    "basic.authorization.client": "OAuth",
+    "basic.authorization.registration": "Registered client_metadata",
     "basic.authorization.resource_server": "Principal Protection",
     "basic.authorization.verifiers": "Introspection JwtVerifier",
     "basic.mrtr": "StateKeys elicitation_form elicitation_url input_required roots_listing sampling",
@@ -37,6 +39,7 @@ _PLACES: Final = {
     "machinery.http_server": "HttpLimits HttpRefusal HttpRequest",
     "machinery.rates": "Rate",
     "machinery.shapes": "JsonObject",
+    "machinery.token_store": "FileStore MemoryStore",
     "revisions": "REVISIONS Revision SESSION_REVISIONS STATELESS_REVISIONS find_revision",
     "server.context": "Context",
     "server.hosting": "HttpService",

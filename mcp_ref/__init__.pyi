@@ -2,6 +2,8 @@
 
 from mcp_ref._version import __version__
 from mcp_ref.basic.authorization.authorization_server import AuthorizationServer
+from mcp_ref.basic.authorization.client import OAuth
+from mcp_ref.basic.authorization.registration import Registered, client_metadata
 from mcp_ref.basic.authorization.resource_server import Principal, Protection
 from mcp_ref.basic.authorization.verifiers import Introspection, JwtVerifier
 from mcp_ref.basic.mrtr import StateKeys, elicitation_form, elicitation_url, input_required, roots_listing, sampling
@@ -38,6 +40,7 @@ from mcp_ref.machinery.deadline import Cancel
 from mcp_ref.machinery.http_server import HttpLimits, HttpRefusal, HttpRequest
 from mcp_ref.machinery.rates import Rate
 from mcp_ref.machinery.shapes import JsonObject
+from mcp_ref.machinery.token_store import FileStore, MemoryStore
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, STATELESS_REVISIONS, Revision, find_revision
 from mcp_ref.server.context import Context
 from mcp_ref.server.hosting import HttpService
@@ -62,6 +65,7 @@ __all__ = [
     "EraMemory",
     "ErrorResponse",
     "Event",
+    "FileStore",
     "HttpLimits",
     "HttpRefusal",
     "HttpRequest",
@@ -77,9 +81,11 @@ __all__ = [
     "Listening",
     "LocalProtocolError",
     "McpError",
+    "MemoryStore",
     "MethodNotFound",
     "MissingClientCapability",
     "Narrator",
+    "OAuth",
     "Principal",
     "PromptMessage",
     "Protection",
@@ -87,6 +93,7 @@ __all__ = [
     "Rate",
     "Recorder",
     "Refusal",
+    "Registered",
     "RemoteProtocolError",
     "RequestCancelled",
     "RequestTimeout",
@@ -110,6 +117,7 @@ __all__ = [
     "audio",
     "cancel",
     "choose_model",
+    "client_metadata",
     "contents_bytes",
     "data_of",
     "decline",

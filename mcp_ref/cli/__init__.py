@@ -105,6 +105,9 @@ def _parser() -> argparse.ArgumentParser:
     option("--json", action="store_true", help="the whole result as JSON")
     option("--timeout", type=seconds, default=60.0, metavar="S", help="seconds for each request (60)")
     option("--header", action="append", default=[], metavar="NAME:VALUE", help="for a URL: a header of every request")
+    option("--token-env", metavar="NAME", help="for a URL: the environment variable that holds a bearer token")
+    option("--login", action="store_true", help="for a URL: log in with the browser, if the server asks for it")
+    option("--login-store", metavar="FOLDER", help="log in likewise, and keep the login in a folder of your own")
     option("--env", action="append", default=[], metavar="NAME[=VALUE]", help="for a command: a variable that it gets")
     option("--inherit", action="store_true", help="for a command: it gets the whole environment")
     form = "a field of a form that the server shows; at a terminal you are asked for the others"

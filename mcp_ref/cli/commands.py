@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import sys
 import threading
 import time
@@ -27,7 +28,7 @@ from mcp_ref.cli import describe, shown
 from mcp_ref.cli.form import Form
 from mcp_ref.client.client import Client
 from mcp_ref.client.config import Command, Url, read_config
-from mcp_ref.errors import ErrorResponse, MethodNotFound, TransportClosed
+from mcp_ref.errors import AuthorizationError, ErrorResponse, MethodNotFound, TransportClosed
 from mcp_ref.messages import JsonObject
 from mcp_ref.pages import method_row
 from mcp_ref.revisions import find_revision
@@ -223,6 +224,7 @@ def ask(command: Asking, args: argparse.Namespace) -> Exit:
         _running(slow),
         Client(
             target,
+            auth=_authorization(args),
             revision=args.revision,
             timeout=args.timeout,
             connect_timeout=min(args.timeout, _CONNECT_TIMEOUT),
@@ -271,8 +273,8 @@ def _target(args: argparse.Namespace) -> Command | Url:
     if not args.target:
         raise UsageError("which server? End the line with -- and its URL, or the command that starts it")
     if not args.target[0].lower().startswith(("http://", "https://")):
-        if args.header:
-            raise UsageError("--header is for servers at a URL")
+        if args.header or args.token_env or args.login or args.login_store:
+            raise UsageError("--header, --token-env and --login are for servers at a URL")
         if "://" in args.target[0]:
             raise UsageError(f"the URL of a server begins with http:// or https://, unlike {args.target[0]!r}")
         env = dict(_pair(text) for text in args.env if "=" in text)
@@ -293,6 +295,30 @@ def _target(args: argparse.Namespace) -> Command | Url:
         return Url(checked_url(args.target[0]), checked_headers(headers))
     except ValueError as problem:
         raise UsageError(str(problem)) from None
+
+
+def _authorization(args: argparse.Namespace) -> Any:
+    """What `--token-env` and `--login` stand for."""
+    if args.token_env:
+        if not (token := os.environ.get(args.token_env)):
+            raise UsageError(f"--token-env: the environment has no {args.token_env}")
+        return token
+    if not (args.login or args.login_store):
+        return None
+    from mcp_ref.basic.authorization.client import OAuth, open_browser
+    from mcp_ref.machinery.token_store import FileStore
+
+    def visit(url: str) -> None:
+        shown.note(f"to log in, visit {url}")
+        try:
+            open_browser(url)
+        except AuthorizationError:
+            return
+
+    try:
+        return OAuth("mcp-ref", visit=visit, store=FileStore(args.login_store) if args.login_store else None)
+    except OSError as problem:
+        raise UsageError(f"--login-store: {problem}") from None
 
 
 def _pair(text: str) -> tuple[str, str]:

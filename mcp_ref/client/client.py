@@ -77,6 +77,8 @@ class Client:
         session: a `requests.Session` to send by to a URL, as you have set it up: its `auth`, headers, cookies, proxies,
             certificates and adapters. It is neither changed nor closed. What an adapter of yours cannot do stands at
             `basic.transports.streamable_http.client.HttpOptions`.
+        auth: for a URL, what authorizes the requests to it: a bearer token, a function that gives one, a callable of a
+            prepared request as `requests` has them, or what gets tokens by itself, such as `OAuth("My script")`.
 
         What is spoken:
         revision: the revision, or several to choose from; None: all. Of several it is the newest that both sides have.
@@ -120,6 +122,7 @@ class Client:
         target: config.Target,
         *,
         session: requests.Session | None = None,
+        auth: Any = None,
         # What is spoken
         revision: str | Revision | Sequence[str | Revision] | None = None,
         info: JsonObject | None = None,
@@ -154,6 +157,8 @@ class Client:
             [revision] if isinstance(revision, str | Revision) else tuple(REVISIONS) if revision is None else revision
         )
         self.revisions, self.result_types = in_order(rows), frozenset(result_types)
+        if auth is not None:
+            self.target = config.authorized(self.target, auth, self.revisions)
         self.timeout, self.connect_timeout = timeout, connect_timeout
         self.probe_timeout, self.ping_interval = probe_timeout, ping_interval
         self.on_log, self.on_change, self.on_reopen = on_log, on_change, on_reopen
@@ -342,10 +347,10 @@ class Client:
     def cache(self) -> CacheView | None:
         """The results of this server that are kept, from the first on that may be; None: none are."""
         kept = ResultCache() if self._cache is True else self._cache
-        # MUST NOT: share a private result across authorization contexts; each client counts as one
+        # MUST NOT: share a private result across authorization contexts; each client counts as one, and each login
         # (server/utilities/caching#cache-scope-field)
         server = repr(config.server_key(self.target, whole=True) or os.urandom(16).hex())
-        return kept.for_(server) if isinstance(kept, ResultCache) else None
+        return kept.for_(server, config.owner_of(self.target)) if isinstance(kept, ResultCache) else None
 
     # -- messages of any kind
 

@@ -156,6 +156,26 @@ def _configured(entry: dict[str, Any]) -> Command | Url:
     raise ValueError("a server has a command or a url")
 
 
+def authorized(target: Any, auth: Any, revisions: tuple[Revision, ...]) -> Url:
+    """The URL of a server, with what authorizes the requests to it.
+
+    Raises: ValueError: it is not a URL. TypeError, AuthorizationError: see `bind`.
+    """
+    from mcp_ref.basic.authorization.client import bind
+
+    # SHOULD NOT: follow the pages of authorization over stdio; credentials come from the environment there
+    # (basic/authorization#protocol-requirements)
+    if not isinstance(target, Url):
+        raise ValueError("auth= is for servers at a URL; others take credentials from their environment")
+    return target._replace(options={**target.options, "auth": bind(auth, target.url, revisions)})
+
+
+def owner_of(target: Any) -> Callable[[], str | None] | None:
+    """What names the login by which a client of that target is authorized at the moment; None: nothing does."""
+    bound = target.options.get("auth") if isinstance(target, Url) else None
+    return None if bound is None else lambda: bound.authorizer.owner
+
+
 def server_key(target: Any, *, whole: bool = False) -> Hashable | None:
     """What tells a server from others: how it is started, or the URL; None if nothing does.
 

@@ -474,5 +474,5 @@ def _at_most(seconds: float | None, deadline: Deadline) -> Deadline:
     """A deadline after so many seconds, or when the other one passes."""
     left = deadline.left()
     if left is None or seconds is None:
-        return Deadline(seconds if left is None else left)
-    return Deadline(min(seconds, left))
+        return Deadline(seconds if left is None else left, within=deadline)
+    return Deadline(min(seconds, left), within=deadline)

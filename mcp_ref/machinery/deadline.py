@@ -68,12 +68,18 @@ class Deadline:
         timeout: seconds from now; None for no limit.
         maximum: seconds from now past which `extend()` never moves it; None: `extend()` does nothing.
         clock: what tells the seconds; `time.monotonic` unless something may stand still.
+        within: the deadline that this one is a part of: if this one is postponed, so is that.
     """
 
     def __init__(
-        self, timeout: float | None, maximum: float | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        timeout: float | None,
+        maximum: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        within: Deadline | None = None,
     ) -> None:
-        self._clock = clock
+        self._clock, self._within = clock, within
         self._timeout = timeout
         self._at = None if timeout is None else clock() + timeout
         self._latest = None if maximum is None else clock() + maximum
@@ -98,7 +104,9 @@ class Deadline:
             self._at = max(self._at, min(self._clock() + self._timeout, self._latest))
 
     def postpone(self, seconds: float) -> None:
-        """Move it and its maximum: so long did this side itself keep the peer waiting."""
+        """Move it, its maximum, and what it is within: so long did this side itself keep the peer waiting."""
+        if self._within is not None:
+            self._within.postpone(seconds)
         if self._at is not None:
             self._at += seconds
         if self._latest is not None:

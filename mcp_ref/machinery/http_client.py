@@ -304,6 +304,12 @@ class HttpResponse:
             # Else it is kept, and may be another call's by now.
             self._raw.close()
 
+    @property
+    def address(self) -> str | None:
+        """The address that the response comes from; None once its connection is given back."""
+        sock = getattr(self._raw.connection, "sock", None)
+        return None if sock is None else str(sock.getpeername()[0])
+
     def refusal(self, doing: str, body: bytes) -> HttpStatusError:
         """What to raise where the status refuses; names WWW-Authenticate, and a redirect that is not followed."""
         text = str(body[:1000], "utf-8", "replace")[:200]
@@ -337,6 +343,9 @@ class HttpClient:
         headers = {} if self._session is not None else {"User-Agent": f"mcp_ref/{__version__}"}
         verify, cert = options.get("verify", True), options.get("cert")
         self._proxies = dict(options.get("proxies") or {})
+        # What a client for another origin shares with this one: nothing that is a secret of this origin.
+        own = vars(self._session) if self._session is not None else options
+        self.shared = {name: own[name] for name in ("verify", "proxies", "trust_env") if name in own}
         if options.get("trust_env"):
             self._proxies = {**requests.utils.get_environ_proxies(url), **self._proxies}
             if verify is True:

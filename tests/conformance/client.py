@@ -12,7 +12,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from mcp_ref import Client
+import requests
+
+from mcp_ref import Client, McpError, OAuth, Registered
 from mcp_ref.client.sampling import reply
 
 
@@ -106,11 +108,32 @@ SCENARIOS: dict[str, Callable[[Client], None]] = {
 }
 
 
+def visit(url: str) -> str:
+    """The user's browser: the authorization server of the suite consents at once, and sends it back."""
+    return requests.get(url, allow_redirects=False, timeout=10).headers["Location"]
+
+
+def authorization(scenario: str) -> Any:
+    """What the client of a scenario authorizes its requests with."""
+    given = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+    known = None
+    if "client_id" in given:
+        known = Registered(given["client_id"], given.get("client_secret"), issuer=given.get("issuer"))
+    document = "https://conformance-test.local/client-metadata.json"
+    return OAuth("conformance", client=known, document=document, visit=visit)
+
+
 def main(url: str) -> None:
-    scenario = SCENARIOS.get(os.environ["MCP_CONFORMANCE_SCENARIO"], call_first_tool)
-    with Client(url, elicit=accept, sample=answer, roots=["."]) as client:
+    name = os.environ["MCP_CONFORMANCE_SCENARIO"]
+    scenario = SCENARIOS.get(name, call_first_tool)
+    auth = authorization(name) if name.startswith("auth/") else None
+    with Client(url, auth=auth, elicit=accept, sample=answer, roots=["."]) as client:
         scenario(client)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    try:
+        main(sys.argv[1])
+    except McpError as problem:
+        print(problem, file=sys.stderr)
+        sys.exit(1)

@@ -42,6 +42,21 @@ SERVER_RUNS = [
 NOT_OFFERED = ("server-tasks-",)
 """Folders of the scenarios of an extension that this library does not have; they run, and nobody can pass them."""
 
+_TOKEN_ENDPOINT = ["auth/token-endpoint-auth-basic", "auth/token-endpoint-auth-post", "auth/token-endpoint-auth-none"]
+_AUTHORIZATION = [
+    "auth/metadata-default",
+    "auth/metadata-var1",
+    "auth/metadata-var2",
+    "auth/metadata-var3",
+    "auth/basic-cimd",
+    "auth/pre-registration",
+    "auth/scope-from-www-authenticate",
+    "auth/scope-from-scopes-supported",
+    "auth/scope-omitted-when-undefined",
+    "auth/scope-step-up",
+    "auth/scope-retry-limit",
+    *_TOKEN_ENDPOINT,
+]
 CLIENT_SCENARIOS = {
     "2026-07-28": [
         "tools_call",
@@ -62,7 +77,31 @@ CLIENT_SCENARIOS = {
     ],
     "2025-06-18": ["initialize", "tools_call"],
 }
-"""Those without authorization, which comes with its own pages; 2025-03-26 has none other."""
+"""Those without authorization; 2025-03-26 has none other."""
+
+AUTHORIZATION_SCENARIOS = {
+    "2026-07-28": [
+        *_AUTHORIZATION,
+        "auth/offline-access-scope",
+        "auth/offline-access-not-supported",
+        "auth/iss-supported",
+        "auth/iss-not-advertised",
+        "auth/iss-supported-missing",
+        "auth/iss-wrong-issuer",
+        "auth/iss-unexpected",
+        "auth/iss-normalized",
+        "auth/resource-mismatch",
+        "auth/metadata-issuer-mismatch",
+        "auth/authorization-server-migration",
+    ],
+    "2025-11-25": _AUTHORIZATION,
+    "2025-06-18": _TOKEN_ENDPOINT,
+    "2025-03-26": ["auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback"],
+}
+"""Every scenario of authorization that the suite scores."""
+
+EXTENSIONS: dict[str, list[str]] = {}
+"""Those of extensions, which it does not score, and runs only with `--force`."""
 
 EXPLAINED: dict[tuple[str, str], str] = {
     ("SKIPPED", "ClientMcpMethodHeader_initialize"): "a method of the session era, never sent in the stateless one",
@@ -129,15 +168,33 @@ def test_the_server_conforms_in_both_eras_at_once(url: str, tmp_path: Path) -> N
         each.result(PATIENCE)
 
 
+def judge_client(revision: str, scenario: str, out: Path, *more: str) -> None:
+    """Run a scenario against the client, and assert that it ran, and that all of it has passed."""
+    command = f"{sys.executable} {HERE / 'client.py'}"
+    code, printed = run(
+        "client", "--command", command, "--scenario", scenario, "--spec-version", revision, "--timeout", "30000", *more,
+        out=out,
+    )  # fmt: skip
+    assert any(checks(out).values()), printed
+    assert bad(out) == [], printed
+    assert code == 0, printed
+
+
 @pytest.mark.parametrize(
     ("revision", "scenario"), [(revision, name) for revision, names in CLIENT_SCENARIOS.items() for name in names]
 )
 def test_the_client_conforms(tmp_path: Path, revision: str, scenario: str) -> None:
-    command = f"{sys.executable} {HERE / 'client.py'}"
-    code, printed = run(
-        "client", "--command", command, "--scenario", scenario, "--spec-version", revision, "--timeout", "30000",
-        out=tmp_path,
-    )  # fmt: skip
-    assert any(checks(tmp_path).values()), printed
-    assert bad(tmp_path) == [], printed
-    assert code == 0, printed
+    judge_client(revision, scenario, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("revision", AUTHORIZATION_SCENARIOS)
+def test_the_client_conforms_with_authorization(tmp_path: Path, revision: str) -> None:
+    with ThreadPoolExecutor(4) as runs:
+        judged = {
+            name: runs.submit(judge_client, revision, name, tmp_path / name.replace("/", "-"), *more)
+            for names, more in ((AUTHORIZATION_SCENARIOS[revision], ()), (EXTENSIONS.get(revision, []), ("--force",)))
+            for name in names
+        }
+    for each in judged.values():
+        each.result()

@@ -34,6 +34,7 @@ from mcp_ref.machinery.http_server import HttpRefusal, HttpReply, HttpRequest, P
 from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
+    from mcp_ref.machinery.http_client import HttpResponse
     from mcp_ref.server.server import Server
     from mcp_ref.server.session import Session
 
@@ -227,8 +228,7 @@ class SseClientTransport(HttpTransport):
         self._problem: McpError | None = None  # why the stream has ended; under the lock, as the next one is
         self._endpoint: str | None = None  # the URI to send to, once it is known
         self._named = threading.Event()  # set once it is, or never will be
-        # Daemon: a program that ends without close() must end, though the server has not.
-        self._thread = threading.Thread(target=self._listen, name="mcp-sse-listen", daemon=True)
+        self._thread: threading.Thread | None = None
         self._call = HttpCall(Deadline(None))
 
     def start(self, receive: Receive, lost: Lost) -> None:
@@ -238,9 +238,28 @@ class SseClientTransport(HttpTransport):
         Raises: TransportClosed, RequestTimeout, HttpStatusError, RemoteProtocolError (no stream, or a URI elsewhere).
         """
         self._receive = receive
-        self._loaded().begin(self._call)
+        deadline = self._call.deadline = Deadline(self._opening)
+        http = self._loaded()
+        try:
+            http.begin(self._call)
+            headers = {"Accept": CONTENT_TYPE, "Cache-Control": "no-store"}
+            # In this thread: somebody waits for it, and may have to log in.
+            reply, origin = self._open(self._call, "GET", headers, operation="GET")
+            self._note("receive", {**origin, "headers": reply.headers})
+            if reply.status != 200 or reply.content_type != CONTENT_TYPE:
+                raise reply.refusal("the event stream", reply.body(1000) if reply.status >= 400 else b"")
+        except BaseException as failed:
+            http.end(self._call)
+            self._end(Deadline(1))
+            if isinstance(failed, Interrupted):
+                raise TransportClosed(CLOSED) from None
+            raise
+        left = deadline.left()
+        deadline.lift()
+        # Daemon: a program that ends without close() must end, though the server has not.
+        self._thread = threading.Thread(target=self._listen, args=(reply, origin), name="mcp-sse-listen", daemon=True)
         self._thread.start()
-        named = self._named.wait(self._opening)
+        named = self._named.wait(left)
         problem = self._problem or (None if named else RequestTimeout(f"no endpoint event within {self._opening:g} s"))
         if problem is not None:
             self._end(Deadline(1))
@@ -250,14 +269,9 @@ class SseClientTransport(HttpTransport):
         if over is not None:
             self._tell(over)
 
-    def _listen(self) -> None:
+    def _listen(self, reply: HttpResponse, origin: dict[str, Any]) -> None:
         """The thread `mcp-sse-listen`: it ends when its call is cut, since it waits for nothing else."""
         try:
-            headers = {"Accept": CONTENT_TYPE, "Cache-Control": "no-store"}
-            reply, origin = self._open(self._call, "GET", headers)
-            self._note("receive", {**origin, "headers": reply.headers})
-            if reply.status != 200 or reply.content_type != CONTENT_TYPE:
-                raise reply.refusal("the event stream", reply.body(1000) if reply.status >= 400 else b"")
             for event in read_events(reply.read, self._limit):
                 if event.event == "message" and event.data:
                     self._deliver(event.data.encode(), {**origin, **event_facts(event)})
@@ -334,5 +348,5 @@ class SseClientTransport(HttpTransport):
             self._closed, http = True, self._http
         if http is not None:
             http.close(deadline)
-            if self._thread.ident is not None and self._thread is not threading.current_thread():
+            if self._thread is not None and self._thread is not threading.current_thread():
                 self._thread.join(deadline.left())

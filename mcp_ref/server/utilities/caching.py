@@ -144,8 +144,9 @@ class _KeptResult(NamedTuple):
         return len(self.text) + len(self.request.key)
 
 
-_Slot = tuple[str, "CacheView | None", str]
-"""The place of a result: the server, the view it is private to (None: it is public), and the key of the request."""
+_Slot = tuple[str, "CacheView | None", str, str | None]
+"""The place of a result: the server, the view it is private to (None: it is public), the key of the request, and whose
+it is, if that can change."""
 
 
 class ResultCache:
@@ -174,13 +175,14 @@ class ResultCache:
         self._size = 0
         self._under_way: WeakSet[CacheableRequest] = WeakSet()
 
-    def for_(self, server: str) -> CacheView:
+    def for_(self, server: str, owner: Callable[[], str | None] | None = None) -> CacheView:
         """The part of the cache that one client of a server may see.
 
         Args:
             server: what tells servers apart, such as the URL or the command.
+            owner: names whose private results count at the moment, if that can change.
         """
-        return CacheView(self, server)
+        return CacheView(self, server, owner)
 
     def __len__(self) -> int:
         """How many results are kept, stale ones included."""
@@ -248,8 +250,8 @@ class CacheView:
     Threads: any. Nothing here blocks.
     """
 
-    def __init__(self, cache: ResultCache, server: str) -> None:
-        self._cache, self._server = cache, server
+    def __init__(self, cache: ResultCache, server: str, owner: Callable[[], str | None] | None = None) -> None:
+        self._cache, self._server, self._owner = cache, server, owner
 
     def get(self, method: str, params: JsonObject | None) -> JsonObject | None:
         """The result kept for a request, as a new object; None if none is fresh."""
@@ -307,4 +309,5 @@ class CacheView:
 
     def _slots(self, key: str) -> tuple[_Slot, _Slot]:
         """The private place of a result, and the public one."""
-        return (self._server, self, key), (self._server, None, key)
+        owner = None if self._owner is None else self._owner()
+        return (self._server, self, key, owner), (self._server, None, key, None)

@@ -53,6 +53,7 @@ from mcp_ref.revisions import Revision
 if TYPE_CHECKING:
     import requests
 
+    from mcp_ref.basic.authorization.client import Bound
     from mcp_ref.machinery.http_client import HttpClient, HttpResponse
 
 log = logging.getLogger(__name__)
@@ -101,6 +102,7 @@ class HttpOptions(TypedDict, total=False):
             `requests.adapters.HTTPAdapter` must give a `urllib3.HTTPResponse` as `raw`, and only the time-outs of
             `requests` end its calls, not another thread; what an adapter retries is its owner's choice; and a hook must
             leave the body of a reply unread.
+        auth: what authorizes each request, as of `Client`; then neither `headers` nor the session do.
         tap: is shown every message.
     """
 
@@ -110,6 +112,7 @@ class HttpOptions(TypedDict, total=False):
     proxies: Mapping[str, str] | None
     trust_env: bool
     session: requests.Session | None
+    auth: Any
     tap: Tap | None
 
 
@@ -122,13 +125,18 @@ def checked_url(url: str) -> str:
 
 
 def checked_options(options: HttpOptions) -> dict[str, Any]:
-    """A copy of the options for an `HttpClient`: with a copy of the headers, without the tap.
+    """A copy of the options for an `HttpClient`: with a copy of the headers, without `auth` and the tap.
 
     Raises: TypeError: an unknown option. ValueError: a header cannot be sent, a proxy is of SOCKS, or a session
         is given together with what only it can say.
     """
     checked: dict[str, Any] = {**options, "headers": checked_headers(options.get("headers"))}
     checked.pop("tap", None)
+    if checked.pop("auth", None) is not None:
+        session = options.get("session")
+        named = {*checked["headers"], *(() if session is None else session.headers)}
+        if "authorization" in map(str.lower, named) or getattr(session, "auth", None) is not None:
+            raise ValueError("auth= is given together with another Authorization: in the headers, or in the session")
     if unknown := options.keys() - HttpOptions.__annotations__.keys():
         raise TypeError(f"unexpected keyword argument: {', '.join(sorted(unknown))}")
     if any(proxy.lower().startswith("socks") for proxy in (options.get("proxies") or {}).values()):
@@ -199,6 +207,11 @@ class HttpTransport:
     def __init__(self, url: str, max_message: int, options: HttpOptions) -> None:
         self._url, self._options, self._tap = checked_url(url), checked_options(options), options.get("tap")
         self._limit = max_message
+        self._auth: Bound | None = None
+        if options.get("auth") is not None:
+            from mcp_ref.basic.authorization.client import bind
+
+            self._auth = bind(options["auth"], self._url)
         # Guards no field: it is held for a note and what belongs to it, so that `receive` has one message at a time.
         self._routing = threading.Lock()
         self._lock = threading.Lock()  # guards the fields below, and those of the two classes that say so
@@ -206,6 +219,7 @@ class HttpTransport:
         self._lost: Lost | None = None
         self._http: HttpClient | None = None
         self._closed = False
+        self._fetched = 0  # the number by which a trace knows what is fetched for authorization at the moment
 
     def _loaded(self) -> HttpClient:
         """What sends. It is imported here: a program that uses no HTTP does not pay for `requests`.
@@ -223,18 +237,42 @@ class HttpTransport:
 
     def _open(
         self, call: HttpCall, method: str, headers: Mapping[str, str], text: bytes | None = None, message: Any = None,
-        url: str | None = None,
+        url: str | None = None, agreed: Revision | None = None, operation: str = "",
     ) -> tuple[HttpResponse, dict[str, Any]]:  # fmt: skip
-        """Send a request, shown to the trace before; gives the reply, and what a trace is shown of its exchange."""
+        """Send a request, shown to the trace before; gives the reply, and what a trace is shown of its exchange.
+
+        Args:
+            agreed: the revision that is spoken, if that is settled.
+            operation: what a user waits for, if the message does not say it.
+
+        Raises: HttpStatusError: there is no token that the server accepts; and as `HttpClient.open` does.
+        """
         http = self._http
         assert http is not None
+        authorized = None if self._auth is None else self._auth.request(
+            http, call, method, url or self._url, headers, text, operation or message, agreed, self._note_fetched
+        )  # fmt: skip
+        while True:
+            sent = headers if authorized is None else {**headers, **authorized.headers()}
+            if self._tap is not None:
+                call.exchange = self._tap.exchange()
+                facts = {"exchange": call.exchange, "method": method, "headers": {**http.headers, **sent}}
+                self._note("send", facts, message)
+            reply = http.open(call, method, sent, text, url=url)
+            facts = {"exchange": call.exchange, "method": method, "status": reply.status}
+            if authorized is None or reply.status not in (401, 403) or not authorized.concerns(reply):
+                return reply, facts
+            self._note("receive", {**facts, "headers": reply.headers})
+            if not authorized.renew(reply):
+                raise reply.refusal("a message", reply.body(_MAX_ERROR_BODY))
+            reply.close()
+
+    def _note_fetched(self, direction: Literal["send", "receive"], facts: Mapping[str, Any]) -> None:
+        """Show the trace a request that is sent for authorization, to whomever, or its reply."""
         if self._tap is not None:
-            call.exchange = self._tap.exchange()
-            self._note(
-                "send", {"exchange": call.exchange, "method": method, "headers": {**http.headers, **headers}}, message
-            )
-        reply = http.open(call, method, headers, text, url=url)
-        return reply, {"exchange": call.exchange, "method": method, "status": reply.status}
+            if direction == "send":
+                self._fetched = self._tap.exchange()
+            self._note(direction, {"exchange": self._fetched, **facts})
 
     def _deliver(self, text: bytes, facts: Mapping[str, Any], noted: bytes | None = None) -> None:
         """Hand a message to the peer, which only routes; a trace is shown it as it came."""
@@ -450,7 +488,7 @@ class HttpClientTransport(HttpTransport):
             self._loaded().begin(call)
             if self._closed:
                 raise Interrupted(CLOSED)
-            reply, origin = self._open(call, "POST", headers, text, message)
+            reply, origin = self._open(call, "POST", headers, text, message, agreed=session.revision)
             facts = {**origin, "headers": reply.headers}
             # 3. Before the agreement: remember how it was received, and the session that has begun.
             if session.revision is None:
@@ -537,7 +575,7 @@ class HttpClientTransport(HttpTransport):
                         # SHOULD: resume by GET with Last-Event-ID (basic/transports#resumability-and-redelivery).
                         # A header goes out as latin-1: this is UTF-8, as the standard says.
                         headers["Last-Event-ID"] = last_id.encode("utf-8").decode("latin-1")
-                    reply, origin = self._open(call, "GET", headers)
+                    reply, origin = self._open(call, "GET", headers, agreed=session.revision)
                     self._note("receive", {**origin, "headers": reply.headers})
                 is_stream = reply.status == 200 and reply.content_type == CONTENT_TYPE
                 # 2. Read to the end of the connection. Events without data, or of other types, move the position only.
@@ -559,6 +597,13 @@ class HttpClientTransport(HttpTransport):
                     problem = f"was refused with HTTP status {reply.status}"
             except TransportClosed as broke:
                 is_stream, problem = True, f"broke ({broke})"
+            except HttpStatusError as refusal:
+                if not standing or self._auth is None or refusal.status != 401 or settled is None:
+                    raise
+                # Nobody waits for this stream: it opens again with the token that somebody's call will get.
+                settled.set()
+                self._auth.authorizer.await_token(call)
+                continue
             status = 0 if reply is None else reply.status
             if reply is not None:
                 reply.close()
@@ -618,7 +663,7 @@ class HttpClientTransport(HttpTransport):
                     try:
                         # SHOULD: end the session with DELETE (basic/transports#session-management)
                         http.begin(call)
-                        reply, origin = self._open(call, "DELETE", headers)
+                        reply, origin = self._open(call, "DELETE", headers, agreed=self._session.revision)
                         self._note("receive", {**origin, "headers": reply.headers})
                         log.debug("the session was ended with HTTP status %d", reply.status)
                     except McpError as problem:

@@ -1,0 +1,169 @@
+"""Discovery, the client's half: from a challenge to the authorization server and what it can do.
+
+Spec:      2025-03-26/basic/authorization#authorization-base-url, #fallbacks-for-servers-without-metadata-discovery;
+           basic/authorization#authorization-server-discovery (2025-06-18, 2025-11-25);
+           basic/authorization/authorization-server-discovery (2026-07-28); RFC 9728, RFC 8414
+Upholds:   spec_notes/basic/authorization.md, the rows on discovery
+Not here:  the documents themselves (metadata); the server's half (server)
+
+    401, resource_metadata=URL          the protected resource metadata is at that URL
+    401 without it                      ... at the well-known address of the URL, or of its origin
+    neither, and 2025-03-26 is spoken   the server is its own authorization server, at its origin
+                                        authorization_servers names the issuer
+    issuer https://host/tenant          https://host/.well-known/oauth-authorization-server/tenant
+                                        https://host/.well-known/openid-configuration/tenant
+                                        https://host/tenant/.well-known/openid-configuration
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from mcp_ref.basic.authorization.fetching import Fetcher, checked, shown, usable
+from mcp_ref.basic.authorization.metadata import (
+    AUTHORIZATION_SERVER,
+    OPENID,
+    AuthorizationServerMetadata,
+    Challenge,
+    ProtectedResourceMetadata,
+    resource_metadata_url,
+    scopes_in,
+)
+from mcp_ref.errors import AuthorizationError
+from mcp_ref.machinery.http_call import origin_of
+from mcp_ref.revisions import Revision
+
+_RESOURCE = "the protected resource metadata"
+_SERVER = "the metadata of the authorization server"
+
+
+class Discovered(NamedTuple):
+    """Whom to ask for a token, and for what.
+
+    Attributes:
+        issuer: of the authorization server, as text that is compared as it is.
+        metadata: what it says of itself.
+        resource: what `resource` says in every request for a token; None: it is not sent.
+        scopes: all that the server has, or None.
+        rules: the revision whose rules hold.
+    """
+
+    issuer: str
+    metadata: AuthorizationServerMetadata
+    resource: str | None
+    scopes: tuple[str, ...] | None
+    rules: Revision
+
+
+def discover(
+    fetcher: Fetcher, server: str, challenge: Challenge | None, revisions: Sequence[Revision], preferred: Sequence[str]
+) -> Discovered:
+    """Find the authorization server of an MCP server, and what it can do.
+
+    Args:
+        server: the URL of the MCP server.
+        challenge: of the 401 or 403, if there was one.
+        revisions: the one that was agreed on, or all that may be spoken, oldest first: then the newest rules.
+        preferred: the issuers to be chosen, if the server trusts several.
+
+    Raises: AuthorizationError.
+    """
+    rules = revisions[-1]
+    # 1. MUST: use resource_metadata of WWW-Authenticate, otherwise look at the well-known address with the path, then
+    #    at that of the origin (basic/authorization#protected-resource-metadata-discovery-requirements)
+    if challenge is not None and "resource_metadata" in challenge.repeated:
+        raise AuthorizationError("the server's challenge names resource_metadata more than once")
+    named = challenge.parameters.get("resource_metadata") if challenge is not None else None
+    origin = urlsplit(server)._replace(path="", query="", fragment="").geturl()
+    places = [named] if named else []
+    if not named and rules.metadata_probing:
+        places = list(dict.fromkeys((resource_metadata_url(server), resource_metadata_url(origin))))
+    for place in places:
+        if (document := fetcher.document(_RESOURCE, place, server)) is not None:
+            return _named(fetcher, server, place, checked(_RESOURCE, place, ProtectedResourceMetadata, document),
+                rules, preferred)  # fmt: skip
+    if named:
+        raise AuthorizationError(f"{_RESOURCE}: there is none at {shown(named)}, where the server says it is")
+    # 2. In 2025-03-26 an MCP server is its own authorization server. What answers with 404 may be that old.
+    older = [revision for revision in revisions if revision.authorization != "named"]
+    if not older:
+        raise AuthorizationError(f"{shown(server)} wants authorization and does not say by whom: it has no metadata")
+    rules = older[-1]
+    # SHOULD: MCP-Protocol-Version goes with the request for metadata
+    # (2025-03-26/basic/authorization#server-metadata-discovery)
+    version = {"MCP-Protocol-Version": rules.name}
+    place = origin + AUTHORIZATION_SERVER
+    # MUST: the authorization base URL is the origin of the server, without its path
+    # (2025-03-26/basic/authorization#authorization-base-url)
+    if (document := fetcher.document(_SERVER, place, server, version)) is not None:
+        metadata: AuthorizationServerMetadata = checked(_SERVER, place, AuthorizationServerMetadata, document)
+        # Nobody has named the issuer here, so one slash at its end is as good as none.
+        if metadata["issuer"] not in (origin, f"{origin}/"):
+            raise AuthorizationError(f"{_SERVER}: {shown(place)} is of another issuer: {shown(metadata['issuer'])}")
+    else:
+        # MUST: without metadata, the default paths /authorize, /token, /register
+        # (2025-03-26/basic/authorization#fallbacks-for-servers-without-metadata-discovery)
+        metadata = {
+            "issuer": origin,
+            "authorization_endpoint": f"{origin}/authorize",
+            "token_endpoint": f"{origin}/token",
+            "registration_endpoint": f"{origin}/register",
+            "code_challenge_methods_supported": ["S256"],
+        }
+    return Discovered(metadata["issuer"], metadata, None, None, rules)
+
+
+def _named(
+    fetcher: Fetcher,
+    server: str,
+    place: str,
+    resource: ProtectedResourceMetadata,
+    rules: Revision,
+    preferred: Sequence[str],
+) -> Discovered:
+    """The authorization server that the metadata of an MCP server names."""
+    # 1. Is it about this server? Who is asked for a token for another one would give it to this one.
+    mine, theirs = urlsplit(server), urlsplit(usable(_RESOURCE, resource["resource"], server))
+    path = theirs.path.rstrip("/")
+    fits = origin_of(server) == origin_of(resource["resource"]) and (mine.path.rstrip("/") + "/").startswith(path + "/")
+    if not fits or theirs.query not in ("", mine.query):
+        raise AuthorizationError(
+            f"{_RESOURCE}: {shown(place)} is of another resource: {shown(resource['resource'])}, not {shown(server)}"
+        )
+    # 2. MUST: authorization_servers has at least one entry (basic/authorization#authorization-server-location)
+    issuers = resource.get("authorization_servers") or []
+    if not issuers:
+        raise AuthorizationError(f"{_RESOURCE}: {shown(place)} has no authorization_servers")
+    issuer = next((each for each in preferred if each in issuers), issuers[0])
+    parts = urlsplit(usable("the issuer", issuer, place))
+    if parts.query:
+        raise AuthorizationError(f"the issuer {shown(issuer)} has a query")
+    # 3. MUST: try the addresses of RFC 8414 and of OpenID Connect Discovery, in this order
+    #    (basic/authorization#authorization-server-metadata-discovery)
+    path = parts.path.rstrip("/")
+    origin = parts._replace(path="").geturl()
+    addresses = [f"{origin}{AUTHORIZATION_SERVER}{path}"]
+    if rules.openid_discovery:
+        addresses += dict.fromkeys((f"{origin}{OPENID}{path}", f"{origin}{path}{OPENID}"))
+    for address in addresses:
+        if (document := fetcher.document(_SERVER, address, place)) is None:
+            continue
+        metadata: AuthorizationServerMetadata = checked(_SERVER, address, AuthorizationServerMetadata, document)
+        # MUST NOT: use metadata whose issuer is not the one that was asked for; compared as text
+        # (basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery)
+        if metadata["issuer"] != issuer:
+            raise AuthorizationError(
+                f"{_SERVER}: {shown(address)} is of another issuer: {shown(metadata['issuer'])}, not {shown(issuer)}"
+            )
+        return Discovered(
+            issuer,
+            metadata,
+            # MUST: `resource` names this server; as it came, since the other side compares text
+            # (basic/authorization#resource-parameter-implementation)
+            resource["resource"] if rules.resource_parameter else None,
+            scopes_in(" ".join(resource.get("scopes_supported") or ())),
+            rules,
+        )
+    raise AuthorizationError(f"{_SERVER}: there is none for {shown(issuer)}")

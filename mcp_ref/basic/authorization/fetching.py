@@ -1,0 +1,165 @@
+"""How the pages of authorization reach the servers that they name: JSON documents, and forms that are answered by JSON.
+
+Spec:      basic/authorization#communication-security; security_best_practices#server-side-request-forgery-ssrf
+Upholds:   spec_notes/basic/authorization.md, the rows on communication
+Not here:  which addresses may be reached, and how (machinery/guarded_fetch)
+
+Every failure is an AuthorizationError that names the document and where it was asked for, and nothing is tried in its
+place. Only the status 4xx says that there is no such document.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import urlencode, urlsplit
+
+from mcp_ref import messages
+from mcp_ref.errors import AuthorizationError, Refusal, RemoteProtocolError, RequestTimeout, TransportClosed
+from mcp_ref.machinery.checking import SchemaMismatch, checker
+from mcp_ref.machinery.guarded_fetch import Fetched, Reach, check_url, fetch
+from mcp_ref.messages import JsonObject
+from mcp_ref.revisions import LATEST_SESSION
+
+if TYPE_CHECKING:
+    from mcp_ref.machinery.http_call import HttpCall
+    from mcp_ref.machinery.http_client import HttpClient
+
+log = logging.getLogger(__name__)
+
+FORM: Final = "application/x-www-form-urlencoded"
+
+_SHOWN: Final = (
+    "authorization_endpoint", "authorization_servers", "client_id", "client_name", "code_challenge_method", "error",
+    "code_challenge_methods_supported", "expires_in", "grant_type", "grant_types", "issuer", "redirect_uri", "scope",
+    "redirect_uris", "registration_endpoint", "resource", "response_type", "scopes_supported", "token_endpoint",
+    "token_endpoint_auth_method", "token_type",
+)  # fmt: skip
+"""What a trace shows of what is said for authorization. Everything else may be a secret."""
+
+Note = Callable[[Literal["send", "receive"], Mapping[str, Any]], None]
+"""Shows a trace what is sent or received: `note("send", facts)`."""
+
+
+class Fetcher:
+    """Fetches for one call, in its thread.
+
+    Args:
+        http: the client that the call is made by, for its certificates and proxies.
+        call: whatever cuts it ends the fetch.
+        reach: the addresses that the server may send us to.
+
+    Raises, from every method: AuthorizationError; and whatever cut the call.
+    """
+
+    def __init__(self, http: HttpClient, call: HttpCall, reach: Reach, note: Note | None = None) -> None:
+        self._http, self.call, self._reach, self._note = http, call, reach, note
+
+    def document(self, what: str, url: str, named_by: str, headers: Mapping[str, str] | None = None) -> Any:
+        """A JSON object; None if the server says that there is none.
+
+        Args:
+            what: it is, for errors. named_by: the URL of whoever names the address.
+        """
+        reply = self._send(what, url, named_by, "GET", {"Accept": "application/json", **(headers or {})}, None, {})
+        if 400 <= reply.status < 500:
+            return None
+        if reply.status != 200:
+            raise AuthorizationError(f"{what}: {shown(url)} answered with HTTP status {reply.status}")
+        return _json(what, url, reply)
+
+    def post(
+        self,
+        what: str,
+        url: str,
+        named_by: str,
+        form: Mapping[str, str] | None = None,
+        json: JsonObject | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[Fetched, JsonObject]:
+        """Send a form, or JSON; the reply, whatever its status, and the JSON object in it (empty if it has none)."""
+        body = messages.encode(json) if json is not None else urlencode(form or {}).encode()
+        kind = FORM if json is None else "application/json"
+        sent = {"Accept": "application/json", "Content-Type": kind, **(headers or {})}
+        reply = self._send(what, url, named_by, "POST", sent, body, json or form or {})
+        try:
+            return reply, _json(what, url, reply)
+        except AuthorizationError:
+            if reply.status < 300:
+                raise
+            return reply, {}
+
+    def _send(
+        self,
+        what: str,
+        url: str,
+        named_by: str,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        said: Mapping[str, Any],
+    ) -> Fetched:
+        usable(what, url, named_by)
+        log.debug("%s: %s %s", what, method, shown(url))
+        if self._note is not None:
+            self._note("send", {"method": method, "url": shown(url), "oauth": without_secrets(said)})
+        try:
+            reply = fetch(url, self._reach, method=method, headers=headers, body=body, via=self._http, outer=self.call)
+        except (TransportClosed, RequestTimeout, RemoteProtocolError) as problem:
+            raise AuthorizationError(f"{what}: no answer from {shown(url)}: {problem}") from problem
+        if self._note is not None:
+            try:
+                answered = messages.decode(reply.body)
+            except Refusal:
+                answered = None
+            self._note("receive", {"method": method, "status": reply.status, "oauth": without_secrets(answered)})
+        if 300 <= reply.status < 400:
+            # What a redirect leads to was not checked (security best practices).
+            where = shown(reply.headers.get("Location") or "")
+            raise AuthorizationError(f"{what}: {shown(url)} redirects to {where!r}, and that is not followed")
+        return reply
+
+
+def _json(what: str, url: str, reply: Fetched) -> JsonObject:
+    """The JSON object of a reply, without members that are null."""
+    try:
+        found = messages.decode(reply.body)
+    except Refusal as problem:
+        raise AuthorizationError(f"{what}: {shown(url)} answered with no JSON: {problem}") from None
+    if not isinstance(found, dict):
+        raise AuthorizationError(f"{what}: {shown(url)} answered with no JSON object")
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def without_secrets(said: Any) -> JsonObject:
+    """What a trace shows of a form, a query or a document: every name, and the values that are no secrets."""
+    said = said if isinstance(said, dict) else {}
+    return {name: value if name in _SHOWN else "[redacted]" for name, value in said.items()}
+
+
+def usable(what: str, url: str, named_by: str) -> str:
+    """The URL, if it is one that may be used."""
+    # MUST: every endpoint of an authorization server is https (basic/authorization#communication-security)
+    try:
+        return check_url(url, named_by)
+    except ValueError as problem:
+        raise AuthorizationError(f"{what}: {url[:200]!a} cannot be used: {problem}") from None
+
+
+def checked(what: str, url: str, wire_type: Any, document: JsonObject) -> Any:
+    """The document, if it is of that type."""
+    try:
+        checker(wire_type, LATEST_SESSION)(document, "the document")
+    except SchemaMismatch as problem:
+        raise AuthorizationError(f"{what}: {shown(url)}: {problem}") from None
+    return document
+
+
+def shown(url: str) -> str:
+    """A URL for a message: without what may be secret in it, and without what a terminal may act on."""
+    try:
+        parts = urlsplit(url[:500])
+    except ValueError:
+        return "a malformed URL"
+    return ascii(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")[1:-1]

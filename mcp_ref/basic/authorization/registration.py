@@ -1,0 +1,171 @@
+"""Registration: who a client is for an authorization server, and how it proves that.
+
+Spec:      2025-03-26/basic/authorization#dynamic-client-registration;
+           basic/authorization#client-registration-approaches (2025-11-25),
+           basic/authorization/client-registration (2026-07-28); RFC 7591, RFC 7523;
+           draft-ietf-oauth-client-id-metadata-document
+Upholds:   spec_notes/basic/authorization.md, the rows on registration
+Not here:  what a client asks for (flow, extensions); where registrations are kept (machinery/token_store)
+
+    registered beforehand          Registered("id", "secret")      the authorization server's owner has given them
+    a metadata document            its URL is the client's id      if the metadata says that this is supported
+    dynamic registration           POST registration_endpoint      if there is such an endpoint
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any, Final, NotRequired, TypedDict
+from urllib.parse import quote, urlsplit
+
+from mcp_ref.basic.authorization.discovery import Discovered
+from mcp_ref.basic.authorization.fetching import Fetcher, checked, shown
+from mcp_ref.errors import AuthorizationError
+from mcp_ref.messages import JsonObject
+
+ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+_ENDPOINT: Final = "the registration of this client"
+
+
+class _Registration(TypedDict):
+    client_id: str
+    client_secret: NotRequired[str]
+    token_endpoint_auth_method: NotRequired[str]
+
+
+class Registered:
+    """A client that an authorization server knows.
+
+    Args:
+        client_id: its name there.
+        secret: what it proves that with; None for a public client.
+        issuer: the authorization server that it is known to; None: the first one that it is used with.
+        key: a private key in PEM, in place of a secret (`private_key_jwt`, which needs the extra `auth`).
+        method: how it proves who it is, as `token_endpoint_auth_method` names it; None: as the metadata says.
+    """
+
+    def __init__(
+        self,
+        client_id: str,
+        secret: str | None = None,
+        *,
+        issuer: str | None = None,
+        key: str | bytes | None = None,
+        method: str | None = None,
+    ) -> None:
+        self.client_id, self.secret, self.issuer, self.key, self.method = client_id, secret, issuer, key, method
+
+    def __repr__(self) -> str:
+        return f"Registered({self.client_id!r}, issuer={self.issuer!r})"
+
+
+def client_metadata(name: str, url: str, redirect_uri: str = "http://127.0.0.1/callback") -> JsonObject:
+    """The client id metadata document to be published at a URL, which is then `OAuth(name, document=url)`.
+
+    Spec: basic/authorization#client-id-metadata-documents
+    """
+    return {"client_id": checked_document(url), **_about(name, redirect_uri), "token_endpoint_auth_method": "none"}
+
+
+def checked_document(url: str) -> str:
+    """The URL of a metadata document, or a ValueError."""
+    parts = urlsplit(url)
+    dots = {".", ".."} & set(parts.path.split("/"))
+    # MUST: https, with a path (basic/authorization#implementation-requirements)
+    if parts.scheme != "https" or not parts.hostname or parts.path in ("", "/") or "@" in parts.netloc or dots:
+        raise ValueError(f"a metadata document stands at a URL of https with a path, unlike {url!r}")
+    if "#" in url:
+        raise ValueError(f"the URL of a metadata document has no fragment, unlike {url!r}")
+    return url
+
+
+def _about(name: str, redirect_uri: str) -> JsonObject:
+    # MUST: application_type "native" for programs that a browser comes back to on loopback
+    # (basic/authorization/client-registration#application-type-and-redirect-uri-constraints)
+    native = redirect_uri.startswith("http:")
+    return {
+        "client_name": name,
+        "redirect_uris": [redirect_uri],
+        # SHOULD: refresh_token among grant_types (basic/authorization#refresh-tokens)
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "application_type": "native" if native else "web",
+    }
+
+
+def register(fetcher: Fetcher, found: Discovered, name: str, redirect_uri: str, scopes: tuple[str, ...] | None) -> Any:
+    """Register a client by RFC 7591; what the authorization server answered, to be kept.
+
+    Raises: AuthorizationError: it has no such endpoint, or refuses.
+    """
+    endpoint = found.metadata.get("registration_endpoint")
+    if endpoint is None:
+        raise AuthorizationError(
+            f"{shown(found.issuer)} registers no clients by itself: give OAuth(client=Registered(...)) what its owner"
+            " has registered, or document= the URL of a metadata document if it supports those"
+        )
+    methods = found.metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+    # A public client keeps no secret, which a program on a user's machine could not keep anyway.
+    usable = [each for each in ("none", "client_secret_basic", "client_secret_post") if each in methods]
+    wanted = _about(name, redirect_uri) | ({"scope": " ".join(scopes)} if scopes else {})
+    wanted |= {"token_endpoint_auth_method": usable[0]} if usable else {}
+    reply, answer = fetcher.post(_ENDPOINT, endpoint, found.issuer, json=wanted)
+    if reply.status not in (200, 201):
+        code = answer.get("error")
+        # MUST: cope with a registration that is refused for its redirect URI; SHOULD: say so plainly
+        # (basic/authorization/client-registration#application-type-and-redirect-uri-constraints)
+        about = f" (it was asked to come back to {redirect_uri})" if code == "invalid_redirect_uri" else ""
+        raise refused(_ENDPOINT, endpoint, reply.status, answer, (), about)
+    checked(_ENDPOINT, endpoint, _Registration, answer)
+    return {name: answer[name] for name in _Registration.__annotations__ if name in answer}
+
+
+def prove(client: Registered, found: Discovered, form: dict[str, str], *, confidential: bool = False) -> dict[str, str]:
+    """Say who asks for a token: puts it into the form, or gives the headers for it.
+
+    Args:
+        confidential: whether the client must prove it.
+
+    Raises: AuthorizationError: the authorization server has none of the methods that the client can.
+    """
+    offered = found.metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+    can = ["private_key_jwt"] if client.key else ["client_secret_basic", "client_secret_post"] if client.secret else []
+    can += [] if confidential else ["none"]
+    method = client.method or next((each for each in can if each in offered), None if can != ["none"] else "none")
+    if method is None:
+        raise AuthorizationError(
+            f"{shown(found.issuer)} knows clients by {', '.join(map(ascii, offered)) or 'nothing'},"
+            f" and this one can only do {' or '.join(can)}"
+        )
+    if method == "private_key_jwt":
+        from mcp_ref.machinery.jwt import client_assertion
+
+        algorithms = found.metadata.get("token_endpoint_auth_signing_alg_values_supported")
+        try:
+            assertion = client_assertion(client.key or "", client.client_id, found.issuer, algorithms)
+        except ValueError as problem:
+            raise AuthorizationError(f"{shown(found.issuer)}: {problem}") from None
+        form |= {"client_assertion_type": ASSERTION, "client_assertion": assertion}
+        return {}
+    form["client_id"] = client.client_id
+    if method == "client_secret_post":
+        form["client_secret"] = client.secret or ""
+    if method != "client_secret_basic":
+        return {}
+    # Both are form-encoded first (RFC 6749, section 2.3.1). Some servers insist on client_id in the form beside it.
+    pair = f"{quote(client.client_id, safe='')}:{quote(client.secret or '', safe='')}"
+    return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+
+
+def refused(
+    what: str, url: str, status: int, answer: Mapping[str, Any], secrets: tuple[str, ...], about: str = ""
+) -> AuthorizationError:
+    """The error for a refusal of an authorization server: its code, and its words, unless they repeat a secret."""
+    code, words = answer.get("error"), answer.get("error_description")
+    code = code if isinstance(code, str) and len(code) <= 64 else None
+    told = f": {ascii(code)[1:-1]}" if code else ""
+    if isinstance(words, str) and not any(secret in words for secret in secrets if secret):
+        told += f": {ascii(words[:200])[1:-1]}"
+    return AuthorizationError(f"{what}: {shown(url)} refused with HTTP status {status}{told}{about}", code)

@@ -1,0 +1,173 @@
+"""An MCP server and an authorization server in threads, which a test makes as hostile as it likes; and a browser."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from mcp_ref import Client, OAuth
+
+WAIT = 5.0
+Answer = tuple[int, dict[str, str], bytes]
+
+
+class Asked(NamedTuple):
+    """A request as it came."""
+
+    host: str
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def form(self) -> dict[str, str]:
+        return {name: values[0] for name, values in parse_qs(self.body.decode(), keep_blank_values=True).items()}
+
+
+def answer(value: Any, status: int = 200, **headers: str) -> Answer:
+    """An HTTP response with JSON."""
+    return status, {"Content-Type": "application/json", **headers}, json.dumps(value).encode()
+
+
+class World:
+    """The MCP server at `url`, and its authorization server at `issuer`, on 127.0.0.1; another one on 127.0.0.2.
+
+    `resource`, `metadata`, `token` and `came_back` are what they say, to be changed by a test; `at` has answers by
+    path, in place of the usual ones.
+    """
+
+    def __init__(self) -> None:
+        world = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def handle_all(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                host = f"http://{self.headers['Host']}"
+                asked = Asked(host, self.command, self.path.partition("?")[0], headers, body)
+                with world.lock:
+                    world.asked.append(asked)
+                made = world.at.get(asked.path, world.usual)
+                status, more, text = made(asked) if callable(made) else made
+                try:
+                    self.send_response(status)
+                    for name, value in more.items():
+                        self.send_header(name, value)
+                    self.send_header("Content-Length", str(len(text)))
+                    self.end_headers()
+                    self.wfile.write(text)
+                except OSError:
+                    self.close_connection = True
+
+            do_GET = do_POST = do_DELETE = handle_all
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self.lock = threading.Lock()
+        self.asked: list[Asked] = []
+        self.at: dict[str, Answer | Callable[[Asked], Answer]] = {}
+        self._servers = [ThreadingHTTPServer((host, 0), Handler) for host in ("127.0.0.1", "127.0.0.2")]
+        self._threads = [
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}) for server in self._servers
+        ]
+        self.issuer, self.other = (f"http://{host}:{port}" for host, port in (s.server_address for s in self._servers))  # type: ignore[str-bytes-safe]
+        self.url = f"{self.issuer}/mcp"
+        self.challenge = f'Bearer resource_metadata="{self.issuer}/.well-known/oauth-protected-resource/mcp"'
+        self.resource: dict[str, Any] = {"resource": self.url, "authorization_servers": [self.issuer]}
+        self.metadata = self.metadata_of(self.issuer)
+        self.token: dict[str, Any] = {"access_token": "token-1", "token_type": "Bearer"}
+        self.valid = {"token-1"}
+        self.visits: list[dict[str, str]] = []
+        self.came_back: dict[str, Any] = {}
+        self.needed: dict[str, str] = {}  # scopes by the name of a tool, which a token must have
+        self.granted: dict[str, str] = {}  # scopes by token
+
+    def metadata_of(self, issuer: str) -> dict[str, Any]:
+        return {
+            "issuer": issuer,
+            "authorization_endpoint": f"{issuer}/authorize",
+            "token_endpoint": f"{issuer}/token",
+            "registration_endpoint": f"{issuer}/register",
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": ["none"],
+            "authorization_response_iss_parameter_supported": True,
+        }
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for server in self._servers:
+            server.shutdown()
+            server.server_close()
+        for thread in self._threads:
+            thread.join(WAIT)
+
+    # -- what the servers answer
+
+    def usual(self, asked: Asked) -> Answer:
+        if asked.path == "/mcp":
+            return self.mcp(asked)
+        if asked.path == "/.well-known/oauth-protected-resource/mcp":
+            return answer(self.resource)
+        if asked.path == "/.well-known/oauth-authorization-server":
+            return answer(self.metadata if asked.host == self.issuer else self.metadata_of(asked.host))
+        if asked.path == "/register":
+            known = {"client_id": f"client-of-{urlsplit(asked.host).hostname}"}
+            return answer({**json.loads(asked.body), **known}, 201)
+        return answer(self.token) if asked.path == "/token" else answer({}, 404)
+
+    def mcp(self, asked: Asked) -> Answer:
+        token = asked.headers.get("authorization", "").removeprefix("Bearer ")
+        if token not in self.valid:
+            return answer({}, 401, **{"WWW-Authenticate": self.challenge})
+        if asked.method != "POST":
+            return answer({}, 405)
+        message = json.loads(asked.body)
+        tool = (message.get("params") or {}).get("name", "")
+        if (scope := self.needed.get(tool)) and scope not in self.granted.get(token, "").split():
+            told = f'Bearer error="insufficient_scope", scope="{scope}"'
+            return answer({}, 403, **{"WWW-Authenticate": told})
+        results: dict[str, Any] = {
+            "server/discover": {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "instructions": ""},
+            "tools/list": {"tools": [], "ttlMs": 60_000, "cacheScope": "private"},
+            "tools/call": {"content": [{"type": "text", "text": token}]},
+        }
+        result = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **results[message["method"]]}
+        return answer({"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+    # -- the user
+
+    def visit(self, url: str) -> str:
+        """The browser: it is sent back with a code at once, and with what `came_back` changes (None: left out)."""
+        self.visits.append({name: values[0] for name, values in parse_qs(urlsplit(url).query).items()})
+        asked = self.visits[-1]
+        origin = f"{urlsplit(url).scheme}://{urlsplit(url).netloc}"
+        back: dict[str, Any] = {"code": "the-code", "state": asked["state"], "iss": origin, **self.came_back}
+        return f"{asked['redirect_uri']}?{urlencode({k: v for k, v in back.items() if v is not None}, doseq=True)}"
+
+    def client(self, auth: Any = None, **options: Any) -> Client:
+        """A client of the MCP server."""
+        options = {"revision": "2026-07-28", "timeout": WAIT, **options}
+        return Client(self.url, auth=auth or OAuth("tests", visit=self.visit), **options)
+
+    def paths(self, host: str | None = None) -> list[str]:
+        """The paths that were asked for, on one host or both."""
+        return [asked.path for asked in self.asked if host in (None, asked.host)]
+
+    def forms(self) -> list[dict[str, str]]:
+        """What was sent to the token endpoint."""
+        return [asked.form for asked in self.asked if asked.path == "/token"]
