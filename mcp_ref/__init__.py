@@ -18,6 +18,7 @@ from mcp_ref._version import __version__ as __version__
 _PLACES: Final = {
     "basic.authorization.authorization_server": "AuthorizationServer",
     "basic.authorization.client": "OAuth",
+    "basic.authorization.extensions": "ClientCredentials EnterpriseManaged WorkloadIdentity",
     "basic.authorization.registration": "Registered client_metadata",
     "basic.authorization.resource_server": "Principal Protection",
     "basic.authorization.verifiers": "Introspection JwtVerifier",

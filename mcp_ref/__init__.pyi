@@ -3,6 +3,7 @@
 from mcp_ref._version import __version__
 from mcp_ref.basic.authorization.authorization_server import AuthorizationServer
 from mcp_ref.basic.authorization.client import OAuth
+from mcp_ref.basic.authorization.extensions import ClientCredentials, EnterpriseManaged, WorkloadIdentity
 from mcp_ref.basic.authorization.registration import Registered, client_metadata
 from mcp_ref.basic.authorization.resource_server import Principal, Protection
 from mcp_ref.basic.authorization.verifiers import Introspection, JwtVerifier
@@ -60,9 +61,11 @@ __all__ = [
     "CacheHint",
     "Cancel",
     "Client",
+    "ClientCredentials",
     "Command",
     "Context",
     "EraMemory",
+    "EnterpriseManaged",
     "ErrorResponse",
     "Event",
     "FileStore",
@@ -111,6 +114,7 @@ __all__ = [
     "Url",
     "UrlElicitationRequired",
     "UserRejected",
+    "WorkloadIdentity",
     "__version__",
     "accept",
     "assistant",

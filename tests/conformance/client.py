@@ -14,7 +14,7 @@ from typing import Any
 
 import requests
 
-from mcp_ref import Client, McpError, OAuth, Registered
+from mcp_ref import Client, ClientCredentials, EnterpriseManaged, McpError, OAuth, Registered, WorkloadIdentity
 from mcp_ref.client.sampling import reply
 
 
@@ -116,6 +116,18 @@ def visit(url: str) -> str:
 def authorization(scenario: str) -> Any:
     """What the client of a scenario authorizes its requests with."""
     given = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+    if scenario.startswith("auth/client-credentials"):
+        key = given.get("private_key_pem")
+        return ClientCredentials(Registered(given["client_id"], given.get("client_secret"), key=key))
+    if scenario == "auth/enterprise-managed-authorization":
+        return EnterpriseManaged(
+            Registered(given["client_id"], given["client_secret"]),
+            idp=Registered(given["idp_client_id"], issuer=given["idp_issuer"]),
+            token_endpoint=given["idp_token_endpoint"],
+            id_token=given["idp_id_token"],
+        )
+    if scenario == "auth/wif-jwt-bearer":
+        return WorkloadIdentity(given["valid_jwt"])
     known = None
     if "client_id" in given:
         known = Registered(given["client_id"], given.get("client_secret"), issuer=given.get("issuer"))

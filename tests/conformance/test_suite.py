@@ -100,8 +100,14 @@ AUTHORIZATION_SCENARIOS = {
 }
 """Every scenario of authorization that the suite scores."""
 
-EXTENSIONS: dict[str, list[str]] = {}
-"""Those of extensions, which it does not score, and runs only with `--force`."""
+_EXTENSIONS = [
+    "auth/client-credentials-basic",
+    "auth/client-credentials-jwt",
+    "auth/enterprise-managed-authorization",
+    "auth/wif-jwt-bearer",
+]
+EXTENSIONS = {"2026-07-28": _EXTENSIONS, "2025-11-25": _EXTENSIONS}
+"""Those of extensions, which it does not score, and runs only with `--force`; DPoP, a draft, is not there yet."""
 
 EXPLAINED: dict[tuple[str, str], str] = {
     ("SKIPPED", "ClientMcpMethodHeader_initialize"): "a method of the session era, never sent in the stateless one",

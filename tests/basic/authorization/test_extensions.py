@@ -1,0 +1,142 @@
+"""Grants without a browser: what goes out, and what ends in an error without another attempt."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from mcp_ref import (
+    AuthorizationError,
+    ClientCredentials,
+    EnterpriseManaged,
+    HttpStatusError,
+    Registered,
+    WorkloadIdentity,
+)
+from mcp_ref.basic.authorization.extensions import ID_JAG
+from tests.basic.authorization.world import World, answer
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with World() as world:
+        world.metadata["token_endpoint_auth_methods_supported"] = ["client_secret_basic", "private_key_jwt"]
+        yield world
+
+
+def pem(key: Any) -> str:
+    made: bytes = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return made.decode()
+
+
+def enterprise(world: World, **more: Any) -> EnterpriseManaged:
+    world.at["/idp"] = answer({"access_token": "MARK-jag", "issued_token_type": ID_JAG, "token_type": "N_A"})
+    idp = Registered("at-idp")
+    endpoint = f"{world.other}/idp"
+    return EnterpriseManaged(Registered("mine", "s"), idp=idp, token_endpoint=endpoint, id_token="MARK-id", **more)
+
+
+def test_client_credentials_are_sent_as_the_server_lists(world: World) -> None:
+    with world.client(ClientCredentials(Registered("a b", "s:c"))) as client:
+        client.call_tool("t")
+    (asked,) = [asked for asked in world.asked if asked.path == "/token"]
+    assert asked.form["grant_type"] == "client_credentials" and asked.form["resource"] == world.url
+    assert asked.headers["authorization"] == "Basic YSUyMGI6cyUzQWM="
+
+
+def test_client_credentials_are_not_sent_where_no_method_fits(world: World) -> None:
+    world.metadata["token_endpoint_auth_methods_supported"] = ["tls_client_auth"]
+    with pytest.raises(AuthorizationError, match="tls_client_auth.*client_secret_basic or client_secret_post"):
+        world.client(ClientCredentials(Registered("a", "s"))).connect()
+    assert world.forms() == []
+
+
+@pytest.mark.parametrize("allowed", [["ES256"], ["none", "HS256"]])
+def test_a_key_that_signs_otherwise_is_not_used(world: World, allowed: list[str]) -> None:
+    world.metadata["token_endpoint_auth_signing_alg_values_supported"] = allowed
+    key = pem(rsa.generate_private_key(65537, 2048))
+    with pytest.raises(AuthorizationError, match="RS256"):
+        world.client(ClientCredentials(Registered("a", key=key))).connect()
+    assert world.forms() == []
+
+
+def test_a_key_signs_for_the_issuer(world: World) -> None:
+    import jwt
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    with world.client(ClientCredentials(Registered("a", key=pem(key)))):
+        pass
+    (form,) = world.forms()
+    claims = jwt.decode(form["client_assertion"], key.public_key(), ["ES256"], audience=world.issuer)
+    assert (claims["iss"], claims["sub"]) == ("a", "a") and claims["jti"] and "client_secret" not in form
+
+
+def test_a_text_that_is_no_key_is_not_quoted(world: World) -> None:
+    with pytest.raises(AuthorizationError, match="not a private key") as caught:
+        world.client(ClientCredentials(Registered("a", key="MARK"))).connect()
+    assert "MARK" not in str(caught.value)
+
+
+def test_an_id_token_is_exchanged_for_the_servers_own_grant(world: World) -> None:
+    with world.client(enterprise(world)) as client:
+        client.call_tool("t")
+    (exchange,) = [asked.form for asked in world.asked if asked.path == "/idp"]
+    assert exchange["audience"] == world.issuer and exchange["resource"] == world.url
+    assert [form["assertion"] for form in world.forms()] == ["MARK-jag"] and world.visits == []
+
+
+@pytest.mark.parametrize("kind", [None, "urn:ietf:params:oauth:token-type:access_token"])
+def test_another_token_of_the_identity_provider_goes_nowhere(world: World, kind: str | None) -> None:
+    auth = enterprise(world)
+    world.at["/idp"] = answer({"access_token": "MARK", "issued_token_type": kind})
+    with pytest.raises(AuthorizationError, match="something else than an ID-JAG"):
+        world.client(auth).connect()
+    assert world.forms() == []
+
+
+@pytest.mark.parametrize("how", ["enterprise", "workload", "credentials"])
+def test_a_refusal_is_an_error_and_nothing_else_is_tried(world: World, how: str) -> None:
+    made: dict[str, Any] = {
+        "enterprise": enterprise(world),
+        "workload": WorkloadIdentity(lambda: "MARK-jwt"),
+        "credentials": ClientCredentials(Registered("a", "MARK-s")),
+    }
+    world.at["/token"] = lambda asked: answer({"error": "invalid_grant", "error_description": str(asked.form)}, 400)
+    with pytest.raises(AuthorizationError, match="invalid_grant") as caught:
+        world.client(made[how]).connect()
+    assert "MARK" not in str(caught.value) and caught.value.error == "invalid_grant"
+    assert len(world.forms()) == 1 and world.visits == []
+
+
+@pytest.mark.parametrize("how", ["enterprise", "workload", "credentials"])
+def test_credentials_are_of_the_first_issuer(world: World, how: str) -> None:
+    made: dict[str, Any] = {
+        "enterprise": enterprise(world),
+        "workload": WorkloadIdentity("jwt"),
+        "credentials": ClientCredentials(Registered("a", "s")),
+    }
+    with world.client(made[how]) as client:
+        world.resource["authorization_servers"], world.valid = [world.other], set()
+        with pytest.raises(AuthorizationError, match="trusts"):
+            client.call_tool("t")
+    assert not [asked for asked in world.asked if asked.host == world.other and asked.path == "/token"]
+
+
+def test_what_a_workload_may_do_is_not_widened(world: World) -> None:
+    world.needed = {"write": "write"}
+    with world.client(WorkloadIdentity("jwt")) as client, pytest.raises(HttpStatusError, match="403"):
+        client.call_tool("write")
+    assert len(world.forms()) == 1 and "client_id" not in world.forms()[0]
+
+
+def test_without_the_extra_a_key_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jwt", None)
+    monkeypatch.delitem(sys.modules, "mcp_ref.machinery.jwt", raising=False)
+    with pytest.raises(ImportError, match=r"mcp_ref\[auth\]"):
+        importlib.import_module("mcp_ref.machinery.jwt")
