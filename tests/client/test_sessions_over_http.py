@@ -49,10 +49,13 @@ def test_the_time_limit_of_a_call_holds_across_a_session_that_is_opened_again() 
 
 
 def test_so_does_that_of_a_call_which_waits_for_another_call_to_open_the_session() -> None:
-    answers = [opening("a"), status(202), status(404), status(404), then(wait=True)]
+    answers = [opening("a"), status(202), status(404), then(wait=True), status(404)]
     with ScriptedServer(post=answers) as server:
         client = Client(server.url, revision="2025-11-25", connect_timeout=None).connect()
-        patient, hurried = Background(client.ping, timeout=None), Background(client.ping, timeout=0.2)
+        patient = Background(client.ping, timeout=None)
+        posts = [server.request("POST").json()["method"] for _ in range(4)]
+        assert posts[2:] == ["ping", "initialize"]
+        hurried = Background(client.ping, timeout=0.2)
         assert isinstance(hurried.outcome(), RequestTimeout)
         client.close()
         assert isinstance(patient.outcome(), TransportClosed)
