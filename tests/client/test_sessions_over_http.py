@@ -53,8 +53,10 @@ def test_so_does_that_of_a_call_which_waits_for_another_call_to_open_the_session
     with ScriptedServer(post=answers) as server:
         client = Client(server.url, revision="2025-11-25", connect_timeout=None).connect()
         patient = Background(client.ping, timeout=None)
-        posts = [server.request("POST").json()["method"] for _ in range(4)]
-        assert posts[2:] == ["ping", "initialize"]
+        arrived: list[str] = []
+        while arrived.count("initialize") < 2:
+            asked = server.request()
+            arrived += [asked.json()["method"]] if asked.method == "POST" else []
         hurried = Background(client.ping, timeout=0.2)
         assert isinstance(hurried.outcome(), RequestTimeout)
         client.close()
