@@ -605,7 +605,8 @@ class Peer:
             except BaseException as problem:
                 # Also what is not an Exception, such as SystemExit: it ends the handler, not the thread.
                 if not incoming.cancelled:
-                    log.error("%s failed", incoming.method, exc_info=problem)
+                    shown = None if isinstance(problem, TransportClosed) else problem
+                    log.error("%s failed: %s", incoming.method, problem, exc_info=shown)
                 # MUST: handle sensitive data appropriately: no traceback and no text of ours goes on the wire
                 # (client/sampling#security-considerations)
                 result = InternalError("Internal error")

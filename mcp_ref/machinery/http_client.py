@@ -243,11 +243,14 @@ class HttpResponse:
     Attributes:
         status: the HTTP status. headers: in any case.
         content_type: in lower case, without parameters.
+        measured: whether it says where it ends. If not, and if nothing follows the head, that may have broken off.
     """
 
     def __init__(self, raw: Any, call: HttpCall, unpack: bool) -> None:
         self.status, self.headers = raw.status, raw.headers
         self.content_type = raw.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        length, coding = raw.headers.get("Content-Length", ""), raw.headers.get("Transfer-Encoding", "")
+        self.measured = length.isdigit() or coding.lower() == "chunked"
         self.ended = False
         self._raw, self._call = raw, call
         self._encoding, self._unpack = raw.headers.get("Content-Encoding", "identity"), unpack
@@ -482,13 +485,17 @@ def _without_query(text: object) -> str:
 
 
 def _hide_query(record: logging.LogRecord) -> bool:
-    """What urllib3 logs while it sends for us, without the query of the URL; what it does for others is left alone."""
+    """What urllib3 logs while it sends for us, without the query of the URL; what it does for others is left alone.
+
+    A head that broke off is logged with a traceback; for us it becomes an error, or a status whose head tells enough.
+    """
     if getattr(_sending, "call", None) is not None and isinstance(record.args, tuple):
         record.args = tuple(_without_query(arg) if isinstance(arg, str) else arg for arg in record.args)
+        return record.name != "urllib3.connection"
     return True
 
 
-for _name in ("urllib3.connectionpool", "urllib3.util.retry"):
+for _name in ("urllib3.connection", "urllib3.connectionpool", "urllib3.util.retry"):
     logging.getLogger(_name).addFilter(_hide_query)
 
 

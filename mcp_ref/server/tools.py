@@ -35,7 +35,15 @@ from typing import (
 )
 
 from mcp_ref.basic.versioning import is_input_required
-from mcp_ref.errors import InvalidParams, McpError, Refusal, RemoteProtocolError, RequestCancelled, ToolError
+from mcp_ref.errors import (
+    InvalidParams,
+    McpError,
+    Refusal,
+    RemoteProtocolError,
+    RequestCancelled,
+    ToolError,
+    TransportClosed,
+)
 from mcp_ref.machinery import json_schema
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.handlers import BadArguments, Handler, inspect_handler, json_arguments, json_result, to_json
@@ -362,7 +370,8 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
     except Exception as failure:
         # Also an ErrorResponse that the function got from another server: only a Refusal is an answer of this one.
         # MUST: sanitize tool outputs: the traceback stays here (server/tools#security-considerations)
-        log.exception("tool %s failed", name)
+        # A connection that is gone, which the function asked or reported over, needs none: it is not its mistake.
+        log.error("tool %s failed: %s", name, failure, exc_info=not isinstance(failure, TransportClosed))
         why = "" if ctx.mask_errors else f": {str(failure) or type(failure).__name__}"
         return _failed(f"Error executing tool {name}{why}")
 

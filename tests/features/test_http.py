@@ -5,6 +5,8 @@ The stateless era has neither sessions nor streams that are resumed: test_losses
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from mcp_ref import Client, Context, LocalProtocolError, RequestTimeout, Server, TransportClosed, text
+from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, RequestTimeout, Server, TransportClosed, text
 from mcp_ref.client.sampling import reply
 from mcp_ref.machinery.http_server import HttpLimits
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
@@ -460,3 +462,87 @@ def test_nothing_is_left_of_many_connections(revision: str) -> None:
                     end_session(client)
         until(lambda: not server.sessions and left() == listening)
     until(lambda: left() == before)
+
+
+class Cut:
+    """A proxy whose next answers break off after so many bytes."""
+
+    def __init__(self, port: int) -> None:
+        self.after: int | None = None
+        self._port, self._listening = port, socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}/mcp"
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def _accept(self) -> None:
+        while self._port:
+            near, _ = self._listening.accept()
+            if self._port:
+                far = socket.create_connection(("127.0.0.1", self._port))
+                self._threads += [threading.Thread(target=self._pass_on, args=(near, far, False)),
+                                  threading.Thread(target=self._pass_on, args=(far, near, True))]  # fmt: skip
+                for thread in self._threads[-2:]:
+                    thread.start()
+            else:
+                near.close()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket, answers: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if answers and self.after is not None:
+                    target.sendall(data[: self.after])
+                    break
+                target.sendall(data)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        if answers:
+            self._threads[self._threads.index(threading.current_thread()) - 1].join()
+            source.close()
+            target.close()
+
+    def close(self) -> None:
+        self._port = 0
+        socket.create_connection(self._listening.getsockname()).close()
+        for thread in self._threads:
+            thread.join(PATIENCE)
+        self._listening.close()
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_an_answer_that_breaks_off_anywhere_is_a_lost_connection(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also within its head, which `http.client` takes for a whole one."""
+    server = Server("s")
+    server.tool("echo")(lambda text: text)
+    with server.serve_http() as http:
+        cut = Cut(http._http.address[1])
+        try:
+            with Client(cut.url, revision=revision, timeout=PATIENCE) as client:
+                assert client.call_tool("echo", {"text": "a"})["content"]
+                for size in range(250):
+                    cut.after = size
+                    with pytest.raises(TransportClosed):
+                        client.call_tool("echo", {"text": "a" * 500})
+                    cut.after = None
+                assert client.call_tool("echo", {"text": "a"})["content"]
+        finally:
+            cut.close()
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_a_handler_whose_connection_is_gone_leaves_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server("s")
+
+    @server.tool()
+    def report() -> str:
+        raise TransportClosed("the client has closed the event stream")
+
+    server.prompt("ask")(report)
+    with Client(server) as client:
+        assert client.call_tool("report")["isError"]
+        with pytest.raises(ErrorResponse):
+            client.get_prompt("ask")
+    shown = [bool(record.exc_info) for record in caplog.records if record.levelname == "ERROR"]
+    assert shown == [False, False]

@@ -67,6 +67,7 @@ _FAREWELL_TIMEOUT = 2.0  # seconds that the DELETE may take
 _STEADY = 5.0  # seconds after which a stream that ends without an event has not failed: something between cuts it
 _RETRY = 1000  # milliseconds to wait before connecting again, where the server does not say
 _MIN_RETRY = 100  # milliseconds to wait at least
+BROKE_OFF = "the reply broke off in its headers"
 _MAX_RETRY = 86_400_000  # milliseconds that a server can make us wait: a day is as good as for ever
 _MAX_BACKOFF = 30.0  # seconds to which the wait grows when it fails again and again
 _MAX_ERROR_BODY = 1 << 20  # bytes that are read of a body which says why something was refused
@@ -521,14 +522,16 @@ class HttpClientTransport(HttpTransport):
                 yield from self._stream(call, session, reply)
             elif reply.content_type == JSON:
                 body = reply.body(self._limit)
+                if not (body or reply.measured):
+                    raise TransportClosed(BROKE_OFF)
                 if body.lstrip()[:1] not in (b"{", b"["):
                     raise RemoteProtocolError(
                         f"the server's reply is not a message: {str(body[:200], 'utf-8', 'replace')!r}"
                     )
                 self._deliver(body, facts)
                 yield body
-            elif reply.status == 200 and not (reply.content_type or "Content-Length" in reply.headers):
-                raise TransportClosed("the reply broke off in its headers")
+            elif reply.status == 200 and not (reply.measured or reply.read()):
+                raise TransportClosed(BROKE_OFF)
             else:
                 what = f"content of type {reply.content_type!r}" if reply.content_type else "no content"
                 raise RemoteProtocolError(f"the server answered with status {reply.status} and {what}, not a message")

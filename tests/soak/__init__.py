@@ -1,0 +1,1 @@
+"""Hours of trouble in a minute: `python -m tests.soak --seconds 90`; see `__main__`."""
