@@ -394,7 +394,7 @@ def test_serve_over_http_says_why_it_cannot_listen(capsys: Capture, little: list
         (["tools", "--", "http://127.0.0.1:1/mcp", "more"], "nothing follows the URL"),
         (["tools", "--header", "Authorization", "--", "http://127.0.0.1:1/mcp"], "NAME:VALUE"),
         (["tools", "--header", "Accept: text/html", "--", "http://127.0.0.1:1/mcp"], "set by the transport"),
-        (["tools", "--header", "X-Key: 1", *DEMO], "--header is for servers at a URL"),
+        (["tools", "--header", "X-Key: 1", *DEMO], "--header, --token-env and --login are for servers at a URL"),
         (["tools", "--env", "A=1", "--", "http://127.0.0.1:1/mcp"], "--env and --inherit are for servers"),
         (["tools", "--env", "=1", *DEMO], "key=value"),
         (["call", "forecast", "city", *DEMO], "key=value"),
