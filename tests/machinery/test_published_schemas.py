@@ -60,8 +60,6 @@ DIFFERENCES = {
 
 NOT_PUBLISHED = {
     # our TypedDicts that no published schema names: why
-    "AuthorizationServerMetadata": "RFC 8414 publishes it",
-    "ProtectedResourceMetadata": "RFC 9728 publishes it",
     "Completion": INLINED,
     "CompletionArgument": INLINED,
     "CompletionContext": INLINED,
