@@ -26,7 +26,7 @@ from mcp_ref.client import config, elicitation
 from mcp_ref.client import roots as roots_page
 from mcp_ref.client.answers import Answers
 from mcp_ref.client.config import Command, Url
-from mcp_ref.client.connecting import after, may_resend, stream_of
+from mcp_ref.client.connecting import after, may_resend, reopen
 from mcp_ref.client.session import Connection, Conversation
 from mcp_ref.client.stateless import Stateless
 from mcp_ref.errors import (
@@ -355,8 +355,17 @@ class Client:
     # -- messages of any kind
 
     def open_stream(self, method: str, params: JsonObject | None, deadline: Deadline) -> subscriptions.PendingStream:
-        """Send a request whose answer ends a stream; see `client.connecting.stream_of`."""
-        return stream_of(self._connection, method, params, deadline)
+        """Send a request whose answer ends a stream, in the conversation that goes on, or in a new one.
+
+        Raises: TransportClosed: there is no connection now, and there may be one later. LocalProtocolError: there never
+            will be, for the client is closed, or the revision has no such request.
+        """
+        session = self.session
+        if self._connection.closed:
+            raise LocalProtocolError("the client was closed")
+        if (lost := session.peer.closed) is not None and isinstance(session, Stateless):
+            session = reopen(self._connection, session, TransportClosed.before(lost), deadline) or session
+        return subscriptions.open_stream(session.peer, method, params, deadline)
 
     def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> JsonObject:
         """Send a request and wait for its result; every other call of this class goes through here.

@@ -45,7 +45,6 @@ from collections.abc import Hashable, Mapping
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
-from mcp_ref.basic.subscriptions import PendingStream, open_stream
 from mcp_ref.basic.transports.transport import MirroringTransport, is_transport
 from mcp_ref.client.config import Route, Url, server_key
 from mcp_ref.client.session import CLOSING_TIMEOUT, Connection, Conversation, Session
@@ -55,7 +54,6 @@ from mcp_ref.errors import (
     AnswerLost,
     ErrorResponse,
     HttpStatusError,
-    LocalProtocolError,
     McpError,
     RemoteProtocolError,
     RequestCancelled,
@@ -408,21 +406,6 @@ def reopen(
     if client.on_reopen is not None:
         client.events.put(client.on_reopen, "on_reopen")
     return connection.current
-
-
-def stream_of(connection: Connection, method: str, params: JsonObject | None, deadline: Deadline) -> PendingStream:
-    """Send a request whose answer ends a stream, in the conversation that goes on, or in a new one.
-
-    Raises: TransportClosed: there is no connection now, and there may be one later. LocalProtocolError: there never
-        will be, for the client is closed, or the revision has no such request.
-    """
-    conversation = connection.client.session
-    if conversation.peer.closed is not None and isinstance(conversation, Stateless) and not connection.closed:
-        lost = TransportClosed.before(conversation.peer.closed)
-        conversation = reopen(connection, conversation, lost, deadline) or conversation
-    if connection.closed:
-        raise LocalProtocolError("the client was closed")
-    return open_stream(conversation.peer, method, params, deadline)
 
 
 # -- what a problem says ------------------------------------------------------------------------------------------

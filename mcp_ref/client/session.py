@@ -169,7 +169,8 @@ class Conversation:
         """Note a notification of the server in the order of arrival, and pass it to the callback it belongs to."""
         client = self.client
         try:
-            self.lifecycle.receive(method, is_request=False)
+            if not self.peer.terms.open:
+                self.lifecycle.receive(method, is_request=False)
             check = self.peer.terms.receiving(method).check
             if check is not None:
                 check(params)
@@ -182,7 +183,7 @@ class Conversation:
             return
         if method == "notifications/tools/list_changed":
             client.tool_definitions = {}
-        if method in INVALIDATED_BY and client.cache is not None:
+        if self.peer.terms.revision.era == "stateless" and method in INVALIDATED_BY and client.cache is not None:
             client.cache.changed(method, params)
         if method == "notifications/elicitation/complete" and not elicitation_complete(
             client.elicitors, self, cast(ElicitationCompleteParams, params)

@@ -159,7 +159,9 @@ class Stateless(Conversation):
         name = (message.get("params") or {}).get("name") if message["method"] == "tools/call" else None
         # MUST: a client that supports `x-mcp-header` repeats the arguments so marked in headers
         # (basic/transports/streamable-http#custom-headers-from-tool-parameters)
-        return mirror(message, self.revision.name, self._schemas.get(name) if isinstance(name, str) else None)
+        return mirror(
+            message, self.peer.terms.revision.name, self._schemas.get(name) if isinstance(name, str) else None
+        )
 
 
 class _NoReply:

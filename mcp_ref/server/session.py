@@ -250,7 +250,8 @@ class Session(Conversation):
         if self._stateless is not None and (not self._revisions or is_stateless(method, params)):
             return self._serve_alone
         if method != "initialize":
-            self.lifecycle.receive(method, is_request=True)
+            if not self.terms.open:
+                self.lifecycle.receive(method, is_request=True)
             # MUST: respond promptly to a ping, with an empty result (basic/utilities/ping#behavior-requirements)
             return dict(answer_ping()) if method == "ping" else self.serve
         if (check := self.terms.receiving(method).check) is not None:
