@@ -15,12 +15,12 @@ BUDGETS = {
     ("call", "http", "2026-07-28"): (110, 26),
     ("elicit", "stdio", "2025-11-25"): (100, 24),
     ("elicit", "stdio", "2026-07-28"): (130, 28),
-    ("elicit", "http", "2025-11-25"): (168, 32),
+    ("elicit", "http", "2025-11-25"): (165, 32),
     ("elicit", "http", "2026-07-28"): (170, 34),
-    ("subscribe", "stdio", "2025-11-25"): (92, 25),
-    ("subscribe", "stdio", "2026-07-28"): (140, 30),
-    ("subscribe", "http", "2025-11-25"): (154, 32),
-    ("subscribe", "http", "2026-07-28"): (208, 35),
+    ("subscribe", "stdio", "2025-11-25"): (90, 22),
+    ("subscribe", "stdio", "2026-07-28"): (140, 28),
+    ("subscribe", "http", "2025-11-25"): (150, 32),
+    ("subscribe", "http", "2026-07-28"): (200, 34),
 }
 """For each walk, the most functions and the most files."""
 
