@@ -31,7 +31,7 @@ with Client(server) as client:
     print("revision", client.revision, "spoken with", client.server_info["name"])
 
     for tool in client.list_tools():
-        print("tool", tool["name"], "-", tool["description"])
+        print("tool", tool["name"], "-", tool.get("description"))
         print(json.dumps(tool["inputSchema"], indent=2))
 
     # A result is a plain dict, spelled as on the wire. Its content is a list of blocks, of which text is one kind.
@@ -42,7 +42,7 @@ with Client(server) as client:
 
     # Arguments that do not fit the schema never reach the function. The model gets to read what was wrong.
     result = client.call_tool("add", {"a": "two"})
-    print("isError:", result["isError"])
+    print("isError:", result.get("isError"))
     print(json.dumps(result["content"]))
 
 # Output:

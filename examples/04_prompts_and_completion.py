@@ -33,7 +33,7 @@ def language(value: str, arguments: dict[str, str]) -> list[str]:
 
 with Client(server) as client:
     for prompt in client.list_prompts():
-        print(prompt["name"], [(row["name"], row["required"]) for row in prompt["arguments"]])
+        print(prompt["name"], [(row["name"], row.get("required")) for row in prompt.get("arguments", ())])
 
     ref = prompt_ref("translate")
     print("F:", client.complete(ref, "language", "F")["completion"])

@@ -40,7 +40,7 @@ def book(city: str, ctx: Context) -> str:
 
     # A reply of the model may hold several kinds of content; here it is a text.
     said: Any = ctx.sample(f"Write a line about {city}.", max_tokens=30)
-    return f"{city}, {answer['content']['seat']} seat. {said['model']} says: {said['content']['text']}"
+    return f"{city}, {answer.get('content', {})['seat']} seat. {said['model']} says: {said['content']['text']}"
 
 
 def ask_the_user(message: str, schema: dict[str, Any]) -> dict[str, Any] | None:
@@ -68,7 +68,7 @@ with Client(server, revision="2025-11-25", roots=[here], elicit=lambda message, 
 # A client without handlers. Had the tool asked all the same, nothing would have been sent: ctx.elicit raises an error.
 with Client(server, revision="2025-11-25") as client:
     result = client.call_tool("book", {"city": "Lyon"})
-    print("isError:", result["isError"], result["content"])
+    print("isError:", result.get("isError"), result["content"])
 
 # Output:
 #

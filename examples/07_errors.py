@@ -41,7 +41,7 @@ with Client(server) as client:
         result = client.call_tool("withdraw", {"amount": amount})
         for block in result["content"]:
             if block["type"] == "text":
-                print("isError", result["isError"], "-", block["text"])
+                print("isError", result.get("isError"), "-", block["text"])
 
     # The server answers with an error of the protocol: an ErrorResponse. A handler does so by raising a Refusal.
     for name, arguments in (("withdraw", {"amount": -1}), ("rob", {})):

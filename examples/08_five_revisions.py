@@ -52,7 +52,7 @@ for revision in REVISIONS:
         (found,) = client.list_tools()
         tool, result = list(found), list(client.call_tool("now", {"city": "Lisbon"}))
         try:
-            wrong = f"a result, isError: {client.call_tool('now', {})['isError']}"
+            wrong = f"a result, isError: {client.call_tool('now', {}).get('isError')}"
         except ErrorResponse as problem:
             wrong = f"error {problem.code}"
     messages = [event.message for event in events if event.direction == "send"]

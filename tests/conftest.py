@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -27,11 +29,22 @@ def nothing_is_known_of_servers() -> None:
     ERAS._eras.clear()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if terminalreporter.verbosity > -2:
-        from tests.test_spec_notes import summary
+# A shell that starts a job with `&` in a script has it ignore Ctrl-C, and so would every program that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
-        terminalreporter.write_line(summary())
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if terminalreporter.verbosity <= -2:
+        return
+    reports = terminalreporter.stats.get("skipped", ())
+    reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in reports)
+    if reasons:
+        said = "; ".join(f"{count} because {reason}" for reason, count in reasons.most_common())
+        terminalreporter.write_line(f"skipped: {said}")
+    from tests.test_spec_notes import summary
+
+    terminalreporter.write_line(summary())
 
 
 def threads_are_gone() -> Iterator[None]:

