@@ -136,8 +136,8 @@ def output(command: str, folder: Path) -> str:
         words += (
             [sys.executable, "-m", "mcp_ref"] if word == "mcp-ref" else [sys.executable if word == "python" else word]
         )
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=30, check=False)
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'unhurried'}"}
+    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
     assert done.stderr == ""
     assert done.returncode in (cli.Exit.OK, cli.Exit.TOOL_FAILED)
     return done.stdout
@@ -162,6 +162,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.timeout(240)
 def test_the_programs_run_and_the_commands_print_what_is_shown(folder: Path) -> None:
     for block in blocks("console"):
         assert steady(played(block, folder)) == steady(block)

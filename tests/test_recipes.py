@@ -65,7 +65,7 @@ def require(needs: list[str]) -> None:
 
 
 def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), **more}
+    return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'unhurried'}", **more}
 
 
 def slowly(paths: list[Path]) -> list[object]:
