@@ -10,7 +10,8 @@ and come back. At the end:
 - none ran twice that was not marked as harmless, and each that was answered did run;
 - threads and descriptors are as before, and there is no traceback in any log.
 
-What is wrong is printed, and the exit code is 1.
+The last line says what there was, and that nothing was wrong; otherwise what was wrong, and the exit code is 1.
+200,000 calls (`--seconds 900 --calls 200000`) take five minutes on two cores.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class Soak:
         self.errors: Counter[str] = Counter()
         self.problems: Counter[str] = Counter()
         self.longest = 0.0
+        self.killed = self.cut = 0
 
     def tell(self, args: Any) -> None:
         """The hook of `threading`, and that of `sys` for what cannot be raised."""
@@ -92,12 +94,16 @@ class Soak:
             if pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.random.choice(pids), signal.SIGKILL)
+                    with self.lock:
+                        self.killed += 1
 
     def restart(self, port: int, process: subprocess.Popen[bytes]) -> None:
         """Kill an HTTP server now and then, and start it again."""
         while not self.over.wait(self.random.uniform(2, 5)):
             process.kill()
             process.wait()
+            with self.lock:
+                self.killed += 1
             process = self.http_server(port)
         process.terminate()
         process.wait()
@@ -267,7 +273,7 @@ def run(soak: Soak, seconds: float, threads: int, seed: int) -> None:
     for process in servers.values():
         process.terminate()
         process.wait()
-    print(f"{sum(proxy.cuts for proxy in proxies.values())} connections were cut")
+    soak.cut += sum(proxy.cuts for proxy in proxies.values())
 
 
 def held() -> tuple[list[str], int]:
@@ -295,7 +301,9 @@ def main() -> int:
         run(soak, 2, given.threads, given.seed)
         soak.over.clear()
         before = held()
+        began = time.monotonic()
         run(soak, given.seconds, given.threads, given.seed)
+        took = time.monotonic() - began
         for _ in range(100):
             if (after := held()) == before:
                 break
@@ -305,9 +313,19 @@ def main() -> int:
         soak.judge()
         for outcome, count in sorted(soak.errors.items()):
             print(f"{count:8,}  {outcome}")
-        print(f"{len(soak.outcomes):8,}  calls; the longest took {soak.longest:.1f} s")
+        print(f"the longest call took {soak.longest:.1f} s")
         for problem, count in soak.problems.most_common(20):
             print(f"\nWRONG, {count} times: {problem}")
+        answered = sum(outcome == "answered" for outcome in soak.outcomes.values())
+        found = (
+            f"{sum(soak.problems.values()):,} things were WRONG"
+            if soak.problems
+            else ("none ran twice, hung or got a wrong answer; no thread or descriptor is left, no traceback in a log")
+        )
+        print(
+            f"{len(soak.outcomes):,} calls in {took:.0f} s, {answered:,} answered, {soak.cut:,} connections cut, "
+            f"{soak.killed:,} servers killed: {found}"
+        )
     return 1 if soak.problems else 0
 
 

@@ -322,6 +322,9 @@ class SseClientTransport(HttpTransport):
             headers = {"Content-Type": "application/json"}
             reply, origin = self._open(call, "POST", headers, text, message, self._endpoint)
             self._note("receive", {**origin, "headers": reply.headers})
+            if reply.status == 404:
+                # The session is as old as its stream: a server that came back has another, and this one's end is near.
+                raise TransportClosed(f"the server has ended the session: {reply.refusal('a message', b'')}")
             if not 200 <= reply.status < 300:
                 raise reply.refusal("a message", reply.body(1000))
         except Interrupted:

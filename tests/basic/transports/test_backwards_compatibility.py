@@ -62,6 +62,18 @@ def test_a_uri_of_another_origin_is_not_posted_to() -> None:
             SseClientTransport(server.url).start(collector.receive, collector.lost)
 
 
+def test_a_server_that_came_back_and_knows_the_session_no_longer_is_a_lost_connection() -> None:
+    answer = then(STREAM_HEAD, endpoint_event("/post?session=1"), wait=True)
+    with ScriptedServer(get=answer, post=[status(404), status(403)]) as server:
+        transport, collector = SseClientTransport(server.url), Collector()
+        transport.start(collector.receive, collector.lost)
+        with pytest.raises(TransportClosed, match="ended the session.* 404"):
+            transport.send(PING, soon())
+        with pytest.raises(HttpStatusError, match="403"):
+            transport.send(PING, soon())
+        transport.close(soon())
+
+
 # -- two times meet -----------------------------------------------------------------------------------------------
 
 
