@@ -50,7 +50,6 @@ class Revision(NamedTuple):
         openid_discovery: the metadata of an authorization server may stand where OpenID Connect puts it.
         resource_parameter: a client names the server with `resource` whenever it asks for a token.
         pkce_advertised: a client refuses an authorization server whose metadata does not say that it knows PKCE.
-        registration_deprecated: dynamic registration of clients is deprecated.
     """
 
     name: str
@@ -78,7 +77,6 @@ class Revision(NamedTuple):
     openid_discovery: bool
     resource_parameter: bool
     pkce_advertised: bool
-    registration_deprecated: bool
 
     def __str__(self) -> str:
         return self.name
@@ -125,7 +123,6 @@ _TABLE: Final[dict[str, tuple[Any, Any, Any, Any, Any]]] = {
     "openid_discovery":              (_,            _,            _,            True,         True),
     "resource_parameter":            (_,            _,            True,         True,         True),
     "pkce_advertised":               (_,            _,            _,            True,         True),
-    "registration_deprecated":       (_,            _,            _,            _,            True),
 }
 # fmt: on
 

@@ -32,7 +32,6 @@ BINDING = {"MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "REQUIRED", "RECOMMENDED"
 LEVELS = BINDING | {"MAY", "OPTIONAL"}
 
 OUT_OF_SCOPE = {
-    "basic/authorization": "authorization is not there yet: servers have a hook for it, and clients a header",
     "basic/utilities/tasks": "tasks are experimental and not there yet",
 }
 """Pages (with everything below them), and sections of pages, that nothing is written for yet, with the reason."""

@@ -21,6 +21,7 @@ from urllib.parse import quote, urlsplit
 
 from mcp_ref.basic.authorization.discovery import Discovered
 from mcp_ref.basic.authorization.fetching import Fetcher, checked, shown
+from mcp_ref.deprecated import warn_deprecated
 from mcp_ref.errors import AuthorizationError
 from mcp_ref.messages import JsonObject
 
@@ -106,6 +107,9 @@ def register(fetcher: Fetcher, found: Discovered, name: str, redirect_uri: str, 
             f"{shown(found.issuer)} registers no clients by itself: give OAuth(client=Registered(...)) what its owner"
             " has registered, or document= the URL of a metadata document if it supports those"
         )
+    # MAY: dynamic registration, which 2026-07-28 deprecates
+    # (basic/authorization/client-registration#dynamic-client-registration)
+    warn_deprecated("Dynamic Client Registration", found.rules)
     methods = found.metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
     # A public client keeps no secret, which a program on a user's machine could not keep anyway.
     usable = [each for each in ("none", "client_secret_basic", "client_secret_post") if each in methods]

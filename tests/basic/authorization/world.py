@@ -17,13 +17,14 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 class Asked(NamedTuple):
-    """A request as it came."""
+    """A request as it came; `path` is without the query, `url` is not."""
 
     host: str
     method: str
     path: str
     headers: dict[str, str]
     body: bytes
+    url: str
 
     @property
     def form(self) -> dict[str, str]:
@@ -52,7 +53,7 @@ class World:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 host = f"http://{self.headers['Host']}"
-                asked = Asked(host, self.command, self.path.partition("?")[0], headers, body)
+                asked = Asked(host, self.command, self.path.partition("?")[0], headers, body, self.path)
                 with world.lock:
                     world.asked.append(asked)
                 made = world.at.get(asked.path, world.usual)
@@ -137,10 +138,18 @@ class World:
         if asked.method != "POST":
             return answer({}, 405)
         message = json.loads(asked.body)
-        tool = (message.get("params") or {}).get("name", "")
+        params = message.get("params") or {}
+        tool = params.get("name", "")
         if (scope := self.needed.get(tool)) and scope not in self.granted.get(token, "").split():
             told = f'Bearer error="insufficient_scope", scope="{scope}"'
             return answer({}, 403, **{"WWW-Authenticate": told})
+        if "id" not in message:
+            return answer({}, 202)
+        if message["method"] == "initialize":
+            result = {"capabilities": {"tools": {}}, "serverInfo": {"name": "world", "version": "1"}}
+            result["protocolVersion"] = params["protocolVersion"]
+            made = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+            return answer(made, **{"Mcp-Session-Id": "session"})
         results: dict[str, Any] = {
             "server/discover": {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "instructions": ""},
             "tools/list": {"tools": [], "ttlMs": 60_000, "cacheScope": "private"},

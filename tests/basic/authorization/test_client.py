@@ -1,0 +1,234 @@
+"""A client that gets tokens, where nobody is hostile: whom it asks, as whom, for what, and what it sends then."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from mcp_ref import AuthorizationError, OAuth, Registered, client_metadata, deprecated
+from tests.basic.authorization.world import World, answer
+
+PRM, AS, OPENID = (
+    "/.well-known/oauth-protected-resource",
+    "/.well-known/oauth-authorization-server",
+    "/.well-known/openid-configuration",
+)
+DOCUMENT = "https://client.example/about.json"
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with World() as world:
+        yield world
+
+
+def searched(world: World) -> list[str]:
+    """The addresses at which metadata was looked for, in order."""
+    return [path for path in world.paths() if "/.well-known/" in path or path == "/custom"]
+
+
+# -- discovery ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
+def test_the_address_in_the_challenge_comes_first(world: World, revision: str) -> None:
+    world.challenge = f'Bearer resource_metadata="{world.issuer}/custom"'
+    world.at["/custom"] = answer(world.resource)
+    with world.client(revision=revision):
+        assert searched(world) == ["/custom", AS]
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("place", ["path", "root"])
+def test_without_an_address_the_well_known_ones_are_tried_path_first(world: World, revision: str, place: str) -> None:
+    world.challenge = "Bearer"
+    if place == "root":
+        world.at |= {f"{PRM}/mcp": answer({}, 404), PRM: answer(world.resource)}
+    with world.client(revision=revision):
+        assert searched(world) == [f"{PRM}/mcp", *([PRM] if place == "root" else []), AS]
+
+
+def test_2025_06_18_knows_the_address_in_the_challenge_alone(world: World) -> None:
+    world.challenge = "Bearer"
+    with pytest.raises(AuthorizationError, match="does not say by whom"):
+        world.client(revision="2025-06-18").connect()
+    assert searched(world) == []
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("tenant", ["", "/tenant"])
+def test_the_forms_of_the_issuers_metadata_are_tried_in_order(world: World, revision: str, tenant: str) -> None:
+    issuer = world.issuer + tenant
+    places = list(dict.fromkeys([AS + tenant, OPENID + tenant, tenant + OPENID]))
+    world.resource["authorization_servers"] = [issuer]
+    world.metadata |= {"issuer": issuer}
+    world.at |= {place: answer({}, 404) for place in places[:-1]} | {places[-1]: answer(world.metadata)}
+    world.came_back = {"iss": issuer}
+    with world.client(revision=revision):
+        assert searched(world) == [f"{PRM}/mcp", *places]
+
+
+def test_2025_06_18_knows_the_metadata_of_rfc_8414_alone(world: World) -> None:
+    world.at[AS] = answer({}, 404)
+    with pytest.raises(AuthorizationError, match="there is none for"):
+        world.client(revision="2025-06-18").connect()
+    assert OPENID not in searched(world)
+
+
+@pytest.mark.parametrize("published", [True, False])
+def test_in_2025_03_26_the_server_is_its_own_authorization_server(world: World, published: bool) -> None:
+    world.challenge = "Bearer"
+    world.metadata["registration_endpoint"] += "-here"
+    world.at["/register-here"] = answer({"client_id": "mine"}, 201)
+    if not published:
+        world.at[AS] = answer({}, 404)
+        world.came_back = {"iss": None}
+    with world.client(revision="2025-03-26"):
+        pass
+    assert searched(world) == [AS], "and no path of the server's URL in it"
+    (asked,) = [asked for asked in world.asked if asked.path == AS]
+    assert asked.headers["mcp-protocol-version"] == "2025-03-26"
+    assert [path for path in world.paths() if path.startswith("/register")] == [
+        "/register-here" if published else "/register"
+    ]
+    assert "resource" not in world.visits[0] and world.visits[0]["code_challenge_method"] == "S256"
+
+
+def test_the_authorization_server_is_found_again_after_each_401(world: World) -> None:
+    with world.client() as client:
+        world.valid, world.token["access_token"] = {"token-2"}, "token-2"
+        client.call_tool("t")
+    assert searched(world) == [f"{PRM}/mcp", AS] * 2
+
+
+# -- registration ------------------------------------------------------------------------------------------------------
+
+
+def test_a_client_registered_beforehand_comes_before_a_document_and_that_before_registration(world: World) -> None:
+    def who(**options: Any) -> str:
+        world.visits.clear()
+        with world.client(OAuth("tests", visit=world.visit, **options)):
+            return world.visits[-1]["client_id"]
+
+    world.metadata["client_id_metadata_document_supported"] = True
+    assert who(client=Registered("mine"), document=DOCUMENT) == "mine"
+    assert who(document=DOCUMENT) == DOCUMENT
+    assert "/register" not in world.paths()
+    world.metadata["client_id_metadata_document_supported"] = False
+    assert who(document=DOCUMENT) == "client-of-127.0.0.1"
+
+
+def test_the_document_to_publish_names_its_own_url() -> None:
+    made = client_metadata("My script", DOCUMENT)
+    assert made["client_id"] == DOCUMENT and made["client_name"] == "My script"
+    assert made["redirect_uris"] == ["http://127.0.0.1/callback"]
+
+
+@pytest.mark.parametrize(
+    ("redirect_uri", "kind"),
+    [("http://127.0.0.1:0/callback", "native"), ("https://app.example/back", "web")],
+)
+def test_a_registration_says_what_the_program_is(world: World, redirect_uri: str, kind: str) -> None:
+    auth = OAuth("tests", visit=world.visit, redirect_uri=redirect_uri)
+    with world.client(auth):
+        pass
+    (sent,) = [json.loads(asked.body) for asked in world.asked if asked.path == "/register"]
+    assert sent["application_type"] == kind and sent["client_name"] == "tests"
+    assert sent["grant_types"] == ["authorization_code", "refresh_token"]
+    # The browser comes back to a place that was registered.
+    assert sent["redirect_uris"] == [world.visits[0]["redirect_uri"]]
+
+
+# -- the request for a token -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
+def test_resource_goes_with_both_requests_as_the_server_writes_it(world: World, revision: str) -> None:
+    with world.client(revision=revision):
+        assert world.visits[0]["resource"] == world.url == world.forms()[0]["resource"]
+        assert not world.url.endswith("/")
+
+
+def test_every_code_has_a_verifier_of_its_own(world: World) -> None:
+    with world.client() as client:
+        world.valid, world.token["access_token"] = {"token-2"}, "token-2"
+        client.call_tool("t")
+    sent = [(visit["code_challenge"], visit["state"]) for visit in world.visits]
+    assert len(set(sent)) == 2 and all(visit["code_challenge_method"] == "S256" for visit in world.visits)
+    assert len({form["code_verifier"] for form in world.forms()}) == 2
+
+
+@pytest.mark.parametrize(
+    ("in_the_challenge", "in_the_metadata", "own", "asked"),
+    [
+        ("a b", ["b", "c"], None, "a b"),
+        (None, ["b", "c"], None, "b c"),
+        (None, None, None, None),
+        ("a b", ["b", "c"], ["d"], "d"),
+    ],
+)
+def test_scopes_come_from_the_challenge_else_from_the_metadata_else_from_nowhere(
+    world: World,
+    in_the_challenge: str | None,
+    in_the_metadata: list[str] | None,
+    own: list[str] | None,
+    asked: str | None,
+) -> None:
+    world.challenge += f', scope="{in_the_challenge}"' if in_the_challenge else ""
+    world.resource |= {"scopes_supported": in_the_metadata} if in_the_metadata else {}
+    with world.client(OAuth("tests", visit=world.visit, scopes=own)):
+        assert world.visits[0].get("scope") == asked
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_offline_access_is_asked_for_where_it_is_listed_and_not_counted_on(world: World, listed: bool) -> None:
+    world.challenge += ', scope="a"'
+    world.metadata |= {"scopes_supported": ["a", "offline_access"] if listed else ["a"]}
+    with world.client() as client:
+        assert world.visits[0]["scope"] == ("a offline_access" if listed else "a")
+        assert world.visits[0].get("prompt") == ("consent" if listed else None)
+        # There was no refresh token; the next 401 is another login.
+        world.valid, world.token["access_token"] = {"token-2"}, "token-2"
+        client.call_tool("t")
+    assert len(world.visits) == 2
+
+
+# -- requests with a token ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25", "2026-07-28"])
+def test_every_request_has_the_token_in_its_header_and_none_in_its_url(world: World, revision: str) -> None:
+    with world.client(revision=revision) as client:
+        client.call_tool("t")
+        client.list_tools()
+    sent = [asked for asked in world.asked if asked.path == "/mcp"]
+    first, *others = sent
+    assert "authorization" not in first.headers and len(others) >= 3
+    assert all(asked.headers["authorization"] == "Bearer token-1" for asked in others)
+    assert {"POST"} < {asked.method for asked in others} or revision == "2026-07-28"
+    assert all("token-1" not in asked.url for asked in world.asked)
+
+
+def test_what_is_sent_for_authorization_goes_over_https_but_on_this_machine(world: World) -> None:
+    for name in ("token_endpoint", "registration_endpoint", "authorization_endpoint"):
+        world.metadata = world.metadata_of(world.issuer) | {name: "http://192.0.2.1/x"}
+        with pytest.raises(AuthorizationError, match="not https"):
+            world.client().connect()
+    with pytest.raises(ValueError, match="not https"):
+        OAuth("tests", redirect_uri="http://192.0.2.1/callback")
+    assert urlsplit(world.url).hostname == "127.0.0.1"
+
+
+def test_dynamic_registration_is_warned_of_where_it_is_deprecated(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deprecated, "_unsaid", dict(deprecated.FEATURES))
+    with world.client(revision="2025-11-25"):
+        pass
+    with pytest.warns(DeprecationWarning, match="Client ID Metadata Documents") as warned, world.client():
+        pass
+    assert [warning.filename for warning in warned] == [__file__], "the line is that of whoever opened the client"

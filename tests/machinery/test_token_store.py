@@ -1,0 +1,147 @@
+"""A folder that keeps secrets: what it refuses, and what whoever reads it while it is written finds."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_ref import FileStore, MemoryStore
+
+NAME = "token of somebody"
+
+
+def file_of(folder: Path) -> Path:
+    (found,) = folder.glob("*.json")
+    return found
+
+
+def linked(path: Path) -> None:
+    path.rename(path.with_suffix(".moved"))
+    path.symlink_to(path.with_suffix(".moved"))
+
+
+def replaced_by_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("store", [MemoryStore, lambda: FileStore("store")])
+def test_keeps_and_forgets(store: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    kept = store()
+    assert kept.get(NAME) is None
+    kept.put(NAME, {"a": 1})
+    kept.put(NAME, {"a": 2})
+    assert kept.get(NAME) == {"a": 2} and kept.get("another") is None
+    kept.put(NAME, None)
+    kept.put(NAME, None)
+    assert kept.get(NAME) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda path: path.chmod(0o644), lambda path: path.chmod(0o620), linked, replaced_by_a_folder],
+    ids=["readable by all", "writable by the group", "a link", "a folder"],
+)
+def test_refuses_a_file_that_others_could_have_read_or_written(change: Callable[[Path], None], tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "store")
+    store.put(NAME, {"a": 1})
+    assert stat.S_IMODE(file_of(tmp_path / "store").stat().st_mode) == 0o600
+    change(file_of(tmp_path / "store"))
+    with pytest.raises(OSError):
+        store.get(NAME)
+
+
+def test_refuses_what_belongs_to_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FileStore(tmp_path / "store")
+    store.put(NAME, {"a": 1})
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    with pytest.raises(PermissionError, match="belong to this user alone"):
+        store.get(NAME)
+    with pytest.raises(PermissionError, match="belong to this user alone"):
+        FileStore(tmp_path / "store")
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o770])
+def test_refuses_a_folder_that_others_can_read(mode: int, tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store").chmod(mode)
+    with pytest.raises(PermissionError, match="0700"):
+        FileStore(tmp_path / "store")
+
+
+def test_refuses_a_folder_that_is_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir(mode=0o700)
+    (tmp_path / "store").symlink_to(tmp_path / "real")
+    with pytest.raises(PermissionError, match="not a folder"):
+        FileStore(tmp_path / "store")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b'{"name": "token of som', b"\x00\xff", b"[]", b"null", b"[" * 100_000, b'{"name": "other", "value": {}}',
+     b'{"name": "token of somebody", "value": 7}'],
+)  # fmt: skip
+def test_what_cannot_be_read_counts_as_absent(text: bytes, tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "store")
+    store.put(NAME, {"a": 1})
+    file_of(tmp_path / "store").write_bytes(text)
+    assert store.get(NAME) is None
+    store.put(NAME, {"a": 2})
+    assert store.get(NAME) == {"a": 2}
+
+
+def test_a_file_of_1_gb_is_not_read(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "store")
+    store.put(NAME, {"a": 1})
+    os.truncate(file_of(tmp_path / "store"), 1 << 30)  # a hole, which takes no room on the disk
+    assert store.get(NAME) is None
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    store, victim = FileStore(tmp_path / "store"), tmp_path / "victim"
+    victim.write_text("precious")
+    store.put(NAME, {"a": 1})
+    path = file_of(tmp_path / "store")
+    path.unlink()
+    path.symlink_to(victim)
+    store.put(NAME, {"a": 2})
+    assert victim.read_text() == "precious" and not path.is_symlink() and store.get(NAME) == {"a": 2}
+
+
+def test_whoever_reads_while_it_is_written_finds_the_old_or_the_new_one(tmp_path: Path) -> None:
+    store, done, found = FileStore(tmp_path / "store"), threading.Event(), list[Any]()
+    values = [{"text": letter * 20_000} for letter in "ab"]
+    store.put(NAME, values[0])
+
+    def read() -> None:
+        while not done.is_set():
+            found.append(store.get(NAME))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(50):
+        store.put(NAME, values[number % 2])
+    done.set()
+    reader.join(5)
+    assert found and all(value in values for value in found)
+
+
+def test_a_crash_in_the_middle_of_a_write_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FileStore(tmp_path / "store")
+    store.put(NAME, {"a": 1})
+
+    def crash(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", crash)
+    with pytest.raises(KeyboardInterrupt):
+        store.put(NAME, {"a": 2})
+    assert store.get(NAME) == {"a": 1}
+    assert [path.suffix for path in (tmp_path / "store").iterdir()] == [".json"]
