@@ -13,7 +13,8 @@ Dialects: 2020-12, which is also the default, 2019-09, draft-07, draft-06 and dr
 Nothing is ever fetched: a reference must lead to a place in the same schema, or to a metaschema of a dialect above.
 
 Bounds, because a schema may come from a stranger: the depth, the parts and the text of a schema, the length of a
-`pattern`, and the work of one check, which every keyword counts for; also its deadline is looked at. One thing stays
+`pattern`, and the work of one check, which every keyword counts for; also its deadline is looked at. (A small value is
+checked without counting if the schema repeats nothing, so that the usual call does not pay for it.) One thing stays
 unbounded: Python's `re` backtracks, so a hostile `pattern` can hold the interpreter for long. Such patterns cannot be
 told from useful ones like `^[a-z]+(-[a-z]+)*$`; whoever does not trust a server runs its client in a process of its
 own. `pattern` is read as a regular expression of Python, which knows nearly all that ECMA-262 has, but not `\\p{...}`.
@@ -161,6 +162,7 @@ MAX_TEXT: Final = 1 << 20
 MAX_PATTERN: Final = 1_000
 MAX_WORK: Final = 5_000_000  # in one check: a keyword costs 1 and more, a problem by its text, a reference 50
 MAX_PROBLEMS: Final = 10
+MAX_UNCOUNTED: Final = 200_000  # characters of a schema times parts of a value: a check of them takes 50 ms at worst
 
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _LIGHT: Final = {"type", "const", "format", "pattern", "minimum", "maximum", "minLength", "maxLength", *_REFERENCES}
@@ -212,22 +214,24 @@ class Validator:
     Threads: any, also at the same time.
     """
 
-    __slots__ = ("_compiled", "schema")
+    __slots__ = ("_counting", "_most_uncounted", "_plain", "schema")
 
-    def __init__(self, schema: Any, compiled: Any) -> None:
+    def __init__(self, schema: Any, plain: Any, counting: Any, most_uncounted: int) -> None:
         self.schema = schema
-        self._compiled = compiled
+        self._plain, self._counting, self._most_uncounted = plain, counting, most_uncounted
 
     def problems(self, value: Any, deadline: Deadline | None = None) -> list[str]:
         """What is wrong with a JSON value, such as "city: 5 is not of type 'string'"; empty when it fits.
 
         At most `MAX_PROBLEMS`. That a value is nested too deeply to be checked, or takes too much work, is one too.
 
-        Raises: RequestTimeout: the deadline has passed.
+        Raises: RequestTimeout: the deadline has passed. (It is not looked at for what takes no time worth naming.)
         """
-        token = _budget.set(_Budget(deadline))
+        counts = not _is_smaller(value, self._most_uncounted)
+        token = _budget.set(_Budget(deadline)) if counts else None
         try:
-            return [_text(error) for error in itertools.islice(self._compiled.iter_errors(value), MAX_PROBLEMS)]
+            found = (self._counting if counts else self._plain).iter_errors(value)
+            return [_text(error) for error in itertools.islice(found, MAX_PROBLEMS)]
         except RecursionError:
             return ["nested too deeply to be checked"]
         except _TooMuchWork:
@@ -238,7 +242,24 @@ class Validator:
             # A reference into a part that is not a schema is only seen when it is applied; nothing passes unchecked.
             return [f"cannot be checked: {exc}"]
         finally:
-            _budget.reset(token)
+            if token is not None:
+                _budget.reset(token)
+
+
+def _is_smaller(value: Any, most: int) -> bool:
+    """Whether a JSON value has fewer parts than that; 64 characters of text are one more."""
+    parts = [value]
+    for part in parts:  # which grows meanwhile
+        if isinstance(part, str):
+            most -= len(part) >> 6
+        elif isinstance(part, dict):
+            parts += part.values()
+            most -= len("".join(map(str, part))) >> 6
+        elif isinstance(part, list):
+            parts += part
+        if len(parts) >= most:
+            return False
+    return True
 
 
 def prepare(schema: Any, *, what: str) -> Validator:
@@ -269,7 +290,10 @@ def prepare(schema: Any, *, what: str) -> Validator:
         if len(text) > MAX_TEXT:
             raise SchemaRefused(f"is longer than {MAX_TEXT} characters")
         # 2. Compile a copy, which the library's keywords see with our changes; keep another as it came.
-        return Validator(json.loads(text), _compiled(json.loads(text)))
+        plain, counting = _compiled(json.loads(text))
+        # Without these, a part of the schema is applied to a part of the value once, and never more often.
+        repeats = any(f'"{keyword}' in text for keyword in (*_REFERENCES, "unevaluated"))
+        return Validator(json.loads(text), plain, counting, 0 if repeats else MAX_UNCOUNTED // len(text))
     except SchemaRefused as exc:
         raise SchemaRefused(f"{what} {exc}") from None
     except RecursionError:
@@ -301,8 +325,8 @@ def _dialect(schema: Any) -> str:
     return dialect
 
 
-def _compiled(schema: Any) -> Any:
-    """The validator of jsonschema for a schema, which is changed: the caller keeps none."""
+def _compiled(schema: Any) -> tuple[Any, Any]:
+    """Two validators of jsonschema for a schema, the second of which counts. It is changed: the caller keeps none."""
     import jsonschema
     from referencing import Registry
 
@@ -320,7 +344,9 @@ def _compiled(schema: Any) -> Any:
         for keyword in ("unevaluatedItems", "unevaluatedProperties"):
             if keyword in part:
                 part[keyword] = part.pop(keyword)
-    return _counting(library)(schema, registry=Registry(), format_checker=_format_checker(*FORMATS))
+    more = {"registry": Registry(), "format_checker": _format_checker(*FORMATS)}
+    plain, counting = _extended(library)
+    return plain(schema, **more), counting(schema, **more)
 
 
 def _parts(schema: Any, dialect: str) -> list[Any]:
@@ -357,8 +383,8 @@ def _parts(schema: Any, dialect: str) -> list[Any]:
 
 
 @functools.cache
-def _counting(library: Any) -> Any:
-    """The class of jsonschema, with keywords that count."""
+def _extended(library: Any) -> tuple[Any, Any]:
+    """The class of jsonschema with two quicker keywords, and that with keywords that count."""
     from jsonschema import validators
 
     def counted(name: str, keyword: Callable[..., Any]) -> Callable[..., Any]:
@@ -384,9 +410,15 @@ def _counting(library: Any) -> Any:
 
         return check
 
-    known = {**library.VALIDATORS, "uniqueItems": _unique_items}
+    def has_type(validator: Any, types: Any, instance: Any, schema: Any) -> Any:
+        # Half of all keywords that are applied; as a rule this finds nothing.
+        if isinstance(types, str) and validator.is_type(instance, types):
+            return None
+        return library.VALIDATORS["type"](validator, types, instance, schema)
+
     extend: Callable[..., Any] = validators.extend
-    return extend(library, {name: counted(name, keyword) for name, keyword in known.items()})
+    plain = extend(library, {"uniqueItems": _unique_items, "type": has_type})
+    return plain, extend(plain, {name: counted(name, keyword) for name, keyword in plain.VALIDATORS.items()})
 
 
 def _unique_items(validator: Any, unique: Any, instance: Any, schema: Any) -> Any:
