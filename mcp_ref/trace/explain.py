@@ -187,6 +187,36 @@ _IN_HEADERS: Final[_Sentences] = (
     "session {headers.mcp-session-id:text}",
 )
 
+# -- authorization: what a client asks an authorization server, and the user (basic/authorization) ---------------------
+
+_GRANTS: Final = {
+    "authorization_code": "exchanges the code that the browser came back with for a token",
+    "refresh_token": "asks for the next token with the refresh token",
+    "client_credentials": "asks for a token for itself, without a user",
+    "urn:ietf:params:oauth:grant-type:jwt-bearer": "asks for a token with a statement that somebody else has signed",
+    "urn:ietf:params:oauth:grant-type:token-exchange": "exchanges the ID token of the user",
+}
+_OAUTH_TITLES: Final[_Sentences] = (
+    ("HTTP status {status:status} for {what:text}", "{method:browser}", "HTTP {method:text} for {what:text}", "HTTP"),
+)
+_IN_OAUTH_REQUESTS: Final[_Sentences] = (
+    "at {url:text}",
+    "{oauth.grant_type:grant}",
+    ("as the client {oauth.client_id}", "the client calls itself {oauth.client_name}"),
+    "{oauth.response_type:present}the browser is to come back to {oauth.redirect_uri}",
+    "the token is to be for the server {oauth.resource}",
+    "asks for the scopes {oauth.scope}",
+)
+_IN_OAUTH_REPLIES: Final[_Sentences] = (
+    "the server trusts the authorization server {oauth.authorization_servers:few}",
+    "the server has the scopes {oauth.scopes_supported:few}",
+    "it is the authorization server {oauth.issuer}",
+    "the client is known there as {oauth.client_id}",
+    ("a token of type {oauth.token_type}, which lasts {oauth.expires_in} s", "a token of type {oauth.token_type}"),
+    "{oauth.token_type:present}it grants the scopes {oauth.scope}",
+    "refuses: {oauth.error}",
+)
+
 
 def failed(http: JsonObject) -> bool:
     """Whether the status refuses."""
@@ -195,6 +225,9 @@ def failed(http: JsonObject) -> bool:
 
 def explain_exchange(http: JsonObject, about: str | None) -> tuple[str, list[str]]:
     """A title and sentences for what carries no message; `about`: the message that the exchange began with."""
+    if "oauth" in http:
+        (title,) = say(_OAUTH_TITLES, http)
+        return title, list(say(_IN_OAUTH_REPLIES if "status" in http else _IN_OAUTH_REQUESTS, http))
     (title,) = say(_TITLES, http)
     lines = [*say(_IN_REPLIES if "status" in http or "event" in http or "retry" in http else _IN_REQUESTS, http)]
     if "eventId" in http and "event" not in http:
@@ -339,5 +372,7 @@ _SHOWN: Final[dict[str, Callable[[Any], str]]] = {
     "purpose": lambda value: _PURPOSES[value],
     "status": _status,
     "meaning": lambda value: _STATUSES[value],
-    "refusal": lambda value: _STATUSES[max(value, 400)],
+    "refusal": lambda value: _STATUSES[value if value >= 400 else 0],
+    "browser": lambda value: {"browser": "the user is sent to the authorization server"}[value],
+    "grant": lambda value: _GRANTS[value],
 }

@@ -376,7 +376,8 @@ class Narrator:
         http, exchange = event.http or {}, (event.http or {}).get("exchange")
         if event.message is None:
             head, lines = explain.explain_exchange(http, talk.exchanges.get(exchange))
-            told = Told(head, talk.page("basic/transports"), lines, explain.failed(http))
+            page = "basic/authorization" if "oauth" in http else "basic/transports"
+            told = Told(head, talk.page(page), lines, explain.failed(http))
         else:
             told = talk.tell(sender, event.message, event.time)
             if "status" not in http and exchange is not None:

@@ -103,7 +103,7 @@ class Fetcher:
         usable(what, url, named_by)
         log.debug("%s: %s %s", what, method, shown(url))
         if self._note is not None:
-            self._note("send", {"method": method, "url": shown(url), "oauth": without_secrets(said)})
+            self._note("send", {"method": method, "what": what, "url": shown(url), "oauth": without_secrets(said)})
         try:
             reply = fetch(url, self._reach, method=method, headers=headers, body=body, via=self._http, outer=self.call)
         except (TransportClosed, RequestTimeout, RemoteProtocolError) as problem:
@@ -113,7 +113,8 @@ class Fetcher:
                 answered = messages.decode(reply.body)
             except Refusal:
                 answered = None
-            self._note("receive", {"method": method, "status": reply.status, "oauth": without_secrets(answered)})
+            told = {"method": method, "what": what, "status": reply.status, "oauth": without_secrets(answered)}
+            self._note("receive", told)
         if 300 <= reply.status < 400:
             # What a redirect leads to was not checked (security best practices).
             where = shown(reply.headers.get("Location") or "")

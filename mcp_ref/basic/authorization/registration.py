@@ -17,7 +17,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from typing import Any, Final, NotRequired, TypedDict
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote_plus, urlsplit
 
 from mcp_ref.basic.authorization.discovery import Discovered
 from mcp_ref.basic.authorization.fetching import Fetcher, checked, shown
@@ -170,6 +170,6 @@ def refused(
     code, words = answer.get("error"), answer.get("error_description")
     code = code if isinstance(code, str) and len(code) <= 64 else None
     told = f": {ascii(code)[1:-1]}" if code else ""
-    if isinstance(words, str) and not any(secret in words for secret in secrets if secret):
+    if isinstance(words, str) and not any(secret in words + "\n" + unquote_plus(words) for secret in secrets if secret):
         told += f": {ascii(words[:200])[1:-1]}"
     return AuthorizationError(f"{what}: {shown(url)} refused with HTTP status {status}{told}{about}", code)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +32,7 @@ from mcp_ref import (
 from mcp_ref.errors import McpError
 from mcp_ref.machinery.guarded_fetch import Reach, check_url
 from tests.basic.authorization.world import WAIT, World, answer
+from tests.features.test_forks import in_a_child
 
 Change = Callable[[World], None]
 
@@ -604,8 +607,6 @@ def test_a_remote_server_does_not_name_this_machine_however_it_writes_it(host: s
 
 
 def test_an_address_is_looked_at_when_it_is_connected_to(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    import socket
-
     from mcp_ref.machinery.guarded_fetch import fetch
 
     port = urlsplit(world.url).port
@@ -614,3 +615,150 @@ def test_an_address_is_looked_at_when_it_is_connected_to(world: World, monkeypat
     with pytest.raises(TransportClosed, match="127.0.0.1 is not an address"):
         fetch("http://rebound.example/x", Reach("global"))
     assert world.asked == []
+
+
+# -- the rest ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("query", ["a=$(id)", "a=%60id%60&b='x'", "a=1&b=2;c"])
+def test_no_shell_is_started_for_the_browser(world: World, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import subprocess
+    import webbrowser
+
+    world.metadata["authorization_endpoint"] += f"?{query}"
+    started: list[Any] = []
+
+    class Browser:
+        """In place of a process: notes how it is started, and comes back as a browser would."""
+
+        def __init__(self, command: Any, **options: Any) -> None:
+            started.append((command, options.get("shell", False)))
+            url = command[-1]
+            self.thread = threading.Thread(target=lambda: requests.get(world.visit(url), timeout=WAIT), name="browser")
+            self.thread.start()
+
+        def poll(self) -> None:
+            return None
+
+    monkeypatch.setattr(subprocess, "Popen", Browser)
+    monkeypatch.setattr(webbrowser, "_tryorder", ["tests"])
+    monkeypatch.setitem(webbrowser._browsers, "tests", [None, webbrowser.BackgroundBrowser("/bin/browser")])  # type: ignore[attr-defined]
+    with world.client(OAuth("tests")):
+        pass
+    ((command, shell),) = started
+    assert isinstance(command, list) and command[0] == "/bin/browser" and not shell
+    for thread in threading.enumerate():
+        if thread.name == "browser":
+            thread.join(WAIT)
+
+
+def test_a_port_that_somebody_took_is_replaced_and_registered(world: World, tmp_path: Path) -> None:
+    def client() -> Client:
+        return world.client(OAuth("tests", visit=world.visit, store=FileStore(tmp_path / "store")))
+
+    with client():
+        pass
+    taken = urlsplit(world.visits[0]["redirect_uri"]).port
+    world.valid, world.token["access_token"] = {"token-2"}, "token-2"
+    with socket.create_server(("127.0.0.1", taken)), client():
+        pass
+    world.valid, world.token["access_token"] = {"token-3"}, "token-3"
+    with client():
+        pass
+    ports = [urlsplit(visit["redirect_uri"]).port for visit in world.visits]
+    assert ports[1] != taken and ports[2] == ports[1], "the port that was registered last is taken again"
+    assert world.paths().count("/register") == 2
+
+
+def test_a_redirect_uri_of_a_port_that_is_taken_is_an_error(world: World) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        uri = f"http://127.0.0.1:{taken.getsockname()[1]}/callback"
+        with pytest.raises(AuthorizationError, match="cannot listen"):
+            world.client(OAuth("tests", visit=world.visit, redirect_uri=uri)).connect()
+    assert world.visits == []
+
+
+def test_links_that_are_for_people_are_not_fetched(world: World) -> None:
+    links = ("logo_uri", "policy_uri", "tos_uri", "op_policy_uri", "resource_documentation", "service_documentation",
+             "resource_policy_uri", "resource_tos_uri", "jwks_uri", "signed_metadata", "icons")  # fmt: skip
+    for document in (world.resource, world.metadata, world.token):
+        document |= dict.fromkeys(links, f"{world.issuer}/trap")
+    with world.client() as client:
+        client.call_tool("t")
+    assert "/trap" not in world.paths()
+
+
+def test_a_process_that_dies_between_a_rotation_and_its_storing_leads_to_one_login(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rotated = 0
+
+    def tokens(asked: Any) -> Any:
+        nonlocal rotated
+        if asked.form["grant_type"] == "authorization_code":
+            return answer(world.token)
+        rotated += 1
+        return answer({"error": "invalid_grant"} if rotated > 1 else world.token, 400 if rotated > 1 else 200)
+
+    world.token |= {"refresh_token": "refresh-1"}
+    world.at["/token"] = tokens
+    store = FileStore(tmp_path / "store")
+    with world.client(OAuth("tests", visit=world.visit, store=store)) as client:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            world.valid, world.token["access_token"] = {"token-2"}, "token-2"
+            patch.setattr(FileStore, "put", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
+            client.call_tool("t")
+    world.token["access_token"], world.valid = "token-3", {"token-3"}
+    with world.client(OAuth("tests", visit=world.visit, store=FileStore(tmp_path / "store"))) as client:
+        client.call_tool("t")
+    assert len(world.visits) == 2 and rotated == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_process_that_is_forked_during_a_login_can_log_in_by_itself(world: World) -> None:
+    asked, go_on = threading.Event(), threading.Event()
+    parent = os.getpid()
+
+    def visit(url: str) -> str:
+        if os.getpid() == parent:
+            asked.set()
+            assert go_on.wait(WAIT)
+        return world.visit(url)
+
+    auth = OAuth("tests", visit=visit)
+    go_on.set()
+    with world.client(auth) as client:
+        go_on.clear()
+        thread = threading.Thread(target=client.call_tool, args=("t",))
+        world.valid, world.token["access_token"] = {"token-2"}, "token-2"
+        asked.clear()
+        thread.start()
+        assert asked.wait(WAIT)
+
+        def job() -> str:
+            with world.client(auth) as mine:
+                return str(mine.call_tool("t")["content"][0]["text"])
+
+        try:
+            assert in_a_child(job) == "'token-2'"
+        finally:
+            go_on.set()
+            thread.join(WAIT)
+        assert not thread.is_alive() and client.call_tool("t")["content"][0]["text"] == "token-2"
+
+
+@pytest.mark.parametrize(
+    "scope", [" ".join(f"s{n}" for n in range(2_000)), 'a\\"b', "a\x07b", "\x1b[31mred", "caf\u00e9"]
+)
+def test_a_challenge_with_scopes_that_cannot_be_is_one_without(world: World, scope: str) -> None:
+    world.challenge += f', scope="{scope}"'
+    world.resource["scopes_supported"] = ["read"]
+    with world.client():
+        assert world.visits[0]["scope"] == "read"
+
+
+def test_a_thousand_scopes_that_can_be_are_asked_for(world: World) -> None:
+    scopes = " ".join(f"s{n}" for n in range(1_000))
+    world.challenge += f', scope="{scopes}"'
+    with world.client():
+        assert world.visits[0]["scope"] == scopes

@@ -140,3 +140,12 @@ def test_without_the_extra_a_key_says_what_to_install(monkeypatch: pytest.Monkey
     monkeypatch.delitem(sys.modules, "mcp_ref.machinery.jwt", raising=False)
     with pytest.raises(ImportError, match=r"mcp_ref\[auth\]"):
         importlib.import_module("mcp_ref.machinery.jwt")
+
+
+@pytest.mark.parametrize("token", ["MARK.expired.jwt", "MARK of another audience", "", "MARK\r\nX: y"])
+def test_a_workloads_token_is_sent_as_it_is_and_never_shown(world: World, token: str) -> None:
+    world.at["/token"] = lambda asked: answer({"error": "invalid_grant", "error_description": asked.body.decode()}, 400)
+    with pytest.raises(AuthorizationError, match="invalid_grant") as caught:
+        world.client(WorkloadIdentity(lambda: token)).connect()
+    assert [form["assertion"] for form in world.forms()] == [token]
+    assert "MARK" not in str(caught.value)

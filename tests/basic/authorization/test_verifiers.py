@@ -337,3 +337,25 @@ def test_no_secret_is_in_a_log(issuer: Issuer, caplog: Any) -> None:
         assert server.ask(called("read"), "marked-token").status == 503
     assert "marked" not in caplog.text
     assert json.dumps(repr(introspection(issuer, "marked-secret"))).count("marked") == 0
+
+
+def test_which_of_its_claims_is_wrong_cannot_be_told_by_the_time_it_takes(issuer: Issuer) -> None:
+    """Each refusal costs one look at the signature: the cheapest and the dearest differ by less than that."""
+    verify, now = JwtVerifier(issuer.url), int(time.time())
+    kinds: dict[str, dict[str, Any]] = {
+        "expired": {"exp": now - 100}, "not yet": {"nbf": now + 100}, "of another": {"iss": "https://other.example"},
+        "for another": {"aud": "https://other.example/mcp"}, "of nobody": {"sub": None},
+    }  # fmt: skip
+    stolen = ec.generate_private_key(ec.SECP256R1())
+    tokens = {
+        kind: [signed(issuer.claims(**changed, jti=str(n))) for n in range(15)] for kind, changed in kinds.items()
+    }
+    tokens["forged"] = [signed(issuer.claims(jti=str(n)), stolen) for n in range(15)]
+    verify(signed(issuer.claims()))  # fetches the keys
+    costs: dict[str, float] = dict.fromkeys(tokens, float("inf"))
+    for n in range(15):
+        for kind in tokens:
+            began = time.thread_time()
+            verify(tokens[kind][n])
+            costs[kind] = min(costs[kind], time.thread_time() - began)
+    assert max(costs.values()) < 3 * min(costs.values()), costs
