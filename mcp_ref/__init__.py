@@ -27,14 +27,14 @@ _PLACES: Final = {
     "client.client": "Client",
     "client.config": "Command Url",
     "client.connecting": "EraMemory",
-    "client.elicitation": "accept cancel decline required_urls url_elicitation",
+    "client.elicitation": "UrlElicitationRequired accept cancel decline required_urls url_elicitation",
     "client.roots": "is_within root_path",
     "client.sampling": "UserRejected choose_model reply",
+    "content": "audio data_of image text text_of",
     "errors": (
         "AnswerLost AuthorizationError ErrorResponse HttpStatusError InputRefused InternalError InvalidParams "
         "InvalidRequest LocalProtocolError McpError MethodNotFound MissingClientCapability Refusal "
-        "RemoteProtocolError RequestCancelled RequestTimeout SessionExpired ToolError TransportClosed "
-        "UrlElicitationRequired"
+        "RemoteProtocolError RequestCancelled RequestTimeout SessionExpired ToolError TransportClosed"
     ),
     "machinery.deadline": "Cancel",
     "machinery.http_server": "HttpLimits HttpRefusal HttpRequest",
@@ -51,7 +51,6 @@ _PLACES: Final = {
     "server.utilities.completion": "prompt_ref resource_ref",
     "trace.narrate": "Narrator narrate",
     "trace.record": "Recorder TraceEvent read_trace recorder",
-    "types": "audio data_of image text text_of",
 }
 """The public names of each module."""
 

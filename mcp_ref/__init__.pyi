@@ -12,9 +12,10 @@ from mcp_ref.basic.subscriptions import Event, Listening
 from mcp_ref.client.client import Client
 from mcp_ref.client.config import Command, Url
 from mcp_ref.client.connecting import EraMemory
-from mcp_ref.client.elicitation import accept, cancel, decline, required_urls, url_elicitation
+from mcp_ref.client.elicitation import UrlElicitationRequired, accept, cancel, decline, required_urls, url_elicitation
 from mcp_ref.client.roots import is_within, root_path
 from mcp_ref.client.sampling import UserRejected, choose_model, reply
+from mcp_ref.content import audio, data_of, image, text, text_of
 from mcp_ref.errors import (
     AnswerLost,
     AuthorizationError,
@@ -35,7 +36,6 @@ from mcp_ref.errors import (
     SessionExpired,
     ToolError,
     TransportClosed,
-    UrlElicitationRequired,
 )
 from mcp_ref.machinery.deadline import Cancel
 from mcp_ref.machinery.http_server import HttpLimits, HttpRefusal, HttpRequest
@@ -52,7 +52,6 @@ from mcp_ref.server.utilities.caching import CacheHint, ResultCache
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
 from mcp_ref.trace.narrate import Narrator, narrate
 from mcp_ref.trace.record import Recorder, TraceEvent, read_trace, recorder
-from mcp_ref.types import audio, data_of, image, text, text_of
 
 __all__ = [
     "AnswerLost",

@@ -197,30 +197,6 @@ class InternalError(Refusal):
     code = -32603
 
 
-class UrlElicitationRequired(Refusal):
-    """-32042 (2025-11-25 only): the request needs one or more URL elicitations first.
-
-    Args:
-        elicitations: what `client.elicitation.url_elicitation` makes: `ElicitRequestURLParams`, each with `mode` "url",
-            `message`, `url` and `elicitationId`; at least one.
-
-    Raises: ValueError: the list is empty, or one of them has another mode or no id.
-    Spec: client/elicitation#url-elicitation-required-error
-    """
-
-    # MUST: the error that asks for a URL elicitation has the code -32042 (client/elicitation#error-handling)
-    code = -32042
-
-    def __init__(
-        self, elicitations: Sequence[Mapping[str, Any]], message: str = "This request requires more information."
-    ) -> None:
-        # MUST: -32042 comes with a list of URL elicitations, each with an `elicitationId`
-        # (client/elicitation#url-elicitation-required-error)
-        if not elicitations or not all(each.get("mode") == "url" and "elicitationId" in each for each in elicitations):
-            raise ValueError("the elicitations must be URL elicitations, at least one, each with an elicitationId")
-        super().__init__(message, {"elicitations": [dict(each) for each in elicitations]})
-
-
 # -- of the stateless era (2026-07-28/basic/index#error-codes)
 
 

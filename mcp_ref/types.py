@@ -1,21 +1,18 @@
-"""Types that several pages share: capabilities, identities, `_meta`, content blocks.
+"""Types that several pages share: capabilities, identities, `_meta`.
 
 Spec:      basic/lifecycle#capability-negotiation (2024-11-05 ... 2025-11-25), basic/versioning and server/discover
-           (2026-07-28); basic/index#_meta, basic/index#icons; server/prompts#data-types; the schema of each revision
+           (2026-07-28); basic/index#_meta, basic/index#icons; the schema of each revision
 Upholds:   the rows on capabilities of spec_notes/basic/lifecycle.md; spec_notes/basic/index.md
 Not here:  when they are said: once in a session (basic/lifecycle), with every request in the stateless era
-           (basic/versioning); what may be sent because of them (agreement)
+           (basic/versioning); what may be sent because of them (agreement); content blocks (content)
 """
 
 from __future__ import annotations
 
-import base64
-import re
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from mcp_ref.machinery.projection import projector
-from mcp_ref.machinery.shapes import Bounds, Format, FromRevision, RequiredIn, Since, Until
+from mcp_ref.machinery.shapes import Format, FromRevision, RequiredIn, Since, Until
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import Revision
 
@@ -92,7 +89,6 @@ def server_capabilities(capabilities: JsonObject, revision: Revision) -> JsonObj
 # -- types -----------------------------------------------------------------------------------------------
 
 
-Role = Literal["user", "assistant"]
 LoggingLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 ProgressToken = str | int
 RequestId = str | int
@@ -191,169 +187,3 @@ class Result(TypedDict):
 
 class EmptyResult(Result):
     """The result of a request that only needs to be confirmed."""
-
-
-# -- content ----------------------------------------------------------------------------------------------------------
-
-
-class Annotations(TypedDict):
-    """Hints on a piece of content. `priority` runs from 0 to 1; `lastModified` is an ISO 8601 date and time."""
-
-    audience: NotRequired[list[Role]]
-    priority: NotRequired[Annotated[float, Bounds(0, 1)]]
-    lastModified: NotRequired[Annotated[str, Since("2025-06-18")]]
-
-
-class TextContent(TypedDict):
-    """Text for the model or the user."""
-
-    type: Literal["text"]
-    text: str
-    annotations: NotRequired[Annotations]
-    _meta: NotRequired[Meta]
-
-
-class ImageContent(TypedDict):
-    """A picture; `data` is base64."""
-
-    type: Literal["image"]
-    data: Annotated[str, Format("byte")]
-    mimeType: str
-    annotations: NotRequired[Annotations]
-    _meta: NotRequired[Meta]
-
-
-class AudioContent(TypedDict):
-    """Sound; `data` is base64."""
-
-    type: Literal["audio"]
-    data: Annotated[str, Format("byte")]
-    mimeType: str
-    annotations: NotRequired[Annotations]
-    _meta: NotRequired[Meta]
-
-
-class ResourceContents(TypedDict):
-    """What the two kinds of contents of a resource have in common."""
-
-    uri: Annotated[str, Format("uri")]
-    mimeType: NotRequired[str]
-    _meta: NotRequired[Meta]
-
-
-class TextResourceContents(ResourceContents):
-    """Contents that are text."""
-
-    text: str
-
-
-class BlobResourceContents(ResourceContents):
-    """Contents that are bytes; `blob` is base64."""
-
-    blob: Annotated[str, Format("byte")]
-
-
-class EmbeddedResource(TypedDict):
-    """The contents of a resource inside a message."""
-
-    type: Literal["resource"]
-    resource: TextResourceContents | BlobResourceContents
-    annotations: NotRequired[Annotations]
-    _meta: NotRequired[Meta]
-
-
-class ResourceLink(TypedDict):
-    """A resource that the client may read, named and not embedded; the fields of `Resource` with a type."""
-
-    type: Literal["resource_link"]
-    uri: Annotated[str, Format("uri")]
-    name: str
-    title: NotRequired[str]
-    description: NotRequired[str]
-    mimeType: NotRequired[str]
-    annotations: NotRequired[Annotations]
-    size: NotRequired[int]
-    icons: NotRequired[Icons]
-    _meta: NotRequired[JsonObject]
-
-
-ContentBlock = (
-    TextContent
-    | ImageContent
-    | Annotated[AudioContent, Since("2025-03-26")]
-    | EmbeddedResource
-    | Annotated[ResourceLink, Since("2025-06-18")]
-)
-"""What a tool's result and a prompt's message are made of."""
-
-
-def text(value: str) -> TextContent:
-    """A text block."""
-    return {"type": "text", "text": value}
-
-
-def image(data: bytes, mime_type: str) -> ImageContent:
-    """A picture block from its bytes, which are encoded as base64 here."""
-    return {"type": "image", "data": base64.b64encode(data).decode("ascii"), "mimeType": mime_type}
-
-
-def audio(data: bytes, mime_type: str) -> AudioContent:
-    """A sound block from its bytes, which are encoded as base64 here; a text stands in for it before 2025-03-26."""
-    return {"type": "audio", "data": base64.b64encode(data).decode("ascii"), "mimeType": mime_type}
-
-
-def text_of(result: Mapping[str, Any]) -> str:
-    """All text in the result of `call_tool`, `read_resource` or `get_prompt`, its pieces joined by newlines.
-
-    What is not text (pictures, sound, links, blobs) is left out; of an embedded resource its text counts.
-    """
-    parts = [*result.get("content", ()), *result.get("contents", ())]
-    parts += [message["content"] for message in result.get("messages", ())]
-    inner = [part["resource"] if part.get("type") == "resource" else part for part in parts]
-    return "\n".join(str(part["text"]) for part in inner if "text" in part)
-
-
-def data_of(block: ImageContent | AudioContent) -> bytes:
-    """The bytes of a picture or of sound. Raises: ValueError: it is not base64."""
-    return base64.b64decode(block["data"], validate=True)
-
-
-_MIME_TYPE = re.compile(r"[^\s/;]+/[^\s/;]+(\s*;.*)?")
-
-
-def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
-    """Scopes of OAuth, each once. Raises: ValueError: one that cannot be one (RFC 6749, 3.3). TypeError: a string."""
-    if isinstance(scopes, str):
-        raise TypeError(f"scopes is a list, not the string {scopes!r}")
-    for scope in scopes:
-        if not re.fullmatch(r"[\x21\x23-\x5b\x5d-\x7e]+", scope):
-            raise ValueError(f"{scope!r} cannot be a scope")
-        # SHOULD NOT: `offline_access` in a challenge, or in `scopes_supported` (basic/authorization#refresh-tokens)
-        if scope == "offline_access":
-            raise ValueError("offline_access is between a client and the authorization server: no operation needs it")
-    return tuple(dict.fromkeys(scopes))
-
-
-def block_type(block: Any) -> str | None:
-    """The `type` of a content block, or None where the value is not one."""
-    kind = block.get("type") if isinstance(block, dict) else None
-    return kind if isinstance(kind, str) else None
-
-
-def check_data(block: Any) -> None:
-    """Raise ValueError if the data of a content block is not base64, or its MIME type does not have the form of one.
-
-    Args:
-        block: one that has the members of its kind.
-
-    Spec: server/prompts#data-types
-    """
-    if block["type"] == "resource":
-        # MUST: an embedded resource holds either text or base64-encoded data (server/prompts#embedded-resources)
-        base64.b64decode(block["resource"].get("blob", ""), validate=True)
-    elif block["type"] in ("image", "audio"):
-        # MUST: image and audio data are base64, with a valid MIME type (server/prompts#image-content;
-        # server/prompts#audio-content)
-        base64.b64decode(block["data"], validate=True)
-        if not _MIME_TYPE.fullmatch(block["mimeType"]):
-            raise ValueError(f"{block['mimeType']!r} is not a MIME type")

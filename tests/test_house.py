@@ -37,7 +37,7 @@ ROOMS = {
 }  # fmt: skip
 MEMBERS = {
     "top": ("__init__",),
-    "core": ("messages", "types", "methods", "agreement", "incoming", "peer", "basic/transports/transport"),
+    "core": ("messages", "types", "content", "methods", "agreement", "incoming", "peer", "basic/transports/transport"),
     "table": ("pages",),
     "http": ("basic/transports/streamable_http/", "basic/transports/http_sse"),
     "transports": ("basic/transports/",),

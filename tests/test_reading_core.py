@@ -16,7 +16,7 @@ CORE = {
     "mcp_ref/errors.py": "who is at fault",
     "mcp_ref/revisions.py": "the five revisions: a line for each rule, a column for each revision",
     "mcp_ref/messages.py": "JSON-RPC, as far as MCP uses it",
-    "mcp_ref/types.py": "what pages share: content blocks, `_meta`, capabilities, spelled as on the wire",
+    "mcp_ref/types.py": "what pages share: capabilities, identities, `_meta`, spelled as on the wire",
     "mcp_ref/methods.py": "what a row for a method says",
     "mcp_ref/basic/lifecycle.py": "a session opens: `initialize`, as a table of states",
     "mcp_ref/basic/versioning.py": "the other era: what each request says of itself, and `server/discover`",
@@ -39,7 +39,7 @@ CORE = {
 }
 """The files, in the order of reading."""
 
-MAX_LINES = 7_200
+MAX_LINES = 6_950
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])

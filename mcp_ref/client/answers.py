@@ -22,6 +22,7 @@ from mcp_ref.errors import MethodNotFound, RequestCancelled
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.rates import Rate, RateLimited, RateLimits
 from mcp_ref.messages import JsonObject
+from mcp_ref.types import ProgressToken
 
 if TYPE_CHECKING:
     from mcp_ref.client.session import Conversation
@@ -49,15 +50,20 @@ class ClientContext:
 
     def __init__(self, conversation: Conversation, incoming: Incoming) -> None:
         self._peer, self._incoming = conversation.peer, incoming
-        self.revision, self.capabilities = conversation.revision, conversation.capabilities
+        terms = conversation.peer.terms
+        self.revision, self.capabilities = terms.revision, terms.local
         # MUST: let the user see which server asks (client/elicitation#user-interaction-model)
         self.server_info = conversation.server_info
         self.meta: JsonObject = incoming.params.get("_meta") or {}
-        self.progress_token = utilities.token_of(incoming.params)
         self.last_progress: float | None = None
 
     # basic/utilities/progress
     progress = utilities.progress
+
+    @property
+    def progress_token(self) -> ProgressToken | None:
+        """The `progressToken` of the question; None if the server did not ask for progress."""
+        return utilities.token_of(self._incoming.params)
 
     @property
     def cancelled(self) -> bool:

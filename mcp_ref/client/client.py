@@ -21,7 +21,7 @@ from mcp_ref._version import __version__
 from mcp_ref.basic import batching, subscriptions, utilities, versioning
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.mrtr import MAX_ROUNDS, retry_params
-from mcp_ref.basic.transports.transport import Tap, is_transport
+from mcp_ref.basic.transports.transport import is_transport
 from mcp_ref.client import config, elicitation
 from mcp_ref.client import roots as roots_page
 from mcp_ref.client.answers import Answers
@@ -53,7 +53,7 @@ from mcp_ref.server.utilities.caching import CACHEABLE, CacheView, ResultCache
 if TYPE_CHECKING:
     import requests
 
-    from mcp_ref.trace.record import Recorder, Trace
+    from mcp_ref.trace.record import Recorder, Tap, Trace
 
 MAX_PAUSE: Final = 300.0
 """Seconds for which the time limit of a call stands still while the user answers a question of the server."""

@@ -15,11 +15,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from mcp_ref.basic.transports.transport import MAX_MESSAGE, Tap, Transport
+from mcp_ref.basic.transports.transport import MAX_MESSAGE, Transport
 from mcp_ref.revisions import Revision
 
 if TYPE_CHECKING:
     from mcp_ref.server.server import Server
+    from mcp_ref.trace.record import Tap
 
 
 class Command(NamedTuple):

@@ -62,8 +62,7 @@ from mcp_ref.errors import (
     TransportClosed,
     UnsupportedVersion,
 )
-from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.machinery.locks import hold
+from mcp_ref.machinery.deadline import Deadline, hold
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
 from mcp_ref.peer import PendingRequest

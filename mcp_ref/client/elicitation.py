@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict, Unpack, cast
 
 from mcp_ref.agreement import undeclared
-from mcp_ref.errors import ErrorResponse, InvalidParams, LocalProtocolError, RemoteProtocolError, UrlElicitationRequired
+from mcp_ref.errors import ErrorResponse, InvalidParams, LocalProtocolError, Refusal, RemoteProtocolError
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.handlers import call
 from mcp_ref.machinery.json_schema import FORMATS, is_uri
@@ -495,8 +495,32 @@ def elicit_url(
     return cast(ElicitUrlResult, {**kept, "elicitationId": params["elicitationId"]})
 
 
+class UrlElicitationRequired(Refusal):
+    """-32042 (2025-11-25 only): the request needs one or more URL elicitations first.
+
+    Args:
+        elicitations: what `url_elicitation` makes: `ElicitRequestURLParams`, each with `mode` "url",
+            `message`, `url` and `elicitationId`; at least one.
+
+    Raises: ValueError: the list is empty, or one of them has another mode or no id.
+    Spec: client/elicitation#url-elicitation-required-error
+    """
+
+    # MUST: the error that asks for a URL elicitation has the code -32042 (client/elicitation#error-handling)
+    code = -32042
+
+    def __init__(
+        self, elicitations: Sequence[Mapping[str, Any]], message: str = "This request requires more information."
+    ) -> None:
+        # MUST: -32042 comes with a list of URL elicitations, each with an `elicitationId`
+        # (client/elicitation#url-elicitation-required-error)
+        if not elicitations or not all(each.get("mode") == "url" and "elicitationId" in each for each in elicitations):
+            raise ValueError("the elicitations must be URL elicitations, at least one, each with an elicitationId")
+        super().__init__(message, {"elicitations": [dict(each) for each in elicitations]})
+
+
 def url_elicitation(message: str, url: str, elicitation_id: str | None = None) -> ElicitRequestURLParams:
-    """The parameters of a URL elicitation; a list of them is what `errors.UrlElicitationRequired` takes.
+    """The parameters of a URL elicitation; a list of them is what `UrlElicitationRequired` takes.
 
     Args: as for `elicit_url`.
     Returns: `mode`, `message`, `elicitationId` and `url`.

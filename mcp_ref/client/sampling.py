@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, Unpack, cast
 
 from mcp_ref.agreement import undeclared
+from mcp_ref.content import AudioContent, ContentBlock, ImageContent, Role, TextContent, block_type, text
 from mcp_ref.deprecated import warn_deprecated
 from mcp_ref.errors import InvalidParams, LocalProtocolError, Refusal
 from mcp_ref.machinery.handlers import call
@@ -25,16 +26,7 @@ from mcp_ref.machinery.shapes import Bounds, FromRevision, Since, Until
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Answering, Caller, Method, Options
 from mcp_ref.server.tools import Tool
-from mcp_ref.types import (
-    AudioContent,
-    ContentBlock,
-    ImageContent,
-    RequestMetaObject,
-    Role,
-    TextContent,
-    block_type,
-    text,
-)
+from mcp_ref.types import RequestMetaObject
 
 log = logging.getLogger(__name__)
 

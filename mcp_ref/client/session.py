@@ -154,12 +154,14 @@ class Conversation:
 
     def admit(self, incoming: Incoming) -> JsonObject | Answerer:
         """Decide on a request of the server in the order of arrival; a ping is answered at once."""
-        self.lifecycle.receive(incoming.method, is_request=True)
+        if not self.peer.terms.open:
+            self.lifecycle.receive(incoming.method, is_request=True)
         return dict(answer_ping()) if incoming.method == "ping" else self.answer
 
     def answer(self, incoming: Incoming) -> JsonObject:
         """The answer of the user's function to a question of the server."""
-        check, project, _ = self.peer.terms.receiving(incoming.method)
+        terms, method = self.peer.terms, incoming.method
+        check, project, _ = terms.received.get(method) or terms.receiving(method)
         if check is not None:
             check(incoming.params)
         result = self.client.answers(ClientContext(self, incoming), incoming)

@@ -3,7 +3,7 @@
 Spec:      basic/versioning, basic/patterns/index, server/discover (2026-07-28)
 Upholds:   spec_notes/basic/versioning.md, the rows on the client; spec_notes/basic/patterns/mrtr.md, the same
 Not here:  which era a server is of, and what is sent again (client/connecting); the rounds of one call, and the results
-           that are kept (client/client)
+           that are kept (client/client); the headers that repeat a request over HTTP (streamable_http/headers)
 
 Nothing is agreed on: each request says in its `_meta` which version it is written in and what its client can do. What
 the opening learned (`server/discover`) says only what is worth sending.
@@ -12,7 +12,6 @@ the opening learned (`server/discover`) says only what is worth sending.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mcp_ref.agreement import Terms
@@ -33,6 +32,7 @@ from mcp_ref.server.utilities.pagination import walk
 from mcp_ref.types import client_capabilities, server_capabilities
 
 if TYPE_CHECKING:
+    from mcp_ref.basic.transports.streamable_http.headers import RequestHeaders
     from mcp_ref.client.client import Client
 
 log = logging.getLogger(__name__)
@@ -51,12 +51,14 @@ class Stateless(Conversation):
         super().__init__(client, transport, revisions)
         # Without a lifecycle, anything may be sent and received from the first moment.
         self.lifecycle.state = "open"
-        # The input schemas of listed tools, for the headers of calls; replaced, never changed in place.
-        self._schemas: dict[str, JsonObject] = {}
         # Gives up the questions that are being answered.
         self._closing = Cancel()
+        self._headers: RequestHeaders | None = None
         if isinstance(transport, MirroringTransport):
-            transport.mirror = self._mirror
+            from mcp_ref.basic.transports.streamable_http.headers import RequestHeaders
+
+            self._headers = RequestHeaders(lambda: self.peer.terms.revision.name)
+            transport.mirror = self._headers.mirror
 
     def terms(self, revision: Revision, remote: JsonObject | None = None) -> Terms:
         """See `Conversation`."""
@@ -136,32 +138,7 @@ class Stateless(Conversation):
 
     def usable(self, method: str, result: JsonObject) -> JsonObject:
         """A result as the caller gets it: over HTTP `tools/list` holds only the tools whose calls can be sent."""
-        if method != "tools/list" or not isinstance(self.transport, MirroringTransport):
-            return result
-        from mcp_ref.basic.transports.streamable_http.headers import parameters
-
-        tools = []
-        for tool in result["tools"]:
-            try:
-                parameters(tool["inputSchema"])
-                tools.append(tool)
-            except ValueError as problem:
-                # MUST: leave a tool whose x-mcp-header is invalid out of the result of tools/list; SHOULD: log the tool
-                # and the reason (basic/transports/streamable-http#schema-extension)
-                log.warning("left out the tool %r, whose x-mcp-header breaks the rules: %s", tool["name"], problem)
-        self._schemas = {**self._schemas, **{tool["name"]: tool["inputSchema"] for tool in tools}}
-        return {**result, "tools": tools}
-
-    def _mirror(self, message: JsonObject) -> Mapping[str, str]:
-        """The headers that repeat what a message says."""
-        from mcp_ref.basic.transports.streamable_http.headers import mirror
-
-        name = (message.get("params") or {}).get("name") if message["method"] == "tools/call" else None
-        # MUST: a client that supports `x-mcp-header` repeats the arguments so marked in headers
-        # (basic/transports/streamable-http#custom-headers-from-tool-parameters)
-        return mirror(
-            message, self.peer.terms.revision.name, self._schemas.get(name) if isinstance(name, str) else None
-        )
+        return result if self._headers is None or method != "tools/list" else self._headers.usable(result)
 
 
 class _NoReply:

@@ -1,4 +1,4 @@
-"""Deadline and Cancel: the two ways in which a call ends before its answer comes.
+"""Deadline and Cancel: the two ways in which a call ends before its answer comes; and a lock with a deadline.
 
 Spec:      basic/lifecycle#timeouts; basic/utilities/progress
 Upholds:   spec_notes/basic/lifecycle.md, the rows on timeouts
@@ -159,6 +159,33 @@ class Cancel:
         """Undo `attach()`; nothing happens where it was not attached."""
         if callback in self._callbacks:
             self._callbacks.remove(callback)
+
+
+def hold(lock: threading.Lock, held: list[bool], deadline: Deadline, doing: str) -> None:
+    """Acquire a lock, and note in `held` that it is to be released.
+
+    >>> held: list[bool] = []
+    >>> try:
+    ...     hold(lock, held, deadline, "waiting for another message to be written")
+    ...     ...
+    ... finally:
+    ...     if held:
+    ...         lock.release()
+
+    It acquires or raises; `held` says which, even if Ctrl-C comes at the worst moment. `with lock:` is as safe, but
+    waits without a limit.
+
+    Raises: RequestTimeout: the deadline passed first; the text says what was being done.
+    """
+    # Python handles Ctrl-C between two calls, also between `acquire` and the assignment of what it returned. Here
+    # `extend` makes the call and keeps the result in one step of C: it has happened and is remembered, or it has not.
+    # At first without waiting: the lock is free as a rule, and then nobody need look at the clock.
+    held.extend(filter(None, map(lock.acquire, (False,))))
+    while not held:
+        left = deadline.left()
+        held.extend(filter(None, map(lock.acquire, (True,), (-1 if left is None else left,))))
+        if not held:
+            deadline.check(doing)
 
 
 CLOSED = "closed by this side"

@@ -23,13 +23,13 @@ from mcp_ref.basic.transports.http_sse import SseEndpoint
 from mcp_ref.basic.transports.streamable_http.headers import LOOPBACK
 from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, StreamableEndpoint
 from mcp_ref.basic.transports.streamable_http.streams import EventStore
-from mcp_ref.basic.transports.transport import Tap
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_server import Endpoint, HttpLimits, HttpRequest, HttpServer
 
 if TYPE_CHECKING:
     from mcp_ref.basic.authorization.resource_server import Door, Protection
     from mcp_ref.server.server import Server
+    from mcp_ref.trace.record import Tap
 
 
 log = logging.getLogger(__name__)

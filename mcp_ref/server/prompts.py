@@ -19,16 +19,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, TypedDict, TypeVar, Unpack, cast
 
 from mcp_ref.basic.versioning import is_input_required
+from mcp_ref.content import ContentBlock, Role, block_type, check_data, text
 from mcp_ref.errors import InvalidParams
 from mcp_ref.machinery.checking import checker
 from mcp_ref.machinery.handlers import Handler, inspect_handler, string_arguments
+from mcp_ref.machinery.scopes import checked_scopes
 from mcp_ref.machinery.shapes import Since
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.server.utilities.caching import CacheableResult
 from mcp_ref.server.utilities.pagination import PaginatedResult, answer_list, list_page, walk
 from mcp_ref.types import (
-    ContentBlock,
     Icon,
     Icons,
     InputResponseRequestParams,
@@ -36,11 +37,6 @@ from mcp_ref.types import (
     NotificationParams,
     PaginatedRequestParams,
     Result,
-    Role,
-    block_type,
-    check_data,
-    checked_scopes,
-    text,
 )
 
 if TYPE_CHECKING:

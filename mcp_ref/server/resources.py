@@ -22,9 +22,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, NotRequired, TypedDict, TypeVar, Unpack, cast
 
 from mcp_ref.basic.versioning import is_input_required
+from mcp_ref.content import Annotations, BlobResourceContents, TextResourceContents, block_type
 from mcp_ref.errors import Refusal, RemoteProtocolError
 from mcp_ref.machinery.handlers import inspect_handler, string_arguments, to_json
 from mcp_ref.machinery.json_schema import is_uri
+from mcp_ref.machinery.scopes import checked_scopes
 from mcp_ref.machinery.shapes import Format, Since
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Method, Options
@@ -32,8 +34,6 @@ from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.caching import CacheableResult
 from mcp_ref.server.utilities.pagination import PaginatedResult, answer_list, list_page, walk
 from mcp_ref.types import (
-    Annotations,
-    BlobResourceContents,
     EmptyResult,
     Icon,
     Icons,
@@ -42,9 +42,6 @@ from mcp_ref.types import (
     NotificationParams,
     PaginatedRequestParams,
     RequestParams,
-    TextResourceContents,
-    block_type,
-    checked_scopes,
 )
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack, cast
 
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.mrtr import StateKeys
-from mcp_ref.basic.transports.transport import MAX_MESSAGE, Tap, Transport
+from mcp_ref.basic.transports.transport import MAX_MESSAGE, Transport
 from mcp_ref.basic.versioning import checked_extensions, server_discover
 from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.forks import opened_elsewhere
@@ -39,7 +39,7 @@ from mcp_ref.server.utilities.caching import CACHEABLE, NO_HINT, CacheHint
 
 if TYPE_CHECKING:
     from mcp_ref.server.hosting import HttpOptions, HttpService, RunOptions
-    from mcp_ref.trace.record import Recorder
+    from mcp_ref.trace.record import Recorder, Tap
 
 log = logging.getLogger(__name__)
 

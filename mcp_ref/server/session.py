@@ -26,6 +26,7 @@ from mcp_ref.basic.subscriptions import Subscription
 from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.basic.utilities import KeepAlive, answer_ping
 from mcp_ref.basic.versioning import complete, is_stateless
+from mcp_ref.client.elicitation import UrlElicitationRequired
 from mcp_ref.errors import (
     STATELESS_ERRORS,
     InternalError,
@@ -34,7 +35,6 @@ from mcp_ref.errors import (
     McpError,
     MethodNotFound,
     Refusal,
-    UrlElicitationRequired,
 )
 from mcp_ref.incoming import WRITE_TIMEOUT, Incoming
 from mcp_ref.machinery.deadline import Deadline

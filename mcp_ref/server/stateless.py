@@ -22,7 +22,8 @@ from mcp_ref.basic.mrtr import Rounds
 from mcp_ref.basic.subscriptions import LISTEN, Subscription, Subscriptions, SubscriptionsListenRequestParams
 from mcp_ref.basic.utilities import token_of
 from mcp_ref.basic.versioning import Envelope, complete, is_stateless, read_envelope
-from mcp_ref.errors import LocalProtocolError, MethodNotFound, UnsupportedVersion, UrlElicitationRequired
+from mcp_ref.client.elicitation import UrlElicitationRequired
+from mcp_ref.errors import LocalProtocolError, MethodNotFound, UnsupportedVersion
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.rates import RateLimited
 from mcp_ref.messages import JsonObject

@@ -35,6 +35,7 @@ from typing import (
 )
 
 from mcp_ref.basic.versioning import is_input_required
+from mcp_ref.content import ContentBlock, block_type, text
 from mcp_ref.errors import (
     InvalidParams,
     McpError,
@@ -47,6 +48,7 @@ from mcp_ref.errors import (
 from mcp_ref.machinery import json_schema
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.handlers import BadArguments, Handler, inspect_handler, json_arguments, json_result, to_json
+from mcp_ref.machinery.scopes import checked_scopes
 from mcp_ref.machinery.shapes import FromRevision, Since, Until
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import DEFAULT, Method, Options
@@ -54,7 +56,6 @@ from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.caching import CacheableResult
 from mcp_ref.server.utilities.pagination import PaginatedResult, answer_list, list_page, walk
 from mcp_ref.types import (
-    ContentBlock,
     Icon,
     Icons,
     InputResponseRequestParams,
@@ -62,9 +63,6 @@ from mcp_ref.types import (
     NotificationParams,
     PaginatedRequestParams,
     Result,
-    block_type,
-    checked_scopes,
-    text,
 )
 
 if TYPE_CHECKING:

@@ -30,7 +30,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Self, TextIO, TypeAlias, cast, get_args
 
-from mcp_ref.basic.transports.transport import Tap
 from mcp_ref.errors import Refusal
 from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Deadline
@@ -124,7 +123,7 @@ class Recorder:
 
         The connection gets its number, `conn`, with its first event.
         """
-        return _Tap(self, peer, transport)
+        return Tap(self, peer, transport)
 
     @property
     def seq(self) -> int:
@@ -165,7 +164,7 @@ class Recorder:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def _note(self, tap: _Tap, direction: Direction, message: Any, http: Mapping[str, Any] | None) -> None:
+    def _note(self, tap: Tap, direction: Direction, message: Any, http: Mapping[str, Any] | None) -> None:
         thread = threading.current_thread().name
         with self._lock:
             if self._closed:
@@ -208,20 +207,36 @@ def _try(sink: Callable[[TraceEvent], None], event: TraceEvent, caught: type[Bas
         logger.exception("the trace's sink failed on event %d", event.seq)
 
 
-class _Tap:
-    """A connection's view of a recorder."""
+class Tap:
+    """What one connection shows its traffic to.
+
+    `note` is called where the order is certain, so that the order of notes is the order on the wire: for what is sent
+    inside the transport's write lock, before the write, since the answer could be noted first otherwise (a message that
+    then fails to be written was noted all the same); for what comes in the thread that reads it, before it is handed
+    on. It only remembers. `deliver` is called afterwards, without any lock, and may write to a file; since a reader
+    calls it too, it waits for no other message and runs no user's code.
+
+    Threads: both by several at once: writers, the reader, the reader of a child's stderr.
+    """
 
     def __init__(self, recorder: Recorder, peer: str, transport: str) -> None:
         self._recorder, self.peer, self.transport = recorder, peer, transport
         self.conn: int | None = None
 
     def note(self, direction: Direction, message: Any, http: Mapping[str, Any] | None = None) -> None:
+        """Remember a message (the dict or list that is sent, the bytes that came), or a line of a child's stderr.
+
+        Args:
+            http: what HTTP has beside it, as `streamable_http/server.py` lists it; the message may be None then.
+        """
         self._recorder._note(self, direction, message, http)
 
     def exchange(self) -> int:
+        """The number of one more HTTP request and its reply, for the `http` of their notes; unique in the trace."""
         return self._recorder._next_exchange()
 
     def deliver(self) -> None:
+        """Hand what was noted to whoever listens."""
         self._recorder.deliver()
 
 

@@ -21,17 +21,10 @@ from mcp_ref.basic.mrtr import (
     roots_listing,
     sampling,
 )
-from mcp_ref.client.elicitation import elicit, elicit_url, url_elicitation
+from mcp_ref.client.elicitation import UrlElicitationRequired, elicit, elicit_url, url_elicitation
 from mcp_ref.client.roots import roots
 from mcp_ref.client.sampling import reply, sample
-from mcp_ref.errors import (
-    InvalidParams,
-    LocalProtocolError,
-    MissingClientCapability,
-    Refusal,
-    RemoteProtocolError,
-    UrlElicitationRequired,
-)
+from mcp_ref.errors import InvalidParams, LocalProtocolError, MissingClientCapability, Refusal, RemoteProtocolError
 from mcp_ref.revisions import STATELESS_REVISIONS
 from tests.wire import PATIENCE
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from mcp_ref.client import elicitation
-from mcp_ref.client.elicitation import Elicitors
-from mcp_ref.errors import ErrorResponse, InvalidParams, LocalProtocolError, RemoteProtocolError, UrlElicitationRequired
+from mcp_ref.client.elicitation import Elicitors, UrlElicitationRequired
+from mcp_ref.errors import ErrorResponse, InvalidParams, LocalProtocolError, RemoteProtocolError
 from mcp_ref.machinery.json_schema import is_uuid
 from mcp_ref.methods import Answering
 from tests.client.fakes import FORMS_ONLY, FakeClient, FakeServer

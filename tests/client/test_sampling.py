@@ -7,9 +7,9 @@ import pytest
 
 from mcp_ref.client import sampling
 from mcp_ref.client.sampling import message_problem
+from mcp_ref.content import text
 from mcp_ref.errors import InvalidParams, LocalProtocolError
 from mcp_ref.methods import Answering
-from mcp_ref.types import text
 from tests.client.fakes import FORMS_ONLY, FakeClient, FakeServer
 
 JsonObject = dict[str, Any]

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 
 from mcp_ref import Context, Server, ToolError, audio, image, text
 from mcp_ref.basic.mrtr import elicitation_form, input_required
+from mcp_ref.content import ContentBlock
 from mcp_ref.server.prompts import user
-from mcp_ref.types import ContentBlock
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -14,8 +14,8 @@ from uuid import UUID
 import jsonschema
 import pytest
 
+from mcp_ref.content import ContentBlock, TextContent
 from mcp_ref.machinery.handlers import BadArguments, inspect_handler, json_arguments, json_result, to_json
-from mcp_ref.types import ContentBlock, TextContent
 
 
 class Context:

@@ -114,7 +114,7 @@ UNMATCHED = {
     "HeaderMismatchError": ERRORS,
     "MissingRequiredClientCapabilityError": ERRORS,
     "UnsupportedProtocolVersionError": ERRORS,
-    "URLElicitationRequiredError": "built by errors.UrlElicitationRequired",
+    "URLElicitationRequiredError": "built by client.elicitation.UrlElicitationRequired",
     "Cursor": "a string",
     "*Task*": TASKS,
 }

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict
 
 import pytest
 
+from mcp_ref.content import ContentBlock, ImageContent
 from mcp_ref.errors import LocalProtocolError
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.projection import losing, projector
@@ -26,15 +27,7 @@ from mcp_ref.machinery.shapes import (
     renamed,
 )
 from mcp_ref.revisions import REVISIONS, Revision
-from mcp_ref.types import (
-    ContentBlock,
-    ImageContent,
-    Implementation,
-    NotificationParams,
-    PaginatedRequestParams,
-    RequestParams,
-    Result,
-)
+from mcp_ref.types import Implementation, NotificationParams, PaginatedRequestParams, RequestParams, Result
 
 JsonObject = dict[str, Any]
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, RemoteProtocolError, RequestTimeout, Server
+from mcp_ref.content import audio, image, text
 from mcp_ref.errors import Refusal, ToolError
 from mcp_ref.machinery.json_schema import SchemaRefused
 from mcp_ref.machinery.rates import Rate
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
-from mcp_ref.types import audio, image, text
 from tests.eras import hearing, open_client, open_server, plain
 from tests.wire import PATIENCE, Wire, opened
 

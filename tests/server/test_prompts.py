@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import pytest
 
+from mcp_ref.content import image
 from mcp_ref.errors import InvalidParams, Refusal
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.projection import projector
@@ -24,7 +25,6 @@ from mcp_ref.server.prompts import (
     remove_prompt,
     user,
 )
-from mcp_ref.types import image
 from tests.server.fakes import Ctx, FakeCaller, FakeContext, FakeServer
 
 

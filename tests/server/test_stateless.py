@@ -14,7 +14,7 @@ from mcp_ref.basic import subscriptions as subscriptions_page
 from mcp_ref.basic.mrtr import elicitation_form, elicitation_url, input_required, roots_listing, sampling
 from mcp_ref.basic.subscriptions import Subscription
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID
-from mcp_ref.client.elicitation import url_elicitation
+from mcp_ref.client.elicitation import UrlElicitationRequired, url_elicitation
 from mcp_ref.errors import (
     ErrorResponse,
     HeaderMismatch,
@@ -25,7 +25,6 @@ from mcp_ref.errors import (
     MissingClientCapability,
     Refusal,
     RequestCancelled,
-    UrlElicitationRequired,
 )
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery import rates

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import mcp_ref
+from mcp_ref.content import TextContent, image, text
 from mcp_ref.errors import (
     ErrorResponse,
     InvalidParams,
@@ -25,7 +26,6 @@ from mcp_ref.methods import Options
 from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.server import tools
 from mcp_ref.server.tools import METHODS, CallToolResult, ToolEntry, display_name, tools_call, tools_list
-from mcp_ref.types import TextContent, image, text
 from tests.server import alone
 
 LATEST = REVISIONS["2025-11-25"]

@@ -45,7 +45,7 @@ from mcp_ref.basic.authorization.resource_server import (
 )
 from mcp_ref.errors import McpError
 from mcp_ref.machinery.http_server import Endpoint, HttpRefusal, HttpReply, HttpRequest
-from mcp_ref.types import checked_scopes
+from mcp_ref.machinery.scopes import checked_scopes
 
 if TYPE_CHECKING:
     from mcp_ref.server.server import Server

@@ -44,8 +44,8 @@ from mcp_ref.basic.authorization.metadata import (
 )
 from mcp_ref.errors import Refusal
 from mcp_ref.machinery.http_server import Endpoint, HttpRefusal, HttpReply, HttpRequest
+from mcp_ref.machinery.scopes import checked_scopes
 from mcp_ref.server.resources import ResourceNotFound, covers, find_resource
-from mcp_ref.types import checked_scopes
 
 if TYPE_CHECKING:
     from mcp_ref.server.server import Server

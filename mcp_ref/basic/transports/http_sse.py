@@ -26,7 +26,7 @@ from mcp_ref.basic.transports.streamable_http.client import HttpOptions, HttpTra
 from mcp_ref.basic.transports.streamable_http.headers import check_accept, check_content_type, check_host_and_origin
 from mcp_ref.basic.transports.streamable_http.server import Asked, EndpointOptions, expiry, noted, refuse
 from mcp_ref.basic.transports.streamable_http.streams import UNREAD_TIMEOUT, EventStream
-from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Receive, Tap
+from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Receive
 from mcp_ref.errors import McpError, Refusal, RemoteProtocolError, RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted
 from mcp_ref.machinery.http_call import HttpCall, origin_of
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mcp_ref.machinery.http_client import HttpResponse
     from mcp_ref.server.server import Server
     from mcp_ref.server.session import Session
+    from mcp_ref.trace.record import Tap
 
 log = logging.getLogger(__name__)
 

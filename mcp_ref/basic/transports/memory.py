@@ -19,14 +19,14 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from mcp_ref import messages
-from mcp_ref.basic.transports.transport import Inbox, Receive, Tap, Transport
+from mcp_ref.basic.transports.transport import Inbox, Receive, Transport
 from mcp_ref.errors import McpError, RequestTimeout, TransportClosed
-from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.machinery.locks import hold
+from mcp_ref.machinery.deadline import Deadline, hold
 from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
     from mcp_ref.server.server import Server
+    from mcp_ref.trace.record import Tap
 
 
 def pair(tap: Tap | None = None, other_tap: Tap | None = None, *, limit: int = 1024) -> tuple[Transport, Transport]:

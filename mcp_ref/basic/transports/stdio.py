@@ -22,17 +22,17 @@ from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from mcp_ref import messages
-from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Receive, Tap
+from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Receive
 from mcp_ref.errors import McpError, RequestTimeout, TransportClosed
-from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.deadline import Deadline, hold
 from mcp_ref.machinery.forks import opened_elsewhere
-from mcp_ref.machinery.locks import hold
 from mcp_ref.machinery.pipes import HAS_POLL, InputStopped, LineSplitter, LineTooLong, Wake, chunks, milliseconds
 from mcp_ref.machinery.standard_streams import StandardStreams, own_end
 from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
     from mcp_ref.machinery.child import Child
+    from mcp_ref.trace.record import Tap
 
 log = logging.getLogger(__name__)
 
@@ -152,10 +152,8 @@ class StdioTransport:
         held: list[bool] = []
         written: list[int] = []
         try:
-            # 1. Its turn: free as a rule.
-            held.extend(filter(None, map(self._write_lock.acquire, (False,))))
-            if not held:
-                hold(self._write_lock, held, deadline, "waiting for another message to be written")
+            # 1. Its turn.
+            hold(self._write_lock, held, deadline, "waiting for another message to be written")
             rest = memoryview(line if self._broken is None and self._write_fd >= 0 else b"")
             # 2. The note, before the write: the answer could be noted first otherwise.
             if rest and self._tap is not None:

@@ -8,7 +8,7 @@ Not here:  stdio, memory: the transports; which message may be sent when (basic/
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from mcp_ref.errors import McpError
 from mcp_ref.machinery.deadline import Deadline
@@ -22,42 +22,11 @@ MAX_MESSAGE = 64 << 20
 Receive = Callable[[bytes], None]
 """Takes the text of one inbound message. It only routes: it neither blocks, nor writes, nor runs a user's code."""
 
-
 Lost = Callable[[McpError], None]
 """Is told once that nothing more will arrive, and why."""
 
 Mirror = Callable[[JsonObject], Mapping[str, str]]
 """The headers that repeat what a request or notification says; values as they go on the wire. It must not block."""
-
-
-class Tap(Protocol):
-    """What a transport shows its traffic to: `trace.record.Recorder` has such a thing for each connection.
-
-    `note` is called where the order is certain, so that the order of notes is the order on the wire: for what is sent
-    inside the transport's write lock, before the write, since the answer could be noted first otherwise (a message that
-    then fails to be written was noted all the same); for what comes in the thread that reads it, before it is handed
-    on. It must only remember. `deliver` is called afterwards, without any lock, and may write to a file; since a reader
-    calls it too, it waits for no other message and runs no user's code.
-
-    Threads: both by several at once: writers, the reader, the reader of a child's stderr.
-    """
-
-    def note(
-        self, direction: Literal["send", "receive", "stderr"], message: Any, http: Mapping[str, Any] | None = None
-    ) -> None:
-        """Remember a message (the dict or list that is sent, the bytes that came), or a line of a child's stderr.
-
-        http: what HTTP has beside it, as `streamable_http/client.py` lists it; the message may be None then.
-        """
-        ...
-
-    def exchange(self) -> int:
-        """The number of one more HTTP request and its reply, for the `http` of their notes; unique in the trace."""
-        ...
-
-    def deliver(self) -> None:
-        """Hand what was noted to whoever listens."""
-        ...
 
 
 class Inbox(Protocol):

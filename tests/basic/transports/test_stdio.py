@@ -21,8 +21,7 @@ import mcp_ref
 from mcp_ref.basic.transports import stdio
 from mcp_ref.basic.transports.stdio import StdioServerTransport
 from mcp_ref.errors import LocalProtocolError, McpError, RequestTimeout, TransportClosed
-from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.machinery.locks import hold
+from mcp_ref.machinery.deadline import Deadline, hold
 from tests.interrupting import interrupted, on_python_3_11
 
 from .collector import WAIT, Collector, Notes, no_descriptor_leaks, soon

@@ -33,7 +33,7 @@ from urllib.parse import urlsplit
 
 from mcp_ref import messages
 from mcp_ref.basic.transports.sse import CONTENT_TYPE, event_facts, read_events
-from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Mirror, Receive, Tap
+from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Mirror, Receive
 from mcp_ref.errors import (
     STATELESS_ERRORS,
     AnswerLost,
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
     from mcp_ref.basic.authorization.client import Bound
     from mcp_ref.machinery.http_client import HttpClient, HttpResponse
+    from mcp_ref.trace.record import Tap
 
 log = logging.getLogger(__name__)
 

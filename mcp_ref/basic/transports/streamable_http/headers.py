@@ -19,7 +19,7 @@ import base64
 import json
 import logging
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -29,7 +29,8 @@ from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.http_server import HttpRefusal, HttpRequest
 from mcp_ref.messages import JsonObject
 
-complain = Complaints(logging.getLogger(__name__))
+log = logging.getLogger(__name__)
+complain = Complaints(log)
 
 # -- guards: what a request must be before it is looked at as a message -------------------------------------------
 
@@ -296,6 +297,41 @@ def mirror(message: JsonObject, revision_name: str, input_schema: JsonObject | N
         except ValueError as problem:
             raise LocalProtocolError(f"{header}: {problem}") from None
     return headers
+
+
+class RequestHeaders:
+    """The headers of a client's requests to one server; it remembers what the listed tools mark for them.
+
+    Args:
+        version: gives the name of the revision in use.
+
+    Threads: any.
+    """
+
+    def __init__(self, version: Callable[[], str]) -> None:
+        self._version = version
+        self._schemas: dict[str, JsonObject] = {}  # by the name of the tool; replaced, never changed in place
+
+    def mirror(self, message: JsonObject) -> Mapping[str, str]:
+        """The headers that repeat what a message says."""
+        name = (message.get("params") or {}).get("name") if message["method"] == "tools/call" else None
+        # MUST: a client that supports `x-mcp-header` repeats the arguments so marked in headers
+        # (basic/transports/streamable-http#custom-headers-from-tool-parameters)
+        return mirror(message, self._version(), self._schemas.get(name) if isinstance(name, str) else None)
+
+    def usable(self, result: JsonObject) -> JsonObject:
+        """The result of `tools/list`, with the tools whose calls can be sent."""
+        tools = []
+        for tool in result["tools"]:
+            try:
+                parameters(tool["inputSchema"])
+                tools.append(tool)
+            except ValueError as problem:
+                # MUST: leave a tool whose x-mcp-header is invalid out of the result of tools/list; SHOULD: log the tool
+                # and the reason (basic/transports/streamable-http#schema-extension)
+                log.warning("left out the tool %r, whose x-mcp-header breaks the rules: %s", tool["name"], problem)
+        self._schemas = {**self._schemas, **{tool["name"]: tool["inputSchema"] for tool in tools}}
+        return {**result, "tools": tools}
 
 
 # -- the server compares ------------------------------------------------------------------------------------------

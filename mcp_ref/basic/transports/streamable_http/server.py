@@ -56,7 +56,7 @@ from mcp_ref.basic.transports.streamable_http.streams import (
     MemoryEventStore,
     numbers_of,
 )
-from mcp_ref.basic.transports.transport import Inbox, Receive, Tap
+from mcp_ref.basic.transports.transport import Inbox, Receive
 from mcp_ref.basic.versioning import InvalidEnvelope, complete, http_status, is_stateless
 from mcp_ref.errors import (
     InternalError,
@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from mcp_ref.basic.subscriptions import Subscription
     from mcp_ref.server.server import Server
     from mcp_ref.server.session import Session
+    from mcp_ref.trace.record import Tap
 
 log = logging.getLogger(__name__)
 
@@ -585,7 +586,7 @@ class SessionEra:
         def headers() -> Mapping[str, str]:
             if not session.conversation.opened:
                 return {}
-            if session.conversation.revision.sse_resumption:
+            if session.conversation.terms.revision.sse_resumption:
                 session.store = self._store
             with self._lock:
                 session.used = self._clock()
@@ -628,7 +629,7 @@ class SessionEra:
         headers: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         """Pass a message to the conversation, which answers it in this thread. Raises Refusal: not a message."""
-        peer, revision = session.conversation.peer, session.conversation.revision
+        peer, revision = session.conversation.peer, session.conversation.terms.revision
         try:
             if not isinstance(message, list):
                 asks = messages.kind_of(message) == "request"
@@ -667,7 +668,7 @@ class SessionEra:
         with self._used(request, identity) as session:
             if session.attached() >= self._options.max_streams_per_session:
                 raise HttpRefusal(429, "Too many streams of this session", headers={"Retry-After": "10"})
-            last, revision = request.headers.get("last-event-id"), session.conversation.revision
+            last, revision = request.headers.get("last-event-id"), session.conversation.terms.revision
             # MUST: a GET is answered with an event stream, or with 405
             # (basic/transports#listening-for-messages-from-the-server)
             # MUST NOT: send responses on it, unless it resumes a stream that had a request
@@ -740,7 +741,7 @@ class SessionEra:
             if session.conversation.peer.closed is not None:
                 self._end(session)
                 raise HttpRefusal(404, "Session not found")
-            if VERSION in request.headers and session.conversation.revision.version_header:
+            if VERSION in request.headers and session.conversation.terms.revision.version_header:
                 self._version(request)
             yield session
         finally:
