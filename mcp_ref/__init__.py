@@ -49,6 +49,7 @@ _PLACES: Final = {
     "server.server": "Server",
     "server.utilities.caching": "CacheHint ResultCache",
     "server.utilities.completion": "prompt_ref resource_ref",
+    "server.wsgi": "WsgiApplication",
     "trace.narrate": "Narrator narrate",
     "trace.record": "Recorder TraceEvent read_trace recorder",
 }

@@ -50,6 +50,7 @@ from mcp_ref.server.resources import ResourceNotFound, contents_bytes
 from mcp_ref.server.server import Server
 from mcp_ref.server.utilities.caching import CacheHint, ResultCache
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
+from mcp_ref.server.wsgi import WsgiApplication
 from mcp_ref.trace.narrate import Narrator, narrate
 from mcp_ref.trace.record import Recorder, TraceEvent, read_trace, recorder
 
@@ -114,6 +115,7 @@ __all__ = [
     "UrlElicitationRequired",
     "UserRejected",
     "WorkloadIdentity",
+    "WsgiApplication",
     "__version__",
     "accept",
     "assistant",

@@ -41,7 +41,7 @@ MEMBERS = {
     "table": ("pages",),
     "http": ("basic/transports/streamable_http/", "basic/transports/http_sse"),
     "transports": ("basic/transports/",),
-    "roles": ("server/server", "server/session", "server/stateless", "server/context", "server/hosting",
+    "roles": ("server/server", "server/session", "server/stateless", "server/context", "server/hosting", "server/wsgi",
               "client/client", "client/session", "client/stateless", "client/connecting", "client/config",
               "client/answers"),
     "pages": ("basic/", "server/", "client/", "deprecated"),

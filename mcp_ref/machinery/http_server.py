@@ -284,17 +284,19 @@ def read_head(readline: Callable[[int], bytes]) -> Head | None:
 
 
 def write_head(status: int, headers: Mapping[str, str]) -> bytes:
-    """The head of an answer.
-
-    Raises: ValueError: a field's name is not a token, or its value has a line break or another character that a header
-        cannot have: it could begin another field, or another answer.
-    """
+    """The head of an answer. Raises: ValueError: see `check_field`."""
     lines = [_status_and_date(status, int(time.time()))]
     for name, value in headers.items():
-        if _NAME.fullmatch(name) is None or _VALUE.fullmatch(value) is None:
-            raise ValueError(f"not a header field: {name!r}: {value!r}")
+        check_field(name, value)
         lines.append(f"{name}: {value}\r\n")
     return ("".join(lines) + "\r\n").encode("latin-1")
+
+
+def check_field(name: str, value: str) -> None:
+    """Raise ValueError if a field's name is not a token, or its value has a line break or another character that a
+    header cannot have: it could begin another field, or another answer."""
+    if _NAME.fullmatch(name) is None or _VALUE.fullmatch(value) is None:
+        raise ValueError(f"not a header field: {name!r}: {value!r}")
 
 
 @lru_cache(maxsize=32)
@@ -492,7 +494,7 @@ class _Connection(http.server.BaseHTTPRequestHandler):
             reply = _SocketReply(self)
             try:
                 endpoints = self.owner.endpoints
-                (endpoints.get(request.path) or partial(_nothing_here, endpoints))(request, reply)
+                (endpoints.get(request.path) or partial(nothing_here, endpoints))(request, reply)
             except HttpRefusal as refusal:
                 if not reply.begun:
                     reply.send(refusal.status, refusal.headers)
@@ -588,18 +590,24 @@ class _Connection(http.server.BaseHTTPRequestHandler):
             pass  # It ended by itself.
 
     def gone(self) -> bool:
-        """Whether the client has hung up. (A client that has only ended its sending looks the same.)"""
-        poll = select.poll()
-        try:
-            poll.register(self.socket, select.POLLIN | HANG_UP)
-            ready = poll.poll(0)
-            if any(event & HANG_UP for _, event in ready):
-                return True
-            return bool(ready) and self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-        except BlockingIOError:
-            return False
-        except (OSError, ValueError):
+        """Whether the client has hung up."""
+        return has_hung_up(self.socket)
+
+
+def has_hung_up(connection: socket.socket) -> bool:
+    """Whether the other end of a connection has hung up. (One that has only ended its sending looks the same.)"""
+    poll = select.poll()
+    try:
+        poll.register(connection, select.POLLIN | HANG_UP)
+        ready = poll.poll(0)
+        if any(event & HANG_UP for _, event in ready):
             return True
+        # The socket's own `recv`: that of a TLS connection cannot peek.
+        return bool(ready) and socket.socket.recv(connection, 1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+    except (OSError, ValueError):
+        return True
 
 
 class _SocketReply:
@@ -662,7 +670,7 @@ class _SocketReply:
         self._connection.shut_down()
 
 
-def _nothing_here(paths: Iterable[str], request: HttpRequest, reply: HttpReply) -> None:
+def nothing_here(paths: Iterable[str], request: HttpRequest, reply: HttpReply) -> None:
     """The endpoint of every path that has none: it says where there are some."""
     text = f"Nothing is served at this path; the server is at {' and '.join(paths)}"
     reply.send(404, {"Content-Type": "text/plain; charset=utf-8"}, text.encode())

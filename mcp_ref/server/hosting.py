@@ -1,4 +1,4 @@
-"""Hosting: a server on HTTP, from its endpoints to its listening socket.
+"""Hosting: a server on HTTP, from its endpoints to its listening socket. (Under another's server: server/wsgi.)
 
 Spec:      basic/transports#streamable-http, #backwards-compatibility; basic/versioning (2026-07-28)
 Upholds:   spec_notes/basic/transports.md, the rows on hosting both transports and on binding to this machine
@@ -57,6 +57,7 @@ class HttpOptions(TypedDict, total=False):
     authenticate: Callable[[HttpRequest], Any]
     authorization: Protection
     sessions: bool
+    session_prefix: str
     idle: float | None
     max_sessions: int
     max_sessions_per_client: int
@@ -72,6 +73,71 @@ class RunOptions(HttpOptions, total=False):
 
     host: str
     port: int
+
+
+class Endpoints:
+    """What a server offers on HTTP: an endpoint at each path, and who guards it, whatever front serves them.
+
+    Attributes:
+        routes: the endpoints by path.
+        path, sse_path: of the MCP endpoint, and of the event stream for clients of 2024-11-05 or None.
+        limits: on connections, bodies and waiting.
+        protection: what guards them, or None.
+
+    Args:
+        host: under which clients on this machine know the server, beside the names that every one has.
+        tap: gives what a transport of that name shows its traffic to.
+    """
+
+    def __init__(self, server: Server, host: str, options: HttpOptions, tap: Callable[[str], Tap | None]) -> None:
+        self.path, self.sse_path = path, sse_path = options.pop("path", "/mcp"), options.pop("sse_path", None)
+        messages_path, limits = options.pop("messages_path", "/messages"), options.pop("limits", HttpLimits())
+        self.limits = replace(limits, max_message=options.pop("max_message", limits.max_message))
+        self.protection = protection = options.pop("authorization", None)
+        # Who listens on another address than this machine's is reached under that name too.
+        names = LOOPBACK | {f"[{host}]" if ":" in host else host.lower()}
+        if protection is not None:
+            if "authenticate" in options:
+                raise ValueError("authorization= says who asks: give it or authenticate=, not both")
+            names |= protection.hosts(host)
+        elif guarded := server.guarded():
+            raise ValueError(f"{guarded} has scopes, which nobody checks without authorization=")
+        chosen = EndpointOptions(**{"hosts": names, "origins": names, **options})  # type: ignore[arg-type]
+        self._endpoints: list[StreamableEndpoint | SseEndpoint] = []
+        self._doors: list[Door] = []
+        self.routes: dict[str, Endpoint] = {}
+
+        def options_at(endpoint_path: str) -> EndpointOptions:
+            """What is chosen for an endpoint, and who is let in there."""
+            if protection is None:
+                return chosen
+            door = protection.door(server, endpoint_path, path)
+            self._doors.append(door)
+            self.routes.update(door.routes)
+            return replace(chosen, authenticate=door.authenticate, authorize=door.authorize)
+
+        streamable = StreamableEndpoint(server, options_at(path), partial(tap, "http"))
+        if streamable.sessions.revisions or streamable.stateless.revisions:
+            self._endpoints.append(streamable)
+            self.routes[path] = streamable
+        if sse_path is not None:
+            sse = SseEndpoint(server, messages_path, options_at(sse_path), partial(tap, "http+sse"))
+            if sse.revisions:
+                self._endpoints.append(sse)
+                self.routes |= {sse_path: sse.listen, messages_path: sse.post}
+        if not self._endpoints:
+            raise ValueError("none of this server's revisions has a way over HTTP here")
+
+    def open(self, base: str) -> None:
+        """Learn where the endpoints are reached: the URL before their paths."""
+        for door in self._doors:
+            door.open(base)
+
+    def close(self, timeout: float) -> None:
+        """End every session and subscription; at most `timeout` seconds in all."""
+        deadline = Deadline(timeout)
+        for endpoint in self._endpoints:
+            endpoint.close((deadline.left() or 0.0) / 2)
 
 
 class HttpService:
@@ -95,47 +161,12 @@ class HttpService:
         port: int,
         options: HttpOptions,
         tap: Callable[[str], Tap | None] = lambda transport: None,
-        ended: Callable[[HttpService, float], None] = lambda service, left: None,
+        ended: Callable[[Any, float], None] = lambda service, left: None,
     ) -> None:
         self._when_ended, self._process = ended, os.getpid()
-        path, sse_path = options.pop("path", "/mcp"), options.pop("sse_path", None)
-        messages_path, limits = options.pop("messages_path", "/messages"), options.pop("limits", HttpLimits())
-        limits = replace(limits, max_message=options.pop("max_message", limits.max_message))
-        self.protection = protection = options.pop("authorization", None)
-        # Who listens on another address than this machine's is reached under that name too.
-        names = LOOPBACK | {f"[{host}]" if ":" in host else host.lower()}
-        if protection is not None:
-            if "authenticate" in options:
-                raise ValueError("authorization= says who asks: give it or authenticate=, not both")
-            names |= protection.hosts(host)
-        elif guarded := server.guarded():
-            raise ValueError(f"{guarded} has scopes, which nobody checks without authorization=")
-        chosen = EndpointOptions(**{"hosts": names, "origins": names, **options})  # type: ignore[arg-type]
-        self._endpoints: list[StreamableEndpoint | SseEndpoint] = []
-        routes: dict[str, Endpoint] = {}
-        doors: list[Door] = []
-
-        def options_at(endpoint_path: str) -> EndpointOptions:
-            """What is chosen for an endpoint, and who is let in there."""
-            if protection is None:
-                return chosen
-            door = protection.door(server, endpoint_path, path)
-            doors.append(door)
-            routes.update(door.routes)
-            return replace(chosen, authenticate=door.authenticate, authorize=door.authorize)
-
-        streamable = StreamableEndpoint(server, options_at(path), partial(tap, "http"))
-        if streamable.sessions.revisions or streamable.stateless.revisions:
-            self._endpoints.append(streamable)
-            routes[path] = streamable
-        if sse_path is not None:
-            sse = SseEndpoint(server, messages_path, options_at(sse_path), partial(tap, "http+sse"))
-            if sse.revisions:
-                self._endpoints.append(sse)
-                routes |= {sse_path: sse.listen, messages_path: sse.post}
-        if not self._endpoints:
-            raise ValueError("none of this server's revisions has a way over HTTP here")
-        self._http = HttpServer(routes, host, port, limits)
+        self._endpoints = endpoints = Endpoints(server, host, options, tap)
+        self.protection = endpoints.protection
+        self._http = HttpServer(endpoints.routes, host, port, endpoints.limits)
         self._ended = threading.Event()
         bound, port = self._http.address
         if bound != "::1" and not bound.startswith("127."):
@@ -143,10 +174,9 @@ class HttpService:
             # (basic/transports#security-warning)
             log.warning("listening on %s: everybody who can reach this machine can reach the server", bound)
         base = f"http://[{bound}]:{port}" if ":" in bound else f"http://{bound}:{port}"
-        for door in doors:
-            door.open(base)
-        self.url = base + path
-        self.sse_url = None if sse_path is None else base + sse_path
+        endpoints.open(base)
+        self.url = base + endpoints.path
+        self.sse_url = None if endpoints.sse_path is None else base + endpoints.sse_path
 
     def wait(self, timeout: float | None = None) -> bool:
         """Block until `close()` was called, at most `timeout` seconds; whether it was."""
@@ -162,8 +192,7 @@ class HttpService:
             # Forked from the one that listens: to shut a connection down would do so for both.
             return []
         deadline = Deadline(timeout)
-        for endpoint in self._endpoints:
-            endpoint.close((deadline.left() or 0.0) / 2)
+        self._endpoints.close(deadline.left() or 0.0)
         stuck = self._http.close(deadline.left() or 0.0)
         self._ended.set()
         self._when_ended(self, deadline.left() or 0.0)

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, Unpack, cast
 
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.mrtr import StateKeys
@@ -39,9 +39,12 @@ from mcp_ref.server.utilities.caching import CACHEABLE, NO_HINT, CacheHint
 
 if TYPE_CHECKING:
     from mcp_ref.server.hosting import HttpOptions, HttpService, RunOptions
+    from mcp_ref.server.wsgi import WsgiApplication
     from mcp_ref.trace.record import Recorder, Tap
 
 log = logging.getLogger(__name__)
+
+Service = TypeVar("Service", "HttpService", "WsgiApplication")
 
 
 class Feature(NamedTuple):
@@ -183,7 +186,7 @@ class Server:
         self._declare = set(declare)
         self.generation = 0
         self._sessions: tuple[Session, ...] = ()
-        self._services: tuple[HttpService, ...] = ()
+        self._services: tuple[HttpService | WsgiApplication, ...] = ()
         self._recorder: Recorder | None = None
         self._process = os.getpid()  # in which the sessions and services are
         alone = [revision for revision in self.revisions if revision.era == "stateless"]
@@ -385,23 +388,43 @@ class Server:
         """
         from mcp_ref.server.hosting import HttpService
 
+        return self.begin_service(lambda: HttpService(self, host, port, options, self.tap, self.service_ended))
+
+    def wsgi(self, **options: Unpack[HttpOptions]) -> WsgiApplication:
+        """A WSGI application (PEP 3333) that serves both eras: for waitress, gunicorn, or mounted in another one.
+
+        >>> application = server.wsgi(hosts=["mcp.example.com"], origins=["https://mcp.example.com"])
+
+        It serves from its first request on, in the process that gets it; so it may be made before a fork. Each request
+        and each stream that a client keeps open takes a thread of the WSGI server's for as long as it lasts.
+
+        Args: see `HttpOptions`; of `limits` those on bodies count, and `write` where the server shows its sockets.
+        Raises: ValueError: as `serve_http`; `authorization=` without `resource=`.
+        """
+        from mcp_ref.server.wsgi import WsgiApplication
+
+        return WsgiApplication(self, options)
+
+    def begin_service(self, start: Callable[[], Service]) -> Service:
+        """Serve over HTTP from here on, with what `start` gives; `service_ended` is its end."""
         if self._process != os.getpid():
             self._take_over()
         if self.span is not None:
             self.span.enter()
         try:
             self._open_recorder()
-            service = HttpService(self, host, port, options, self._tap, self._service_ended)
+            service = start()
         except BaseException:
             if self.span is not None:
                 self.span.leave()
-            self._service_ended(None, 0)
+            self.service_ended(None, 0)
             raise
         with self._lock:
             self._services = (*self._services, service)
         return service
 
-    def _service_ended(self, service: HttpService | None, left: float) -> None:
+    def service_ended(self, service: HttpService | WsgiApplication | None, left: float) -> None:
+        """Called by a service that was closed, with the seconds that are left for the trace."""
         with self._lock:
             known, self._services = self._services, tuple(each for each in self._services if each is not service)
         if self.span is not None and service in known:
@@ -445,7 +468,7 @@ class Server:
                 )
             limit = options.get("max_message", MAX_MESSAGE)
             self._open_recorder()
-            stdio = StdioServerTransport(max_message=limit, tap=self._tap("stdio"))
+            stdio = StdioServerTransport(max_message=limit, tap=self.tap("stdio"))
             with end_by_sigterm() as interrupted:
                 try:
                     session = self.connect(stdio)
@@ -495,7 +518,7 @@ class Server:
         if recorder is not None and recorder is not self.trace:
             recorder.close(timeout)
 
-    def _tap(self, transport: str) -> Tap | None:
+    def tap(self, transport: str) -> Tap | None:
         """What a transport shows its traffic to, if there is a trace."""
         return None if (recorder := self._recorder) is None else recorder.tap("client", transport)
 

@@ -357,6 +357,9 @@ def prompt_that_asks(ctx: Context) -> str:
     return f"Use this context: {json.dumps(answer)}"
 
 
+application = server.wsgi()
+"""The same under a WSGI server: `gunicorn tests.conformance.server:application`."""
+
 if __name__ == "__main__":
     options = argparse.ArgumentParser()
     options.add_argument("--port", type=int, required=True)

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 import secrets
 import threading
 import time
@@ -113,6 +114,7 @@ class EndpointOptions:
             more scopes that a handler needs; raises HttpRefusal (403).
         sessions: whether there are session ids in the session era. Without them each POST stands alone, which any of
             several processes can answer; server requests, subscriptions and GET streams are not offered then.
+        session_prefix: begins each session id, so that a proxy can tell by it in which process the session lives.
         idle: seconds after which an unused session ends; None for never.
         max_sessions, max_sessions_per_client, max_streams_per_session: how many there may be. One more session takes
             the place of that of the same principal (without one: of any) that has been unused for longest.
@@ -126,6 +128,7 @@ class EndpointOptions:
     authenticate: Callable[[HttpRequest], Any] | None = None
     authorize: Authorize | None = None
     sessions: bool = True
+    session_prefix: str = ""
     idle: float | None = 3600
     max_sessions: int = 10_000
     max_sessions_per_client: int = 1_000
@@ -378,7 +381,7 @@ class HttpSession:
 
     Args:
         principal: who opens it, as the authentication said; nobody else can use it.
-        client: the address that opens it, for limits.
+        client: the address that opens it, for limits. prefix: see `EndpointOptions.session_prefix`.
 
     Attributes:
         id: visible ASCII, from a cryptographic source.
@@ -393,10 +396,10 @@ class HttpSession:
     name = "http"
     conversation: Session
 
-    def __init__(self, tap: Tap | None, principal: Any = None, client: str = "") -> None:
+    def __init__(self, tap: Tap | None, principal: Any = None, client: str = "", prefix: str = "") -> None:
         # SHOULD: a session id is unique and cryptographically secure; MUST: it is visible ASCII
         # (basic/transports#session-management)
-        self.id = secrets.token_urlsafe(32)
+        self.id = prefix + secrets.token_urlsafe(32)
         self.tap, self.principal, self.client = tap, principal, client
         self.used, self.busy, self.ended = 0.0, 0, False
         self.store: EventStore | None = None
@@ -535,6 +538,8 @@ class SessionEra:
     """
 
     def __init__(self, server: Server, options: EndpointOptions) -> None:
+        if re.fullmatch(r"[!-~]{0,64}", options.session_prefix) is None:
+            raise ValueError("session_prefix is at most 64 visible characters of ASCII")
         self._server, self._options = server, options
         self.revisions = {revision.name: revision for revision in server.revisions if revision.http == "streamable"}
         self._places = Places("sessions", options.max_sessions, options.max_sessions_per_client)
@@ -576,7 +581,7 @@ class SessionEra:
     ) -> None:
         """A new session, whose id goes with the answer; one that is refused leaves nothing behind."""
         self._take_place(request.peer, identity)
-        session = HttpSession(tap, identity, request.peer)
+        session = HttpSession(tap, identity, request.peer, self._options.session_prefix)
         try:
             self._connect(session)
         except BaseException:
