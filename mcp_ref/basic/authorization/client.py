@@ -611,7 +611,9 @@ class OAuth(Grant):
                     listener = self._listen(job.keeper, record)
                 redirect_uri = self._redirect_uri(listener)
                 # 2. As whom.
-                if known is None or (record is not None and record.get("redirect_uri") != redirect_uri):
+                #    Some authorization servers let a client ask only for the scopes that it was registered with.
+                short = record is not None and not set(job.scopes or ()) <= set(record.get("scope", "").split() or job.scopes or ())
+                if known is None or short or (record is not None and record.get("redirect_uri") != redirect_uri):
                     record = register(job.fetcher, found, self.name, redirect_uri, job.scopes)
                     record["redirect_uri"] = redirect_uri
                     self.store.put(self._key(found.issuer), record)

@@ -33,6 +33,7 @@ _ENDPOINT: Final = "the registration of this client"
 class _Registration(TypedDict):
     client_id: str
     client_secret: NotRequired[str]
+    scope: NotRequired[str]
     token_endpoint_auth_method: NotRequired[str]
 
 
