@@ -133,7 +133,6 @@ def said(client: Client, tool: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["jwt", "opaque"])
-@pytest.mark.filterwarnings("ignore:.*Client ID Metadata Documents:DeprecationWarning")
 def test_a_client_registers_itself_logs_in_and_steps_up(kind: str) -> None:
     with place(jwts if kind == "jwt" else opaque, AS_TOKENS=kind) as there, there.client(there.oauth()) as client:
         assert said(client, "whoami") == "ada notes:read"
@@ -145,7 +144,6 @@ def test_a_client_registers_itself_logs_in_and_steps_up(kind: str) -> None:
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
-@pytest.mark.filterwarnings("ignore:.*Client ID Metadata Documents:DeprecationWarning")
 def test_a_token_that_ends_is_refreshed_without_the_user_and_its_refresh_token_rotates(
     revision: str, tmp_path: Any
 ) -> None:

@@ -601,7 +601,7 @@ class OAuth(Grant):
 
     def obtain(self, job: Job) -> Token:
         """See `Grant`: the user visits the authorization server, and comes back with a code."""
-        found, listener = job.found, None
+        found, listener, wanted = job.found, None, set(job.scopes or ())
         try:
             while True:
                 known = self.client(found)
@@ -610,10 +610,13 @@ class OAuth(Grant):
                 if self._redirect.scheme == "http" and listener is None:
                     listener = self._listen(job.keeper, record)
                 redirect_uri = self._redirect_uri(listener)
-                # 2. As whom.
-                #    Some authorization servers let a client ask only for the scopes that it was registered with.
-                short = record is not None and not set(job.scopes or ()) <= set(record.get("scope", "").split() or job.scopes or ())
-                if known is None or short or (record is not None and record.get("redirect_uri") != redirect_uri):
+                # 2. As whom. A registration is for one redirect URI, and at some authorization servers for the scopes
+                #    that it names.
+                fits = known is not None
+                if record is not None:
+                    named = record.get("scope")
+                    fits = record.get("redirect_uri") == redirect_uri and (not named or wanted <= set(named.split()))
+                if known is None or not fits:
                     record = register(job.fetcher, found, self.name, redirect_uri, job.scopes)
                     record["redirect_uri"] = redirect_uri
                     self.store.put(self._key(found.issuer), record)

@@ -477,6 +477,24 @@ def test_a_step_up_asks_for_everything_together_and_once(world: World) -> None:
     assert [visit["scope"] for visit in world.visits] == ["read", "read write", "read write admin"]
 
 
+def test_a_client_registers_again_for_scopes_that_its_registration_does_not_name(world: World) -> None:
+    world.challenge += ', scope="read"'
+    world.needed, world.granted = {"write": "write"}, {"token-1": "read", "token-2": "read write"}
+    registered: list[str] = []
+
+    def register(asked: Any) -> Any:
+        registered.append(asked.json["scope"])
+        return answer({"client_id": f"client-{len(registered)}", "scope": registered[-1]}, 201)
+
+    world.at["/register"] = register
+    with world.client() as client:
+        world.token["access_token"] = "token-2"
+        world.valid |= {"token-2"}
+        client.call_tool("write")
+    assert registered == ["read", "read write"]
+    assert [visit["client_id"] for visit in world.visits] == ["client-1", "client-2"]
+
+
 def test_a_step_up_does_not_hold_up_others(world: World) -> None:
     world.challenge += ', scope="read"'
     world.needed, world.granted = {"write": "write"}, {"token-1": "read"}

@@ -30,6 +30,10 @@ class Asked(NamedTuple):
     def form(self) -> dict[str, str]:
         return {name: values[0] for name, values in parse_qs(self.body.decode(), keep_blank_values=True).items()}
 
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
 
 def answer(value: Any, status: int = 200, **headers: str) -> Answer:
     """An HTTP response with JSON."""
