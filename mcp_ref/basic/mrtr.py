@@ -32,10 +32,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, NoReturn, NotRequired, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, NotRequired, TypedDict, TypeVar, Unpack
 
 from mcp_ref import messages
-from mcp_ref.agreement import MAY_ASK, declares
+from mcp_ref.agreement import MAY_ASK, declares, undeclared
 from mcp_ref.basic.versioning import is_input_required
 from mcp_ref.client.elicitation import ElicitRequestParams, ElicitResult, elicit, elicit_url, modes_of
 from mcp_ref.client.roots import ListRootsResult, roots
@@ -64,6 +64,9 @@ from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import STATELESS_REVISIONS, Revision
 from mcp_ref.types import Result
 
+if TYPE_CHECKING:
+    from mcp_ref.server.context import Context
+
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -72,7 +75,7 @@ MAX_STATE: Final = 4 * 1024 * 1024
 """Characters of a state. It holds the answers of earlier rounds, and travels with every one."""
 
 MAX_ROUNDS: Final = 10
-"""How often a client sends one request before it takes the questions for endless."""
+"""How often one request may ask for input before its questions are taken for endless."""
 
 _MIN_KEY: Final = 32  # bytes of a key that seals states
 _canonical: Final = json.JSONEncoder(ensure_ascii=True, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
@@ -324,6 +327,27 @@ def missing_capability(request: JsonObject, capabilities: JsonObject, revision: 
         return name if mode == "form" and name not in capabilities else f"{name}.{mode}"
     needed = f"{name}.tools" if "tools" in params or "toolChoice" in params else name
     return None if declares(capabilities, needed) else needed
+
+
+def ask_now(ctx: Context, result: JsonObject) -> tuple[JsonObject, Any]:
+    """What a handler's result asks for, asked by requests of the session era: the answers, and the handler's own state.
+
+    Blocks and raises: as the questions do; LocalProtocolError for one whose capability the client did not declare.
+    """
+    answers: JsonObject = {}
+    for key, question in (result.get("inputRequests") or {}).items():
+        method, params = question["method"], question.get("params") or {}
+        asked = {"method": method, "params": params}
+        if (missing := missing_capability(asked, ctx.peer_capabilities, ctx.revision)) is not None:
+            raise undeclared(ctx.revision, missing, f"the client did not declare {missing}")
+        if method != "elicitation/create":
+            answers[key] = ctx.request(method, params)
+        elif params.get("mode") == "url":
+            answers[key] = dict(ctx.elicit_url(params["message"], params["url"]))
+        else:
+            answers[key] = dict(ctx.elicit(params["message"], params["requestedSchema"]))
+    # The state as it would come back from a client: a copy, of what JSON can say.
+    return answers, _copy({"state": result.get("requestState")})["state"]
 
 
 def input_required(requests: Mapping[str, JsonObject] | None = None, *, state: Any = None) -> JsonObject:

@@ -5,8 +5,8 @@ each change, and the response is the end.
 
 Spec:      basic/patterns/subscriptions (2026-07-28)
 Upholds:   spec_notes/basic/patterns/subscriptions.md
-Not here:  `resources/subscribe` of the session era (server/resources); who carries a subscription (server/session over
-           stdio, streamable_http/server); what waits to be written (machinery/outbox)
+Not here:  `resources/subscribe` of the session era (server/resources); carrying a subscription over HTTP
+           (streamable_http/server); what waits to be written (machinery/outbox)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, Self, Typ
 from mcp_ref import messages
 from mcp_ref.agreement import declares
 from mcp_ref.basic.utilities import cancelled_params
-from mcp_ref.basic.versioning import SUBSCRIPTION_ID
+from mcp_ref.basic.versioning import SUBSCRIPTION_ID, complete
 from mcp_ref.errors import (
     ErrorResponse,
     HttpStatusError,
@@ -36,7 +36,7 @@ from mcp_ref.errors import (
     RequestTimeout,
     TransportClosed,
 )
-from mcp_ref.incoming import Incoming
+from mcp_ref.incoming import WRITE_TIMEOUT, Incoming
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.deadline import Deadline, check_seconds
@@ -305,6 +305,57 @@ class Subscriptions(dict[Subscription, None]):
         """Queue a notification for each that asks for it: a copy of its own, with its id. Never blocks."""
         for subscription in list(self):
             subscription.put(method, params)
+
+
+class ChannelSubscriptions:
+    """The subscriptions of one client over a channel that other messages share, such as stdio.
+
+    Args:
+        server_info: the `Implementation` of the server, for the result that ends each of them.
+
+    Threads: any. A worker writes each time that there is something to write; none is held up in between.
+    """
+
+    def __init__(self, peer: Peer, server_info: JsonObject) -> None:
+        self._peer, self._server_info = peer, server_info
+        self._open: set[Subscription] = set()
+        self._changed = threading.Condition(threading.Lock())  # guards _open; told when one of it goes
+
+    def carry(self, subscription: Subscription) -> None:
+        """Write what a subscription has to say, from now to its end."""
+        with self._changed:
+            self._open.add(subscription)
+        subscription.carry(partial(self._peer.run_soon, partial(self._write, subscription)))
+
+    def _write(self, subscription: Subscription) -> None:
+        """Write what is pending; at the end the two messages that the pages ask for, in this order."""
+        ended = subscription.flush()
+        try:
+            if ended:
+                # SHOULD: a server that ends a subscription answers the `subscriptions/listen` request with an empty
+                # result (basic/patterns/subscriptions#graceful-closure). It goes first: some clients take what comes
+                # next for a loss of the subscription and read no further.
+                self._peer.answer(subscription.incoming, complete(subscription.closing(), self._server_info))
+                if not subscription.gone:
+                    # MUST: over stdio a server ends a subscription with `notifications/cancelled` and the id of its
+                    # request (basic/patterns/cancellation#behavior-requirements)
+                    self._peer.transport.send(subscription.cancelled_notification(), Deadline(WRITE_TIMEOUT))
+        except (McpError, OSError) as problem:
+            log.debug("could not say that the subscription %r has ended: %s", subscription.id, problem)
+        finally:
+            if ended or subscription.gone:
+                with self._changed:
+                    self._open.discard(subscription)
+                    self._changed.notify_all()
+
+    def end(self, timeout: float) -> None:
+        """End all of them. Blocks: until that is written, at most `timeout` seconds."""
+        with self._changed:
+            still_open = list(self._open)
+        for subscription in still_open:
+            subscription.end("the server closes")
+        with self._changed:
+            self._changed.wait_for(lambda: not self._open, timeout)
 
 
 # -- the client's half ----------------------------------------------------------------------------------------------

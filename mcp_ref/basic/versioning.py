@@ -186,9 +186,9 @@ def server_discover(ctx: Context, params: JsonObject) -> DiscoverResult:
     """
     # MUST: every server of the stateless era answers `server/discover` (basic/versioning#protocol-version-negotiation;
     # server/discover#)
-    introduction = ctx.introduction
+    introduction = ctx.server.introduction()
     result: DiscoverResult = {
-        "supportedVersions": [revision.name for revision in reversed(ctx.supported)],
+        "supportedVersions": [revision.name for revision in reversed(ctx.server.revisions)],
         "capabilities": cast(ServerCapabilities, server_capabilities(introduction.capabilities, ctx.revision)),
     }
     if introduction.instructions is not None:

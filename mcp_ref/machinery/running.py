@@ -4,15 +4,18 @@ Not here:  what is served (server/server)
 
     Lifespan         a value that a user's generator function makes for the first who needs it, and ends after the last
     end_by_sigterm   SIGTERM ends a wait as Ctrl-C does
+    tell, leave      a word to whoever started the program; its end, although threads still run
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 log = logging.getLogger(__name__)
@@ -99,3 +102,17 @@ def end_by_sigterm() -> Iterator[Callable[[Callable[[], object]], bool]]:
     finally:
         if ours:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def tell(text: str) -> None:
+    """Say something to whoever started this program, if there is somebody."""
+    with suppress(OSError, ValueError, AttributeError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def leave() -> None:
+    """End the process now, with what was printed; it waits for no thread."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(0)

@@ -9,18 +9,13 @@ Not here:  running the handler, and what the eras do differently: how a question
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mcp_ref.agreement import declares, undeclared
 from mcp_ref.basic import utilities
-from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.client import elicitation, roots, sampling
-from mcp_ref.errors import (
-    LocalProtocolError,
-    MissingClientCapability,
-    RequestCancelled,
-)
+from mcp_ref.errors import LocalProtocolError, MissingClientCapability, RequestCancelled
 from mcp_ref.incoming import Incoming
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options, check_options
@@ -40,14 +35,15 @@ class Context:
 
     Attributes:
         revision: the revision in use with this client.
+        server, conversation: whose handler it is, and with whom it speaks; the answering halves of the pages read them.
 
     Threads: any, while the handler runs; the questions (`elicit`, `sample`, `roots`, `request`) block the caller.
     """
 
-    __slots__ = ("_conversation", "_incoming", "last_progress", "revision")
+    __slots__ = ("_incoming", "conversation", "last_progress", "revision", "server")
 
     def __init__(self, conversation: Conversation, incoming: Incoming) -> None:
-        self._conversation, self._incoming = conversation, incoming
+        self.server, self.conversation, self._incoming = conversation.server, conversation, incoming
         self.revision: Revision = conversation.terms.revision
         self.last_progress: float | None = None
 
@@ -77,7 +73,7 @@ class Context:
         # A visit mostly outlasts the request that asked for it, so this goes the session's way and not the reply's.
         # MUST: `notifications/elicitation/complete` goes to the client that was asked, and to no other
         # (client/elicitation#completion-notifications-for-url-mode-elicitation)
-        elicitation.complete_elicitation(self._conversation, elicitation_id)
+        elicitation.complete_elicitation(self.conversation, elicitation_id)
 
     # -- basic/utilities/cancellation
 
@@ -133,12 +129,17 @@ class Context:
     @property
     def client_info(self) -> JsonObject:
         """What the client said of itself: an `Implementation`."""
-        return self._conversation.client_info
+        return self.conversation.client_info
+
+    @property
+    def log_level(self) -> str | None:
+        """The least level of log messages that the client asked for, or None."""
+        return self.conversation.log_level
 
     @property
     def peer_capabilities(self) -> JsonObject:
         """What the client declared, as the revision knows it; in the stateless era, in this request."""
-        return self._conversation.client_capabilities
+        return self.conversation.client_capabilities
 
     def require(self, capability: str) -> None:
         """Refuse to go on unless the client declared a capability, such as "sampling" or "elicitation.url".
@@ -155,7 +156,7 @@ class Context:
     @property
     def lifespan(self) -> Any:
         """What the function of `@server.lifespan` has yielded; None without one."""
-        return None if (span := self._conversation.server.span) is None else span.value
+        return None if (span := self.server.span) is None else span.value
 
     @property
     def session_key(self) -> str | None:
@@ -164,7 +165,7 @@ class Context:
         In the session era it stands for the session. In the stateless era it is who asks, as `authenticate` said, or
         over stdio the pipe; over HTTP, without `authenticate`, nothing tells clients apart, and it is None.
         """
-        return self._conversation.session_key
+        return self.conversation.session_key
 
     # -- basic/versioning#extension-negotiation
 
@@ -173,7 +174,7 @@ class Context:
 
         Where it is None, do without it: that is what the page asks. The session era has no extensions.
         """
-        if name not in (self.introduction.capabilities.get("extensions") or {}):
+        if name not in (self.server.introduction().capabilities.get("extensions") or {}):
             raise LocalProtocolError(f"this server did not declare the extension {name}")
         settings: JsonObject | None = (self.peer_capabilities.get("extensions") or {}).get(name)
         return settings
@@ -207,7 +208,7 @@ class Context:
         Blocks and raises: as each of them does.
         Spec: basic/patterns/mrtr (2026-07-28)
         """
-        return self._conversation.ask_all(asks)
+        return self.conversation.ask_all(asks)
 
     @property
     def input_responses(self) -> JsonObject:
@@ -220,55 +221,12 @@ class Context:
 
         Raises: InvalidParams: it is not such an answer. It is a refusal, and may be left to go out as -32602.
         """
-        return self._conversation.input_response(key, method, self._incoming)
+        return self.conversation.input_response(key, method, self._incoming)
 
     @property
     def request_state(self) -> Any:
         """The `state` that the handler gave to `input_required` in the round before; None in the first."""
         return self._incoming.state
-
-    # -- what the pages' halves read (methods Handling)
-
-    @property
-    def introduction(self) -> Introduction:
-        """What the server says of itself."""
-        return self._conversation.server.introduction()
-
-    @property
-    def supported(self) -> Sequence[Revision]:
-        """The revisions that the server speaks, oldest first."""
-        return self._conversation.server.revisions
-
-    @property
-    def page_size(self) -> int:
-        """How many entries one page of a list holds."""
-        return self._conversation.server.page_size
-
-    @property
-    def mask_errors(self) -> bool:
-        """Whether the texts of unexpected exceptions stay here."""
-        return self._conversation.server.mask_errors
-
-    def registered(self, feature: str) -> Mapping[str, Any]:
-        """A snapshot of one of the server's registries: "tools", "resources", "templates", "prompts", "completions"."""
-        return self._conversation.server.registered(feature)
-
-    @property
-    def log_level(self) -> str | None:
-        """The least level of log messages that the client asked for, or None."""
-        return self._conversation.log_level
-
-    def set_log_level(self, level: str) -> None:
-        """Remember the least level of log messages for this session."""
-        self._conversation.set_log_level(level)
-
-    def subscribe(self, uri: str) -> None:
-        """Remember that this session wants to hear of changes of the URI."""
-        self._conversation.subscribe(uri)
-
-    def unsubscribe(self, uri: str) -> None:
-        """Forget it again."""
-        self._conversation.unsubscribe(uri)
 
     # -- messages of any kind
 
@@ -288,11 +246,11 @@ class Context:
         """
         if options:
             check_options(options, method)
-        return self._conversation.ask(method, params, options, self._incoming)
+        return self.conversation.ask(method, params, options, self._incoming)
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
         """Send a notification that belongs to this request; nothing is sent once it is answered or given up.
 
         Blocks: until it is written. Raises: LocalProtocolError, TransportClosed.
         """
-        self._conversation.notify(method, params, self._incoming)
+        self.conversation.notify(method, params, self._incoming)

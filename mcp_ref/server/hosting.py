@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, cast
 
 from mcp_ref.basic.transports.http_sse import SseEndpoint
 from mcp_ref.basic.transports.streamable_http.headers import LOOPBACK
@@ -25,10 +25,12 @@ from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, Str
 from mcp_ref.basic.transports.streamable_http.streams import EventStore
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_server import Endpoint, HttpLimits, HttpRequest, HttpServer
+from mcp_ref.machinery.running import end_by_sigterm, tell
 
 if TYPE_CHECKING:
     from mcp_ref.basic.authorization.resource_server import Door, Protection
     from mcp_ref.server.server import Server
+    from mcp_ref.server.wsgi import WsgiApplication
     from mcp_ref.trace.record import Tap
 
 
@@ -138,6 +140,57 @@ class Endpoints:
         deadline = Deadline(timeout)
         for endpoint in self._endpoints:
             endpoint.close((deadline.left() or 0.0) / 2)
+
+
+Service = TypeVar("Service", "HttpService", "WsgiApplication")
+
+
+def begin_service(server: Server, start: Callable[[], Service]) -> Service:
+    """Serve over HTTP from here on, with what `start` gives; `service_ended` is its end."""
+    server.take_over()
+    if server.span is not None:
+        server.span.enter()
+    try:
+        server.open_recorder()
+        service = start()
+    except BaseException:
+        if server.span is not None:
+            server.span.leave()
+        service_ended(server, None, 0)
+        raise
+    with server.lock:
+        server.services = (*server.services, service)
+    return service
+
+
+def service_ended(server: Server, service: HttpService | WsgiApplication | None, left: float) -> None:
+    """Called by a service that was closed, with the seconds that are left for the trace."""
+    with server.lock:
+        known, server.services = server.services, tuple(each for each in server.services if each is not service)
+    if server.span is not None and service in known:
+        server.span.leave()
+    if not server.services:
+        server.close_recorder(left)
+
+
+def serve(server: Server, host: str, port: int, options: HttpOptions) -> HttpService:
+    """See `Server.serve_http`."""
+    ended = partial(service_ended, server)
+    return begin_service(server, lambda: HttpService(server, host, port, options, server.tap, ended))
+
+
+def run(server: Server, options: RunOptions) -> list[str]:
+    """See `Server.run`; returns the threads that a handler still holds."""
+    host, port = options.pop("host", "127.0.0.1"), options.pop("port", 8000)
+    with end_by_sigterm() as interrupted:
+        service = serve(server, host, port, cast(HttpOptions, options))
+        urls = "".join(f"listening on {url}\n" for url in (service.url, service.sse_url) if url is not None)
+        try:
+            tell(f"{urls}Ctrl-C ends it")
+            interrupted(service.wait)
+        finally:
+            stuck = service.close(0.6)
+    return stuck
 
 
 class HttpService:

@@ -323,7 +323,7 @@ def resources_read(ctx: Context, params: ReadResourceRequestParams) -> ReadResou
     Spec: server/resources#reading-resources
     """
     uri = params["uri"]
-    entry, values = find_resource(ctx, uri, ctx.revision)
+    entry, values = find_resource(ctx.server, uri, ctx.revision)
     try:
         keywords = entry.keywords(values, ctx)
     except ValueError:
@@ -353,7 +353,7 @@ JSON_TYPE: Final = "application/json"
 
 
 def find_resource(
-    server: Server | Context, uri: str, revision: Revision | None = None
+    server: Server, uri: str, revision: Revision | None = None
 ) -> tuple[ResourceEntry, Mapping[str, str]]:
     """The entry that serves a URI, and the values in it; ResourceNotFound, as the revision has it, if nothing does."""
     # MUST: validate all resource URIs: one that is not registered and fits no template does not exist
@@ -411,14 +411,14 @@ def resources_subscribe(ctx: Context, params: SubscribeRequestParams) -> EmptyRe
     Raises: ResourceNotFound.
     Spec: server/resources#subscriptions
     """
-    find_resource(ctx, params["uri"], ctx.revision)
-    ctx.subscribe(params["uri"])
+    find_resource(ctx.server, params["uri"], ctx.revision)
+    ctx.conversation.subscribe(params["uri"])
     return {}
 
 
 def resources_unsubscribe(ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
     """Answer `resources/unsubscribe`. Without a subscription it is confirmed as well: the outcome is what was asked."""
-    ctx.unsubscribe(params["uri"])
+    ctx.conversation.unsubscribe(params["uri"])
     return {}
 
 

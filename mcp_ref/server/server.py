@@ -14,9 +14,8 @@ import shlex
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.mrtr import StateKeys
@@ -25,7 +24,7 @@ from mcp_ref.basic.versioning import checked_extensions, server_discover
 from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.rates import Rate, RateLimits
-from mcp_ref.machinery.running import Lifespan, end_by_sigterm
+from mcp_ref.machinery.running import Lifespan, end_by_sigterm, leave, tell
 from mcp_ref.messages import JsonObject
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS, Revision, in_order
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
     from mcp_ref.trace.record import Recorder, Tap
 
 log = logging.getLogger(__name__)
-
-Service = TypeVar("Service", "HttpService", "WsgiApplication")
 
 
 class Feature(NamedTuple):
@@ -181,12 +178,12 @@ class Server:
         self.span: Lifespan | None = None
         self.on_roots_changed: Callable[[Context], None] | None = None
         # Guards the replacement of what follows: none of it is changed in place, so that a reader needs no lock.
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._registries: dict[str, dict[str, Any]] = {feature: {} for feature in FEATURES}
         self._declare = set(declare)
         self.generation = 0
         self._sessions: tuple[Session, ...] = ()
-        self._services: tuple[HttpService | WsgiApplication, ...] = ()
+        self.services: tuple[HttpService | WsgiApplication, ...] = ()
         self._recorder: Recorder | None = None
         self._process = os.getpid()  # in which the sessions and services are
         alone = [revision for revision in self.revisions if revision.era == "stateless"]
@@ -229,7 +226,7 @@ class Server:
         goes on behind its `yield` when the last of these has ended, also by Ctrl-C or SIGTERM. What it yields is
         `ctx.lifespan` in each handler. What it raises before that is raised by whoever serves; afterwards it is logged.
         """
-        if self._sessions or self._services:
+        if self._sessions or self.services:
             raise RuntimeError("the server serves already: its lifespan has begun without this")
         self.span = Lifespan(function)
         return function
@@ -246,9 +243,9 @@ class Server:
         Raises: ValueError: the key is taken, and the entry is not to `replace` what is there; or it has scopes,
             and this server is on HTTP without `authorization=`.
         """
-        if getattr(entry, "scopes", ()) and any(service.protection is None for service in self._services):
+        if getattr(entry, "scopes", ()) and any(service.protection is None for service in self.services):
             raise ValueError(f"{key!r} has scopes, which nobody checks without authorization=")
-        with self._lock:
+        with self.lock:
             registry = self._registries[feature]
             if key in registry and not replace:
                 # SHOULD: tool names are unique within a server (server/tools#tool-names)
@@ -259,7 +256,7 @@ class Server:
 
     def unregister(self, feature: str, key: str) -> None:
         """Take an entry out of a registry, and tell the clients. Raises: KeyError: it is not there."""
-        with self._lock:
+        with self.lock:
             registry = dict(self._registries[feature])
             del registry[key]
             self._registries[feature] = registry
@@ -307,7 +304,7 @@ class Server:
 
         Spec: basic/patterns/mrtr (2026-07-28)
         """
-        with self._lock:
+        with self.lock:
             self._state_keys = self._state_keys or StateKeys()
             return self._state_keys
 
@@ -322,14 +319,13 @@ class Server:
             revisions: those of ours that the transport can carry, oldest first; None: all.
             resume: skip the opening: the client speaks this revision and declared nothing (HTTP without sessions).
         """
-        if self._process != os.getpid():
-            self._take_over()
+        self.take_over()
         session = Session(self, transport, revisions or self.revisions)
         if resume is not None:
             session.resume(resume)
         if self.span is not None:
             self.span.enter()
-        with self._lock:
+        with self.lock:
             self._sessions = (*self._sessions, session)
         try:
             session.start()
@@ -338,11 +334,12 @@ class Server:
             raise
         return session
 
-    def _take_over(self) -> None:
-        """Serve in a forked process from here on; raise LocalProtocolError if there are sessions of the other one."""
-        if self._sessions or self._services:
-            raise opened_elsewhere("the server", self._process)
-        self._process = os.getpid()
+    def take_over(self) -> None:
+        """Serve in this process from here on; LocalProtocolError if it was forked from one that has sessions."""
+        if self._process != os.getpid():
+            if self._sessions or self.services:
+                raise opened_elsewhere("the server", self._process)
+            self._process = os.getpid()
 
     @property
     def sessions(self) -> tuple[Session, ...]:
@@ -351,7 +348,7 @@ class Server:
 
     def forget(self, session: Session) -> None:
         """Called by a session that was closed."""
-        with self._lock:
+        with self.lock:
             known, self._sessions = self._sessions, tuple(other for other in self._sessions if other is not session)
         # It may be closed several times, and leaves once.
         if self.span is not None and session in known:
@@ -363,7 +360,7 @@ class Server:
         Does not block: each session has a queue of its own, so that a client that does not read holds up no other.
         """
         if self._process != os.getpid():
-            self._take_over()
+            self.take_over()
         for session in self._sessions:
             if session.lifecycle.state == "open" and wanted(session):
                 session.announce(method, params)
@@ -386,9 +383,9 @@ class Server:
         Raises: OSError: it cannot listen, or write its trace; ValueError: no revision of this server has a way over
             HTTP.
         """
-        from mcp_ref.server.hosting import HttpService
+        from mcp_ref.server.hosting import serve
 
-        return self.begin_service(lambda: HttpService(self, host, port, options, self.tap, self.service_ended))
+        return serve(self, host, port, options)
 
     def wsgi(self, **options: Unpack[HttpOptions]) -> WsgiApplication:
         """A WSGI application (PEP 3333) that serves both eras: for waitress, gunicorn, or mounted in another one.
@@ -405,33 +402,6 @@ class Server:
 
         return WsgiApplication(self, options)
 
-    def begin_service(self, start: Callable[[], Service]) -> Service:
-        """Serve over HTTP from here on, with what `start` gives; `service_ended` is its end."""
-        if self._process != os.getpid():
-            self._take_over()
-        if self.span is not None:
-            self.span.enter()
-        try:
-            self._open_recorder()
-            service = start()
-        except BaseException:
-            if self.span is not None:
-                self.span.leave()
-            self.service_ended(None, 0)
-            raise
-        with self._lock:
-            self._services = (*self._services, service)
-        return service
-
-    def service_ended(self, service: HttpService | WsgiApplication | None, left: float) -> None:
-        """Called by a service that was closed, with the seconds that are left for the trace."""
-        with self._lock:
-            known, self._services = self._services, tuple(each for each in self._services if each is not service)
-        if self.span is not None and service in known:
-            self.span.leave()
-        if not self._services:
-            self._close_recorder(left)
-
     def run(self, transport: str = "stdio", **options: Unpack[RunOptions]) -> None:
         """Serve until the client is gone; over stdio, this process is the server of the one that started it.
 
@@ -447,27 +417,20 @@ class Server:
         Spec: basic/transports#stdio, basic/lifecycle#shutdown
         """
         if transport == "http":
-            host, port = options.pop("host", "127.0.0.1"), options.pop("port", 8000)
-            with end_by_sigterm() as interrupted:
-                service = self.serve_http(host, port, **cast("HttpOptions", options))
-                urls = "".join(f"listening on {url}\n" for url in (service.url, service.sse_url) if url is not None)
-                try:
-                    _tell(f"{urls}Ctrl-C ends it")
-                    interrupted(service.wait)
-                finally:
-                    stuck = service.close(0.6)
+            from mcp_ref.server.hosting import run
+
+            stuck = run(self, options)
         elif transport == "stdio" and options.keys() <= {"max_message"}:
             from mcp_ref.basic.transports.stdio import StdioServerTransport
 
             if sys.stdin is not None and sys.stdin.isatty():
-                started = shlex.join(["python", *sys.orig_argv[1:]])
                 name, started = self.info["name"], shlex.join(["python", *sys.orig_argv[1:]])
-                _tell(
+                tell(
                     f"{name} waits for an MCP client on standard input, which is this terminal; Ctrl-C ends it.\n"
                     f"A client starts it by itself; to try it: python -m mcp_ref tools -- {started}"
                 )
             limit = options.get("max_message", MAX_MESSAGE)
-            self._open_recorder()
+            self.open_recorder()
             stdio = StdioServerTransport(max_message=limit, tap=self.tap("stdio"))
             with end_by_sigterm() as interrupted:
                 try:
@@ -475,15 +438,12 @@ class Server:
                     drain = 0.0 if interrupted(session.wait) else 1.0
                     stuck = session.close(timeout=drain + 0.6, drain=drain)
                 finally:
-                    self._close_recorder(0.6)
+                    self.close_recorder(0.6)
         else:
             raise ValueError(f'run() knows "stdio", with max_message alone, and "http", not {transport!r}')
         if stuck:
             # End the process although a handler still runs: waiting for it could last for ever.
-            for stream in (sys.stdout, sys.stderr):
-                with suppress(OSError, ValueError):
-                    stream.flush()
-            os._exit(0)
+            leave()
 
     def close(self, timeout: float = 5) -> list[str]:
         """End every conversation; returns what handlers would not end. Idempotent; any thread may call it.
@@ -493,10 +453,10 @@ class Server:
         if self._process != os.getpid():
             return []
         deadline = Deadline(timeout)
-        for service in self._services:
+        for service in self.services:
             service.close(deadline.left() or 0.0)
         stuck = [doing for session in self._sessions for doing in session.close(deadline.left() or 0.0)]
-        self._close_recorder(deadline.left())
+        self.close_recorder(deadline.left())
         return stuck
 
     def __repr__(self) -> str:
@@ -505,15 +465,15 @@ class Server:
 
     # -- the trace: opened by whoever runs the server, since its file cannot be begun again by each connection
 
-    def _open_recorder(self) -> None:
+    def open_recorder(self) -> None:
         if self.trace is not None and self._recorder is None:
             from mcp_ref.trace.record import recorder
 
             self._recorder = recorder(self.trace)
 
-    def _close_recorder(self, timeout: float | None) -> None:
+    def close_recorder(self, timeout: float | None) -> None:
         """Let the recorder write what is left, unless it was given: then its owner closes it."""
-        with self._lock:
+        with self.lock:
             recorder, self._recorder = self._recorder, None
         if recorder is not None and recorder is not self.trace:
             recorder.close(timeout)
@@ -521,9 +481,3 @@ class Server:
     def tap(self, transport: str) -> Tap | None:
         """What a transport shows its traffic to, if there is a trace."""
         return None if (recorder := self._recorder) is None else recorder.tap("client", transport)
-
-
-def _tell(text: str) -> None:
-    """Say something to whoever started this program, if there is somebody."""
-    with suppress(OSError, ValueError, AttributeError):
-        print(text, file=sys.stderr, flush=True)

@@ -18,14 +18,13 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_ref import messages
-from mcp_ref.agreement import Terms, undeclared
+from mcp_ref.agreement import Terms
 from mcp_ref.basic.lifecycle import Lifecycle, initialize_result, negotiate
-from mcp_ref.basic.mrtr import missing_capability
-from mcp_ref.basic.subscriptions import Subscription
+from mcp_ref.basic.mrtr import MAX_ROUNDS, ask_now
+from mcp_ref.basic.subscriptions import ChannelSubscriptions
 from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.basic.utilities import KeepAlive, answer_ping
-from mcp_ref.basic.versioning import complete, is_stateless
+from mcp_ref.basic.versioning import is_stateless
 from mcp_ref.client.elicitation import UrlElicitationRequired
 from mcp_ref.errors import (
     STATELESS_ERRORS,
@@ -36,7 +35,7 @@ from mcp_ref.errors import (
     MethodNotFound,
     Refusal,
 )
-from mcp_ref.incoming import WRITE_TIMEOUT, Incoming
+from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.outbox import Outbox
 from mcp_ref.machinery.rates import RateLimited
@@ -56,9 +55,6 @@ log = logging.getLogger(__name__)
 
 FAREWELL_TIMEOUT = 0.5
 """Seconds in which a client that listens is told that the server closes."""
-
-MAX_ROUNDS = 10
-"""Results in which a handler asks for input instead of answering, before the request is given up."""
 
 MAX_ANNOUNCEMENTS = 1_000
 """Announcements that wait for one client. Beyond that, log messages are dropped, and an update below a URI that the
@@ -209,9 +205,8 @@ class Session(Conversation):
         self.lifecycle = Lifecycle("server")
         self.may_send = self.lifecycle.send
         self._ended = threading.Event()
-        # Guards _listening and the replacement of `subscriptions`; told when one of _listening goes.
-        self._changed = threading.Condition(threading.Lock())
-        self._listening: set[Subscription] = set()
+        self._changed = threading.Lock()  # guards the replacement of `subscriptions`, and _listening
+        self._listening: ChannelSubscriptions | None = None
         terms = Terms("server", revisions[0], METHODS, server.introduction().capabilities, {})
         self.peer = Peer(transport, self, terms, timeout=server.question_timeout, cap=server.max_workers)
         self.terms = terms
@@ -295,31 +290,9 @@ class Session(Conversation):
         if isinstance(answer, dict):
             return answer
         with self._changed:
-            self._listening.add(answer)
-        # Carried by a worker each time that there is something to write, so that it holds up none in between.
-        answer.carry(partial(self.peer.run_soon, partial(self._carry, answer)))
+            self._listening = self._listening or ChannelSubscriptions(self.peer, self.server.info)
+        self._listening.carry(answer)
         return None
-
-    def _carry(self, subscription: Subscription) -> None:
-        """Write what a subscription has pending; at its end the two messages that the pages ask for, in this order."""
-        ended = subscription.flush()
-        try:
-            if ended:
-                # SHOULD: a server that ends a subscription answers the `subscriptions/listen` request with an empty
-                # result (basic/patterns/subscriptions#graceful-closure). It goes first: some clients take what comes
-                # next for a loss of the subscription and read no further.
-                self.peer.answer(subscription.incoming, complete(subscription.closing(), self.server.info))
-                if not subscription.gone:
-                    # MUST: over stdio a server ends a subscription with `notifications/cancelled` and the id of its
-                    # request (basic/patterns/cancellation#behavior-requirements)
-                    self._transport.send(subscription.cancelled_notification(), Deadline(WRITE_TIMEOUT))
-        except (McpError, OSError) as problem:
-            log.debug("could not say that the subscription %r has ended: %s", subscription.id, problem)
-        finally:
-            if ended or subscription.gone:
-                with self._changed:
-                    self._listening.discard(subscription)
-                    self._changed.notify_all()
 
     # -- what a handler asks and says (server/context)
 
@@ -332,24 +305,9 @@ class Session(Conversation):
                 return result
             if rounds == MAX_ROUNDS:
                 break
-            asked = result.get("inputRequests") or {}
-            incoming.answers = {key: self._put(ctx, question) for key, question in asked.items()}
-            # As it would come back from a client: a copy, of what JSON can say.
-            incoming.state = messages.decode(messages.encode({"state": result.get("requestState")}))["state"]
+            incoming.answers, incoming.state = ask_now(ctx, result)
         log.error("%s asked for input in %d rounds, and has no end", incoming.method, MAX_ROUNDS)
         raise InternalError("Internal error")
-
-    def _put(self, ctx: Context, question: JsonObject) -> JsonObject:
-        """Ask what a handler's result asks for, as the revision agreed can say it."""
-        method, params = question["method"], question.get("params") or {}
-        missing = missing_capability({"method": method, "params": params}, self.client_capabilities, self.revision)
-        if missing is not None:
-            raise undeclared(self.revision, missing, f"the client did not declare {missing}")
-        if method != "elicitation/create":
-            return ctx.request(method, params)
-        if params.get("mode") == "url":
-            return dict(ctx.elicit_url(params["message"], params["url"]))
-        return dict(ctx.elicit(params["message"], params["requestedSchema"]))
 
     def ask(self, method: str, params: JsonObject | None, options: Options | None, incoming: Incoming) -> JsonObject:
         """Send a question of a handler to the client, and wait for its answer."""
@@ -435,14 +393,9 @@ class Session(Conversation):
             return []
         deadline = Deadline(timeout)
         self._keep_alive.stop()
-        if self.peer.closed is None:
+        if self.peer.closed is None and self._listening is not None:
             # What this client listens to ends first, and the workers get a moment to say so.
-            with self._changed:
-                listening = list(self._listening)
-            for subscription in listening:
-                subscription.end("the server closes")
-            with self._changed:
-                self._changed.wait_for(lambda: not self._listening, min(drain or FAREWELL_TIMEOUT, timeout / 2))
+            self._listening.end(min(drain or FAREWELL_TIMEOUT, timeout / 2))
         stuck = self.peer.close(deadline, "the server closed the session", drain)
         self._keep_alive.join(deadline)
         self.server.forget(self)

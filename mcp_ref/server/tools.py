@@ -344,7 +344,7 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
     Spec: server/tools#calling-tools, server/tools#error-handling
     """
     name = params["name"]
-    entry: ToolEntry | None = ctx.registered("tools").get(name)
+    entry: ToolEntry | None = ctx.server.registered("tools").get(name)
     if entry is None:
         # SHOULD: tell tool names apart by case: this is a plain look-up (server/tools#tool-names)
         raise InvalidParams(f"Unknown tool: {name}")
@@ -370,7 +370,7 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
         # MUST: sanitize tool outputs: the traceback stays here (server/tools#security-considerations)
         # A connection that is gone, which the function asked or reported over, needs none: it is not its mistake.
         log.error("tool %s failed: %s", name, failure, exc_info=not isinstance(failure, TransportClosed))
-        why = "" if ctx.mask_errors else f": {str(failure) or type(failure).__name__}"
+        why = "" if ctx.server.mask_errors else f": {str(failure) or type(failure).__name__}"
         return _failed(f"Error executing tool {name}{why}")
 
 
@@ -397,7 +397,7 @@ def _result_of(entry: ToolEntry, value: Any, ctx: Context) -> CallToolResult:
         if problems:
             message = "the tool's output does not fit its outputSchema"
             log.error("tool %s: %s: %s", entry.definition["name"], message, "; ".join(problems))
-            return _failed(message if ctx.mask_errors else f"{message}: {'; '.join(problems)}")
+            return _failed(message if ctx.server.mask_errors else f"{message}: {'; '.join(problems)}")
     if "structuredContent" in result:
         # A revision that cannot carry it gets the text alone.
         may_be_anything = ctx.revision.structured_content == "any"

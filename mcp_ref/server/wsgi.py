@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.wsgi import Environ, StartResponse, WsgiFront
-from mcp_ref.server.hosting import Endpoints, HttpOptions
+from mcp_ref.server.hosting import Endpoints, HttpOptions, begin_service, service_ended
 
 if TYPE_CHECKING:
     from mcp_ref.server.server import Server
@@ -60,7 +60,7 @@ class WsgiApplication:
         """Begin to serve, in this process, unless another thread has."""
         with self._starting:
             if self._process != os.getpid():
-                self._server.begin_service(lambda: self)
+                begin_service(self._server, lambda: self)
                 self._process = os.getpid()
                 atexit.register(self.close, 1.0)
 
@@ -76,5 +76,5 @@ class WsgiApplication:
         atexit.unregister(self.close)
         deadline = Deadline(timeout)
         self._endpoints.close(deadline.left() or 0.0)
-        self._server.service_ended(self, deadline.left() or 0.0)
+        service_ended(self._server, self, deadline.left() or 0.0)
         return []

@@ -18,6 +18,8 @@ class FakeServer:
     """Registering: keeps what is registered."""
 
     context_type: type = Ctx
+    page_size = 100
+    mask_errors = False
 
     def __init__(self) -> None:
         self.registries: dict[str, dict[str, Any]] = {
@@ -32,24 +34,23 @@ class FakeServer:
     def unregister(self, feature: str, key: str) -> None:
         del self.registries[feature][key]
 
+    def registered(self, feature: str) -> Mapping[str, Any]:
+        return self.registries[feature]
+
 
 class FakeContext(Ctx):
-    """Handling: a request to a FakeServer, and a place where notifications end."""
+    """A handler's context: a request to a FakeServer, and a place where notifications end."""
 
     peer_capabilities: JsonObject
-    page_size = 100
-    mask_errors = False
 
     def __init__(self, server: FakeServer | None = None, revision: Revision = LATEST_SESSION) -> None:
         self.server = server or FakeServer()
+        self.conversation = self
         self.revision = revision
         self.peer_capabilities = {}
         self.log_level: str | None = None
         self.subscribed: set[str] = set()
         self.notified: list[tuple[str, JsonObject | None]] = []
-
-    def registered(self, feature: str) -> Mapping[str, Any]:
-        return self.server.registries[feature]
 
     def set_log_level(self, level: str) -> None:
         self.log_level = level

@@ -117,7 +117,7 @@ def test_prompts_are_listed_page_by_page_in_order_of_registration(server: FakeSe
     for name in "cab":
         prompt(server, name)(lambda: "")
     ctx = FakeContext(server)
-    ctx.page_size = 2
+    ctx.server.page_size = 2
     first = prompts_list(ctx, {})
     second = prompts_list(ctx, {"cursor": first["nextCursor"]})
     assert [each["name"] for each in first["prompts"] + second["prompts"]] == ["c", "a", "b"]

@@ -91,7 +91,7 @@ def test_both_lists_come_page_by_page(server: FakeServer) -> None:
         resource(server, f"x://{number}", name="same")(lambda: "")
         resource(server, f"x://{number}/{{v}}", name="same")(lambda v: "")
     ctx = FakeContext(server)
-    ctx.page_size = 2
+    ctx.server.page_size = 2
     first = resources_list(ctx, {})
     second = resources_list(ctx, {"cursor": first["nextCursor"]})
     assert [each["uri"] for each in first["resources"] + second["resources"]] == ["x://0", "x://1", "x://2"]

@@ -11,12 +11,11 @@ import pytest
 
 from mcp_ref import Context, Server
 from mcp_ref.basic import subscriptions as subscriptions_page
-from mcp_ref.basic.mrtr import elicitation_form, elicitation_url, input_required, roots_listing, sampling
+from mcp_ref.basic.mrtr import MAX_ROUNDS, elicitation_form, elicitation_url, input_required, roots_listing, sampling
 from mcp_ref.basic.versioning import PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID
 from mcp_ref.errors import Refusal
 from mcp_ref.machinery.rates import Rate
 from mcp_ref.revisions import SESSION_REVISIONS
-from mcp_ref.server import session as page
 from tests.features.conftest import until
 from tests.server.alone import MODERN, meta, without
 from tests.wire import CLIENT_INFO, PATIENCE, Wire, opened, play, to_server
@@ -479,7 +478,7 @@ def test_subscriptions_that_come_and_go_leave_nothing_behind() -> None:
         (session,) = server.sessions
         assert server.stateless is not None
         assert len(server.stateless.subscriptions) == 0
-        until(lambda: not session._listening)
+        until(lambda: not session._listening._open)
         assert not session.peer.unanswered
 
 
@@ -641,7 +640,7 @@ def test_a_handler_that_asks_without_end_is_given_up(caplog: pytest.LogCaptureFi
     with caplog.at_level(logging.ERROR), opened(server, "2025-11-25") as wire:
         wire.call(1, "more")
         assert wire.receive()["error"]["code"] == -32603
-    assert len(runs) == page.MAX_ROUNDS + 1
+    assert len(runs) == MAX_ROUNDS + 1
     assert "has no end" in caplog.text
 
 

@@ -870,7 +870,8 @@ def test_a_session_cannot_be_changed_from_here() -> None:
     problems: list[Any] = []
 
     def tool(ctx: Context) -> str:
-        for change in (ctx.set_log_level, ctx.subscribe, ctx.unsubscribe, ctx.complete_elicitation):
+        said = ctx.conversation
+        for change in (said.set_log_level, said.subscribe, said.unsubscribe, ctx.complete_elicitation):
             try:
                 change("x")
             except LocalProtocolError as problem:

@@ -59,7 +59,7 @@ def answer_list(
     Raises: InvalidParams: the cursor is not one of ours, or the entry that it names was removed.
     Spec: server/utilities/pagination#implementation-guidelines
     """
-    registry = ctx.registered(feature)
+    registry = ctx.server.registered(feature)
     keys, start, cursor = list(registry), 0, params.get("cursor")
     if cursor is not None:
         try:
@@ -69,7 +69,7 @@ def answer_list(
         except ValueError:
             # SHOULD: answer -32602 to an invalid cursor (server/utilities/pagination#error-handling)
             raise InvalidParams("Invalid cursor") from None
-    chosen = keys[start : start + ctx.page_size]
+    chosen = keys[start : start + ctx.server.page_size]
     result: JsonObject = {field: [show(registry[key]) for key in chosen]}
     if start + len(chosen) < len(keys):
         result["nextCursor"] = base64.urlsafe_b64encode(chosen[-1].encode("utf-8", "surrogatepass")).decode("ascii")

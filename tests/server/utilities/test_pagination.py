@@ -23,7 +23,7 @@ def ask(keys: Iterable[str], cursor: str | None = None, size: int = 3) -> tuple[
     for key in keys:
         server.register("templates", key, SimpleNamespace(definition={"uriTemplate": key, "name": "same"}))
     ctx: Any = FakeContext(server)
-    ctx.page_size = size
+    ctx.server.page_size = size
     result = answer_list(ctx, "templates", {} if cursor is None else {"cursor": cursor}, "resourceTemplates")
     assert set(result) <= {"resourceTemplates", "nextCursor"}
     return [template["uriTemplate"] for template in result["resourceTemplates"]], result.get("nextCursor")

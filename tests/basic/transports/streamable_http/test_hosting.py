@@ -342,8 +342,8 @@ def test_the_client_of_this_package_and_the_server_agree(server: Server) -> None
 def test_run_serves_until_the_close(server: Server, transport: str) -> None:
     running = threading.Thread(target=server.run, args=(transport,), kwargs={"port": 0})
     running.start()
-    assert until(lambda: server._services)
-    with Wire(address(server._services[0])) as wire:
+    assert until(lambda: server.services)
+    with Wire(address(server.services[0])) as wire:
         opened(wire)
         server.close(PATIENCE)
     running.join(PATIENCE)
