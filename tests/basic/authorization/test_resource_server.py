@@ -108,7 +108,7 @@ def test_a_flood_without_tokens_opens_nothing_and_is_not_read() -> None:
     with guarded(Tokens()) as server:
         for body in (b"{", b"[" * 60_000, b'{"jsonrpc":"2.0","id":1,"method":"initialize"}'):
             assert server.wire.ask(request(body=body)).status == 401
-        (endpoint,) = server.service._endpoints
+        (endpoint,) = server.service._endpoints._endpoints
         assert len(endpoint.sessions) == 0  # type: ignore[union-attr]
 
 
@@ -460,7 +460,7 @@ def test_the_event_stream_of_2024_is_guarded_in_its_own_name() -> None:
                 client.call_tool("add", {})
             with pytest.raises(ErrorResponse, match="Insufficient scope"):
                 client.call_tool("remove", {"which": "a"})
-            session = next(iter(server.service._endpoints[-1]._open))  # type: ignore[union-attr]
+            session = next(iter(server.service._endpoints._endpoints[-1]._open))  # type: ignore[union-attr]
             for token, status in (("bob", 404), ("unknown", 401)):
                 fields = {"authorization": f"Bearer {token}", "content_type": "application/json"}
                 path = f"/messages?session={session}"

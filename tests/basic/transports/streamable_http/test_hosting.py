@@ -98,7 +98,7 @@ def get(session: str, **fields: str) -> bytes:
 
 
 def sessions_of(service: HttpService) -> int:
-    return sum(len(getattr(endpoint, "sessions", ())) for endpoint in service._endpoints)
+    return sum(len(getattr(endpoint, "sessions", ())) for endpoint in service._endpoints._endpoints)
 
 
 def test_a_call_and_the_end_of_the_session(server: Server) -> None:
