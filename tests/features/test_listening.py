@@ -77,12 +77,12 @@ def test_a_subscription_is_ended_by_the_server_with_its_result(connect: Connect)
 @every_way
 def test_a_subscription_has_no_time_limit_and_is_ended_from_any_thread(connect: Connect) -> None:
     server = shop()
-    client = connect(server, timeout=0.2)
+    client = connect(server, timeout=0.5)
     with client.listen(tools=True, timeout=PATIENCE) as events:
         heard = SimpleQueue[Any]()
         reading = Background(listen_on, events, heard)
         # Longer than any other call may last.
-        assert heard.empty() and not threading.Event().wait(0.3)
+        assert heard.empty() and not threading.Event().wait(0.6)
         server.tool("new")(lambda: "new")
         assert heard.get(timeout=PATIENCE) == TOOLS
         assert Background(events.close).outcome() is None

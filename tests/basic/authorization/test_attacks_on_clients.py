@@ -337,7 +337,7 @@ def test_a_wait_for_the_user_can_be_ended(world: World, how: str) -> None:
         visited.set()
         return None
 
-    with world.client(OAuth("tests", visit=visit, timeout=0.3 if how == "time" else 60)) as client:
+    with world.client(OAuth("tests", visit=visit, timeout=1 if how == "time" else 60)) as client:
         world.valid = set()
 
         def run() -> None:
@@ -362,8 +362,8 @@ def test_a_wait_for_the_user_can_be_ended(world: World, how: str) -> None:
 
 
 def test_the_users_time_is_not_the_calls(world: World) -> None:
-    slow = OAuth("tests", visit=lambda url: (time.sleep(0.6), world.visit(url))[1])
-    with world.client(slow, connect_timeout=0.4, timeout=0.4) as client:
+    slow = OAuth("tests", visit=lambda url: (time.sleep(1), world.visit(url))[1])
+    with world.client(slow, connect_timeout=0.8, timeout=0.8) as client:
         client.call_tool("t")
         world.valid, world.token["access_token"] = {"token-2"}, "token-2"
         client.call_tool("t")

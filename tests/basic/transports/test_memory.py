@@ -191,11 +191,11 @@ def test_ctrl_c_at_any_moment_leaves_no_lock_held(what):
         except KeyboardInterrupt:
             pass
         if what == "send":
-            ours.send({"id": "next"}, Deadline(0.5))
+            ours.send({"id": "next"}, soon())
             assert [there.message() for _ in range(there.texts.qsize())][-1] == {"id": "next"}
-        ours.close(Deadline(0.5))
+        ours.close(soon())
         with pytest.raises(TransportClosed):
-            theirs.send({}, Deadline(0.5))
+            theirs.send({}, soon())
         theirs.close(soon())
     assert 5 < moment < 199
 

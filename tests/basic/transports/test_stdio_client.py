@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import pytest
 
+from mcp_ref.basic.transports import stdio
 from mcp_ref.basic.transports.stdio import StdioClientTransport
 from mcp_ref.errors import McpError, RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
@@ -272,7 +273,8 @@ def test_a_write_to_a_server_that_does_not_read_is_bounded():
         assert "only in part" in server.reason()
 
 
-def test_what_this_side_broke_is_refused_without_waiting_for_the_server():
+def test_what_this_side_broke_is_refused_without_waiting_for_the_server(monkeypatch):
+    monkeypatch.setattr(stdio, "_VERDICT_TIMEOUT", 60)
     with Server("signal.pause()", grace=0.05) as server:
         with pytest.raises(RequestTimeout):
             server.transport.send({"text": "x" * 1_000_000}, Deadline(0.05))
@@ -280,7 +282,7 @@ def test_what_this_side_broke_is_refused_without_waiting_for_the_server():
         with pytest.raises(TransportClosed, match="only in part"):
             server.transport.send({"id": 2}, soon())
         assert "only in part" in server.reason()
-        assert time.monotonic() - begun < 0.5
+        assert time.monotonic() - begun < WAIT
 
 
 def test_a_message_of_which_nothing_was_written_leaves_the_connection_whole():
@@ -499,7 +501,7 @@ def test_a_server_that_ends_at_its_first_message_is_reported_at_once_and_starts_
             server.transport.send({"id": 1}, soon())
             began = time.monotonic()
             assert re.search("exited with code 4$|ended by signal 9$", server.reason())
-            assert time.monotonic() - began < 2
+            assert time.monotonic() - began < WAIT
 
 
 def test_a_server_starts_anew_before_the_one_that_died_is_closed():
@@ -643,7 +645,7 @@ def test_close_is_bounded_by_its_deadline_and_leaves_no_process():
         pid = server.message()["pid"]
         before = time.monotonic()
         server.transport.close(Deadline(0.3))
-        assert time.monotonic() - before < 3
+        assert time.monotonic() - before < WAIT
         assert not exists(pid)
 
 

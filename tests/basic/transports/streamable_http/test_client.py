@@ -358,7 +358,7 @@ def test_a_call_ends_with_its_deadline_while_its_reply_is_unpacked() -> None:
             began = time.monotonic()
             with pytest.raises(RequestTimeout):
                 client.call(timeout=0.3)
-            assert time.monotonic() - began < 2
+            assert time.monotonic() - began < WAIT
 
 
 def test_a_large_event_is_read() -> None:
@@ -607,7 +607,7 @@ def test_a_call_ends_with_its_deadline(where: str) -> None:
         began = time.monotonic()
         with pytest.raises(RequestTimeout, match="timed out after 0.1 s"):
             client.call(timeout=0.1)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < WAIT
 
 
 @pytest.fixture
@@ -660,7 +660,7 @@ def test_a_reply_that_drips_in_does_not_move_the_deadline(beginning: bytes) -> N
         began = time.monotonic()
         with pytest.raises(RequestTimeout):
             client.call(timeout=0.2)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < WAIT
 
 
 def test_a_server_that_does_not_read_does_not_move_the_deadline() -> None:
@@ -793,7 +793,7 @@ def test_ctrl_c_that_lands_where_nobody_has_the_reply_yet_closes_its_connection(
         # What was caught holds the response, as it does for whoever looks at the exception.
         with pytest.raises(KeyboardInterrupt) as caught:
             client.call()
-        assert gone.wait(1)
+        assert gone.wait(WAIT)
         del caught
 
 
@@ -1053,7 +1053,7 @@ def test_closing_returns_by_its_deadline_though_the_server_does_not_answer() -> 
         client.transport.opened(NEWEST, Deadline(0.05))
         began = time.monotonic()
         client.transport.close(Deadline(0.3))
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < WAIT
 
 
 def test_after_closing_nothing_is_sent() -> None:
