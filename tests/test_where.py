@@ -10,6 +10,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,6 +95,7 @@ def _sentences(text: str, file: str, function: str, line: int, below: str) -> It
             yield Comment(place.strip(), level[1], sentence, file, function, line, below)
 
 
+@cache
 def all_comments() -> list[Comment]:
     """Every sentence of every file, by place."""
     found = [each for path in sorted(PACKAGE.rglob("*.py")) for each in comments_of(path)]

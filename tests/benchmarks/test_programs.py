@@ -12,6 +12,8 @@ if not sys.platform.startswith("linux"):
 
 from tests.benchmarks import http, stdio
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
 
 def test_the_stdio_benchmark_prints_a_table_of_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
     rows = stdio.main(["--calls", "40", "--rounds", "1", "--starts", "1"])

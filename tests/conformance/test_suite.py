@@ -29,6 +29,7 @@ pytestmark = [
         not (NODE.exists() and SUITE.exists()), reason="no conformance suite: run `bash .ci/conformance`"
     ),
     pytest.mark.timeout(120),
+    pytest.mark.slow,
 ]
 
 SERVER_RUNS = [
@@ -193,7 +194,6 @@ def test_the_client_conforms(tmp_path: Path, revision: str, scenario: str) -> No
     judge_client(revision, scenario, tmp_path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("revision", AUTHORIZATION_SCENARIOS)
 def test_the_client_conforms_with_authorization(tmp_path: Path, revision: str) -> None:
     with ThreadPoolExecutor(4) as runs:

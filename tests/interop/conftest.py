@@ -8,6 +8,9 @@ A test is marked with the revisions that have what it tests, and is not collecte
     @pytest.mark.not_typescript             not with the SDK for TypeScript, which cannot do it
     @pytest.mark.stateful                   not with a server without sessions: it forgets, and cannot ask
     @pytest.mark.streams                    nor with one that answers in JSON: it cannot ask or tell while it answers
+
+Programs of others are slow to start, and most are only there after `.ci/peers`. So these tests are all `slow`, but for
+those of the conversations with the newest SDK for Python, over stdio, in each era: these run with the others.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ import pytest
 
 from mcp_ref.revisions import find_revision
 from tests.conftest import threads_are_gone
-from tests.interop.programs import OLD_SDK, TYPESCRIPT, Pairing
+from tests.interop.programs import BOTH_ERAS, HERE, NEW_SDK, OLD_SDK, TYPESCRIPT, Pairing
+
+QUICK = {Pairing(NEW_SDK, None), Pairing(BOTH_ERAS, None)}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -37,7 +42,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "streams: what is tested needs an event stream for each answer")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(HERE) and _parameters(item).get("session") not in QUICK:
+            item.add_marker(pytest.mark.slow)
     without = [item for item in items if not _applies(item)]
     if without:
         config.hook.pytest_deselected(items=without)
@@ -61,6 +70,10 @@ def _applies(item: pytest.Item) -> bool:
 
 
 def _pairing(item: Any) -> Pairing:
-    found = item.callspec.params["session"]
+    found = _parameters(item)["session"]
     assert isinstance(found, Pairing)
     return found
+
+
+def _parameters(item: Any) -> dict[str, Any]:
+    return item.callspec.params if hasattr(item, "callspec") else {}
