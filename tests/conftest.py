@@ -32,8 +32,9 @@ def nothing_is_known_of_servers() -> None:
 
 
 # In which era a test meets a server must not depend on how busy the machine is, so here a client waits for the answer to
-# its probe as for any other. Tests of servers that are slow or silent say their limit.
-Client.__init__.__kwdefaults__ |= {"probe_timeout": 60}
+# its probe as for any other. Tests of servers that are slow or silent say their limit, or take the default again.
+PROBE_TIMEOUT = Client.__init__.__kwdefaults__["probe_timeout"]
+Client.__init__.__kwdefaults__["probe_timeout"] = 60
 
 # A shell that starts a job with `&` in a script has it ignore Ctrl-C, and so would every program that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

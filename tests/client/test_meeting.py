@@ -10,6 +10,7 @@ import pytest
 
 from mcp_ref import Client, Command, RequestTimeout
 from mcp_ref.revisions import SESSION_REVISIONS
+from tests.conftest import PROBE_TIMEOUT
 from tests.wire import PATIENCE
 
 BOTH, MODERN, OLD = "2025-11-25 2026-07-28", "2026-07-28", "2025-11-25"
@@ -51,6 +52,11 @@ for line in sys.stdin:
     if "id" in message:
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
 """
+
+
+@pytest.fixture(autouse=True)
+def silence_is_noticed_as_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(Client.__init__.__kwdefaults__, "probe_timeout", PROBE_TIMEOUT)
 
 
 def starts(path: Path) -> int:
