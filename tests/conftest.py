@@ -31,8 +31,8 @@ def nothing_is_known_of_servers() -> None:
     ERAS._eras.clear()
 
 
-# In which era a test meets a server must not depend on how busy the machine is, so here a client waits for the answer to
-# its probe as for any other. Tests of servers that are slow or silent say their limit, or take the default again.
+# In which era a test meets a server must not depend on how busy the machine is, so here a client waits for the answer
+# to its probe as for any other. Tests of servers that are slow or silent say their limit, or take the default again.
 PROBE_TIMEOUT = Client.__init__.__kwdefaults__["probe_timeout"]
 Client.__init__.__kwdefaults__["probe_timeout"] = 60
 
