@@ -32,7 +32,19 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, NotRequired, TypedDict, TypeVar, Unpack
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    NotRequired,
+    Self,
+    TypedDict,
+    TypeVar,
+    Unpack,
+)
 
 from mcp_ref import messages
 from mcp_ref.agreement import MAY_ASK, declares, undeclared
@@ -166,8 +178,9 @@ class StateKeys:
 
     Args:
         keys: each at least 32 random bytes; the first one seals, all of them open, so that a new key is put first and
-            an old one dropped a lifetime later. Processes that answer for each other need the same. None: a random key
-            that nobody else has, and that ends with this object.
+            an old one dropped a lifetime later. Processes that answer for each other need the same; see `from_file` and
+            `from_env`. Or a function that gives them. None: a random key that nobody else has, and that ends with this
+            object.
         lifetime: seconds from sealing until a state is refused: the time that a user has for the answers of one round.
         clock: the time in seconds, the same for all processes that share keys.
 
@@ -180,16 +193,42 @@ class StateKeys:
     """
 
     def __init__(
-        self, keys: Sequence[bytes] | None = None, lifetime: float = 600, *, clock: Callable[[], float] = time.time
+        self,
+        keys: Sequence[bytes] | Callable[[], Sequence[bytes]] | None = None,
+        lifetime: float = 600,
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._keys = (os.urandom(_MIN_KEY),) if keys is None else tuple(keys)
+        now = keys() if callable(keys) else (os.urandom(_MIN_KEY),) if keys is None else tuple(keys)
+        self._keys = keys if callable(keys) else lambda: now
         self._lifetime, self._clock = lifetime, clock
-        if not all(isinstance(key, bytes) for key in self._keys):
+        if not all(isinstance(key, bytes) for key in now):
             raise TypeError("keys are a list of bytes")
-        if not self._keys or min(map(len, self._keys)) < _MIN_KEY:
+        if not now or min(map(len, now)) < _MIN_KEY:
             raise ValueError(f"a key has at least {_MIN_KEY} bytes, and there is at least one")
         if not (math.isfinite(lifetime) and lifetime > 0):
             raise ValueError("a lifetime is a positive number of seconds")
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], lifetime: float = 600) -> Self:
+        """The keys in a file, one a line, the newest first, each as `openssl rand -base64 32` writes it.
+
+        The file is looked at each time, so that a key that is put into it counts at once, in every process that reads
+        it. Replace it by renaming. Raises: OSError, ValueError: it cannot be read, or a key in it is not one.
+        """
+        from mcp_ref.machinery.keys import KeyFile
+
+        return cls(KeyFile(path), lifetime)
+
+    @classmethod
+    def from_env(cls, name: str, lifetime: float = 600) -> Self:
+        """The keys in an environment variable, with spaces between, the newest first; see `from_file`.
+
+        Raises: ValueError: it is not set, or a key in it is not one.
+        """
+        from mcp_ref.machinery.keys import keys_in
+
+        return cls(keys_in(os.environ.get(name, ""), f"the environment variable {name}"), lifetime)
 
     def seal(self, payload: JsonObject, binding: str) -> str:
         """A text that `open` takes back for `lifetime` seconds, with the same binding only.
@@ -204,7 +243,7 @@ class StateKeys:
         # (basic/patterns/mrtr#server-requirements-basic-workflow)
         content: list[Any] = [math.ceil(self._clock() + self._lifetime), payload]
         body = _base64(messages.encode(content))
-        sealed = f"{body}.{_code(self._keys[0], binding, body)}"
+        sealed = f"{body}.{_code(self._keys()[0], binding, body)}"
         if len(sealed) > MAX_STATE:
             raise StateTooLarge(f"a requestState of {len(sealed)} characters; at most {MAX_STATE} are sent")
         return sealed
@@ -220,11 +259,11 @@ class StateKeys:
         problem = "it is too long"
         if len(text) <= MAX_STATE:
             body, _, code = text.rpartition(".")
-            problem = "it was not sealed here for this request"
+            problem = "it was not sealed for this request with a key of this process"
             # MUST: verify a `requestState`, and reject one that fails
             # (basic/patterns/mrtr#server-requirements-basic-workflow). All of the keys, in constant time: the duration
             # tells nothing about a key.
-            if text.isascii() and sum(hmac.compare_digest(_code(key, binding, body), code) for key in self._keys):
+            if text.isascii() and sum(hmac.compare_digest(_code(key, binding, body), code) for key in self._keys()):
                 try:
                     expires, payload = messages.decode(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
                     if self._clock() < expires:

@@ -85,6 +85,7 @@ class Endpoints:
         path, sse_path: of the MCP endpoint, and of the event stream for clients of 2024-11-05 or None.
         limits: on connections, bodies and waiting.
         protection: what guards them, or None.
+        has_sessions: whether some clients open sessions, which live in this process.
 
     Args:
         host: under which clients on this machine know the server, beside the names that every one has.
@@ -127,6 +128,7 @@ class Endpoints:
             if sse.revisions:
                 self._endpoints.append(sse)
                 self.routes |= {sse_path: sse.listen, messages_path: sse.post}
+        self.has_sessions = chosen.sessions and bool(streamable.sessions.revisions)
         if not self._endpoints:
             raise ValueError("none of this server's revisions has a way over HTTP here")
 

@@ -21,6 +21,7 @@ from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.mrtr import StateKeys
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Transport
 from mcp_ref.basic.versioning import checked_extensions, server_discover
+from mcp_ref.errors import LocalProtocolError
 from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.rates import Rate, RateLimits
@@ -121,7 +122,8 @@ class Server:
     In the stateless era:
         cache: how long clients may keep results, by method; see `CacheHint`.
         state_keys: what signs the `requestState` of multi round-trip requests; processes of the same `name` that share
-            them can answer each other's. None: one random key, known to this process alone.
+            them can answer each other's: `StateKeys.from_file`, `StateKeys.from_env`. None: one random key, known to
+            this process alone.
 
     Threads: any thread may register, unregister and announce, also while clients are connected.
     """
@@ -174,6 +176,7 @@ class Server:
         if state_keys is not None and not isinstance(state_keys, StateKeys):
             state_keys = StateKeys(state_keys)
         self._state_keys = state_keys
+        self.one_of_many = False  # whether other processes are known to serve the same clients
         self.answers = ANSWERS
         self.span: Lifespan | None = None
         self.on_roots_changed: Callable[[Context], None] | None = None
@@ -302,9 +305,15 @@ class Server:
     def state_keys(self) -> StateKeys:
         """What seals each `requestState`; a key of this process alone, made when it is first needed, if none was given.
 
+        Raises: LocalProtocolError: none was given, and others serve beside this process.
         Spec: basic/patterns/mrtr (2026-07-28)
         """
         with self.lock:
+            if self._state_keys is None and self.one_of_many:
+                raise LocalProtocolError(
+                    "several processes serve, and none could go on with what another has asked:"
+                    ' give Server state_keys=, such as StateKeys.from_env("MCP_STATE_KEYS")'
+                )
             self._state_keys = self._state_keys or StateKeys()
             return self._state_keys
 

@@ -61,6 +61,12 @@ class WsgiApplication:
         with self._starting:
             if self._process != os.getpid():
                 begin_service(self._server, lambda: self)
+                self._server.one_of_many = bool(environ.get("wsgi.multiprocess"))
+                if self._server.one_of_many and self._endpoints.has_sessions:
+                    log.warning(
+                        "several processes serve at one address, and a session lives in one: give sessions=False, or"
+                        " each process an address of its own, behind a proxy that tells sessions apart"
+                    )
                 self._process = os.getpid()
                 atexit.register(self.close, 1.0)
 

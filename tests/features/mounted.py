@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 
-from mcp_ref import Context, Server
+from mcp_ref import Context, Server, StateKeys
 
-server = Server("mounted", declare=["tools"])
+keys = StateKeys.from_env("MOUNTED_KEYS") if "MOUNTED_KEYS" in os.environ else None
+server = Server("mounted", state_keys=keys)
 never = threading.Event()
 given_up: list[str] = []
 """What calls that were cancelled have left."""
@@ -72,4 +74,4 @@ def change() -> str:
     return "changed"
 
 
-application = server.wsgi()
+application = server.wsgi(**json.loads(os.environ.get("MOUNTED_OPTIONS", "{}")))
