@@ -7,7 +7,8 @@ Needs:     lesson 11
 
 A server on HTTP can ask for an access token. Nothing is agreed on beforehand: from the refusal a client learns who
 gives tokens, from that authorization server what it can do, and the user says in a browser whether the program may.
-Here each step is made by hand, with a browser that presses the button by itself.
+Here each step is made by hand, with a browser that presses the button by itself; and at the end all of them again, by
+`OAuth`, which is how a program does it.
 
     python examples/18_a_guarded_server.py
 """
@@ -21,7 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import requests
 
-from mcp_ref import AuthorizationServer, Client, Context, HttpStatusError, Server, Url
+from mcp_ref import AuthorizationServer, Client, Context, HttpStatusError, OAuth, Registered, Server, Url
 
 server = Server("diary")
 
@@ -40,6 +41,17 @@ def note(text: str) -> str:
 
 # A small authorization server for lessons. In production there is a real one, and Protection names it.
 login = AuthorizationServer(users={"ada": "lovelace"}, scopes=["diary:read", "diary:write"])
+
+
+def browse(url: str) -> str:
+    """What a user does, who signs in and allows it; returns where the browser is sent back to."""
+    with requests.Session() as browser:
+        page = browser.get(url, timeout=10)
+        print("the page says:", re.sub(r"\s*<[^>]*>\s*", " ", page.text).split("Authorization ")[1].strip()[:71])
+        ticket = re.findall('name=ticket value="([^"]*)"', page.text)[0]
+        form = {"ticket": ticket, "user": "ada", "password": "lovelace", "answer": "allow"}
+        return browser.post(page.url.partition("?")[0], form, allow_redirects=False, timeout=10).headers["Location"]
+
 
 with server.serve_http(authorization=login.protection(scopes=["diary:read"])) as http:
     here = http.url.removesuffix("/mcp")
@@ -75,13 +87,9 @@ with server.serve_http(authorization=login.protection(scopes=["diary:read"])) as
         "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
         "code_challenge_method": "S256",
     }
-    with requests.Session() as browser:
-        page = browser.get(metadata["authorization_endpoint"], params=question, timeout=10)
-        print("the page says:", re.sub(r"\s*<[^>]*>\s*", " ", page.text).split("Authorization ")[1].strip()[:71])
-        ticket = re.findall('name=ticket value="([^"]*)"', page.text)[0]
-        form = {"ticket": ticket, "user": "ada", "password": "lovelace", "answer": "allow"}
-        sent_back = browser.post(f"{issuer}/authorize", data=form, allow_redirects=False, timeout=10)
-    answer = {name: values[0] for name, values in parse_qs(urlsplit(sent_back.headers["Location"]).query).items()}
+    visited = requests.Request("GET", metadata["authorization_endpoint"], params=question).prepare().url or ""
+    came_back = browse(visited)
+    answer = {name: values[0] for name, values in parse_qs(urlsplit(came_back).query).items()}
     # 5. Is it the answer to this question, and of this authorization server?
     print("the browser brings", *answer, "-", answer["state"] == state and answer["iss"] == issuer)
     # 6. The code, and the verifier, for a token.
@@ -103,6 +111,12 @@ with server.serve_http(authorization=login.protection(scopes=["diary:read"])) as
             client.call_tool("note", {"text": "hello"})
         except HttpStatusError as refused:
             print(refused.status, str(refused.challenge).partition(", resource_metadata")[0])
+    # 8. All of this in one argument. `visit` is for this lesson: without it the user's own browser is opened, and with
+    #    no `client` the program registers itself. What a tool needs beside is asked for when it is called.
+    auth = OAuth("Lesson 18", client=Registered(registered["client_id"]), redirect_uri=back, visit=browse)
+    with Client(http.url, auth=auth) as client:
+        result = client.call_tool("note", {"text": "hello"})
+        print(result["content"][0]["text"])
 
 # Output:
 #
@@ -113,3 +127,6 @@ with server.serve_http(authorization=login.protection(scopes=["diary:read"])) as
 # {'token_type': 'Bearer', 'expires_in': 600, 'scope': 'diary:read'}
 # ada, by diary:read
 # 403 Bearer error="insufficient_scope", scope="diary:read diary:write"
+# the page says: Lesson 18  wants to use this server for you, and will get: diary:read.
+# the page says: Lesson 18  wants to use this server for you, and will get: diary:read d
+# written: hello

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import requests
+
+from mcp_ref import AuthorizationServer, Server
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -204,3 +209,35 @@ def test_the_client_conforms_with_authorization(tmp_path: Path, revision: str) -
         }
     for each in judged.values():
         each.result()
+
+
+@pytest.mark.slow
+def test_the_authorization_server_conforms(tmp_path: Path) -> None:
+    login = AuthorizationServer(users={"ada": "pw"}, documents=True)
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    back = f"http://127.0.0.1:{port}/callback"
+    with Server("guarded").serve_http(authorization=login.protection()) as http, requests.Session() as browser:
+        base = http.url.removesuffix("/mcp")
+        about = {"redirect_uris": [back], "token_endpoint_auth_method": "none"}
+        client = browser.post(f"{base}/register", json=about, timeout=PATIENCE).json()["client_id"]
+        arguments = ["--url", base, "--client-id", client, "--resource", http.url, "-p", str(port), "-o", str(tmp_path)]
+        command = [str(NODE), str(SUITE), "authorization", *arguments]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as suite:
+            try:
+                assert suite.stdout is not None
+                said = ""
+                for line in suite.stdout:
+                    said += line
+                    # The user is told where to go, and goes there once the suite listens.
+                    if line.startswith("Callback server started"):
+                        (where,) = re.findall(r"http://\S+/authorize\?\S+", said)
+                        (ticket,) = re.findall('name=ticket value="([^"]*)"', browser.get(where, timeout=PATIENCE).text)
+                        form = {"ticket": ticket, "user": "ada", "password": "pw", "answer": "allow"}
+                        assert browser.post(f"{base}/authorize", form, timeout=PATIENCE).status_code == 200
+                assert suite.wait(PATIENCE) == 0, said
+            finally:
+                suite.kill()
+    found_checks = checks(tmp_path)
+    assert len(found_checks) == 2 and all(found_checks.values())
+    assert not [check for each in found_checks.values() for check in each if check["status"] not in ("SUCCESS", "INFO")]

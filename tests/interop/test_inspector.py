@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from mcp_ref import Context, Principal, Protection, Server
 from tests.interop import programs
 from tests.interop.programs import Pairing
 
@@ -174,3 +175,30 @@ def test_many_calls_at_once(inspect: Inspector) -> None:
     load = ("--load", "--load-requests", "200", "--load-concurrency", "20")
     summary = inspect("tools/call", "--tool-name", "add", "--tool-arg", "a=1", *load)
     assert summary["requests"] == 200 and summary["errors"] == 0
+
+
+@pytest.mark.slow
+def test_a_guarded_server_lets_it_in_with_a_token_in_its_header(tmp_path: Path) -> None:
+    server = Server("guarded")
+
+    @server.tool()
+    def whoami(ctx: Context) -> str:
+        return str(ctx.principal.subject)
+
+    def verify(token: str) -> Principal | None:
+        return Principal("ada", audience=frozenset({http.url})) if token == "right" else None
+
+    protection = Protection(verify, authorization_servers=["https://auth.example"])
+    with server.serve_http(authorization=protection) as http:
+        inspect = Inspector(tmp_path, [http.url], STATELESS, "modern")
+        config = json.loads(inspect._config.read_text())
+        for token, status in (("right", 200), ("wrong", 401)):
+            config["mcpServers"]["ours"]["headers"] = {"Authorization": f"Bearer {token}"}
+            inspect._config.write_text(json.dumps(config))
+            if status == 200:
+                told = inspect("tools/call", "--tool-name", "whoami")
+                assert told["content"] == [{"type": "text", "text": "ada"}]
+            else:
+                done = inspect._run("tools/call", "--tool-name", "whoami")
+                # It reads the challenge, and would open a browser.
+                assert done.returncode != 0 and json.loads(done.stderr)["error"]["code"] == "auth_required"

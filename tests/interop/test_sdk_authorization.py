@@ -15,13 +15,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mcp_ref import AuthorizationServer, Client, Context, OAuth, Server
-from tests.interop.programs import Served, free_port, typescript
+from tests.interop.programs import Served, free_port, sdk, typescript
 from tests.interop.test_oidc_provider import INTROSPECTS, WAIT, Browser, said
 
 pytestmark = pytest.mark.slow
@@ -58,6 +59,20 @@ def test_the_client_of_an_sdk_gets_in_and_asks_for_more_when_it_needs_more(peer:
     assert done.returncode == 0, done.stderr
     expected = ["scope diary:read", "whoami ada", "scope diary:read diary:write", "write written"]
     assert done.stdout.splitlines() == expected
+
+
+def test_our_client_gets_in_at_a_server_of_the_sdk_for_python_and_refreshes_its_token() -> None:
+    browser, port = Browser(), free_port()
+    command, url = [*sdk(), str(PROGRAM.parent / "sdk_guarded.py"), str(port)], f"http://127.0.0.1:{port}/mcp"
+    with (
+        Served(command, announced="INFO:     Uvicorn running", url=url) as served,
+        Client(served.url, auth=OAuth("My script", visit=browser.visit)) as client,
+    ):
+        until = time.monotonic() + 4
+        while time.monotonic() < until:
+            assert said(client, "whoami") == "ada notes:read"
+    browser.close()
+    assert len(browser.asked) == 1
 
 
 def test_our_client_gets_in_at_a_server_of_the_sdk_for_typescript_1_that_is_its_own_authorization_server() -> None:
