@@ -28,6 +28,7 @@ _PLACES: Final = {
     "client.config": "Command Url",
     "client.connecting": "EraMemory",
     "client.elicitation": "UrlElicitationRequired accept cancel decline required_urls url_elicitation",
+    "client.entries": "Entry",
     "client.roots": "is_within root_path",
     "client.sampling": "UserRejected choose_model reply",
     "content": "audio data_of image text text_of",
@@ -36,6 +37,10 @@ _PLACES: Final = {
         "InvalidRequest LocalProtocolError McpError MethodNotFound MissingClientCapability Refusal "
         "RemoteProtocolError RequestCancelled RequestTimeout SessionExpired ToolError TransportClosed"
     ),
+    "host.consent": "Answer Consent ConsentRefused Question Rule",
+    "host.host": "Host",
+    "host.life": "ServerDown",
+    "host.models": "Model",
     "machinery.deadline": "Cancel",
     "machinery.http_server": "HttpLimits HttpRefusal HttpRequest",
     "machinery.rates": "Rate",

@@ -13,6 +13,7 @@ from mcp_ref.client.client import Client
 from mcp_ref.client.config import Command, Url
 from mcp_ref.client.connecting import EraMemory
 from mcp_ref.client.elicitation import UrlElicitationRequired, accept, cancel, decline, required_urls, url_elicitation
+from mcp_ref.client.entries import Entry
 from mcp_ref.client.roots import is_within, root_path
 from mcp_ref.client.sampling import UserRejected, choose_model, reply
 from mcp_ref.content import audio, data_of, image, text, text_of
@@ -37,6 +38,10 @@ from mcp_ref.errors import (
     ToolError,
     TransportClosed,
 )
+from mcp_ref.host.consent import Answer, Consent, ConsentRefused, Question, Rule
+from mcp_ref.host.host import Host
+from mcp_ref.host.life import ServerDown
+from mcp_ref.host.models import Model
 from mcp_ref.machinery.deadline import Cancel
 from mcp_ref.machinery.http_server import HttpLimits, HttpRefusal, HttpRequest
 from mcp_ref.machinery.rates import Rate
@@ -55,6 +60,7 @@ from mcp_ref.trace.narrate import Narrator, narrate
 from mcp_ref.trace.record import Recorder, TraceEvent, read_trace, recorder
 
 __all__ = [
+    "Answer",
     "AnswerLost",
     "AuthorizationError",
     "AuthorizationServer",
@@ -63,12 +69,16 @@ __all__ = [
     "Client",
     "ClientCredentials",
     "Command",
+    "Consent",
+    "ConsentRefused",
     "Context",
-    "EraMemory",
     "EnterpriseManaged",
+    "Entry",
+    "EraMemory",
     "ErrorResponse",
     "Event",
     "FileStore",
+    "Host",
     "HttpLimits",
     "HttpRefusal",
     "HttpRequest",
@@ -87,11 +97,13 @@ __all__ = [
     "MemoryStore",
     "MethodNotFound",
     "MissingClientCapability",
+    "Model",
     "Narrator",
     "OAuth",
     "Principal",
     "PromptMessage",
     "Protection",
+    "Question",
     "REVISIONS",
     "Rate",
     "Recorder",
@@ -103,9 +115,11 @@ __all__ = [
     "ResourceNotFound",
     "ResultCache",
     "Revision",
+    "Rule",
     "SESSION_REVISIONS",
     "STATELESS_REVISIONS",
     "Server",
+    "ServerDown",
     "SessionExpired",
     "StateKeys",
     "ToolError",

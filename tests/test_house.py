@@ -1,5 +1,6 @@
 """The three floors: which room may import which, and what is only for a particular room.
 
+host            several servers under one policy: above the roles, imported by the command line alone
 trace, cli      looking at it: above everything, imported by nobody below but where a trace is opened
 the pages       the specification, a file for each page; the two roles; the transports
 machinery       threads, sockets, processes, compilation: nothing of MCP but errors and revisions
@@ -24,8 +25,9 @@ ROOMS = {
     "revisions": set[str](),
     "machinery/": {"errors", "revisions", "_version"},
     "trace/": {"pages", "core", "machinery/", "errors", "revisions", "table", "transports"},
-    "cli/": {"top", "trace/", "pages", "core", "machinery/", "errors", "revisions", "table", "transports", "http",
-             "roles", "_version"},
+    "host/": {"trace/", "roles", "pages", "core", "machinery/", "errors", "revisions"},
+    "cli/": {"host/", "top", "trace/", "pages", "core", "machinery/", "errors", "revisions", "table", "transports",
+             "http", "roles", "_version"},
     "__main__": {"cli/"},
     "top": {"errors", "roles", "pages", "core", "transports", "machinery/", "_version", "revisions"},
     "core": {"errors", "revisions", "machinery/", "pages"},
@@ -43,7 +45,7 @@ MEMBERS = {
     "transports": ("basic/transports/",),
     "roles": ("server/server", "server/session", "server/stateless", "server/context", "server/hosting", "server/wsgi",
               "client/client", "client/session", "client/stateless", "client/connecting", "client/config",
-              "client/answers"),
+              "client/answers", "client/entries"),
     "pages": ("basic/", "server/", "client/", "deprecated"),
 }  # fmt: skip
 

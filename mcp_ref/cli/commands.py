@@ -27,7 +27,8 @@ from mcp_ref.basic.transports.streamable_http.client import checked_headers, che
 from mcp_ref.cli import describe, shown
 from mcp_ref.cli.form import Form
 from mcp_ref.client.client import Client
-from mcp_ref.client.config import Command, Url, read_config
+from mcp_ref.client.config import Command, Url
+from mcp_ref.client.entries import read_entries
 from mcp_ref.errors import AuthorizationError, ErrorResponse, MethodNotFound, TransportClosed
 from mcp_ref.messages import JsonObject
 from mcp_ref.pages import method_row
@@ -260,13 +261,15 @@ def _target(args: argparse.Namespace) -> Command | Url:
         if args.target or args.header or args.env or args.inherit:
             raise UsageError("with --config the server and all about it stand in the file")
         try:
-            servers = read_config(args.config)
+            servers = read_entries(args.config)
         except (OSError, ValueError) as problem:
             raise UsageError(str(problem)) from None
         name = args.server or (next(iter(servers)) if len(servers) == 1 else None)
         if name not in servers:
             raise UsageError(f"--server is one of: {', '.join(servers) or 'none, for the file has none'}")
-        found = servers[name]
+        if servers[name].problem is not None:
+            raise UsageError(f"{args.config}: {name}: {servers[name].problem}")
+        found: Command | Url = servers[name].target
         return found if isinstance(found, Url) else found._replace(stderr=shown.note)
     if args.server:
         raise UsageError("--server goes with --config FILE")

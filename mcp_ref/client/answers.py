@@ -75,6 +75,10 @@ class ClientContext:
         if self._incoming.cancelled:
             raise RequestCancelled(self._incoming.reason or "cancelled")
 
+    def on_cancel(self, callback: Callable[[str | None], None]) -> None:
+        """Have `callback(reason)` called when the question is given up; at once if it was."""
+        self._incoming.attach(callback)
+
     def notify(self, method: str, params: JsonObject | None = None) -> None:
         """Send a notification that belongs to this question; nothing is sent once it is answered or given up."""
         self._peer.notify(method, params, self._incoming)

@@ -34,6 +34,7 @@ from mcp_ref.errors import (
     HttpStatusError,
     InvalidParams,
     LocalProtocolError,
+    McpError,
     RemoteProtocolError,
     SessionExpired,
     TransportClosed,
@@ -104,6 +105,8 @@ class Client:
         Callbacks, which run one after the other in a thread of their own:
         on_log: called with the params of each log message; in the stateless era giving it asks for all of them.
         on_change: called as `(method, params)` for every other notification of the server.
+        on_close: called once with the TransportClosed when a conversation has ended that nobody closed: its text says
+            why. In the stateless era the next call opens another one; over HTTP there it is never called.
         on_reopen: called after another connection was opened: the server had ended the session over HTTP, and what that
             knew is lost (subscriptions, the log level); or, in the stateless era, its process had died. What is sent
             again then: `client.connecting.may_resend`.
@@ -143,6 +146,7 @@ class Client:
         # Callbacks
         on_log: Callable[[JsonObject], None] | None = None,
         on_change: Callable[[str, JsonObject], None] | None = None,
+        on_close: Callable[[McpError], None] | None = None,
         on_reopen: Callable[[], None] | None = None,
         # What is kept
         cache: bool | ResultCache = True,
@@ -161,7 +165,8 @@ class Client:
             self.target = config.authorized(self.target, auth, self.revisions)
         self.timeout, self.connect_timeout = timeout, connect_timeout
         self.probe_timeout, self.ping_interval = probe_timeout, ping_interval
-        self.on_log, self.on_change, self.on_reopen = on_log, on_change, on_reopen
+        self.on_log, self.on_change = on_log, on_change
+        self.on_close, self.on_reopen = on_close, on_reopen
         self.answers = Answers(roots, sample, elicit, open_url, rates)
         declared = _merged(self.answers.capabilities, capabilities or {})
         if extensions:
@@ -216,18 +221,19 @@ class Client:
 
     @classmethod
     def from_config(cls, path: str | os.PathLike[str], server: str, **options: Any) -> Self:
-        """A client of one of the servers in a file in the form of `mcpServers`; see `client.config.read_config`.
+        """A client of one of the servers in a file in the form of `mcpServers`; see `client.entries.read_entries`.
 
         Args:
             server: its name in the file.
-            options: those of the class.
+            options: those of the class, before what the file says.
 
-        Raises: OSError, ValueError: the file cannot be read, or has no such server.
+        Raises: OSError, ValueError: the file cannot be read, or has no such server, or its entry is wrong.
         """
-        servers = config.read_config(path)
-        if server not in servers:
-            raise ValueError(f"{os.fspath(path)} has no server {server!r}; there are {', '.join(servers) or 'none'}")
-        return cls(servers[server], **options)
+        from mcp_ref.client.entries import entry_of
+
+        entry = entry_of(path, server)
+        limits = {"timeout": entry.timeout, "connect_timeout": entry.start_timeout, "revision": entry.revision}
+        return cls(entry.target, **{**{name: value for name, value in limits.items() if value is not None}, **options})
 
     # -- opening and closing (basic/lifecycle)
 

@@ -2,16 +2,14 @@
 
 Spec:      basic/transports
 Upholds:   spec_notes/basic/transports.md, on backwards compatibility and custom transports
-Not here:  the transports; what is no more than a connection to one of them (client/session)
+Not here:  files that name servers (client/entries); the transports; what is no more than a connection to one of
+           them (client/session)
 """
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -102,59 +100,6 @@ def shown_target(target: Any) -> str:
 
 
 MAX_SHOWN: Final = 80
-
-
-# -- files in the form of `mcpServers` ---------------------------------------------------------------------------------
-
-_VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
-
-
-def read_config(path: str | os.PathLike[str]) -> dict[str, Command | Url]:
-    """The servers of a JSON file such as other clients have, by name:
-
-        {"mcpServers": {"weather": {"command": "python", "args": ["weather.py"], "env": {"KEY": "${API_KEY}"}},
-                        "far": {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}}}
-
-    `${NAME}` in any text is a variable of this process's environment, `${NAME:-text}` one with a default. `cwd` is
-    relative to this process. Members of other names are not looked at.
-
-    Raises: OSError; ValueError naming the file, the server and the member, but no value, which may be secret.
-    """
-    try:
-        servers = json.loads(Path(path).read_text("utf-8"))["mcpServers"]
-        return {name: _configured(entry) for name, entry in servers.items()}
-    except (KeyError, TypeError, AttributeError) as problem:
-        raise ValueError(f'{os.fspath(path)} does not have the form {{"mcpServers": {{NAME: ...}}}}') from problem
-    except ValueError as problem:
-        raise ValueError(f"{os.fspath(path)}: {problem}") from None
-
-
-def _configured(entry: dict[str, Any]) -> Command | Url:
-    """One server of such a file."""
-
-    def filled(value: Any, member: str) -> str:
-        if not isinstance(value, str):
-            raise ValueError(f"{member} must be a string")
-
-        def variable(match: re.Match[str]) -> str:
-            if (found := os.environ.get(match[1], match[2])) is None:
-                raise ValueError(f"{member} needs the variable {match[1]}, which is not set")
-            return found
-
-        return _VARIABLE.sub(variable, value)
-
-    def table(member: str) -> dict[str, str]:
-        given = entry.get(member) or {}
-        return {name: filled(value, f"{member}.{name}") for name, value in given.items()}
-
-    if "command" in entry:
-        argv = [filled(each, "args" if place else "command") for place, each in enumerate(
-            [entry["command"], *(entry.get("args") or ())])]  # fmt: skip
-        cwd = entry.get("cwd")
-        return Command(argv, table("env"), None if cwd is None else filled(cwd, "cwd"))
-    if "url" in entry:
-        return Url(filled(entry["url"], "url"), table("headers"))
-    raise ValueError("a server has a command or a url")
 
 
 def authorized(target: Any, auth: Any, revisions: tuple[Revision, ...]) -> Url:

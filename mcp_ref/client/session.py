@@ -85,6 +85,7 @@ class Conversation:
         self.instructions: str | None = None
         self.lifecycle = Lifecycle("client")
         self.may_send = self.lifecycle.send
+        self.on_lost: Callable[[Conversation, McpError], None] | None = None
         self._started = peer is not None
         terms = self.terms(revisions[-1])
         self.peer = peer or Peer(transport, self, terms, timeout=client.timeout, clock=client.clock)
@@ -149,6 +150,8 @@ class Conversation:
     def lost(self, reason: McpError) -> None:
         """The server is gone; calls fail from here on, and `close()` is still to be called."""
         self.lifecycle.close()
+        if self.on_lost is not None:
+            self.on_lost(self, reason)
 
     # -- what the server says (the peer asks this)
 
@@ -266,6 +269,7 @@ class Connection:
         self.beginning: Conversation | None = None
         self.restarts = RateLimits(RESTARTS)
         self.closed = False
+        self._told_lost: Conversation | None = None  # the last that `on_close` was told of
 
     def open(self) -> None:
         """Open the first conversation. Blocks and raises: see `Client.connect`."""
@@ -275,6 +279,9 @@ class Connection:
             limit = self.client.connect_timeout
             try:
                 self.current = self.open_next(Deadline(limit))
+                if self.current.peer.closed is not None:
+                    # It was lost before it was the one that goes on.
+                    self.note_lost(self.current, self.current.peer.closed)
             except RequestTimeout as problem:
                 # Over stdio the reason may stand on the server's standard error.
                 last_words = getattr(self.beginning and self.beginning.transport, "last_words", str)()
@@ -332,11 +339,22 @@ class Connection:
 
     def note_beginning(self, conversation: Conversation) -> None:
         """From here on `close()` by another thread can end a conversation that is not open yet."""
-        self.beginning = conversation
+        self.beginning, conversation.on_lost = conversation, self.note_lost
         # Looked at second: whichever thread comes later sees what the other did.
         if self.closed:
             conversation.close(Deadline(CLOSING_TIMEOUT))
             raise TransportClosed("the client was closed")
+
+    def note_lost(self, conversation: Conversation, reason: McpError) -> None:
+        """Tell the user's `on_close`, once, if the conversation that went on has ended and nobody closed it."""
+        if self.client.on_close is not None and conversation is self.current and not self.closed:
+            self.client.events.put(partial(self._tell_lost, conversation, reason), "on_close")
+
+    def _tell_lost(self, conversation: Conversation, reason: McpError) -> None:
+        # In the thread of the callbacks, so that it is told once.
+        if self._told_lost is not conversation and self.client.on_close is not None:
+            self._told_lost = conversation
+            self.client.on_close(reason)
 
     def close(self, deadline: Deadline) -> None:
         """End every conversation, also one that is being opened. Idempotent; see `Client.close`."""

@@ -1,0 +1,272 @@
+"""Entries: the servers in a configuration file, in the form of `mcpServers` that most programs read.
+
+Spec:      nothing: the file is a custom of the programs, and not a part of the protocol
+Not here:  connecting to them (client/client); several of them at once, and whether they may be started (host)
+
+No shell sees anything of it. An entry that is wrong says all that is wrong with it, and no other entry suffers; nothing
+that is said holds a value, which may be secret. What a file says about approvals is not honoured: whoever brings the
+file along would approve itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from mcp_ref.client.config import Command, Url
+from mcp_ref.messages import JsonObject
+from mcp_ref.revisions import REVISIONS
+
+MAX_NAME: Final = 64
+
+_VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}|\$\{[^}]*\}")
+_TOKENS = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
+_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?(\w+)\s*=\s*(.*?)\s*")
+_URLS: Final = ("url", "serverUrl", "httpUrl")
+_TYPES: Final = {
+    "stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url", "sse": "url",
+}  # fmt: skip
+_APPROVALS: Final = ("alwaysAllow", "autoApprove", "trust")
+_KNOWN: Final = {
+    "command", "args", "env", "cwd", "envFile", *_URLS, "headers", "type", "disabled", "revision", "timeoutMs",
+    "startTimeoutMs", "roots", "tools", "inheritEnv", "timeout", *_APPROVALS,
+}  # fmt: skip
+
+
+class Entry(NamedTuple):
+    """One server of a configuration.
+
+    Attributes:
+        name: under which everybody knows it here; what the server calls itself does not count.
+        target: what a `Client` is pointed at; None if the entry is wrong.
+        problem: all that is wrong with the entry, or None. warnings: what is not honoured, or not known.
+        disabled: whether it stays in the list and is not started.
+        revision: what is spoken: a revision, several, or None for all.
+        timeout, start_timeout: seconds for a call, and for the start; None: whatever the program has for all.
+        roots: the folders of this server alone; None: those of the program.
+        allow, deny: patterns of the tools that are there at all, in which `*` stands for any text.
+        given: what the file says about it, before anything was filled in.
+        shown: how it is started or reached, for a person: the values of secrets are not in it.
+    """
+
+    name: str
+    target: Any
+    problem: str | None = None
+    warnings: tuple[str, ...] = ()
+    disabled: bool = False
+    revision: Any = None
+    timeout: float | None = None
+    start_timeout: float | None = None
+    roots: tuple[str, ...] | None = None
+    allow: tuple[str, ...] = ("*",)
+    deny: tuple[str, ...] = ()
+    given: Mapping[str, Any] | None = None
+    shown: Mapping[str, Any] | None = None
+
+
+def read_entries(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Entry]:
+    """The servers of a JSON file such as other programs have, or of a dict like it, by name:
+
+        {"mcpServers": {"weather": {"command": "python", "args": ["weather.py"], "env": {"KEY": "${API_KEY}"}},
+                        "far": {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}}}
+
+    `servers` may stand for `mcpServers`; comments and commas after the last member are allowed. `${NAME}` or
+    `${env:NAME}` in any text is a variable of this process's environment, `${NAME:-text}` one with a default. Relative
+    paths count from this process's folder. The other members are those of README, "Several servers".
+
+    Raises: OSError; ValueError naming the file: it cannot be read as a whole. What is wrong with one server is that
+        entry's `problem`.
+    """
+    where = os.fspath(source) if not isinstance(source, Mapping) else "the configuration"
+    try:
+        whole = source if isinstance(source, Mapping) else _parsed(Path(source).read_text("utf-8-sig"))
+        [servers] = [whole[key] for key in ("mcpServers", "servers") if key in whole]
+        if not isinstance(servers, Mapping):
+            raise TypeError
+        entries = {name: _entry(name, given) for name, given in servers.items()}
+    except (TypeError, AttributeError, RecursionError) as problem:
+        raise ValueError(f'{where} does not have the form {{"mcpServers": {{NAME: ...}}}}') from problem
+    except ValueError as problem:
+        said = str(problem) if "unpack" not in str(problem) else 'it has neither "mcpServers" nor "servers", or both'
+        raise ValueError(f"{where}: {said}") from None
+    folded = [name.casefold() for name in entries]
+    for name, entry in entries.items():
+        if folded.count(name.casefold()) > 1:
+            entries[name] = entry._replace(problem="another server has the same name but for its case", target=None)
+    return entries
+
+
+def entry_of(source: str | os.PathLike[str], server: str) -> Entry:
+    """One server of a file, by its name. Raises: OSError, ValueError: there is none, or its entry is wrong."""
+    entries = read_entries(source)
+    if server not in entries:
+        raise ValueError(f"{os.fspath(source)} has no server {server!r}; there are {', '.join(entries) or 'none'}")
+    if entries[server].problem is not None:
+        raise ValueError(f"{os.fspath(source)}: {server}: {entries[server].problem}")
+    return entries[server]
+
+
+def _parsed(text: str) -> Any:
+    """JSON with comments, and with commas after the last member. ValueError: also for a member that stands twice."""
+
+    def without_twins(pairs: list[tuple[str, Any]]) -> JsonObject:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands there twice")
+        return found
+
+    text = _TOKENS.sub(lambda token: token[1] or " ", text)
+    return json.loads(_LAST_COMMA.sub(lambda token: token[1] or "", text), object_pairs_hook=without_twins)
+
+
+def _entry(name: str, given: Any) -> Entry:
+    """One server of a file; whatever is wrong with it is gathered, and told at once."""
+    wrong: list[str] = []
+    if not name or len(name) > MAX_NAME or "/" in name or not name.isprintable():
+        wrong.append(f"a name has 1 to {MAX_NAME} characters, none of them a slash or a control character")
+    if not isinstance(given, Mapping):
+        return Entry(name, None, "; ".join([*wrong, "an entry must be an object"]))
+
+    def filled(value: Any, member: str, *, shown: bool = False) -> str:
+        """A text with its variables filled in; `shown`: but for those that are secrets by their names."""
+        from mcp_ref.trace.redact import is_secret
+
+        if not isinstance(value, str):
+            wrong.append(f"{member} must be a string")
+            return ""
+
+        def variable(match: re.Match[str]) -> str:
+            if match[1] is None:
+                wrong.append(f"{member} has {match[0]}, which is not a variable")
+                return ""
+            found = os.environ.get(match[1], os.getcwd() if match[1] == "workspaceFolder" else match[2])
+            if found is None:
+                wrong.append(f"{member} needs the variable {match[1]}, which is not set")
+            return match[0] if shown and is_secret(match[1]) else found or ""
+
+        return _VARIABLE.sub(variable, value)
+
+    def texts(member: str) -> list[str]:
+        value = given.get(member) or []
+        if isinstance(value, list):
+            return [filled(each, member) for each in value]
+        wrong.append(f"{member} must be a list of strings")
+        return []
+
+    def table(member: str) -> dict[str, Any]:
+        value = given.get(member) or {}
+        if isinstance(value, Mapping):
+            return dict(value)
+        wrong.append(f"{member} must be an object")
+        return {}
+
+    def values(member: str) -> dict[str, str]:
+        return {key: filled(value, f"{member}.{key}") for key, value in table(member).items()}
+
+    def seconds(member: str) -> float | None:
+        value = given.get(member)
+        if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e9):
+            return None if value is None else value / 1000
+        wrong.append(f"{member} must be a number of milliseconds above 0")
+        return None
+
+    # 1. How it is started or reached.
+    urls = [key for key in _URLS if key in given]
+    kind = _TYPES.get(str(given.get("type", "stdio" if "command" in given else "http")))
+    target: Command | Url | None = None
+    if len(urls) + ("command" in given) != 1:
+        wrong.append("a server has a command or a url, and not both")
+    elif kind != ("command" if "command" in given else "url"):
+        wrong.append(f"type must fit what is given, and be one of {', '.join(_TYPES)}")
+    elif kind == "command":
+        argv = [filled(given["command"], "command"), *texts("args")]
+        if " " in argv[0] and shutil.which(argv[0]) is None:
+            wrong.append("command is the name of a program alone; its arguments stand in args")
+        env: dict[str, str | None] = {}
+        if "envFile" in given:
+            env.update(_variables_of(filled(given["envFile"], "envFile"), wrong))
+        env.update(values("env"))
+        cwd = None if given.get("cwd") is None else filled(given["cwd"], "cwd")
+        target = Command(argv, env, cwd, inherit=texts("inheritEnv"))
+    else:
+        target = Url(filled(given[urls[0]], urls[0]), values("headers"))
+    # 2. What belongs to it alone.
+    spoken = given.get("revision")
+    if not all(each in REVISIONS for each in (spoken if isinstance(spoken, list) else [spoken] if spoken else [])):
+        wrong.append(f"revision must be one or several of {', '.join(REVISIONS)}")
+        spoken = None
+    tools, patterns = table("tools"), []
+    for word in ("allow", "deny"):
+        patterns.append(tuple(each for each in tools.get(word) or () if isinstance(each, str)))
+        if len(patterns[-1]) < len(tools.get(word) or ()) or isinstance(tools.get(word), str):
+            wrong.append(f"tools.{word} must be a list of strings")
+    roots = tuple(texts("roots")) if "roots" in given else None
+    timeout, start_timeout = seconds("timeoutMs"), seconds("startTimeoutMs")
+    # 3. What is not honoured.
+    warnings = [f"{member} is not honoured: approvals do not come out of this file" for member in _APPROVALS
+                if member in given]  # fmt: skip
+    if "timeout" in given:
+        warnings.append("timeout is not used, for programs differ in its unit: write timeoutMs")
+    if unknown := sorted(set(given) - _KNOWN):
+        warnings.append(f"not known here: {', '.join(unknown)}")
+    problem = "; ".join(dict.fromkeys(wrong)) or None
+    shown = None
+    if problem is None and isinstance(target, Command):
+        argv = [filled(each, "args", shown=True) for each in [given["command"], *(given.get("args") or ())]]
+        in_file = dict.fromkeys(target.env or {}, "[in envFile]")
+        shown = described(target._replace(argv=argv), {**in_file, **table("env")})
+    elif target is not None and problem is None:
+        shown = described(target, table("headers"))
+    return Entry(
+        name, None if problem else target, problem, tuple(warnings), given.get("disabled") is True, spoken, timeout,
+        start_timeout, roots, patterns[0] or ("*",), patterns[1], dict(given), shown,
+    )  # fmt: skip
+
+
+def _variables_of(path: str, wrong: list[str]) -> Iterable[tuple[str, str]]:
+    """The variables of a file of lines `NAME=value`."""
+    try:
+        lines = Path(path).read_text("utf-8-sig").splitlines()
+    except (OSError, ValueError):
+        wrong.append("envFile cannot be read")
+        return
+    for number, line in enumerate(lines, 1):
+        found = _ASSIGNMENT.fullmatch(line)
+        if found is not None:
+            quoted = len(found[2]) > 1 and found[2][0] == found[2][-1] and found[2][0] in "\"'"
+            yield found[1], found[2][1:-1] if quoted else found[2]
+        elif line.strip() and not line.lstrip().startswith("#"):
+            wrong.append(f"envFile: line {number} is not NAME=value")
+
+
+def described(target: Any, table: Mapping[str, Any] | None = None) -> JsonObject:
+    """How a target is started or reached, for a person who decides whether it may be: in full, and without secrets.
+
+    Args:
+        table: its environment or its headers, as they were written.
+    """
+    from mcp_ref.trace.redact import is_secret, redact
+
+    def without_secrets(given: Mapping[str, Any]) -> JsonObject:
+        hidden = {
+            name: " ".join(match[0] for match in _VARIABLE.finditer(str(value))) or "[hidden]"
+            for name, value in given.items()
+            if is_secret(name) and value != "[in envFile]"
+        }
+        return {**given, **hidden}
+
+    if isinstance(target, Command):
+        folder = os.path.abspath(target.cwd or os.getcwd())
+        given = without_secrets((target.env or {}) if table is None else table)
+        return {"command": list(map(str, target.argv)), "folder": folder, "environment": given,
+                "inherits": target.inherit if isinstance(target.inherit, bool) else list(target.inherit)}  # fmt: skip
+    if isinstance(target, Url):
+        return {"url": redact(target.url), "headers": without_secrets(table or target.headers or {})}
+    return {"server": repr(target)}

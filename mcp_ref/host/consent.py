@@ -1,0 +1,364 @@
+"""Consent: the one door through which a host lets things pass.
+
+Spec:      architecture, "Host"; index, "Security and Trust & Safety"; server/tools#user-interaction-model,
+           client/sampling#user-interaction-model, client/elicitation#user-interaction-model,
+           client/roots#implementation-guidelines
+Upholds:   spec_notes/architecture.md
+Not here:  what is asked about, and what becomes of a refusal (host/host); where decisions are kept (host/kept)
+
+    kind         subject       before
+    start        server        a process is started, or a server connected to
+    definition   server/tool   a tool whose definition has changed is used; server: its instructions are passed on
+    tool         server/tool   a tool is called
+    model        URL           anything goes to the model, once a run
+    sampling     server        a server's prompt goes to the model; the user may edit it
+    answer       server        the model's answer goes to the server; the user may edit it
+    form, url    server        a form is shown, a page is opened; the answer is the user's own, and no rule gives it
+    roots        server        folders are told to a server
+
+Rules come first: of those that match, deny counts before ask before allow, whatever their order. Where no rule matches,
+what the user decided earlier counts, if what it was about is still the same. Else the user is asked; and where nobody
+is there to be asked, what would be asked is denied.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Final, Literal, NamedTuple
+
+from mcp_ref.errors import McpError
+from mcp_ref.host.kept import KeptObject, Pins, user_folder
+from mcp_ref.machinery.callbacks import CallbackThread
+from mcp_ref.machinery.deadline import Cancel, Deadline
+from mcp_ref.messages import JsonObject
+from mcp_ref.trace.narrate import escaped
+from mcp_ref.trace.redact import redact
+
+log = logging.getLogger(__name__)
+
+KINDS: Final = {
+    "start": "start, or connect to, the server",
+    "definition": "use what the server has defined anew",
+    "tool": "call the tool",
+    "model": "send what you say, and what you attach, to the model",
+    "sampling": "send this prompt of the server to the model",
+    "answer": "send this answer of the model to the server",
+    "form": "answer this form of the server",
+    "url": "open this page for the server",
+    "roots": "tell the server these folders",
+}
+_THE_USERS_OWN: Final = ("form", "url")  # no rule answers for the user, and no answer is remembered
+_MAX_RULINGS: Final = 10_000
+
+
+class Rule(NamedTuple):
+    """A rule of three words, such as `Rule("allow", "tool", "files/read_*")`.
+
+    Attributes:
+        decision: what holds where it matches.
+        kind: of the question.
+        pattern: of the whole subject, in which `*` stands for any text.
+    """
+
+    decision: Literal["allow", "ask", "deny"]
+    kind: str
+    pattern: str = "*"
+
+
+class Answer(NamedTuple):
+    """What a user answers to a question.
+
+    Attributes:
+        allow: whether it may be.
+        remember: "once"; for this "run"; or "always", for as long as what was shown stays the same.
+        value: what the user made of it: the values of a form, the prompt or the answer as edited.
+        all: remember it for all tools of the server, as they are now.
+    """
+
+    allow: bool
+    remember: Literal["once", "run", "always"] = "once"
+    value: Any = None
+    all: bool = False
+
+
+class Decision(NamedTuple):
+    """What holds, and by whom: "rule", "remembered", "user", "nobody", "time-out", "withdrawn" or "failed"."""
+
+    allowed: bool
+    by: str
+    value: Any = None
+
+
+class ConsentRefused(McpError):
+    """It was not allowed; `kind` and `subject` say what, and `by` who decided (see `Decision`)."""
+
+    def __init__(self, kind: str, subject: str, by: str) -> None:
+        refused = "the user refused" if by == "user" else f"consent was refused ({by})"
+        super().__init__(f"{refused}: {KINDS[kind]} {subject}")
+        self.kind, self.subject, self.by = kind, subject, by
+
+
+@dataclass(slots=True)
+class Question:
+    """What has to be decided.
+
+    Attributes:
+        kind, subject: see the module; server: the name in the configuration, "" for the model.
+        bound: what tells the server from another of the same name: the fingerprint of how it is started.
+        fingerprint: of what is shown; what is remembered is bound to it.
+        show: makes what is shown, if somebody is asked. It is JSON, with texts of the server as they came.
+        warnings: what stands out in it.
+        alike: the subjects and fingerprints that `Answer.all` is for.
+        withdrawn: used when the question has no object any more; attach a callback to end a prompt.
+    """
+
+    kind: str
+    server: str
+    subject: str
+    bound: str
+    fingerprint: str
+    show: Callable[[], JsonObject]
+    warnings: Iterable[str] = ()
+    alike: Callable[[], Iterable[tuple[str, str]]] = tuple
+    withdrawn: Cancel = field(default_factory=Cancel)
+
+    def lines(self) -> list[str]:
+        """The question for a terminal: the host's own words first, then what the server says, escaped and set off."""
+        shown = json.dumps(self.show(), indent=2, ensure_ascii=False, default=str).split("\n")
+        head = f"{self.server or 'the model'}: {KINDS[self.kind]} {self.subject}?"
+        warnings = [f"  ! {escaped(warning)}" for warning in self.warnings]
+        # MUST: nothing is left out where a decision hangs on it (architecture, index: "clear windows for review")
+        return [escaped(head), *warnings, *(f"  | {escaped(line)}" for line in shown)]
+
+
+class Consent:
+    """Decides, by rules, by what the user decided earlier, and by asking.
+
+    Args:
+        rules: see `Rule`; `add` and `remove` change them later.
+        ask: `ask(question)` shows it to the user and returns an `Answer`, or True or False for this once. It runs in a
+            thread of its own, `mcp-host-ask`, one question at a time. None: nobody is there.
+        keep: where decisions for always, and pins, are kept: True: in a folder of the user's own; a path; False:
+            nowhere, beyond this run.
+        audit: a path to append JSON Lines to, or a callable that is given each row: who decided what, and how it went.
+            Secrets are taken out of arguments; contents are never in it.
+        timeout: seconds for the user to answer; then it is denied.
+
+    Threads: any.
+    """
+
+    def __init__(
+        self,
+        rules: Iterable[Rule] = (),
+        *,
+        ask: Callable[[Question], Answer | bool] | None = None,
+        keep: bool | str | os.PathLike[str] = True,
+        audit: str | os.PathLike[str] | Callable[[JsonObject], None] | None = None,
+        timeout: float | None = 300,
+    ) -> None:
+        folder = user_folder() if keep is True else Path(keep).expanduser() if keep else None
+        self.ask, self.timeout = ask, timeout
+        self.rules: list[Rule] = []
+        self._rulings: dict[tuple[str, str], str | None] = {}
+        for rule in rules:
+            self.add(rule)
+        self._kept = KeptObject(folder and folder / "consent.json", str)
+        self.pins = Pins(folder and folder / "pins.json")
+        self._run: dict[str, str] = {}  # what was decided for this run
+        self._audit: Callable[[JsonObject], None] | None = audit if callable(audit) else None
+        if audit is not None and not callable(audit):
+            self._audit_path = os.fspath(audit)
+            self._audit = self._append
+            os.close(self._open_audit())
+        self._lock = threading.Lock()  # guards _asking and _open
+        self._asking: CallbackThread | None = None
+        self._open: list[Question] = []
+        self._here = threading.local()  # whether this thread is showing a question
+
+    # -- rules
+
+    def add(self, rule: Rule) -> None:
+        """Add a rule. Raises: ValueError: it can match nothing."""
+        if rule.kind not in KINDS or rule.decision not in ("allow", "ask", "deny"):
+            raise ValueError(f"a rule is allow, ask or deny; one of {', '.join(KINDS)}; and a pattern, unlike {rule!r}")
+        self.rules, self._rulings = [*self.rules, rule], {}
+
+    def remove(self, rule: Rule) -> None:
+        """Take a rule out; nothing happens if it is not there."""
+        self.rules, self._rulings = [each for each in self.rules if each != rule], {}
+
+    def ruling(self, kind: str, subject: str) -> str | None:
+        """What the rules say: "deny" before "ask" before "allow"; None: no rule matches."""
+        key, rulings = (kind, subject), self._rulings
+        if key not in rulings:
+            if len(rulings) > _MAX_RULINGS:
+                rulings.clear()
+            found = {rule.decision for rule in self.rules if rule.kind == kind and matches(rule.pattern, subject)}
+            rulings[key] = next((word for word in ("deny", "ask", "allow") if word in found), None)
+        return rulings[key]
+
+    # -- deciding
+
+    def decide(self, question: Question) -> Decision:
+        """Decide a question. Blocks: as long as the user thinks, at most `timeout` seconds; a rule takes no time."""
+        ruling, kind = self.ruling(question.kind, question.subject), question.kind
+        key = f"{kind} {question.bound[:16]} {question.subject}"
+        if ruling == "deny":
+            decision = Decision(False, "rule")
+        elif ruling == "allow" and kind not in _THE_USERS_OWN:
+            decision = Decision(True, "rule")
+        elif ruling is None and question.fingerprint in (self._run.get(key), self._kept.values.get(key)):
+            decision = Decision(True, "remembered")
+        elif self.ask is None:
+            decision = Decision(False, "nobody")
+        else:
+            decision = self._ask(question)
+        if self._audit is not None:
+            self._audit({**self._row(question), "decision": "allow" if decision.allowed else "deny", "by": decision.by})
+        return decision
+
+    def _ask(self, question: Question) -> Decision:
+        answers: SimpleQueue[Answer | str] = SimpleQueue()
+
+        def show() -> None:
+            if not question.withdrawn.cancelled and self.ask is not None:
+                self._here.showing = True
+                try:
+                    given = self.ask(question)
+                    answers.put(given if isinstance(given, Answer) else Answer(given is True))
+                except Exception:
+                    log.exception("asking the user failed; so it is denied")
+                    answers.put("failed")
+                finally:
+                    self._here.showing = False
+
+        question.withdrawn.attach(lambda reason: answers.put("withdrawn"))
+        if getattr(self._here, "showing", False):
+            show()  # what shows one question has caused another: nobody else could show it
+        else:
+            with self._lock:
+                self._open.append(question)
+                self._asking = self._asking or CallbackThread("mcp-host-ask")
+                self._asking.put(show, question.kind)
+        try:
+            answer = answers.get(timeout=self.timeout)
+        except Empty:
+            answer = "time-out"
+        finally:
+            # Also by Ctrl-C: an answer that comes later is thrown away.
+            question.withdrawn("decided")
+            with self._lock:
+                self._open = [each for each in self._open if each is not question]
+        if isinstance(answer, str):
+            return Decision(False, answer)
+        if answer.allow and answer.remember != "once" and question.kind not in _THE_USERS_OWN:
+            for subject, now in [(question.subject, question.fingerprint), *(question.alike() if answer.all else ())]:
+                key = f"{question.kind} {question.bound[:16]} {subject}"
+                self._run[key] = now
+                if answer.remember == "always":
+                    self._kept.put(key, now)
+        return Decision(answer.allow is True, "user", answer.value)
+
+    def remembered(self) -> list[str]:
+        """What was decided for this run or for always, as "kind fingerprint subject"."""
+        return sorted({*self._run, *self._kept.values})
+
+    def forget(self, pattern: str) -> int:
+        """Forget what was decided about the subjects that a pattern fits; how many decisions that were."""
+        keys = [key for key in self.remembered() if matches(pattern, key.split(" ", 2)[2])]
+        for key in keys:
+            self._run.pop(key, None)
+            self._kept.put(key, None)
+        return len(keys)
+
+    # -- what is written down
+
+    def _row(self, question: Question) -> JsonObject:
+        return {"time": round(time.time(), 3), "server": question.server, "kind": question.kind,
+                "subject": question.subject, "fingerprint": question.fingerprint[:16]}  # fmt: skip
+
+    def note(self, question: Question, outcome: str, began: float, arguments: Any = None) -> None:
+        """Write down how it went, with the arguments of a tool; `began` by `time.monotonic`."""
+        if self._audit is not None:
+            took = round((time.monotonic() - began) * 1000, 1)
+            row = {**self._row(question), "outcome": outcome, "milliseconds": took}
+            self._audit(row if arguments is None else {**row, "arguments": redact(arguments)})
+
+    def _open_audit(self) -> int:
+        return os.open(self._audit_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def _append(self, row: JsonObject) -> None:
+        # One write a row: the rows of several threads and processes do not mix.
+        descriptor = self._open_audit()
+        try:
+            os.write(descriptor, f"{json.dumps(row, default=str)}\n".encode())
+        finally:
+            os.close(descriptor)
+
+    def withdraw(self) -> None:
+        """Withdraw every open question: whoever waits for it gets a denial."""
+        with self._lock:
+            still_open = self._open
+        for question in still_open:
+            question.withdrawn("the host is closing")
+
+    def close(self, deadline: Deadline) -> None:
+        """Withdraw every open question. The thread `mcp-host-ask` finds a sentinel; one whose `ask` does not return
+        is left behind. It may be used again afterwards."""
+        self.withdraw()
+        with self._lock:
+            asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.close(deadline)
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether a pattern fits a whole text; `*` stands for any. In linear time: the text may be a server's."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return text == pattern
+    *middle, last = rest
+    at, end = len(first), len(text) - len(last)
+    if at > end or not (text.startswith(first) and text.endswith(last)):
+        return False
+    for part in middle:
+        if (at := text.find(part, at, end)) < 0:
+            return False
+        at += len(part)
+    return True
+
+
+def dangers(shown: Mapping[str, Any]) -> list[str]:
+    """What stands out in the way a server is started or reached, in a few words each: not all that may be wrong."""
+    argv = list(shown.get("command", ()))
+    if not argv:
+        url = str(shown.get("url", ""))
+        far = url.startswith("http://") and not re.match(r"http://(localhost|127\.|\[::1\])", url)
+        more = ", and so are its headers" if shown.get("headers") else ""
+        return [f"the connection is not encrypted{more}"] if far else []
+    program, text = os.path.basename(str(argv[0])).removesuffix(".exe"), " ".join(map(str, argv))
+    packages = [each for each in argv[1:] if not each.startswith("-")]
+    unpinned = bool(packages) and not re.search(r".@\d|==", packages[0])
+    signs = {
+        "it runs with all of your rights": True,
+        "it asks for more rights than yours": re.search(r"\b(sudo|doas|su|pkexec|runas)\b", text) is not None,
+        "it gives a line to a shell": program in ("sh", "bash", "zsh", "dash", "cmd", "powershell", "pwsh"),
+        "it gives a line of code to an interpreter": "-c" in argv[1:] or "-e" in argv[1:],
+        "it removes files": re.search(r"\brm\b|\brmdir\b|\bdel\b", text) is not None,
+        "it fetches what it runs": re.search(r"\b(curl|wget|nc)\b", text) is not None,
+        "the package has no version: it may be other code tomorrow": program in ("npx", "uvx", "bunx") and unpinned,
+        "its environment can load other code": any(
+            re.match(r"LD_|DYLD_|NODE_OPTIONS|PYTHON(PATH|STARTUP)|PERL5OPT|RUBYOPT|BASH_ENV", name)
+            for name in shown.get("environment", ())
+        ),
+    }
+    return [sign for sign, given in signs.items() if given]

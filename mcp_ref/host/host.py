@@ -1,0 +1,655 @@
+"""Host: several servers under one policy. It starts clients, decides what may pass, and keeps the servers apart.
+
+Spec:      architecture, "Host"; index, "Security and Trust & Safety"
+Upholds:   spec_notes/architecture.md
+Not here:  deciding (host/consent); the life of one server (host/life); a conversation with a model (examples/chat_host)
+
+    a server never sees           because
+    another server's words        each has a client, a transport, a cache and handlers of its own; nothing is passed on
+    the conversation              nothing but the arguments of a call goes out, and those a user or a rule has allowed
+    what is not its own           environment and folder are those of its entry; roots are told by consent
+    a model, or the user          but by way of the two gates of sampling, and of a form that the user fills in
+
+A tool has the name `server/tool`, with the server's name in the configuration: what a server calls itself is a claim.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self, Unpack, cast
+
+from mcp_ref.client.client import Client, known_target
+from mcp_ref.client.config import Command
+from mcp_ref.client.elicitation import ElicitResult, accept, cancel, decline, url_warnings
+from mcp_ref.client.entries import Entry, read_entries
+from mcp_ref.client.roots import as_root
+from mcp_ref.client.sampling import CreateMessageResult, UserRejected
+from mcp_ref.content import text
+from mcp_ref.errors import InternalError, LocalProtocolError, McpError, RequestTimeout
+from mcp_ref.host.consent import Consent, ConsentRefused, Decision, Question, matches
+from mcp_ref.host.kept import difference, fingerprint
+from mcp_ref.host.life import Hosted
+from mcp_ref.host.models import Model, model_names
+from mcp_ref.machinery.callbacks import CallbackThread
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.rates import RateLimited
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import DEFAULT, Answering, Options
+from mcp_ref.trace.redact import is_secret
+
+log = logging.getLogger(__name__)
+
+PING_INTERVAL: Final = 30.0
+
+
+class Listed(NamedTuple):
+    """Something that a server offers.
+
+    Attributes:
+        name: `server/tool` or `server/prompt`; of a resource its URI, or URI template.
+        server: the name in the configuration.
+        definition: what the server says about it.
+        state: of a tool: "new", "same", or "changed" since somebody consented to it, and blocked until they do again.
+    """
+
+    name: str
+    server: str
+    definition: JsonObject
+    state: str = "same"
+
+
+class Host:
+    """Several servers under one policy.
+
+    Args:
+        config: a file in the form of `mcpServers`, a dict like it, or entries: see client/entries.
+        consent: decides; None: rules and answers there are none, so that everything is denied.
+        model: answers what servers ask a model; None: sampling is not declared.
+        roots: folders that every server may be told of, by consent; None: roots are declared by servers with roots of
+            their own alone. `set_roots` changes them.
+        trusted: names of servers whose hints are believed: a tool that says it only reads is called again if the
+            server died over the first call.
+        timeout: seconds for a call; start_timeout: for the start of one server. The configuration may say others.
+        on_event: `on_event(server, what, text)` hears of what happens: "state", "log", "stderr", "changed", "notice".
+            The text may be the server's: escape it before it is shown. It runs in the thread `mcp-host-events`.
+        browse: `browse(url)` opens a page that the user agreed to; None: `webbrowser.open`.
+        trace: a folder for a trace of each server, or a callable `(name) -> trace` of a `Client`.
+
+    What a call raises: what the same call of a `Client` does; LocalProtocolError: there is no such server, or tool;
+    `ServerDown`; `ConsentRefused`. Every call waits for a server that is being started within its own `timeout`, which
+    does not pass while a user thinks.
+
+    Threads: any. `servers` has every server of the configuration by name.
+    """
+
+    def __init__(
+        self,
+        config: str | os.PathLike[str] | Mapping[str, Any] | Iterable[Entry],
+        *,
+        consent: Consent | None = None,
+        model: Model | None = None,
+        roots: Sequence[str | os.PathLike[str]] | None = None,
+        trusted: Sequence[str] = (),
+        timeout: float | None = 60,
+        start_timeout: float | None = 20,
+        on_event: Callable[[str, str, str], None] | None = None,
+        browse: Callable[[str], object] | None = None,
+        trace: str | os.PathLike[str] | Callable[[str], Any] | None = None,
+    ) -> None:
+        self.consent = consent or Consent(keep=False)
+        self.model, self.trusted, self._browse = model, frozenset(trusted), browse
+        self._roots = None if roots is None else list(roots)
+        self._on_event, self._events = on_event, CallbackThread("mcp-host-events")
+        if trace is not None and not callable(trace):
+            Path(trace).mkdir(parents=True, exist_ok=True)
+        self._trace = trace
+        given = config if isinstance(config, str | os.PathLike | Mapping) else None
+        entries = cast("Iterable[Entry]", config) if given is None else read_entries(given).values()
+        self.servers: dict[str, Hosted] = {}
+        for entry in entries:
+            if entry.target is not None:
+                entry = entry._replace(target=known_target(entry.target))
+            self.servers[entry.name] = Hosted(entry, self._client, self._tell, timeout, start_timeout)
+        self.context: list[JsonObject] = []
+        """Messages that `attach` has put before the next turn of a conversation; whoever takes them empties it."""
+        self._names: dict[str, str] = {}  # of tools, for models; replaced by `for_model`
+        self._models_allowed: set[str] = set()
+        self._refused: set[tuple[str, str, str]] = set()  # definitions that are not asked about again in this run
+
+    # -- life
+
+    def start(self, *names: str, wait: bool = True) -> Self:
+        """Start the servers named, also those that are stopped, disabled or failed; none: all that wait to be started.
+
+        The questions come one after the other; a server that may be started is started at once, beside the others.
+
+        Args:
+            wait: False: return when all have been asked about.
+
+        Blocks: until every one of them is ready or has failed, at most as long as the user thinks, and then as long as
+            the slowest may take to start.
+        """
+        chosen = [self._server(name) for name in names] or [
+            each for each in self.servers.values() if each.state == "waiting"
+        ]
+        for rule in self.consent.rules:
+            server = rule.pattern.partition("/")[0]
+            if rule.kind != "model" and "*" not in server and server not in self.servers:
+                self._tell(server, "notice", f"a rule can match nothing: {' '.join(rule)}")
+        for hosted in chosen:
+            if hosted.entry.problem is None and hosted.happen("ask"):
+                decision = self._decide("start", hosted, hosted.name, hosted.bound, partial(dict, hosted.shown))
+                if not decision.allowed:
+                    hosted.happen("refuse", f"not started, by {decision.by}")
+                elif hosted.happen("allow"):
+                    hosted.begin()
+        for hosted in chosen if wait else ():
+            hosted.settle()
+        return self
+
+    def stop(self, name: str, timeout: float = 5) -> None:
+        """Stop one server, whatever it is doing. Blocks: at most `timeout` seconds."""
+        self._server(name).stop(Deadline(timeout))
+
+    def restart(self, name: str) -> None:
+        """Stop one server, and start it; see `start`."""
+        self.stop(name)
+        self.start(name)
+
+    def check(self, timeout: float = 5) -> dict[str, str | None]:
+        """Ask every server that should be there whether it is; by name what is wrong with it, or None.
+
+        Blocks: at most `timeout` seconds, for all of them together.
+        """
+
+        def ask(hosted: Hosted) -> None:
+            client = hosted.usable(Deadline(0))
+            client.request("ping" if client.revision.era == "session" else "server/discover", None,
+                           {"timeout": timeout, "cached": False})  # fmt: skip
+
+        found = self._each(ask, self.servers.values(), timeout)
+        return {name: str(each) if isinstance(each, Exception) else None for name, each in found.items()}
+
+    def close(self, timeout: float = 5) -> None:
+        """Stop every server, in parallel. Idempotent; any thread may call it.
+
+        Blocks: at most `timeout` seconds, and a moment.
+        Why each thread ends: open questions are withdrawn first; then each server is stopped (`Hosted.stop`), in a
+        thread `mcp-host-each` that ends with it; `mcp-host-ask` and `mcp-host-events` find a sentinel.
+        """
+        deadline = Deadline(timeout)
+        self.consent.withdraw()
+        self._each(lambda hosted: hosted.stop(deadline), self.servers.values(), timeout)
+        self.consent.close(deadline)
+        self._events.close(deadline)
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- what there is
+
+    def tools(self) -> list[Listed]:
+        """The tools of every server that is ready, in the order of the configuration and of the servers.
+
+        A server whose list fails has a `problem`, and the others' tools are there. Blocks: until the lists are there.
+        """
+
+        def names(hosted: Hosted) -> list[Any]:
+            client = hosted.usable(Deadline(0))
+            if "tools" not in client.server_capabilities:
+                return []
+            # In the session era a server tells of changes; else the client knows how long a list is good for.
+            if client.revision.era == "stateless" or not client.tool_definitions:
+                client.list_tools()
+            return [known.tool for known in list(client.tool_definitions.values())]
+
+        rows = []
+        for hosted, found in self._ready(names, "tools"):
+            prints = {tool["name"]: hosted.printed(tool["name"], tool)[1] for tool in found}
+            self._compare(hosted, prints)
+            for tool in found:
+                name = f"{hosted.name}/{tool['name']}"
+                if _offers(hosted, tool["name"]) and self.consent.ruling("definition", name) != "deny":
+                    state = self.consent.pins.state(hosted.bound, name, prints[tool["name"]])
+                    rows.append(Listed(name, hosted.name, tool, state))
+        return rows
+
+    def resources(self) -> list[Listed]:
+        """The resources of every server that is ready; see `tools`."""
+        return self._listed("resources", "list_resources", "uri")
+
+    def resource_templates(self) -> list[Listed]:
+        """The resource templates of every server that is ready; see `tools`."""
+        return self._listed("resources", "list_resource_templates", "uriTemplate")
+
+    def prompts(self) -> list[Listed]:
+        """The prompts of every server that is ready; see `tools`."""
+        return self._listed("prompts", "list_prompts", "name")
+
+    def instructions(self) -> dict[str, str]:
+        """What the servers say about themselves for a model, by name: of those whose words somebody consented to.
+
+        Blocks: as long as the user thinks about words that are new or changed.
+        """
+        words = {name: each.client.instructions for name, each in self.servers.items() if each.client is not None}
+        return {name: said for name, said in words.items() if said and self._approved(self.servers[name], name, said)}
+
+    # -- using it
+
+    def call(self, name: str, arguments: JsonObject | None = None, **options: Unpack[Options]) -> JsonObject:
+        """Call a tool, `server/tool`, if that is allowed; see `Client.call_tool`.
+
+        It is called again, if the server died over it, only with `resend=True`, or where a trusted server says that it
+        does no harm.
+        """
+        began = time.monotonic()
+        hosted, tool = self._place(name)
+        given = options.get("timeout", DEFAULT)
+        found = hosted.definition(tool, Deadline(hosted.timeout if given is DEFAULT else given))
+        if found is None or not _offers(hosted, tool):
+            raise LocalProtocolError(f"there is no tool {name!r}")
+        # 1. May it be used as it is defined now? What is new is shown with the first question about a call.
+        definition, now = found
+        pins, state = self.consent.pins, self.consent.pins.state(hosted.bound, name, now)
+        if state == "changed" or (state == "new" and self.consent.ruling("definition", name) in ("ask", "deny")):
+            if not self._approved(hosted, name, definition, again=True):
+                raise ConsentRefused("definition", name, "user" if self.consent.ask else "nobody")
+            state = "same"
+        # 2. May it be called?
+        hints = definition.get("annotations") or {}
+
+        def show() -> JsonObject:
+            about = {"definition": definition} if state == "new" else {"the server claims": hints}
+            return {"arguments": arguments or {}, **about}
+
+        def alike() -> list[tuple[str, str]]:
+            return [(each.name, hosted.printed(each.name.partition("/")[2], each.definition)[1])
+                    for each in self.tools() if each.server == hosted.name]  # fmt: skip
+
+        question = Question("tool", hosted.name, name, hosted.bound, now, show, alike=alike)
+        if (give_up := options.get("cancel")) is not None:
+            give_up.attach(question.withdrawn)
+        decision = self.consent.decide(question)
+        if not decision.allowed:
+            raise ConsentRefused("tool", name, decision.by)
+        if decision.by == "user":
+            # While the user was thinking the server may have put another tool behind the name.
+            found = hosted.definition(tool, Deadline(hosted.timeout))
+            if found is None or found[1] != now:
+                raise ConsentRefused("tool", name, "the definition changed meanwhile")
+            began = time.monotonic()
+        if state == "new":
+            pins.pin(hosted.bound, name, now, definition)
+        # 3. The call. A hint is a reason to do it twice only if it is a trusted server's.
+        safe = options.get("resend", False)
+        if "resend" not in options:
+            harmless = hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
+            safe = options["resend"] = harmless and hosted.name in self.trusted
+        outcome = "ok"
+        try:
+            result: JsonObject = hosted.ask("call_tool", tool, arguments, options=options, safe=safe)
+            outcome = "isError" if result.get("isError") else "ok"
+            return result
+        except BaseException as problem:
+            outcome = type(problem).__name__
+            raise
+        finally:
+            self.consent.note(question, outcome, began, arguments or {})
+
+    def read(self, server: str, uri: str, **options: Unpack[Options]) -> JsonObject:
+        """Read a resource; see `Client.read_resource`."""
+        return cast(JsonObject, self._server(server).ask("read_resource", uri, options=options, safe=True))
+
+    def prompt(self, name: str, arguments: Mapping[str, str] | None = None, **options: Unpack[Options]) -> JsonObject:
+        """Get a prompt, `server/prompt`; see `Client.get_prompt`."""
+        hosted, prompt = self._place(name)
+        return cast(JsonObject, hosted.ask("get_prompt", prompt, arguments, options=options, safe=True))
+
+    def attach(self, server: str, uri: str, **options: Unpack[Options]) -> JsonObject:
+        """Read a resource, and put it into `context` as a message that says where it comes from; the message."""
+        contents = self.read(server, uri, **options)["contents"]
+        said = "\n".join(str(each.get("text", f"[{each.get('mimeType', 'bytes')}]")) for each in contents)
+        message: JsonObject = {"role": "user", "content": text(f"[from server {server!r}, resource {uri}]\n{said}")}
+        self.context.append(message)
+        return message
+
+    # -- models
+
+    def for_model(self) -> list[JsonObject]:
+        """The tools as a model gets them: under names that every provider takes; `call_for_model` leads back.
+
+        A tool whose definition has changed is among them once somebody has consented to the change.
+        """
+        rows = [row for row in self.tools() if "model" in _visible_to(row.definition)]
+        changed = [row for row in rows if row.state == "changed"]
+        for row in changed:
+            if not self._approved(self.servers[row.server], row.name, row.definition):
+                rows.remove(row)
+        self._names = model_names([row.name for row in rows])
+        canonical = {name: model_name for model_name, name in self._names.items()}
+        shown = ("description", "inputSchema")
+        return [{"name": canonical[row.name], **{key: row.definition[key] for key in shown if key in row.definition}}
+                for row in rows]  # fmt: skip
+
+    def call_for_model(self, name: str, arguments: JsonObject, **options: Unpack[Options]) -> JsonObject:
+        """Call a tool by the name that a model knows; what goes wrong is a result, for the model to read."""
+        try:
+            if name not in self._names:
+                raise LocalProtocolError(f"there is no tool {name!r}")
+            return self.call(self._names[name], arguments, **options)
+        except McpError as problem:
+            return {"content": [text(str(problem))], "isError": True}
+
+    def complete(
+        self, request: JsonObject, name: str | None = None, cancelled: Callable[[], bool] = lambda: False
+    ) -> CreateMessageResult:
+        """The model's next message, if anything may go to the model at all: once a run somebody consents to that.
+
+        Args:
+            request: in the shape of `sampling/createMessage`. name: which model; None: the model's own choice.
+        """
+        if self.model is None:
+            raise LocalProtocolError("this host has no model")
+        url, name = self.model.url, name or self.model.choose(request.get("modelPreferences"))
+        about = {"url": url, "model": name, "what goes there": "your messages, what you attach, the definitions and "
+                 "results of tools, and the prompts of servers that you allow"}  # fmt: skip
+        question = Question("model", "", url, fingerprint(url), fingerprint(url), lambda: about)
+        if url not in self._models_allowed:
+            decision = self.consent.decide(question)
+            if not decision.allowed:
+                raise ConsentRefused("model", url, decision.by)
+            self._models_allowed.add(url)
+        return self.model.complete(request, name, cancelled)
+
+    # -- roots
+
+    def set_roots(self, roots: Sequence[str | os.PathLike[str]]) -> None:
+        """Change the folders that servers without roots of their own may be told of; those that ask are told anew."""
+        self._roots = list(roots)
+        for hosted in self.servers.values():
+            client = hosted.client
+            if (
+                client is not None
+                and hosted.entry.roots is None
+                and "listChanged" in client.capabilities.get("roots", {})
+            ):
+                try:
+                    client.roots_changed()
+                except McpError as problem:
+                    self._tell(hosted.name, "notice", f"could not be told of the roots: {problem}")
+
+    # -- what servers ask
+
+    def _client(self, hosted: Hosted) -> Client:
+        """The client of one server: what it declares is what no rule denies, and every answer knows who asks."""
+        name, entry, consent = hosted.name, hosted.entry, self.consent
+
+        def wanted(kind: str, given: bool) -> bool:
+            return given and consent.ruling(kind, name) != "deny"
+
+        def sample(params: JsonObject, ctx: Answering) -> CreateMessageResult:
+            return self._sample(hosted, params, ctx)
+
+        def elicit(message: str, schema: JsonObject, ctx: Answering) -> ElicitResult:
+            return self._fill_in(hosted, message, schema, ctx)
+
+        def open_url(url: str, message: str, host: str, ctx: Answering) -> ElicitResult:
+            return self._open_page(hosted, url, message, host, ctx)
+
+        def roots(ctx: Answering) -> list[Any]:
+            return self._tell_roots(hosted, ctx)
+
+        def on_log(params: JsonObject) -> None:
+            self._hear(hosted, "log", f"[{params.get('level')}] {params.get('data')}")
+
+        def on_close(reason: McpError) -> None:
+            hosted.lost(client, str(reason))
+
+        target, trace = entry.target, self._trace
+        if isinstance(target, Command) and target.stderr == "capture":
+            target = target._replace(stderr=partial(self._hear, hosted, "stderr"))
+        sampling = wanted("sampling", self.model is not None)
+        client = Client(
+            target,
+            revision=entry.revision,
+            timeout=hosted.timeout,
+            connect_timeout=hosted.start_timeout,
+            ping_interval=PING_INTERVAL,
+            capabilities={"sampling": {"tools": {}}} if sampling else None,
+            sample=sample if sampling else None,
+            elicit=elicit if wanted("form", consent.ask is not None) else None,
+            open_url=open_url if wanted("url", consent.ask is not None) else None,
+            roots=roots if wanted("roots", (self._roots if entry.roots is None else entry.roots) is not None) else None,
+            on_log=on_log,
+            on_close=on_close,
+            trace=trace(name) if callable(trace) else None if trace is None else Path(trace) / f"{name}.jsonl",
+        )
+        return client
+
+    def _sample(self, hosted: Hosted, params: JsonObject, ctx: Any) -> CreateMessageResult:
+        """Answer a server's prompt by the model, through two gates."""
+        self._limit(hosted, "sampling/createMessage")
+        assert self.model is not None
+        # `includeContext` is answered as "none": no server is told of the conversation, or of another server.
+        prompt = {key: value for key, value in params.items() if key not in ("includeContext", "_meta", "task")}
+        shown = {"model": self.model.choose(prompt.get("modelPreferences")), "request": prompt}
+        # MUST: a human can see the prompt, edit it, and deny it (client/sampling#user-interaction-model)
+        decision = self._decide("sampling", hosted, hosted.name, fingerprint(shown), lambda: shown, ctx)
+        if not decision.allowed:
+            raise UserRejected()
+        asked = {**shown, **(decision.value or {})}
+        try:
+            answer = self.complete(asked["request"], asked["model"], lambda: bool(ctx.cancelled))
+        except Exception as problem:
+            self._tell(hosted.name, "notice", f"the model did not answer its prompt: {problem}")
+            # What a model, or a provider, says about its failure is not the server's business.
+            raise InternalError("The model did not answer") from None
+        # SHOULD: a human can see the answer before the server does (client/sampling#user-interaction-model)
+        decision = self._decide("answer", hosted, hosted.name, fingerprint(answer), lambda: {"answer": answer}, ctx)
+        if not decision.allowed:
+            raise UserRejected()
+        return cast(CreateMessageResult, decision.value or answer)
+
+    def _fill_in(self, hosted: Hosted, message: str, schema: JsonObject, ctx: Any) -> ElicitResult:
+        """Answer a form by the values that the user has filled in."""
+        self._limit(hosted, "elicitation/create")
+        shown = {"message": message, "form": schema}
+        secrets = [name for name in schema["properties"] if is_secret(name)]
+        warnings = [f"a form must not ask for secrets: {', '.join(secrets)}"] if secrets else []
+        decision = self._decide("form", hosted, hosted.name, fingerprint(shown), lambda: shown, ctx, warnings)
+        if not decision.allowed:
+            return decline() if decision.by == "user" else cancel()
+        return accept(decision.value if isinstance(decision.value, dict) else {})
+
+    def _open_page(self, hosted: Hosted, url: str, message: str, host: str, ctx: Any) -> ElicitResult:
+        """Open a page that the user agreed to."""
+        self._limit(hosted, "elicitation/create")
+        shown = {"message": message, "url": url, "host": host}
+        decision = self._decide("url", hosted, hosted.name, fingerprint(shown), lambda: shown, ctx, url_warnings(url))
+        if not decision.allowed:
+            return decline() if decision.by == "user" else cancel()
+        import webbrowser
+
+        (self._browse or webbrowser.open)(url)
+        return {"action": "accept"}
+
+    def _tell_roots(self, hosted: Hosted, ctx: Any) -> list[Any]:
+        """The folders that a server is told of: its own, or the host's; none without consent."""
+        self._limit(hosted, "roots/list")
+        own = hosted.entry.roots
+        folders = [as_root(os.path.expanduser(each)) for each in (self._roots or () if own is None else own)]
+        # MUST: roots are told by the user's consent alone (client/roots#security-considerations)
+        if (
+            folders
+            and not self._decide(
+                "roots", hosted, hosted.name, fingerprint(folders), lambda: {"folders": folders}, ctx
+            ).allowed
+        ):
+            return []
+        return folders
+
+    def _limit(self, hosted: Hosted, method: str) -> None:
+        """Raise RateLimited if a server asks too often: then the user is not asked, and is told once."""
+        if wait := hosted.rates.take(None, method):
+            if method not in hosted.flooding:
+                hosted.flooding.add(method)
+                self._tell(hosted.name, "notice", f"it asks too often ({method}), and is refused without a question")
+            raise RateLimited(wait)
+
+    # -- deciding
+
+    def _decide(
+        self,
+        kind: str,
+        hosted: Hosted,
+        subject: str,
+        now: str,
+        show: Callable[[], JsonObject],
+        ctx: Any = None,
+        warnings: Iterable[str] = (),
+    ) -> Decision:
+        """Ask about one server; a question of the server that is given up withdraws ours."""
+        if kind == "start":
+            warnings = hosted.warnings
+        question = Question(kind, hosted.name, subject, hosted.bound, now, show, warnings)
+        if ctx is not None:
+            ctx.on_cancel(question.withdrawn)
+        return self.consent.decide(question)
+
+    def _approved(self, hosted: Hosted, subject: str, definition: Any, *, again: bool = False) -> bool:
+        """Whether what a server has defined may be used: as it was consented to before, or is now.
+
+        Args:
+            again: ask also if it was refused in this run.
+        """
+        pins, now = self.consent.pins, fingerprint(definition)
+        state, key = pins.state(hosted.bound, subject, now), (hosted.bound, subject, now)
+        if state == "same":
+            return True
+        if key in self._refused and not again:
+            return False
+        before = pins.before(hosted.bound, subject)
+
+        def show() -> JsonObject:
+            if before is None:
+                return {"definition": definition}
+            return {"difference": difference(before, definition)}
+
+        warnings = [pins.broken] if pins.broken else []
+        if not self._decide("definition", hosted, subject, now, show, None, warnings).allowed:
+            self._refused.add(key)
+            return False
+        pins.pin(hosted.bound, subject, now, definition)
+        return True
+
+    def _compare(self, hosted: Hosted, prints: Mapping[str, str]) -> None:
+        """Tell of tools that are no longer what somebody consented to, each change once."""
+        for name in self.consent.pins.pinned(hosted.bound):
+            now = prints.get(name.partition("/")[2], "gone")
+            changed = "/" in name and self.consent.pins.state(hosted.bound, name, now) == "changed"
+            if changed and (name, now) not in hosted.told:
+                hosted.told.add((name, now))
+                self._tell(hosted.name, "changed", f"{name} is gone" if now == "gone" else f"{name} has changed")
+
+    # -- parts
+
+    def _server(self, name: str) -> Hosted:
+        if name not in self.servers:
+            raise LocalProtocolError(f"there is no server {name!r}; there are {', '.join(self.servers) or 'none'}")
+        return self.servers[name]
+
+    def _place(self, name: str) -> tuple[Hosted, str]:
+        """The server and its own word for `server/tool`."""
+        server, slash, own = name.partition("/")
+        if not slash:
+            raise LocalProtocolError(f"a name is SERVER/NAME, unlike {name!r}")
+        return self._server(server), own
+
+    def _each(self, job: Callable[[Hosted], Any], servers: Iterable[Hosted], timeout: float | None) -> dict[str, Any]:
+        """What a job gives, or fails with, by the names of the servers; each in a thread `mcp-host-each` of its own.
+
+        Blocks: at most `timeout` seconds; what takes longer is a RequestTimeout, and its thread ends with the job.
+        """
+        found: dict[str, Any] = {}
+
+        def run(hosted: Hosted) -> None:
+            try:
+                found[hosted.name] = job(hosted)
+            except Exception as problem:
+                found[hosted.name] = problem
+
+        chosen, deadline = list(servers), Deadline(timeout)
+        # Daemon: a job is a call, which has its own time limit.
+        threads = [threading.Thread(target=run, args=(each,), name="mcp-host-each", daemon=True) for each in chosen]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(deadline.left())
+        late = RequestTimeout("it did not answer in time")
+        return {each.name: found.get(each.name, late) for each in chosen}
+
+    def _ready(self, job: Callable[[Hosted], list[Any]], what: str) -> list[tuple[Hosted, list[Any]]]:
+        """What a job gives of every server that is ready; where it fails, that is the server's problem."""
+        ready = [each for each in self.servers.values() if each.state == "ready"]
+        rows = []
+        for name, found in self._each(job, ready, None).items():
+            hosted = self.servers[name]
+            if isinstance(found, Exception):
+                hosted.problem = f"{what}: {found}"
+                self._tell(name, "notice", hosted.problem)
+            else:
+                rows.append((hosted, found))
+        return rows
+
+    def _listed(self, capability: str, method: str, key: str) -> list[Listed]:
+        def entries(hosted: Hosted) -> list[Any]:
+            client = hosted.usable(Deadline(0))
+            return getattr(client, method)() if capability in client.server_capabilities else []
+
+        return [
+            Listed(f"{hosted.name}/{each['name']}" if key == "name" else str(each[key]), hosted.name, each)
+            for hosted, found in self._ready(entries, method)
+            for each in found
+        ]
+
+    def _hear(self, hosted: Hosted, what: str, said: str) -> None:
+        """Pass on what a server says beside its answers, if it does not say too much."""
+        method = "notifications/message" if what == "log" else what
+        if hosted.rates.take(None, method):
+            hosted.rates.note_dropped(method)
+        else:
+            self._tell(hosted.name, what, said)
+
+    def _tell(self, server: str, what: str, said: str) -> None:
+        if self._on_event is not None:
+            self._events.put(partial(self._on_event, server, what, said), what)
+        else:
+            log.info("%s: %s: %s", server, what, said)
+
+
+def _offers(hosted: Hosted, tool: str) -> bool:
+    """Whether the configuration offers a tool."""
+    entry = hosted.entry
+    return any(matches(each, tool) for each in entry.allow) and not any(matches(each, tool) for each in entry.deny)
+
+
+def _visible_to(tool: Mapping[str, Any]) -> Any:
+    """Who a tool is for, by the extension for user interfaces."""
+    about = (tool.get("_meta") or {}).get("ui")
+    return about.get("visibility", ("model",)) if isinstance(about, Mapping) else ("model",)

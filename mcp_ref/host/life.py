@@ -1,0 +1,294 @@
+"""The life of one server within a host: from consent to its end, and back from its death.
+
+Spec:      architecture, "Host" and "Clients"; basic/lifecycle
+Upholds:   spec_notes/architecture.md
+Not here:  what a server may do (host/host, host/consent); the conversation itself (client/client)
+
+    state        what it means                              events
+    disabled     in the list, and not to be started         ask
+    waiting      to be started, once somebody consents      ask, allow, refuse, stop
+    starting     a client connects                          opened, broken, stop
+    ready        it can be asked                            lost, stop
+    restarting   it died, and is started again              opened, give up, stop
+    failed       it could not be started, or died too often ask, stop
+    stopped      somebody stopped it, or did not consent    ask
+
+A server that dies is started again after 0.5, 1 and 2 seconds; one that dies a fourth time within a minute has failed,
+until somebody asks for it. A server over HTTP that ends its session is the client's business, and is seen here by its
+answers alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import Any, Final, cast
+
+from mcp_ref.client.client import Client
+from mcp_ref.client.config import Url
+from mcp_ref.client.entries import Entry, described
+from mcp_ref.errors import AnswerLost, McpError, TransportClosed
+from mcp_ref.host.consent import dangers
+from mcp_ref.host.kept import fingerprint
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.rates import Rate, RateLimits
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import DEFAULT, Options
+
+log = logging.getLogger(__name__)
+
+RESTART_INTERVAL: Final = 0.5
+"""Seconds before the first restart; before each further one twice as many."""
+
+MAX_RESTARTS: Final = 3
+RESTARTS_COUNT_FOR: Final = 60.0  # seconds
+
+RATES: Final = {
+    "sampling/createMessage": Rate(per_second=10 / 60, burst=10),
+    "elicitation/create": Rate(per_second=10 / 60, burst=10),
+    "roots/list": Rate(per_second=1, burst=20),
+    "notifications/message": Rate(per_second=100, burst=100),
+    "stderr": Rate(per_second=100, burst=100),
+}
+"""How often one server may ask the user, or speak; what comes more often is refused, or dropped."""
+
+NEXT: Final = {
+    ("disabled", "ask"): "waiting",
+    ("waiting", "ask"): "waiting",
+    ("waiting", "allow"): "starting",
+    ("waiting", "refuse"): "stopped",
+    ("waiting", "stop"): "stopped",
+    ("starting", "opened"): "ready",
+    ("starting", "broken"): "failed",
+    ("starting", "stop"): "stopped",
+    ("ready", "lost"): "restarting",
+    ("ready", "stop"): "stopped",
+    ("restarting", "opened"): "ready",
+    ("restarting", "give up"): "failed",
+    ("restarting", "stop"): "stopped",
+    ("failed", "ask"): "waiting",
+    ("failed", "stop"): "stopped",
+    ("stopped", "ask"): "waiting",
+}
+"""The state after an event. What has no row does not happen: the event comes too late, and changes nothing."""
+
+_NUMBER = count(1)
+
+
+class ServerDown(TransportClosed):
+    """The server is not there to be asked; the text has its state, and why."""
+
+    sent = False
+
+
+class Hosted:
+    """One server of a host, and the one client that talks with it.
+
+    Attributes:
+        name: in the configuration. entry: what that says.
+        state: see the module. problem: why it is not ready, or what went wrong last; None.
+        bound: the fingerprint of how it is started: with the name, what decisions about it are bound to.
+        shown: how it is started or reached, for a person; warnings: what stands out.
+        client: the client, while the state is ready.
+
+    Threads: any.
+    """
+
+    def __init__(
+        self,
+        entry: Entry,
+        connect: Callable[[Hosted], Client],
+        tell: Callable[[str, str, str], None],
+        timeout: float | None,
+        start_timeout: float | None,
+    ) -> None:
+        self.name, self.entry = entry.name, entry
+        self.timeout, self.start_timeout = entry.timeout or timeout, entry.start_timeout or start_timeout
+        self._make_client, self._tell = connect, tell
+        self.shown: JsonObject = dict(entry.shown or described(entry.target)) if entry.target is not None else {}
+        self.warnings = [*dangers(self.shown), *entry.warnings] if entry.target is not None else list(entry.warnings)
+        given = entry.given if entry.given is not None else [
+            getattr(entry.target, member, None) for member in ("env", "headers")
+        ]  # fmt: skip
+        # As it is shown, and as it was written: a value that was changed behind a name asks again.
+        self.bound = fingerprint([self.name, self.shown, given])
+        self.rates = RateLimits(RATES)
+        self.flooding: set[str] = set()  # what it does too often, and the user was told
+        self.told: set[tuple[str, str]] = set()  # changes of definitions that the user was told
+        self.prints: dict[str, tuple[Any, str]] = {}  # fingerprints of definitions, by name; replaced by what is newer
+        # Guards state, problem, client and what follows; told of each change.
+        self._changed = threading.Condition()
+        self.state = "failed" if entry.problem else "disabled" if entry.disabled else "waiting"
+        self.problem = entry.problem
+        self.client: Client | None = None
+        self._beginning: Client | None = None  # the client that connects, or the last that did
+        self._lost_early: str | None = None
+        self._deaths: deque[float] = deque()
+        self.threads: list[threading.Thread] = []
+
+    def happen(self, event: str, problem: str | None = None, of: Client | None = None) -> bool:
+        """Go on to the state after an event; False if that does not happen in this one.
+
+        Args:
+            of: the client that it happened to; if that is not the one that counts, it does not happen.
+        """
+        with self._changed:
+            state = NEXT.get((self.state, event))
+            if of is not None and of is not self._beginning:
+                return False
+            if state is None:
+                if event == "lost":
+                    self._lost_early = problem  # whoever opens it finds that out
+                return False
+            self.state, self.problem = state, problem
+            self.client = self._beginning if state == "ready" else None
+            self._changed.notify_all()
+        self._tell(self.name, "state", state if problem is None else f"{state}: {problem}")
+        return True
+
+    # -- starting
+
+    def begin(self, reason: str | None = None) -> None:
+        """Start it, in a thread of its own that ends when it is ready or has failed; `reason` is why it died before."""
+        number = next(_NUMBER)
+        # Daemon: it may connect to what never answers, which is bounded; stop() ends it sooner.
+        thread = threading.Thread(target=self._open, args=(reason,), name=f"mcp-host-start-{number}", daemon=True)
+        with self._changed:
+            self.threads = [*(each for each in self.threads if each.is_alive()), thread]
+        thread.start()
+
+    def _open(self, died: str | None) -> None:
+        while True:
+            # 1. After a death: the client that is over, a pause, or no more of it.
+            if died is not None:
+                if self._beginning is not None:
+                    self._beginning.close(1)
+                with self._changed:
+                    now = time.monotonic()
+                    while self._deaths and self._deaths[0] < now - RESTARTS_COUNT_FOR:
+                        self._deaths.popleft()
+                    pause = RESTART_INTERVAL * 2 ** len(self._deaths)
+                    self._deaths.append(now)
+                    too_often = len(self._deaths) > MAX_RESTARTS
+                    if not too_often and self._changed.wait_for(lambda: self.state != "restarting", pause):
+                        return
+                if too_often:
+                    self.happen("give up", f"died {MAX_RESTARTS + 1} times within a minute: {died}")
+                    return
+            # 2. A client, which stop() can close from here on.
+            client, deadline = self._make_client(self), Deadline(self.start_timeout)
+            with self._changed:
+                if self.state not in ("starting", "restarting"):
+                    return
+                self._beginning, self._lost_early = client, None
+            try:
+                client.connect()
+                if "tools" in client.server_capabilities:
+                    client.list_tools(timeout=deadline.left())
+                problem = None
+            except (McpError, OSError, ValueError, TypeError, RuntimeError) as failure:
+                problem = str(failure) or type(failure).__name__
+                client.close(1)
+            with self._changed:
+                problem = problem or self._lost_early
+            # 3. What came of it.
+            if problem is None and self.happen("opened", of=client):
+                return
+            if self.state == "starting" and self.happen("broken", problem):
+                return
+            if self.state != "restarting":
+                client.close(1)
+                return
+            died = problem or "it was stopped"
+
+    def lost(self, client: Client, reason: str) -> None:
+        """Its client has lost it: start it again."""
+        if self.happen("lost", reason, of=client):
+            self.begin(reason)
+
+    def stop(self, deadline: Deadline, event: str = "stop", problem: str | None = None) -> None:
+        """Stop it, whatever it is doing. Blocks: at most until the deadline.
+
+        The threads that start it end, for their client is closed, and their pause ends by the change of the state.
+        """
+        self.happen(event, problem)
+        with self._changed:
+            client, threads = self._beginning, self.threads
+            self._deaths.clear()
+        if client is not None:
+            client.close(deadline.left() or 0.0)
+        for thread in threads:
+            if thread is not threading.current_thread() and thread.ident is not None:
+                thread.join(deadline.left())
+
+    def settle(self) -> None:
+        """Wait until it is not starting any more. Blocks: as long as it may take to start, and a moment."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.state != "starting", self.start_timeout and self.start_timeout + 5)
+
+    # -- asking it
+
+    def usable(self, deadline: Deadline, other_than: Client | None = None) -> Client:
+        """A client that is connected, and is not the one that was lost; waits while it starts.
+
+        Raises: ServerDown: it will not be there by itself, or not in time.
+        """
+        with self._changed:
+
+            def settled() -> bool:
+                underway = self.state in ("starting", "restarting") or (
+                    self.state == "ready" and self.client is other_than
+                )
+                return not underway  # fmt: skip
+
+            self._changed.wait_for(settled, deadline.left())
+            if self.state == "ready" and self.client is not other_than:
+                return cast(Client, self.client)
+            raise ServerDown(f"server {self.name!r} is {self.state}" + (f": {self.problem}" if self.problem else ""))
+
+    def ask(self, method: str, *args: Any, options: Options, safe: bool) -> Any:
+        """Make a call of its client, by the method's name; one more time if the server died and that is safe.
+
+        Args:
+            safe: whether it may be done twice.
+
+        Blocks: as the call does, a restart included, which counts against the call's own time limit.
+        """
+        client, given = self.client, options.get("timeout", DEFAULT)
+        if client is not None:
+            try:
+                return getattr(client, method)(*args, **options)
+            except TransportClosed as lost:
+                # Over HTTP the client itself has done what can be done; and an answer may be lost without a death.
+                if isinstance(lost, AnswerLost) or isinstance(self.entry.target, Url) or not (safe or not lost.sent):
+                    raise
+        # What was spent so far is not counted: the call has not begun, or the server ended it.
+        deadline = Deadline(self.timeout if given is DEFAULT else given)
+        client = self.usable(deadline, other_than=client)
+        return getattr(client, method)(*args, **{**options, "timeout": deadline.left()})
+
+    def definition(self, tool: str, deadline: Deadline) -> tuple[Any, str] | None:
+        """A tool's definition as last listed, and its fingerprint; None: the server has no such tool."""
+        client = self.client or self.usable(deadline)
+        known = client.tool_definitions or self._listed(client, deadline)
+        found = known.get(tool)
+        return None if found is None else self.printed(tool, found.tool)
+
+    def _listed(self, client: Client, deadline: Deadline) -> dict[str, Any]:
+        if "tools" in client.server_capabilities:
+            client.list_tools(timeout=deadline.left())
+        return client.tool_definitions
+
+    def printed(self, name: str, definition: Any) -> tuple[Any, str]:
+        """A definition and its fingerprint, which is made once."""
+        kept = self.prints.get(name)
+        if kept is None or kept[0] is not definition:
+            kept = self.prints[name] = (definition, fingerprint(definition))
+        return kept
+
+    def __repr__(self) -> str:
+        return f"<Hosted {self.name}: {self.state}>"
