@@ -31,11 +31,12 @@ _PLACES: Final = {
     "client.entries": "Entry",
     "client.roots": "is_within root_path",
     "client.sampling": "UserRejected choose_model reply",
+    "client.tasks": "TaskHandle",
     "content": "audio data_of image text text_of",
     "errors": (
         "AnswerLost AuthorizationError ErrorResponse HttpStatusError InputRefused InternalError InvalidParams "
         "InvalidRequest LocalProtocolError McpError MethodNotFound MissingClientCapability Refusal "
-        "RemoteProtocolError RequestCancelled RequestTimeout SessionExpired ToolError TransportClosed"
+        "RemoteProtocolError RequestCancelled RequestTimeout SessionExpired TaskCancelled ToolError TransportClosed"
     ),
     "host.consent": "Answer Consent ConsentRefused Question Rule",
     "host.host": "Host",
@@ -45,6 +46,8 @@ _PLACES: Final = {
     "machinery.http_server": "HttpLimits HttpRefusal HttpRequest",
     "machinery.rates": "Rate",
     "machinery.shapes": "JsonObject",
+    "machinery.task_store": "MemoryTasks TaskStore",
+    "machinery.tasking": "Tasks",
     "machinery.token_store": "FileStore MemoryStore",
     "revisions": "REVISIONS Revision SESSION_REVISIONS STATELESS_REVISIONS find_revision",
     "server.context": "Context",
@@ -52,6 +55,7 @@ _PLACES: Final = {
     "server.prompts": "PromptMessage assistant user",
     "server.resources": "ResourceNotFound contents_bytes",
     "server.server": "Server",
+    "server.tasks": "TaskRule",
     "server.utilities.caching": "CacheHint ResultCache",
     "server.utilities.completion": "prompt_ref resource_ref",
     "server.wsgi": "WsgiApplication",

@@ -16,6 +16,7 @@ from mcp_ref.client.elicitation import UrlElicitationRequired, accept, cancel, d
 from mcp_ref.client.entries import Entry
 from mcp_ref.client.roots import is_within, root_path
 from mcp_ref.client.sampling import UserRejected, choose_model, reply
+from mcp_ref.client.tasks import TaskHandle
 from mcp_ref.content import audio, data_of, image, text, text_of
 from mcp_ref.errors import (
     AnswerLost,
@@ -35,6 +36,7 @@ from mcp_ref.errors import (
     RequestCancelled,
     RequestTimeout,
     SessionExpired,
+    TaskCancelled,
     ToolError,
     TransportClosed,
 )
@@ -46,6 +48,8 @@ from mcp_ref.machinery.deadline import Cancel
 from mcp_ref.machinery.http_server import HttpLimits, HttpRefusal, HttpRequest
 from mcp_ref.machinery.rates import Rate
 from mcp_ref.machinery.shapes import JsonObject
+from mcp_ref.machinery.task_store import MemoryTasks, TaskStore
+from mcp_ref.machinery.tasking import Tasks
 from mcp_ref.machinery.token_store import FileStore, MemoryStore
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, STATELESS_REVISIONS, Revision, find_revision
 from mcp_ref.server.context import Context
@@ -53,6 +57,7 @@ from mcp_ref.server.hosting import HttpService
 from mcp_ref.server.prompts import PromptMessage, assistant, user
 from mcp_ref.server.resources import ResourceNotFound, contents_bytes
 from mcp_ref.server.server import Server
+from mcp_ref.server.tasks import TaskRule
 from mcp_ref.server.utilities.caching import CacheHint, ResultCache
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
 from mcp_ref.server.wsgi import WsgiApplication
@@ -95,6 +100,7 @@ __all__ = [
     "LocalProtocolError",
     "McpError",
     "MemoryStore",
+    "MemoryTasks",
     "MethodNotFound",
     "MissingClientCapability",
     "Model",
@@ -122,6 +128,11 @@ __all__ = [
     "ServerDown",
     "SessionExpired",
     "StateKeys",
+    "TaskCancelled",
+    "TaskHandle",
+    "TaskRule",
+    "TaskStore",
+    "Tasks",
     "ToolError",
     "TraceEvent",
     "TransportClosed",

@@ -44,11 +44,13 @@ class Rule(NamedTuple):
         check: of what comes in; None: nothing to check.
         project: of what goes out; None: it goes out as it is.
         losing: the only members at which the projection can change anything; None: anything, anywhere.
+        task_check: of what comes in if the request asked to become a task; None: it cannot.
     """
 
     check: Check | None
     project: Project | None
     losing: frozenset[str] | None = frozenset()
+    task_check: Check | None = None
 
 
 MAY_ASK = ("tools/call", "prompts/get", "resources/read")
@@ -142,13 +144,14 @@ class Terms:
         if (sender := row.sent_by(revision)) not in ("both", self.role):
             raise LocalProtocolError(f"{name} is for the {sender} to send")
         # MUST: both sides use only capabilities that were negotiated (basic/lifecycle#operation)
-        missing = self._undeclared(row)
+        missing = self._undeclared(row, self.remote)
         if missing is not None and not undeclared:
             raise LocalProtocolError(f"{name} needs the capability {missing}, which was not declared")
         rule = Rule(
             None if row.result is None else _result_check(row, revision, self._kinds),
             projector(row.params, revision, replies=False) if row.params else None,
             losing(row.params, revision, replies=False) if row.params else frozenset(),
+            _result_check(row._replace(result=row.as_task), revision, ()) if row.as_task and revision.tasks else None,
         )
         if missing is None:
             known[name] = rule
@@ -166,7 +169,7 @@ class Terms:
         revision, row = self.revision, self._rows.get(name)
         if row is None or not row.exists_in(revision) or row.sent_by(revision) == self.role:
             raise MethodNotFound(f"Method not found: {name}", {"method": name})
-        if missing := self._undeclared(row):
+        if missing := self._undeclared(row, self.local):
             if row.kind == "request" or not missing.startswith("server."):
                 raise MethodNotFound(f"Method not found: {name} (capability {missing} not declared)", {"method": name})
             # What a server tells without having declared it is told on: many servers do, and every other client
@@ -178,12 +181,13 @@ class Terms:
         )
         return rule
 
-    def _undeclared(self, row: Method) -> str | None:
-        """The capability that the method needs and its side did not declare."""
+    def _undeclared(self, row: Method, receiver: JsonObject) -> str | None:
+        """The capability that the method needs and its side did not declare; `receiver`: those of who receives it."""
         if (needed := row.capability(self.revision)) is None:
             return None
         side, _, path = needed.partition(".")
-        return None if declares(self.local if side == self.role else self.remote, path) else needed
+        declared = receiver if side == "receiver" else self.local if side == self.role else self.remote
+        return None if declares(declared, path) else needed
 
 
 def _params_check(row: Method, revision: Revision) -> Check:

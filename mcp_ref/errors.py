@@ -17,6 +17,7 @@ Two families, and they never mix. What *we* raise to the caller says who broke t
       AuthorizationError     no token could be had for the server, or a peer broke the rules of authorization
       RequestTimeout         the deadline passed
       RequestCancelled       somebody on this side gave the request up
+      TaskCancelled          the task was cancelled, so it has no result
       InputRefused           the server asked for input, and our own handler refused it
 
 What a *handler* raises to answer with is a `Refusal`: it becomes an error response with the code of its class.
@@ -132,6 +133,10 @@ class RequestTimeout(McpError, TimeoutError):
 
 class RequestCancelled(McpError):
     """The request was given up on this side; raised to its caller, and by `Context.check_cancelled()`."""
+
+
+class TaskCancelled(McpError):
+    """The task was cancelled, here or by the server, and so has no result."""
 
 
 class InputRefused(McpError):

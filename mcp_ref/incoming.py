@@ -79,6 +79,13 @@ class Incoming:
         """Who sent it, as the authentication of this very request said; None if nobody was asked."""
         return getattr(self._reply, "principal", None)
 
+    @property
+    def owner(self) -> str | None:
+        """Whose it is, as far as that can be told: the principal; "" over a channel that one client has for itself,
+        such as a pipe; None over HTTP if nobody was asked who they are."""
+        principal = getattr(self._reply, "principal", "")
+        return None if principal is None else str(principal)
+
     def require_scopes(self, scopes: Collection[str]) -> None:
         """Raise the refusal of this request unless who asks has the scopes; a transport without users has none."""
         if (require := getattr(self._reply, "require_scopes", None)) is not None:
@@ -169,6 +176,7 @@ class Incoming:
                     self._reply.send(self.error(InternalError("Internal error")), deadline)
             except (McpError, OSError) as problem:
                 log.debug("could not answer %s: %s", self.method, problem)
+                self.cancel("its answer could not be sent")
             self._ended = True
 
     def drop(self) -> None:

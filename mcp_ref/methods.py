@@ -45,9 +45,11 @@ class Method(NamedTuple):
         params: the TypedDict of its parameters; None if nothing has to be checked.
         result: the TypedDict of the result; None for a notification.
         since, until: the first and the last revision that have it; `until` is None while it still exists.
-        needs: the capability that must be declared, such as "server.tools" or "client.roots.listChanged".
+        needs: the capability that must be declared, such as "server.tools" or "client.roots.listChanged"; of what both
+            sides may send, "receiver.tasks".
         needs_since: the first revision in which that capability exists, if later than `since`.
         servers_alone: the first revision in which only a server may still send it, if both could before.
+        as_task: the TypedDict of the result of a request that asked to become a task, if it can (2025-11-25).
     """
 
     name: str
@@ -61,6 +63,7 @@ class Method(NamedTuple):
     needs: str | None = None
     needs_since: str | None = None
     servers_alone: str | None = None
+    as_task: Any = None
 
     @property
     def kind(self) -> Literal["request", "notification"]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mcp_ref.basic import lifecycle, subscriptions, utilities, versioning
+from mcp_ref.basic import lifecycle, subscriptions, tasks, utilities, versioning
 from mcp_ref.client import elicitation, roots, sampling
 from mcp_ref.methods import Method
 from mcp_ref.server import prompts, resources, tools
@@ -17,6 +17,7 @@ from mcp_ref.server.utilities import completion, logging
 _TABLES = (
     lifecycle.METHODS,
     utilities.METHODS,
+    tasks.METHODS,
     subscriptions.METHODS,
     versioning.METHODS,
     prompts.METHODS,

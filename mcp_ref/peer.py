@@ -286,7 +286,7 @@ class Peer:
         # 1. May it be sent? What is asked often is one look-up.
         method, options, terms = pending.method, pending.options, self.terms
         rule = terms.sent.get(method) or terms.sending(method, undeclared=options.get("undeclared", False))
-        pending.check = rule.check
+        pending.check = rule.task_check if rule.task_check and params and "task" in params else rule.check
         if not terms.open and self.closed is None:
             self.side.may_send(method, is_request=True)
         # 2. The row. The check for the end is one step with it, so that none is left waiting after the end.

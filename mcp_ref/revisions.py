@@ -33,6 +33,7 @@ class Revision(NamedTuple):
             -32602 error.
         url_elicitation_error: the error -32042 exists.
         elicitation_modes: elicitation has a `mode`, and the capability says which (form, url).
+        tasks: a request can ask to become a task, by `params.task`.
         sampling_tools: `tools` and `toolChoice` exist in sampling, behind the capability `sampling.tools`.
         structured_content: what `structuredContent` and the root of an `outputSchema` may be.
         reserved_meta_label: which label of a `_meta` prefix must not be `modelcontextprotocol` or `mcp`; with "first",
@@ -62,6 +63,7 @@ class Revision(NamedTuple):
     tool_input_errors_are_results: bool
     url_elicitation_error: bool
     elicitation_modes: bool
+    tasks: bool
     sampling_tools: bool
     structured_content: Literal["none", "object", "any"]
     reserved_meta_label: Literal["none", "first", "second"]
@@ -104,6 +106,7 @@ _TABLE: Final[dict[str, tuple[Any, Any, Any, Any, Any]]] = {
 
     # features
     "elicitation_modes":             (_,            _,            _,            True,         True),
+    "tasks":                         (_,            _,            _,            True,         _),
     "sampling_tools":                (_,            _,            _,            True,         True),
     "structured_content":            ("none",       "none",       "object",     "object",     "any"),
     "reserved_meta_label":           ("none",       "none",       "first",      "second",     "second"),

@@ -162,6 +162,15 @@ class PaginatedRequestParams(RequestParams):
     cursor: NotRequired[str]
 
 
+class TaskMetadata(TypedDict):
+    """The request is to become a task (basic/utilities/tasks); `ttl`: the milliseconds that it should live."""
+
+    ttl: NotRequired[int]
+
+
+TaskAugmented = Annotated[TaskMetadata, Since("2025-11-25"), Until("2025-11-25")]
+
+
 class InputResponseRequestParams(RequestParams):
     """The parameters of a request that may be answered by questions, and is then sent again with the answers.
 

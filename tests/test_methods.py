@@ -26,7 +26,7 @@ def test_rows_fit_the_revisions_and_their_capabilities_name_a_role() -> None:
     for row in METHODS.values():
         assert row.since in REVISIONS
         assert row.until is None or REVISIONS[row.since].order <= REVISIONS[row.until].order
-        assert row.needs is None or row.needs.split(".")[0] in ("client", "server")
+        assert row.needs is None or row.needs.split(".")[0] in ("client", "server", "receiver")
         assert (row.kind == "request") == (row.result is not None)
 
 

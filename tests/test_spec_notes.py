@@ -31,9 +31,7 @@ NO_IDS = "-"
 BINDING = {"MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "REQUIRED", "RECOMMENDED", "SHALL", "SHALL NOT"}
 LEVELS = BINDING | {"MAY", "OPTIONAL"}
 
-OUT_OF_SCOPE = {
-    "basic/utilities/tasks": "tasks are experimental and not there yet",
-}
+OUT_OF_SCOPE = {}
 """Pages (with everything below them), and sections of pages, that nothing is written for yet, with the reason."""
 
 

@@ -494,6 +494,7 @@ class Rounds:
         responses: the `inputResponses` of this request as they came, each an object; empty if it has none. They
             come from the client: also under keys that were never asked for, and also with no state.
         state: what the handler gave as `state` in the round before; None where it gave none, and in the first round.
+        thread: which may ask.
 
     Raises:
         InvalidParams: a `requestState` that is not to be trusted, `inputResponses` of another type, or an answer that
@@ -515,7 +516,7 @@ class Rounds:
     ) -> None:
         self._keys, self._method, self._capabilities, self._revision = keys, method, capabilities, revision
         self._bound = (server, principal, method, params)
-        self._thread = threading.get_ident() if thread is None else thread
+        self.thread = threading.get_ident() if thread is None else thread
         # By key, the digest of the question and its answer: those that came, and those that this run was given.
         self._answered: dict[str, tuple[str, JsonObject]] = {}
         self._used: dict[str, tuple[str, JsonObject]] = {}
@@ -656,7 +657,7 @@ class Rounds:
                 f"{self._method} cannot ask its client for {what}: in {self._revision} only the handlers of "
                 f"{', '.join(MAY_ASK)} can"
             )
-        if threading.get_ident() != self._thread:
+        if threading.get_ident() != self.thread:
             raise LocalProtocolError(f"in {self._revision} only the handler's own thread can ask its client")
         if self._stopped:
             raise InputNeeded("another question of this request has no answer yet")

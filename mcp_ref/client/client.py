@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from mcp_ref._version import __version__
 from mcp_ref.basic import batching, subscriptions, utilities, versioning
+from mcp_ref.basic import tasks as tasks_page
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.mrtr import MAX_ROUNDS, retry_params
 from mcp_ref.basic.transports.transport import is_transport
@@ -54,6 +55,7 @@ from mcp_ref.server.utilities.caching import CACHEABLE, CacheView, ResultCache
 if TYPE_CHECKING:
     import requests
 
+    from mcp_ref.client.tasks import Follower
     from mcp_ref.trace.record import Recorder, Tap, Trace
 
 MAX_PAUSE: Final = 300.0
@@ -88,6 +90,8 @@ class Client:
             `{"sampling": {"tools": {}}}` or `{"experimental": {...}}`.
         extensions: settings by the name of the extension, such as `{"com.example/audit": {}}` (stateless era).
         result_types: values of `resultType` that an extension of yours has; any other is an error (stateless era).
+        tasks: whether to follow tasks: `call_tool` then returns the end result also where the server answers with a
+            task, and `call_tool_as_task` returns a handle.
 
         How long it waits, in seconds; None for no limit:
         timeout: a call that does not say.
@@ -132,6 +136,7 @@ class Client:
         capabilities: JsonObject | None = None,
         extensions: Mapping[str, JsonObject] | None = None,
         result_types: Sequence[str] = (),
+        tasks: bool = False,
         # How long it waits
         timeout: float | None = 60,
         connect_timeout: float | None = 10,
@@ -167,11 +172,16 @@ class Client:
         self.probe_timeout, self.ping_interval = probe_timeout, ping_interval
         self.on_log, self.on_change = on_log, on_change
         self.on_close, self.on_reopen = on_close, on_reopen
-        self.answers = Answers(roots, sample, elicit, open_url, rates)
+        self.answers: Answers = Answers(roots, sample, elicit, open_url, rates)
         declared = _merged(self.answers.capabilities, capabilities or {})
         if extensions:
             declared["extensions"] = versioning.checked_extensions(extensions)
         self.introduction = Introduction({"name": "mcp_ref", "version": __version__, **(info or {})}, declared)
+        self.follower: Follower | None = None
+        if tasks:
+            from mcp_ref.client.tasks import Follower
+
+            self.follower = self.answers = Follower(self, self.answers)
         self._cache = cache
         self._trace = trace
         self._process: int | None = None  # in which it was connected
@@ -199,6 +209,10 @@ class Client:
     list_tools = tools.list_tools
     list_tools_page = tools.list_tools_page
     call_tool = tools.call_tool
+    # basic/utilities/tasks
+    call_tool_as_task = tasks_page.call_tool_as_task
+    task = tasks_page.task
+    list_tasks = tasks_page.list_tasks
     # server/resources
     list_resources = resources.list_resources
     list_resources_page = resources.list_resources_page

@@ -32,7 +32,7 @@ from mcp_ref.machinery.shapes import Format, Former, FromRevision, RequiredIn, S
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Answering, Caller, Method, Options
 from mcp_ref.revisions import LATEST_SESSION, Revision
-from mcp_ref.types import RequestMetaObject
+from mcp_ref.types import RequestMetaObject, TaskAugmented
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address
@@ -172,7 +172,6 @@ RequestedSchema = TypedDict(
 
 # -- requests and results --------------------------------------------------------------------------------------------
 
-Task = Annotated[JsonObject, Since("2025-11-25"), Until("2025-11-25")]
 Action = Literal["accept", "decline", "cancel"]
 
 
@@ -182,7 +181,7 @@ class ElicitRequestFormParams(TypedDict):
     mode: NotRequired[Annotated[Literal["form"], Since("2025-11-25")]]
     message: str
     requestedSchema: RequestedSchema
-    task: NotRequired[Task]
+    task: NotRequired[TaskAugmented]
     _meta: NotRequired[Annotated[RequestMetaObject, Until("2025-11-25")]]
 
 
@@ -193,7 +192,7 @@ class ElicitRequestURLParams(TypedDict):
     message: str
     elicitationId: NotRequired[Annotated[str, RequiredIn("2025-11-25"), Until("2025-11-25")]]
     url: Annotated[str, Format("uri")]
-    task: NotRequired[Task]
+    task: NotRequired[TaskAugmented]
     _meta: NotRequired[Annotated[RequestMetaObject, Until("2025-11-25")]]
 
 

@@ -26,7 +26,7 @@ from mcp_ref.machinery.shapes import Bounds, FromRevision, Since, Until
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Answering, Caller, Method, Options
 from mcp_ref.server.tools import Tool
-from mcp_ref.types import RequestMetaObject
+from mcp_ref.types import RequestMetaObject, TaskAugmented
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class CreateMessageRequestParams(TypedDict):
     metadata: NotRequired[JsonObject]
     tools: NotRequired[Annotated[list[Tool], Since("2025-11-25")]]
     toolChoice: NotRequired[Annotated[ToolChoice, Since("2025-11-25")]]
-    task: NotRequired[Annotated[JsonObject, Since("2025-11-25"), Until("2025-11-25")]]
+    task: NotRequired[TaskAugmented]
     _meta: NotRequired[Annotated[RequestMetaObject, Until("2025-11-25")]]
 
 

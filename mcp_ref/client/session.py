@@ -164,7 +164,7 @@ class Conversation:
     def answer(self, incoming: Incoming) -> JsonObject:
         """The answer of the user's function to a question of the server."""
         terms, method = self.peer.terms, incoming.method
-        check, project, _ = terms.received.get(method) or terms.receiving(method)
+        check, project, *_ = terms.received.get(method) or terms.receiving(method)
         if check is not None:
             check(incoming.params)
         result = self.client.answers(ClientContext(self, incoming), incoming)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mcp_ref.agreement import declares, undeclared
-from mcp_ref.basic import utilities
+from mcp_ref.basic import tasks, utilities
 from mcp_ref.client import elicitation, roots, sampling
 from mcp_ref.errors import LocalProtocolError, MissingClientCapability, RequestCancelled
 from mcp_ref.incoming import Incoming
@@ -75,6 +75,9 @@ class Context:
         # (client/elicitation#completion-notifications-for-url-mode-elicitation)
         elicitation.complete_elicitation(self.conversation, elicitation_id)
 
+    # basic/utilities/tasks
+    task_id, status, become_task = property(tasks.task_id), tasks.status, tasks.become_task
+
     # -- basic/utilities/cancellation
 
     @property
@@ -114,6 +117,11 @@ class Context:
         Spec: basic/authorization#token-handling
         """
         return self._incoming.principal
+
+    @property
+    def owner(self) -> str | None:
+        """Whose what this request leaves behind is; see `Incoming.owner`."""
+        return self._incoming.owner
 
     def require_scopes(self, *scopes: str) -> None:
         """Refuse to go on unless the token of this request grants these scopes, for what depends on arguments.

@@ -38,7 +38,9 @@ from mcp_ref.server.utilities import logging as log_page
 from mcp_ref.server.utilities.caching import CACHEABLE, NO_HINT, CacheHint
 
 if TYPE_CHECKING:
+    from mcp_ref.machinery.tasking import Tasks
     from mcp_ref.server.hosting import HttpOptions, HttpService, RunOptions
+    from mcp_ref.server.tasks import ServerTasks
     from mcp_ref.server.wsgi import WsgiApplication
     from mcp_ref.trace.record import Recorder, Tap
 
@@ -64,7 +66,11 @@ FEATURES: Final = {
     "tools": Feature("tools", {"listChanged": True}, "notifications/tools/list_changed"),
 }
 
-_LIMITED: Final = ("tools/call", "completion/complete", "notifications/message", "notifications/progress")
+_LIMITED: Final = (
+    *("tools/call", "completion/complete", "notifications/message", "notifications/progress"),
+    # SHOULD: rate limits on task operations (basic/utilities/tasks#task-isolation-and-access-control)
+    *("tasks/get", "tasks/result", "tasks/list", "tasks/cancel"),
+)
 DEFAULT_RATES: Final[Mapping[str, Rate]] = MappingProxyType(
     {method: Rate(per_second=50_000, burst=50_000) for method in _LIMITED}
 )
@@ -118,6 +124,7 @@ class Server:
         question_timeout: seconds that a handler's question to the client waits unless the handler says otherwise.
         ping_interval: seconds between pings to a client; None for none. Over Streamable HTTP a ping reaches only a
             client that holds a standing stream open; any other counts as lost.
+        tasks: how tasks are run and kept; None: in memory, once there is a tool with `task=`.
 
     In the stateless era:
         cache: how long clients may keep results, by method; see `CacheHint`.
@@ -150,6 +157,7 @@ class Server:
         max_workers: int = 64,
         question_timeout: float | None = 300,
         ping_interval: float | None = None,
+        tasks: Tasks | None = None,
         # in the stateless era
         cache: Mapping[str, CacheHint] | None = None,
         state_keys: StateKeys | Sequence[bytes] | None = None,
@@ -191,6 +199,9 @@ class Server:
         self._process = os.getpid()  # in which the sessions and services are
         alone = [revision for revision in self.revisions if revision.era == "stateless"]
         self.stateless = Stateless(self, alone) if alone else None
+        self.tasks: ServerTasks | None = None
+        if tasks is not None:
+            self.offer_tasks(tasks)
 
     # server/tools
     tool = tools.tool
@@ -280,8 +291,21 @@ class Server:
         entries = ((key, entry) for registry in self._registries.values() for key, entry in registry.items())
         return next((key for key, entry in entries if getattr(entry, "scopes", ())), None)
 
-    def introduction(self) -> Introduction:
-        """What a client is told when it opens a session; each revision gets the part that it knows."""
+    def offer_tasks(self, tasks: Tasks | None = None) -> ServerTasks:
+        """Be a server with tasks from here on; a tool with `task=` does this."""
+        if self.tasks is None:
+            from mcp_ref.server.tasks import ServerTasks
+
+            self.tasks = ServerTasks(self, tasks)
+            self.answers = {**self.answers, **self.tasks.answers}
+        return self.tasks
+
+    def introduction(self, owner: str | None = None) -> Introduction:
+        """What a client is told when it opens a session; each revision gets the part that it knows.
+
+        Args:
+            owner: who asks, if they can be told from others.
+        """
         # MUST: declare `logging` to send log messages (server/utilities/logging#capabilities)
         capabilities: JsonObject = {"logging": {}}
         if self._experimental:
@@ -295,6 +319,8 @@ class Server:
         for name, feature in FEATURES.items():
             if self._registries[name] or name in self._declare:
                 capabilities[feature.capability] = dict(feature.declared_as)
+        if self.tasks is not None:
+            capabilities["tasks"] = self.tasks.capability(owner)
         return Introduction(self.info, capabilities, self.instructions)
 
     def cache_hint(self, method: str) -> JsonObject:
@@ -450,6 +476,8 @@ class Server:
                     self.close_recorder(0.6)
         else:
             raise ValueError(f'run() knows "stdio", with max_message alone, and "http", not {transport!r}')
+        if self.tasks is not None:
+            stuck += self.tasks.close(0.6)
         if stuck:
             # End the process although a handler still runs: waiting for it could last for ever.
             leave()
@@ -465,6 +493,8 @@ class Server:
         for service in self.services:
             service.close(deadline.left() or 0.0)
         stuck = [doing for session in self._sessions for doing in session.close(deadline.left() or 0.0)]
+        if self.tasks is not None:
+            stuck += self.tasks.close(deadline.left() or 0.0)
         self.close_recorder(deadline.left())
         return stuck
 

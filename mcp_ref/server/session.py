@@ -106,7 +106,7 @@ class Conversation:
         """
         # 1. What the revision, the capabilities and the rates let through.
         method, terms, revision = incoming.method, self.terms, self.terms.revision
-        check, project, _ = terms.received.get(method) or terms.receiving(method)
+        check, project, *_ = terms.received.get(method) or terms.receiving(method)
         handler = self.server.answers.get(method)
         if handler is None:
             # Also a notification that came with an id, before its params are looked at.
@@ -253,7 +253,7 @@ class Session(Conversation):
             check(params)
         self.lifecycle.receive(method, is_request=True)
         agreed = negotiate(params["protocolVersion"], self._revisions)
-        result = initialize_result(self.server.introduction(), agreed)
+        result = initialize_result(self.server.introduction(incoming.owner), agreed)
         self.client_info, remote = params["clientInfo"], client_capabilities(params["capabilities"], agreed)
         self.client_capabilities = remote
         # MUST: both sides use only what was negotiated, from the answer to `initialize` on (basic/lifecycle#operation)
@@ -343,7 +343,8 @@ class Session(Conversation):
             if uri is not None:
                 uri = next((above for above in self.subscriptions if covers(above, uri)), uri)
                 params = {"uri": uri}
-        key = object() if method == "notifications/message" else (method, uri)
+        token = (params or {}).get("progressToken", (params or {}).get("taskId"))
+        key = object() if method == "notifications/message" else (method, uri, token)
         self._announcements.put(key, (method, params))
 
     def _write_announcements(self) -> None:

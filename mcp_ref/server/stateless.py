@@ -195,6 +195,12 @@ class Call(Conversation):
         self._over = True
         return result
 
+    def run_here(self) -> None:
+        """See `Conversation`: questions come from this thread alone."""
+        self._thread = threading.get_ident()
+        if self._rounds is not None:
+            self._rounds.thread = self._thread
+
     def ask(self, method: str, params: JsonObject | None, options: Options | None, incoming: Incoming) -> JsonObject:
         """The answer to a question, if it has come; else the run ends here, and the client is asked."""
         # MUST NOT: a server sends requests: what it asks travels in `inputRequests` of a result (basic/patterns/index#;

@@ -34,6 +34,7 @@ from typing import (
     cast,
 )
 
+from mcp_ref.basic.tasks import CreateTaskResult
 from mcp_ref.basic.versioning import is_input_required
 from mcp_ref.content import ContentBlock, block_type, text
 from mcp_ref.errors import (
@@ -63,12 +64,14 @@ from mcp_ref.types import (
     NotificationParams,
     PaginatedRequestParams,
     Result,
+    TaskAugmented,
 )
 
 if TYPE_CHECKING:
     from mcp_ref.client.client import Client
     from mcp_ref.server.context import Context
     from mcp_ref.server.server import Server
+    from mcp_ref.server.tasks import TaskRule
 
 log = logging.getLogger(__name__)
 
@@ -114,11 +117,11 @@ class ListToolsResult(PaginatedResult, CacheableResult):
 
 
 class CallToolRequestParams(InputResponseRequestParams):
-    """Which tool is called, with which arguments. `task` is ignored here: no task capability is declared."""
+    """Which tool is called, with which arguments, and whether it is to become a task."""
 
     name: str
     arguments: NotRequired[JsonObject]
-    task: NotRequired[Annotated[JsonObject, Since("2025-11-25"), Until("2025-11-25")]]
+    task: NotRequired[TaskAugmented]
 
 
 class CallToolResult(Result):
@@ -140,7 +143,7 @@ METHODS = (
     Method("tools/list", "client", "server/tools", "ask for one page of the tools", PaginatedRequestParams,
            ListToolsResult, needs="server.tools"),
     Method("tools/call", "client", "server/tools", "call a tool", CallToolRequestParams, CallToolResult,
-           needs="server.tools"),
+           needs="server.tools", as_task=CreateTaskResult),
     Method("notifications/tools/list_changed", "server", "server/tools", "say that the list of tools changed",
            NotificationParams, needs="server.tools.listChanged"),
 )  # fmt: skip
@@ -163,6 +166,7 @@ class ToolEntry(NamedTuple):
         arguments: checks the `arguments` of a call and makes keyword arguments of them, or raises BadArguments.
         output_problems: says what keeps a value from fitting the `outputSchema`; None: it has no such schema.
         scopes: those that a token must grant.
+        task: how a call of it becomes a task; None: never.
     """
 
     definition: Tool
@@ -171,6 +175,7 @@ class ToolEntry(NamedTuple):
     arguments: Callable[[JsonObject], dict[str, Any]]
     output_problems: Callable[[Any], list[str]] | None
     scopes: tuple[str, ...] = ()
+    task: TaskRule | None = None
 
     def structured_in(self, revision: Revision) -> bool:
         """True if the revision can carry the `outputSchema`, and so the `structuredContent`, of this tool."""
@@ -197,6 +202,7 @@ def tool(
     input_schema: JsonObject | None = None,
     output_schema: JsonObject | None = None,
     scopes: Sequence[str] = (),
+    task: Literal["forbidden", "optional", "required"] | TaskRule = "forbidden",
     meta: JsonObject | None = None,
     replace: bool = False,
 ) -> Callable[[F], F]:
@@ -221,6 +227,7 @@ def tool(
             unless the schema has a property of that name.
         output_schema: a JSON Schema written by hand; what the function returns is checked with it.
         scopes: those that a token must grant to call it, where the server is served with `authorization=`.
+        task: whether a call may, or must, become a task where the client can follow one; see basic/tasks.
         meta: the `_meta` of the definition.
         replace: take the place of one of that name, as a cell of a notebook does that runs again.
 
@@ -257,6 +264,7 @@ def tool(
             if not isinstance(output_schema, dict):
                 raise json_schema.SchemaRefused(f"{what} must be a JSON object")
             shown_output, output_problems = prepared.schema, prepared.problems
+        rule = None if task == "forbidden" else self.offer_tasks().rule(task)
         definition = {
             "name": known_as,
             "title": title,
@@ -265,11 +273,12 @@ def tool(
             "icons": icons and list(icons),
             "inputSchema": shown_input,
             "outputSchema": shown_output,
+            "execution": rule and {"taskSupport": rule.support},
             "_meta": meta,
         }
         definition = {key: value for key, value in definition.items() if value is not None}
         shown = cast(Tool, definition)
-        entry = ToolEntry(shown, function, handler.context, arguments, output_problems, checked_scopes(scopes))
+        entry = ToolEntry(shown, function, handler.context, arguments, output_problems, checked_scopes(scopes), rule)
         self.register("tools", known_as, entry, replace=replace)
         return function
 
@@ -532,14 +541,16 @@ def call_tool(
     """
     params: JsonObject = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
     began = time.monotonic()
-    result = cast(CallToolResult, self.request("tools/call", params, options))
+    request = self.request if self.follower is None else self.follower.request
+    result = cast(CallToolResult, request("tools/call", params, options))
     known: KnownTool | None = self.tool_definitions.get(name)
     if "structuredContent" in result or (known is not None and "outputSchema" in known.tool):
-        _check_output(self, name, result, options, began)
+        check_output(self, name, result, options, began)
     return result
 
 
-def _check_output(self: Client, name: str, result: CallToolResult, options: Options, began: float) -> None:
+def check_output(self: Client, name: str, result: CallToolResult, options: Options, began: float) -> None:
+    """Check a result by the `outputSchema` of its tool; see `call_tool`."""
     # Without `content` the result is not the end of the call: it asks for input first.
     if self.revision.structured_content == "none" or result.get("isError") or "content" not in result:
         return

@@ -1,0 +1,403 @@
+"""Tasks: a request that is answered with a handle, and whose result is fetched later. `tasks/get`, `tasks/result`,
+`tasks/list`, `tasks/cancel`, `notifications/tasks/status`.
+
+A request that can be a task says so with `params.task`. Either side may send one; who executes it is the *receiver*.
+
+    requestor   tools/call {..., task: {ttl}}   ->   {task: {taskId, status: "working", ...}}                 receiver
+    requestor   tasks/get {taskId}              ->   the same, as it is now
+    requestor   tasks/result {taskId}           ->   blocks; meanwhile the receiver may ask; then what the request
+                                                     would have returned
+
+Spec:      basic/utilities/tasks (2025-11-25, experimental)
+Upholds:   spec_notes/basic/utilities/tasks.md
+Not here:  the other design, of 2026-07-28 (extensions/tasks); running tasks (machinery/tasking), and what of it is a
+           server's (server/tasks) or a client's (client/tasks, with the handle)
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Literal, NotRequired, TypedDict, Unpack, cast
+
+from mcp_ref.content import text_of
+from mcp_ref.errors import (
+    ErrorResponse,
+    InternalError,
+    InvalidParams,
+    LocalProtocolError,
+    Refusal,
+    RequestCancelled,
+)
+from mcp_ref.machinery.deadline import Cancel
+from mcp_ref.machinery.projection import projector
+from mcp_ref.machinery.workers import before_block
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Method, Options
+from mcp_ref.server.utilities.pagination import walk
+from mcp_ref.types import NotificationParams, PaginatedRequestParams, RequestParams, Result
+
+if TYPE_CHECKING:
+    from mcp_ref.client.client import Client
+    from mcp_ref.client.tasks import Follower, TaskHandle
+    from mcp_ref.machinery.tasking import TaskRun, Tasks
+    from mcp_ref.server.context import Context
+
+RELATED: Final = "io.modelcontextprotocol/related-task"
+"""The key of `_meta` that says to which task a message belongs."""
+
+LOOK_INTERVAL: Final = 0.5
+"""Seconds after which a `tasks/result` that waits sees that its own request was given up."""
+
+log = logging.getLogger("mcp_ref.tasks")
+
+# -- types --------------------------------------------------------------------------------------------------------
+
+TaskStatus = Literal["working", "input_required", "completed", "failed", "cancelled"]
+ENDED: Final = frozenset({"completed", "failed", "cancelled"})
+
+
+class Task(TypedDict):
+    """The state of a task. `ttl`: the milliseconds that it lives, from its creation; null for ever."""
+
+    taskId: str
+    status: TaskStatus
+    statusMessage: NotRequired[str]
+    createdAt: str
+    lastUpdatedAt: str
+    ttl: int | None
+    pollInterval: NotRequired[int]
+
+
+class CreateTaskResult(Result):
+    """The request has become a task; what it comes to is to be fetched."""
+
+    task: Task
+
+
+class TaskRequestParams(RequestParams):
+    """Which task is meant."""
+
+    taskId: str
+
+
+class GetTaskResult(Result, Task):
+    """The state of a task."""
+
+
+class CancelTaskResult(Result, Task):
+    """The state of a task that was cancelled."""
+
+
+class GetTaskPayloadResult(Result):
+    """What the request would have returned, such as a `CallToolResult`."""
+
+
+class ListTasksResult(Result):
+    """One page of the requestor's tasks."""
+
+    tasks: list[Task]
+    nextCursor: NotRequired[str]
+
+
+class TaskStatusNotificationParams(NotificationParams, Task):
+    """The state of a task."""
+
+
+# -- rows ---------------------------------------------------------------------------------------------------------
+
+_PAGE: Final = "basic/utilities/tasks"
+_ALONE: Final[Any] = {"since": "2025-11-25", "until": "2025-11-25"}
+METHODS = (
+    Method("tasks/get", "both", _PAGE, "ask for the state of a task", TaskRequestParams, GetTaskResult,
+           needs="receiver.tasks", **_ALONE),
+    Method("tasks/result", "both", _PAGE, "wait for what a task comes to", TaskRequestParams, GetTaskPayloadResult,
+           needs="receiver.tasks", **_ALONE),
+    Method("tasks/list", "both", _PAGE, "ask for one page of the tasks", PaginatedRequestParams, ListTasksResult,
+           needs="receiver.tasks.list", **_ALONE),
+    Method("tasks/cancel", "both", _PAGE, "give a task up", TaskRequestParams, CancelTaskResult,
+           needs="receiver.tasks.cancel", **_ALONE),
+    Method("notifications/tasks/status", "both", _PAGE, "say that the state of a task has changed",
+           TaskStatusNotificationParams, **_ALONE),
+)  # fmt: skip
+
+
+# -- what a record says -------------------------------------------------------------------------------------------
+
+
+def open_questions(record: JsonObject) -> JsonObject:
+    """The questions of a task that nobody has answered, by key."""
+    if record["outcome"] is not None:
+        return {}
+    return {key: question for key, question in record["asked"].items() if key not in record["answered"]}
+
+
+def status_of(record: JsonObject, *, errors_fail: bool) -> TaskStatus:
+    """The status of a task, which follows from its outcome and its questions.
+
+    Args:
+        errors_fail: whether a result with `isError` is a failure, as here; in the other design it is not.
+    """
+    if (outcome := record["outcome"]) is None:
+        # SHOULD: `input_required` while messages are needed from the requestor
+        # (basic/utilities/tasks#input-required-status)
+        return "input_required" if open_questions(record) else "working"
+    if "cancelled" in outcome:
+        return "cancelled"
+    # SHOULD: a tool call whose result has `isError` is `failed` (basic/utilities/tasks#task-execution-errors)
+    failed = "error" in outcome or (errors_fail and outcome["result"].get("isError") is True)
+    return "failed" if failed else "completed"
+
+
+def message_of(record: JsonObject) -> str | None:
+    """What is said of the state for a person: of one that failed, or was cancelled, why."""
+    outcome = record["outcome"] or {}
+    # SHOULD: `statusMessage` says why a task failed (basic/utilities/tasks#task-execution-errors;
+    # 2026-07-28/extensions/tasks#task-execution-errors)
+    if "error" in outcome:
+        return str(outcome["error"]["message"])
+    if "cancelled" in outcome:
+        return str(outcome["cancelled"])
+    failed = outcome.get("result", {}).get("isError") is True
+    return text_of(outcome["result"])[:1_000] if failed else cast("str | None", record["message"])
+
+
+def timestamp(seconds: float) -> str:
+    """A point in time as ISO 8601 in UTC, such as "2025-11-25T10:30:00.250Z"."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1000):03d}Z"
+
+
+def shown(record: JsonObject, tasks: Tasks) -> Task:
+    """A record as the page shows a task."""
+    # MUST: `createdAt` and `lastUpdatedAt` in ISO 8601, and the actual `ttl`, in every task
+    # (basic/utilities/tasks#ttl-and-resource-management)
+    ttl, message = record["ttl"], message_of(record)
+    task: Task = {
+        "taskId": record["id"],
+        "status": status_of(record, errors_fail=True),
+        "createdAt": timestamp(record["created"]),
+        "lastUpdatedAt": timestamp(record["updated"]),
+        "ttl": None if ttl is None else round(ttl * 1000),
+        # MAY: suggest a `pollInterval` (basic/utilities/tasks#ttl-and-resource-management)
+        "pollInterval": round(tasks.poll * 1000),
+    }
+    if message is not None:
+        task["statusMessage"] = message
+    return task
+
+
+def related(task_id: str, message: JsonObject) -> JsonObject:
+    """A result, or params, with the task that it belongs to in `_meta`."""
+    # MUST: every request, notification and response of a task carries `io.modelcontextprotocol/related-task`
+    # (basic/utilities/tasks#associating-task-related-messages, #related-task-metadata)
+    return {**message, "_meta": {**(message.get("_meta") or {}), RELATED: {"taskId": task_id}}}
+
+
+def unrelated(answer: JsonObject) -> JsonObject:
+    """An answer without that, as it is where no task is."""
+    meta = {key: value for key, value in (answer.get("_meta") or {}).items() if key != RELATED}
+    rest = {key: value for key, value in answer.items() if key != "_meta"}
+    return {**rest, "_meta": meta} if meta else rest
+
+
+# -- the receiver's half ------------------------------------------------------------------------------------------
+
+
+class Carrier(Cancel):
+    """A `tasks/result` that waits: it carries the questions of the task to the requestor, until a newer one does.
+
+    Attributes:
+        notify: sends a notification where the answer will go.
+    """
+
+    def __init__(self, notify: Callable[[str, JsonObject | None], None]) -> None:
+        super().__init__()
+        self.notify = notify
+
+
+def tasks_get(tasks: Tasks, owner: str | None, params: TaskRequestParams) -> GetTaskResult:
+    """Answer `tasks/get` with the state of a task. Raises: InvalidParams: the owner has no such task."""
+    # SHOULD NOT: `related-task` in the answer, which has the id (basic/utilities/tasks#related-task-metadata)
+    return cast(GetTaskResult, shown(tasks.find(params["taskId"], owner), tasks))
+
+
+def tasks_result(tasks: Tasks, ctx: Any, result_type: Any, params: TaskRequestParams) -> JsonObject:
+    """Answer `tasks/result` with what the request would have returned, once that is there.
+
+    Meanwhile it asks the requestor what the task asks: here is where a question of the task gets its answer. A newer
+    `tasks/result` of the same task takes the questions over, also one that is on its way; the first answer counts.
+
+    Args:
+        ctx: a `Context` of a server's handler, or a `ClientContext`, which asks nothing.
+        result_type: of the request that became the task.
+
+    Raises: InvalidParams: the owner has no such task. A Refusal: the error that the request came to, or -32603 for one
+        that was cancelled.
+    Blocks: until the task has ended, or was forgotten. No place of a worker is held.
+    Spec: basic/utilities/tasks#result-retrieval, #input-required-status
+    """
+    task_id = params["taskId"]
+    record = tasks.find(task_id, ctx.owner)
+    carrier, may_ask = Carrier(ctx.notify), hasattr(ctx, "request")
+    before, tasks.carriers[task_id] = tasks.carriers.get(task_id), carrier
+    if before is not None:
+        before("another tasks/result of this task has come")
+    try:
+        # MUST: block until the task has ended (basic/utilities/tasks#result-retrieval)
+        while record["outcome"] is None:
+            ctx.check_cancelled()
+            key, question = next(iter(open_questions(record).items()), ("", None))
+            if question is None or carrier.cancelled or not may_ask:
+                before_block()
+                tasks.store.wait(task_id, record["version"], LOOK_INTERVAL)
+            else:
+                try:
+                    # MUST: the question carries `related-task` (basic/utilities/tasks#input-required-status)
+                    asked = related(task_id, question["params"])
+                    answer = ctx.request(question["method"], asked, {"timeout": None, "cancel": carrier})
+                    tasks.answer(task_id, {key: {"result": unrelated(answer)}})
+                except ErrorResponse as refusal:
+                    error = {"code": refusal.code, "message": refusal.message, "data": refusal.data}
+                    tasks.answer(task_id, {key: {"error": error}})
+                except LocalProtocolError as problem:
+                    # This requestor cannot be asked; another conversation of the same owner may be.
+                    log.info("cannot ask %s of %s here: %s", question["method"], task_id, problem)
+                    may_ask = False
+                except RequestCancelled:
+                    ctx.check_cancelled()
+            record = tasks.find(task_id, ctx.owner)
+    finally:
+        if tasks.carriers.get(task_id) is carrier:
+            del tasks.carriers[task_id]
+    # SHOULD: log the retrieval of a result (basic/utilities/tasks#audit-and-logging)
+    log.info("read %s by %r", task_id, ctx.owner)
+    # MUST: return what the request would have returned, result or that very error
+    # (basic/utilities/tasks#result-retrieval, #task-execution-errors)
+    outcome = record["outcome"]
+    if "error" in outcome:
+        raise Refusal(outcome["error"]["message"], outcome["error"].get("data"), code=outcome["error"]["code"])
+    if "cancelled" in outcome:
+        # The page has no result for this: there is none.
+        raise InternalError(f"The task was cancelled: {outcome['cancelled']}")
+    project = projector(result_type, ctx.revision, replies=True)
+    # MUST: the result of `tasks/result` carries `related-task` (basic/utilities/tasks#related-task-metadata)
+    return related(task_id, project(outcome["result"]) if project else outcome["result"])
+
+
+def tasks_list(tasks: Tasks, owner: str | None, page_size: int, params: PaginatedRequestParams) -> ListTasksResult:
+    """Answer `tasks/list` with one page of the owner's tasks, oldest first. Raises: InvalidParams: a bad cursor."""
+    after, cursor = None, params.get("cursor")
+    if cursor is not None:
+        try:
+            created, task_id = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+            after = (float(created), str(task_id))
+        except (ValueError, TypeError):
+            # MUST: -32602 for a cursor that is not valid (basic/utilities/tasks#protocol-errors)
+            raise InvalidParams("Invalid cursor") from None
+    # MUST: list only the tasks of who asks (basic/utilities/tasks#task-isolation-and-access-control)
+    # SHOULD: pages of a bounded size (basic/utilities/tasks#task-listing)
+    records = [] if owner is None else tasks.store.of_owner(owner, after, page_size + 1)
+    result: ListTasksResult = {"tasks": [shown(record, tasks) for record in records[:page_size]]}
+    if len(records) > page_size:
+        # MUST: `nextCursor` if there are more (basic/utilities/tasks#task-listing)
+        last = records[page_size - 1]
+        place = json.dumps([last["created"], last["id"]]).encode("ascii")
+        result["nextCursor"] = base64.urlsafe_b64encode(place).decode("ascii")
+    return result
+
+
+def tasks_cancel(tasks: Tasks, owner: str | None, params: TaskRequestParams) -> CancelTaskResult:
+    """Answer `tasks/cancel` with the state of the task, which is `cancelled`. What its handler still does is dropped.
+
+    Raises: InvalidParams: the owner has no such task, or it has ended.
+    Spec: basic/utilities/tasks#task-cancellation
+    """
+    record = tasks.find(params["taskId"], owner)
+    # MUST: be `cancelled` before the answer, and stay so; SHOULD: stop the work
+    # (basic/utilities/tasks#task-cancellation)
+    if not tasks.end(record["id"], {"cancelled": "The task was cancelled by request."}):
+        status = status_of(tasks.find(params["taskId"], owner), errors_fail=True)
+        # MUST: -32602 for a task that has ended (basic/utilities/tasks#task-cancellation, #protocol-errors)
+        raise InvalidParams(f"Cannot cancel task: already in terminal status '{status}'", {"path": "params.taskId"})
+    return cast(CancelTaskResult, shown(tasks.find(params["taskId"], owner), tasks))
+
+
+# -- what a handler does with its task (bound by Context) ---------------------------------------------------------
+
+
+def task_id(self: Context) -> str | None:
+    """The id of the task that this call has become; None: it is answered by its result."""
+    run: TaskRun | None = getattr(self.conversation, "task", None)
+    return None if run is None else run.id
+
+
+def status(self: Context, message: str) -> None:
+    """Say what the task is doing, as its `statusMessage`; outside a task nothing happens."""
+    run: TaskRun | None = getattr(self.conversation, "task", None)
+    if run is not None:
+        run.status(message)
+
+
+def become_task(self: Context, message: str | None = None) -> None:
+    """Answer the call with a task from here on, if its tool and its client have tasks, and it is none yet.
+
+    Args:
+        message: what it is doing, as with `status`.
+
+    Raises: a Refusal, -32603, if there can be no more tasks; leave it to go out.
+    Spec: 2026-07-28/extensions/tasks#task-creation
+    """
+    run: TaskRun | None = getattr(self.conversation, "task", None)
+    if run is not None and run.become(message) and message is not None:
+        run.status(message)
+
+
+# -- the requestor's half -----------------------------------------------------------------------------------------
+
+
+def call_tool_as_task(
+    self: Client,
+    name: str,
+    arguments: JsonObject | None = None,
+    *,
+    ttl: float | None = None,
+    push: bool = False,
+    **options: Unpack[Options],
+) -> TaskHandle:
+    """Call a tool with `tools/call`, and return as soon as it is a task, with a handle to follow it by.
+
+    In the stateless era it is the server that decides: where it has answered with the result, the handle has it, and
+    its `task_id` is None.
+
+    Args:
+        ttl: the seconds that the task should live (2025-11-25 alone); the server may decide otherwise.
+        push, and the option by_hand: see `TaskHandle`.
+
+    Raises: LocalProtocolError: the client was not made with `tasks=True`, or the server has no tasks, or the tool
+        cannot be one, or there is no `ttl` in this revision; nothing was sent but a listing of the tools.
+    Spec: basic/utilities/tasks#creating-tasks, 2026-07-28/extensions/tasks#task-creation
+    """
+    return _follower(self).start(name, arguments, ttl, options, push)
+
+
+def task(self: Client, task_id: str, *, by_hand: bool = False, push: bool = False) -> TaskHandle:
+    """A handle of a task of this server whose id is known, such as one that another process has kept. Sends nothing."""
+    return _follower(self).handle(task_id, by_hand=by_hand, push=push)
+
+
+def list_tasks(self: Client, **options: Unpack[Options]) -> list[Task]:
+    """Ask for all tasks of this client's user with `tasks/list`, page by page.
+
+    Raises: LocalProtocolError: the revision has no such list (2025-11-25 alone), or the server did not declare it.
+    Spec: basic/utilities/tasks#listing-tasks
+    """
+    return walk(self, "tasks/list", "tasks", options)
+
+
+def _follower(client: Client) -> Follower:
+    if client.follower is None:
+        raise LocalProtocolError("this client follows no tasks: make it with Client(..., tasks=True)")
+    return client.follower

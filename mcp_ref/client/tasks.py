@@ -1,0 +1,313 @@
+"""Tasks of a client: following those of a server, whichever way the revision has.
+
+    call_tool              follows by itself what the server makes a task, to the end result
+    call_tool_as_task      a handle: status(), result(), cancel(), questions and answer(), iteration over states
+    task(id)               the same of a task that another process has begun
+
+Spec:      basic/utilities/tasks (2025-11-25); 2026-07-28/extensions/tasks
+Upholds:   spec_notes/basic/utilities/tasks.md, the rows on the requestor
+Not here:  the types and the methods (basic/tasks, extensions/tasks)
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from random import uniform
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from mcp_ref.agreement import declares
+from mcp_ref.basic.tasks import ENDED, RELATED, related
+from mcp_ref.client.answers import Answers, ClientContext
+from mcp_ref.errors import (
+    AnswerLost,
+    ErrorResponse,
+    LocalProtocolError,
+    McpError,
+    RequestCancelled,
+    RequestTimeout,
+    TaskCancelled,
+)
+from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.deadline import Cancel, Deadline
+from mcp_ref.machinery.workers import before_block
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import DEFAULT, Options
+from mcp_ref.server import tools
+
+if TYPE_CHECKING:
+    from mcp_ref.client.client import Client
+
+log = logging.getLogger("mcp_ref.tasks")
+
+MIN_POLL_INTERVAL: Final = 0.05
+MAX_POLL_INTERVAL: Final = 60.0
+POLL_INTERVAL: Final = 1.0
+"""Seconds between two polls: between these two, and so many if the server does not say."""
+
+
+class Follower(Answers):
+    """What a client with tasks does besides. It stands before the functions that answer, for questions of tasks.
+
+    Attributes:
+        by_hand: handles whose questions are answered by hand, by the id of their task.
+
+    Threads: any.
+    """
+
+    def __init__(self, client: Client, answers: Answers) -> None:
+        self._client, self._inner = client, answers
+        self.capabilities, self.elicitors = answers.capabilities, answers.elicitors
+        self.by_hand: dict[str, TaskHandle] = {}
+
+    def __call__(self, ctx: ClientContext, incoming: Incoming) -> JsonObject:
+        """The answer to a question of the server; see `Answers`."""
+        meta = (incoming.params.get("_meta") or {}).get(RELATED)
+        task_id = meta.get("taskId") if isinstance(meta, dict) else None
+        if not isinstance(task_id, str):
+            return self._inner(ctx, incoming)
+        handle = self.by_hand.get(task_id)
+        answer = self._inner(ctx, incoming) if handle is None else handle.park(incoming)
+        # MUST: the answer carries `related-task` as its question did
+        # (basic/utilities/tasks#associating-task-related-messages)
+        return related(task_id, answer)
+
+    def request(self, method: str, params: JsonObject, options: Options) -> JsonObject:
+        """Send `tools/call`, and follow what becomes a task to its end.
+
+        A time limit, or a `cancel=`, that ends the wait cancels the task.
+        """
+        timeout = options.get("timeout", DEFAULT)
+        deadline = Deadline(self._client.timeout if timeout is DEFAULT else timeout)
+        # MUST: a tool that requires it is called as a task (basic/utilities/tasks#tool-level-negotiation)
+        if self._client.revision.tasks and self._support(params["name"], options) == "required":
+            handle = self.start(params["name"], params.get("arguments"), None, options)
+        else:
+            return self._client.request(method, params, options)
+        try:
+            return cast(JsonObject, handle.result(deadline.check("calling a tool"), cancel=options.get("cancel")))
+        except (RequestTimeout, RequestCancelled):
+            try:
+                handle.cancel(timeout=5)
+            except McpError as problem:
+                log.info("could not cancel %s: %s", handle.task_id, problem)
+            raise
+
+    def start(
+        self, name: str, arguments: JsonObject | None, ttl: float | None, options: Options, push: bool = False
+    ) -> TaskHandle:
+        """See `basic.tasks.call_tool_as_task`."""
+        client = self._client
+        params: JsonObject = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
+        if not client.revision.tasks:
+            raise LocalProtocolError(f"{client.revision} has no tasks")
+        # MUST NOT: call a tool as a task of a server that does not declare `tasks.requests.tools.call`, or one
+        # without `taskSupport` (basic/utilities/tasks#tool-level-negotiation)
+        if not declares(client.server_capabilities, "tasks.requests.tools.call"):
+            raise LocalProtocolError("the server did not declare tasks.requests.tools.call")
+        if self._support(name, options) == "forbidden":
+            raise LocalProtocolError(f"the tool {name} cannot be called as a task")
+        # MAY: ask for a ttl (basic/utilities/tasks#creating-tasks)
+        params["task"] = {} if ttl is None else {"ttl": max(1, round(ttl * 1000))}
+        state = client.request("tools/call", params, options)["task"]
+        # SHOULD: log the life of tasks, and what they are for (basic/utilities/tasks#audit-and-logging)
+        log.info("the server made %s of a call of %s", state["taskId"], name)
+        return self.handle(state["taskId"], name, state, by_hand=options.get("by_hand", False), push=push)
+
+    def handle(
+        self, task_id: str, name: str | None = None, state: JsonObject | None = None, *, by_hand: bool = False,
+        push: bool = False,
+    ) -> TaskHandle:  # fmt: skip
+        """A handle of a task."""
+        handle = TaskHandle(self._client, task_id, name, state, by_hand=by_hand, push=push)
+        if by_hand:
+            self.by_hand[task_id] = handle
+        return handle
+
+    def _support(self, name: str, options: Options) -> str:
+        """The `taskSupport` of a tool, which is listed first if that was never done."""
+        client = self._client
+        if name not in client.tool_definitions and declares(client.server_capabilities, "tasks.requests.tools.call"):
+            tools.list_tools(client, timeout=options.get("timeout", DEFAULT), cancel=options.get("cancel"))
+        known: tools.KnownTool | None = client.tool_definitions.get(name)
+        return "forbidden" if known is None else known.tool.get("execution", {}).get("taskSupport", "forbidden")
+
+
+class TaskHandle:
+    """A task of the server, for whoever follows it: `client.call_tool_as_task(...)`, `client.task(id)`.
+
+    >>> task = client.call_tool_as_task("convert", {"path": "b.pdf"})
+    >>> for state in task:
+    ...     print(state["status"], state.get("statusMessage"))
+    >>> print(task.result()["content"])
+
+    Questions of the task are answered by the functions that the client was given, each of them once, while somebody
+    iterates or waits for the result. Only `cancel` cancels the task.
+
+    Args:
+        by_hand: leave questions in `questions`, for `answer`.
+        push: be told of changes by `client.listen` instead of asking for them (2026-07-28).
+
+    Attributes:
+        task_id: its id, to be kept: another process goes on with `client.task(task_id)`.
+
+    Every call *raises* what calls of the client raise. *Threads*: any.
+    """
+
+    def __init__(
+        self, client: Client, task_id: str, name: str | None, state: JsonObject | None, *, by_hand: bool, push: bool
+    ) -> None:
+        self._client, self.task_id, self._name, self._state = client, task_id, name, state
+        self._by_hand, self._push = by_hand, push
+        self._lock = threading.Lock()  # guards the two fields below
+        self._parked: dict[str, tuple[JsonObject, threading.Event, list[JsonObject]]] = {}
+        self._fetching: threading.Thread | None = None
+
+    def __repr__(self) -> str:
+        return f"<TaskHandle {self.task_id}: {(self._state or {}).get('status', 'not asked yet')}>"
+
+    def status(self, **options: Any) -> JsonObject:
+        """The state of the task as it is now, with `tasks/get`."""
+        self._state = self._client.request("tasks/get", {"taskId": self.task_id}, cast(Options, {**_AGAIN, **options}))
+        return self._state
+
+    def result(self, timeout: float | None = None, *, cancel: Cancel | None = None) -> tools.CallToolResult:
+        """What the call came to; a tool that failed is a result too.
+
+        Blocks: until the task has ended, at most `timeout` seconds; None: no limit.
+        Raises: ErrorResponse: the call came to that error. TaskCancelled. RequestTimeout: it goes on.
+        Spec: basic/utilities/tasks#retrieving-task-results
+        """
+        deadline, began = Deadline(timeout), time.monotonic()
+        while True:
+            left = deadline.check("waiting for a task")
+            options = cast(Options, {**_AGAIN, "timeout": left, "cancel": cancel})
+            try:
+                result = self._client.request("tasks/result", {"taskId": self.task_id}, options)
+                break
+            except AnswerLost:
+                # MAY: a stream that answers `tasks/result` is left; the task goes on
+                # (basic/utilities/tasks#retrieving-task-results)
+                self._pause(self.status(), deadline, cancel)
+            except ErrorResponse as refusal:
+                if self.status()["status"] == "cancelled":
+                    raise TaskCancelled(self._said()) from refusal
+                raise
+        check = self._client.session.peer.terms.sending("tools/call").check
+        if check is not None:
+            check(result)
+        if self._name is not None:
+            tools.check_output(self._client, self._name, cast(tools.CallToolResult, result), {"timeout": left}, began)
+        return cast(tools.CallToolResult, result)
+
+    def cancel(self, **options: Any) -> None:
+        """Give the task up, with `tasks/cancel`. Nothing happens if it has ended already.
+
+        Spec: basic/utilities/tasks#cancelling-tasks
+        """
+        params = {"taskId": self.task_id}
+        try:
+            self._state = self._client.request("tasks/cancel", params, cast(Options, {**_AGAIN, **options}))
+        except ErrorResponse:
+            if self.status(**options)["status"] not in ENDED:
+                raise
+
+    def __iter__(self) -> Iterator[JsonObject]:
+        """Each new state, the last being one in which it has ended; and again if there are new `questions`. Blocks
+        between them."""
+        state, seen = self._state or self.status(), set[str]()
+        while True:
+            seen |= self.questions.keys()
+            yield state
+            if state["status"] in ENDED:
+                return
+            if state["status"] == "input_required":
+                self._fetch()
+            before = state
+            while state == before and self.questions.keys() <= seen:
+                # SHOULD: go on polling until it has ended (basic/utilities/tasks#getting-tasks)
+                self._pause(state, Deadline(None), None)
+                state = self.status()
+
+    # -- questions
+
+    @property
+    def questions(self) -> JsonObject:
+        """The questions that wait for `answer`, by key: each with its `method` and `params`."""
+        with self._lock:
+            return {key: question for key, (question, _, _) in self._parked.items()}
+
+    def answer(self, key: str, response: JsonObject) -> None:
+        """Answer one of `questions`, with a result such as `{"action": "accept", "content": {...}}`.
+
+        Raises: KeyError: there is no such question, or it was answered already.
+        """
+        with self._lock:
+            _, answered, answers = self._parked.pop(key)
+        answers.append(response)
+        answered.set()
+
+    def park(self, incoming: Incoming) -> JsonObject:
+        """The answer of `answer` to a question of the server, which waits for it here."""
+        key, answered, answers = str(incoming.id), threading.Event(), list[JsonObject]()
+        with self._lock:
+            self._parked[key] = ({"method": incoming.method, "params": incoming.params}, answered, answers)
+        before_block()
+        incoming.attach(lambda reason: answered.set())
+        # Bounded by the question: whoever takes it back sets the event.
+        answered.wait()
+        with self._lock:
+            self._parked.pop(key, None)
+        if not answers:
+            raise RequestCancelled(incoming.reason or "the question was taken back")
+        return answers[0]
+
+    def _fetch(self) -> None:
+        """Have the questions of the task come while somebody iterates: they come to who waits in `tasks/result`."""
+
+        def fetch() -> None:
+            try:
+                self._client.request("tasks/result", {"taskId": self.task_id}, cast(Options, {"timeout": None}))
+            except McpError as problem:
+                log.debug("stopped waiting for %s: %s", self.task_id, problem)
+
+        with self._lock:
+            if self._fetching is None or not self._fetching.is_alive():
+                # Daemon: it ends with the task, or with the connection of the client.
+                self._fetching = threading.Thread(target=fetch, name="mcp-task-result", daemon=True)
+                self._fetching.start()
+
+    # -- waiting
+
+    def _said(self) -> str:
+        return str((self._state or {}).get("statusMessage") or "the task was cancelled")
+
+    def _pause(self, state: JsonObject, deadline: Deadline, cancel: Cancel | None) -> None:
+        """Wait until it is time for another poll. Raises: RequestTimeout, RequestCancelled."""
+        given = state.get("pollInterval")
+        # SHOULD: respect the server's `pollInterval` (basic/utilities/tasks#ttl-and-resource-management)
+        seconds = POLL_INTERVAL if given is None else min(max(given / 1000, MIN_POLL_INTERVAL), MAX_POLL_INTERVAL)
+        left = deadline.check("waiting for a task")
+        given_up = threading.Event()
+
+        def give_up(reason: str | None) -> None:
+            given_up.set()
+
+        before_block()
+        if cancel is not None:
+            cancel.attach(give_up)
+        try:
+            # Spread a little: other clients do the same.
+            given_up.wait(min(seconds * uniform(0.95, 1.05), seconds if left is None else left))
+        finally:
+            if cancel is not None:
+                cancel.detach(give_up)
+        if cancel is not None and cancel.cancelled:
+            raise RequestCancelled(cancel.reason or "cancelled by the caller")
+
+
+_AGAIN: Final = {
+    "resend": True
+}  # what only reads, or does no more the second time, is sent again if its answer is lost

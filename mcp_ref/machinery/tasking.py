@@ -1,0 +1,525 @@
+"""Tasking: work that goes on after the call that began it was answered.
+
+The contract: `TaskRun.start` has work run in a thread of its own. It begins as the call that it is, whose caller waits
+(`milestone`), and at some moment it may `become` a task: then there is a record of it, which the caller is answered
+with, and what the work comes to is written there. Whichever comes first counts: the end of the work, or the moment.
+A question of a task waits in its record, and its thread waits for the answer beside it; who carries the question to the
+client is another matter.
+
+    the caller     start ... milestone                                                  (answered: here is a task)
+    the thread     work .......... ask ............................... work ... end      (mcp-task-n)
+    anybody                          tasks.answer(id, key, answer)
+    the keeper     due: what expires, what a dead process left; outcomes that could not be written   (mcp-tasks)
+
+Nothing of it is left when no task runs: a thread ends with its task, and the keeper after the last of them.
+
+Not here:  what is kept (machinery/task_store); what goes on the wire of tasks (basic/tasks, extensions/tasks); whose
+           functions run (server/tasks, client/tasks)
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from itertools import count
+from typing import Final, Literal
+
+from mcp_ref.errors import InternalError, InvalidParams, Refusal, RequestCancelled
+from mcp_ref.machinery.deadline import Cancel, Deadline, check_seconds
+from mcp_ref.machinery.shapes import JsonObject
+from mcp_ref.machinery.task_store import MemoryTasks, TaskStore, expired
+
+log = logging.getLogger("mcp_ref.tasks")
+"""What happens to tasks, and who asked, for an audit: ids, owners and names, and no contents."""
+
+KEEPER_INTERVAL: Final = 0.1
+"""Seconds between two looks of the keeper at a store that several processes share."""
+
+SWEEP_INTERVAL: Final = 1.0
+"""Seconds between two looks for what has expired."""
+
+Outcome = JsonObject
+
+
+class Tasks:
+    """How tasks are run and kept, for a server: `Server("jobs", tasks=Tasks(store=SqliteTasks("jobs.db")))`.
+
+    A task belongs to who is authenticated. Over HTTP without authentication nobody is: then whoever has the id of a
+    task can read, answer and cancel it. An id holds 192 random bits, so it cannot be guessed, but keep it secret.
+
+    Args:
+        store: where tasks are kept; None: in memory.
+        ttl: seconds that a task lives from its creation if nobody says otherwise; longest: the most that anybody gets.
+        most: tasks of one owner that have not ended; one more is refused with -32603.
+        running: handlers that run at once; one that waits for an answer does not count. More wait for their turn.
+        poll: seconds between two looks of a client, as a hint for it.
+
+    Attributes:
+        on_change: called with each record that is changed here, by whichever thread changes it; must not block.
+        adopt: called with a record that a dead process left, if it may run again; whether it does now.
+
+    Threads: any. `mcp-task-n` runs one task and ends with it; `mcp-tasks` ends after the last.
+    """
+
+    on_change: Callable[[JsonObject], None] | None = None
+    adopt: Callable[[JsonObject], bool] | None = None
+
+    def __init__(
+        self,
+        store: TaskStore | None = None,
+        *,
+        ttl: float | None = 3_600,
+        longest: float | None = 86_400,
+        most: int = 1_000,
+        running: int = 32,
+        poll: float = 1.0,
+    ) -> None:
+        for name, value in {"ttl": ttl, "longest": longest, "poll": poll}.items():
+            check_seconds(name, value)
+        if most < 1 or running < 1:
+            raise ValueError("most and running are at least 1")
+        self.ttl, self.longest, self.most, self.running, self.poll = ttl, longest, most, running, poll
+        self.clock: Callable[[], float] = time.time  # of lives, which must survive a restart
+        self.store: TaskStore = store if store is not None else MemoryTasks(lambda: self.clock())
+        self._numbers = count(1)
+        self._swept = 0.0
+        # Who carries the questions of a task to a client, and gives that up when another comes; replaced by one step.
+        self.carriers: dict[str, Cancel] = {}
+        # Guards the fields below; told when the keeper has something to look at, or a run has ended.
+        self._changed = threading.Condition(threading.Lock())
+        self.runs: dict[str, TaskRun] = {}
+        self._threads: set[threading.Thread] = set()
+        self._owned: Counter[str | None] = Counter()
+        self._places = 0
+        self._queue: deque[TaskRun] = deque()
+        self._unwritten: dict[str, Outcome] = {}
+        self._keeper: threading.Thread | None = None
+        self._serving = 0
+
+    # -- records
+
+    def create(self, run: TaskRun, message: str | None = None) -> JsonObject:
+        """A record for a call that becomes a task. Raises: InternalError: its owner has too many; it cannot be kept."""
+        owner, ttl = run.seed["owner"], run.seed["ttl"]
+        now = self.clock()
+        if now - self._swept >= SWEEP_INTERVAL:
+            self._sweep(now)
+        # MAY: override the ttl that is asked for (basic/utilities/tasks#ttl-and-resource-management)
+        # SHOULD: enforce a maximum ttl (basic/utilities/tasks#resource-management)
+        ttl = ttl if self.longest is None else self.longest if ttl is None else min(ttl, self.longest)
+        # MUST: the receiver makes a task's id, a unique string; without an authorization context from a cryptographic
+        # source, with enough entropy (basic/utilities/tasks#task-id-requirements, #task-isolation-and-access-control)
+        record: JsonObject = {
+            **run.seed, "id": secrets.token_urlsafe(24), "version": 1, "created": now, "updated": now, "ttl": ttl,
+            "asked": {}, "answered": {}, "keys": 0, "replayed": 0, "message": message, "outcome": None,
+            "holder": self.store.holder,
+        }  # fmt: skip
+        with self._changed:
+            # SHOULD: enforce limits on concurrent tasks per requestor (basic/utilities/tasks#resource-management)
+            if self._owned[owner] >= self.most:
+                log.warning("refused a task of %r: %d have not ended", owner, self.most)
+                raise InternalError(f"Too many tasks: at most {self.most} may be under way", {"limit": self.most})
+            self._enter_locked(record["id"], run)
+        try:
+            self.store.create(record)
+        except BaseException as problem:
+            self._leave(record["id"])
+            if isinstance(problem, Refusal) or not isinstance(problem, Exception):
+                raise
+            log.error("a task could not be kept: %s", problem)
+            raise InternalError("The task could not be kept") from None
+        # SHOULD: log the creation of a task, with who asked (basic/utilities/tasks#audit-and-logging)
+        log.info("created %s of %r: %s", record["id"], owner, run.seed["about"])
+        return record
+
+    def find(self, task_id: str, owner: str | None) -> JsonObject:
+        """The record of a task, for one of that owner. Raises: InvalidParams: it is unknown, foreign or expired."""
+        record = self.store.get(task_id)
+        # MUST: refuse a task of another authorization context (basic/utilities/tasks#task-isolation-and-access-control)
+        # MUST: each request for a task is authorized (2026-07-28/extensions/tasks#security-considerations)
+        if record is None or record["owner"] not in (None, owner):
+            # SHOULD: notice strange patterns, such as many failed look-ups (basic/utilities/tasks#audit-and-logging)
+            log.warning("refused %r a task that it does not have", owner)
+            # MUST: -32602 for an unknown `taskId`; one text for all of these, so that nothing is learnt from it
+            # (basic/utilities/tasks#protocol-errors; 2026-07-28/extensions/tasks#protocol-errors)
+            raise InvalidParams("Unknown task, or its time has passed", {"path": "params.taskId"})
+        return record
+
+    def change(self, task_id: str, edit: Callable[[JsonObject], bool]) -> JsonObject | None:
+        """Read, decide, replace; again if somebody else was faster. None: there is no such record any more.
+
+        Args:
+            edit: changes a copy (members are replaced, not changed in place); False: it is to stay as it is.
+        """
+        while (known := self.store.get(task_id)) is not None:
+            record = dict(known)
+            if not edit(record):
+                return known
+            record["version"], record["updated"] = known["version"] + 1, max(self.clock(), known["updated"])
+            if self.store.replace(record, known["version"]):
+                run = self.runs.get(task_id)
+                for told in (self.on_change, None if run is None else run.on_change):
+                    if told is not None:
+                        told(record)
+                return record
+        return None
+
+    def end(self, task_id: str, outcome: Outcome, *, ran_here: bool = False) -> bool:
+        """Write what a task came to, unless it has ended already, or, if it `ran_here`, another process has taken it up
+        since; whether this was it."""
+        ended = False
+
+        def edit(record: JsonObject) -> bool:
+            nonlocal ended
+            # MUST: ended is ended; who comes second is dropped (basic/utilities/tasks#task-status-lifecycle)
+            ended = record["outcome"] is None and not (ran_here and record["holder"] != self.store.holder)
+            if ended:
+                record["outcome"] = outcome
+            return ended
+
+        record = self.change(task_id, edit)
+        if ended and record is not None:
+            # SHOULD: log the end of a task (basic/utilities/tasks#audit-and-logging)
+            log.info("ended %s of %r: %s", task_id, record["owner"], next(iter(outcome)))
+            self._stop(task_id, outcome.get("cancelled") or "the task has ended")
+        return ended
+
+    def _stop(self, task_id: str, reason: str) -> None:
+        """Cancel what still runs, or asks, for a task that has ended."""
+        for handle in (self.carriers.get(task_id), run.cancel if (run := self.runs.get(task_id)) else None):
+            if handle is not None:
+                handle(reason)
+
+    def answer(self, task_id: str, answers: JsonObject) -> None:
+        """Write answers beside the questions that are open; the first to each counts, and any other is ignored."""
+
+        def edit(record: JsonObject) -> bool:
+            # SHOULD: ignore answers for keys that are not outstanding (2026-07-28/extensions/tasks#response)
+            open_keys = record["asked"].keys() - record["answered"].keys()
+            taken = {key: answer for key, answer in answers.items() if key in open_keys}
+            record["answered"] = {**record["answered"], **taken}
+            return bool(taken) and record["outcome"] is None
+
+        if self.change(task_id, edit) is not None:
+            log.info("answered %s", task_id)
+
+    # -- threads
+
+    def enqueue(self, run: TaskRun) -> None:
+        """Have a run started as soon as fewer than `running` run."""
+        with self._changed:
+            self._queue.append(run)
+            self._start_locked()
+
+    def _start_locked(self) -> None:
+        while self._queue and self._places < self.running:
+            run = self._queue.popleft()
+            self._places += 1
+            run.holds_place = True
+            number = next(self._numbers)
+            # Daemon: a user's handler cannot be stopped, and must not keep the process alive.
+            thread = threading.Thread(target=self._run, args=(run,), name=f"mcp-task-{number}", daemon=True)
+            self._threads.add(thread)
+            try:
+                thread.start()
+            except RuntimeError as problem:
+                # No thread can be started: it waits for one that ends, if any will.
+                log.warning("could not start a thread: %s", problem)
+                self._threads.discard(thread)
+                self._places -= 1
+                run.holds_place = False
+                if not self._threads:
+                    raise InternalError("The task could not be started") from None
+                self._queue.appendleft(run)
+                return
+
+    def _run(self, run: TaskRun) -> None:
+        try:
+            run.run()
+        finally:
+            with self._changed:
+                self._threads.discard(threading.current_thread())
+                self._changed.notify_all()
+            self.give_place_up(run)
+
+    def give_place_up(self, run: TaskRun) -> None:
+        """Let another run begin in the place of one that has ended, or waits for an answer."""
+        with self._changed:
+            held, run.holds_place = run.holds_place, False
+            self._places -= held
+            self._start_locked()
+
+    def _enter_locked(self, task_id: str, run: TaskRun) -> None:
+        self.runs[task_id] = run
+        self._owned[run.seed["owner"]] += 1
+        self._wake_keeper_locked()
+
+    def _leave(self, task_id: str) -> None:
+        with self._changed:
+            if (run := self.runs.pop(task_id, None)) is not None:
+                self._owned[run.seed["owner"]] -= 1
+            self._changed.notify_all()
+
+    def finish(self, run: TaskRun, task_id: str, outcome: Outcome) -> None:
+        """Write what a run came to; if the store fails, again later."""
+        try:
+            self.end(task_id, outcome, ran_here=True)
+        except Exception as problem:
+            log.error("the outcome of %s could not be written, and is kept to be written again: %s", task_id, problem)
+            with self._changed:
+                self._unwritten[task_id] = outcome
+        self._leave(task_id)
+
+    # -- the keeper
+
+    def serve(self) -> None:
+        """A conversation, or a service, begins: look after what other processes leave, if any share the store."""
+        with self._changed:
+            self._serving += 1
+            self._wake_keeper_locked()
+
+    def leave(self) -> None:
+        """It has ended."""
+        with self._changed:
+            self._serving -= 1
+            self._changed.notify_all()
+
+    def _needed_locked(self) -> bool:
+        return bool(self.runs or self._unwritten or (self._serving and self.store.holder is not None))
+
+    def _wake_keeper_locked(self) -> None:
+        if self._keeper is None and self._needed_locked():
+            # Daemon: it ends by itself after the last task, which a user's handler may hold up for ever.
+            self._keeper = threading.Thread(target=self._keep, name="mcp-tasks", daemon=True)
+            self._keeper.start()
+
+    def _keep(self) -> None:
+        interval = SWEEP_INTERVAL if self.store.holder is None else KEEPER_INTERVAL
+        while True:
+            with self._changed:
+                if self._needed_locked():
+                    # Bounded; the end of the last task is told.
+                    self._changed.wait_for(lambda: not self._needed_locked(), interval)
+                if not self._needed_locked():
+                    self._keeper = None
+                    return
+            try:
+                self._sweep(self.clock())
+            except Exception as problem:
+                log.error("the store of tasks fails: %s", problem)
+
+    def _sweep(self, now: float) -> None:
+        """Forget what has expired, take up or end what a dead process left, and write what could not be written."""
+        ended_elsewhere = now - self._swept >= SWEEP_INTERVAL
+        # SHOULD: clean expired tasks up promptly (basic/utilities/tasks#resource-management)
+        for record in self.store.due(now):
+            if expired(record, now):
+                # MAY: delete a task after its ttl, whatever its status
+                # (basic/utilities/tasks#ttl-and-resource-management)
+                log.info("expired %s of %r", record["id"], record["owner"])
+                self._stop(record["id"], "the time of the task has passed")
+                self.store.delete(record["id"])
+            elif record["id"] not in self.runs and not (
+                record["again"] and self.adopt is not None and self.adopt(record)
+            ):
+                self.end(record["id"], error_of(InternalError("The process that ran the task has ended")))
+        if ended_elsewhere:
+            self._swept = now
+            for task_id in {*self.runs, *self.carriers}:
+                known = self.store.get(task_id)
+                taken = task_id in self.runs and known is not None and known["holder"] != self.store.holder
+                if known is None or known["outcome"] is not None or taken:
+                    self._stop(task_id, "the task has ended")
+            for task_id, outcome in list(self._unwritten.items()):
+                self.end(task_id, outcome, ran_here=True)
+                with self._changed:
+                    self._unwritten.pop(task_id, None)
+
+    # -- ending
+
+    def close(self, timeout: float = 5) -> list[str]:
+        """End what runs here; returns the threads whose handlers would not end. Idempotent.
+
+        Tasks that may run again, in a store that survives, are left to be taken up. The others fail, -32603.
+
+        Blocks: at most `timeout` seconds. Threads: handlers see that they are cancelled, and their waits end; what is
+        still held by a user's code then is left behind as a daemon. The keeper ends with the last task.
+        """
+        deadline = Deadline(timeout)
+        reason = "the server was shut down"
+        with self._changed:
+            queued, threads = list(self._queue), set(self._threads)
+            self._queue.clear()
+        for run in [*queued, *list(self.runs.values())]:
+            run.stopped = bool(run.seed["again"]) and self.store.holder is not None
+            run.cancel(reason)
+            if (task_id := run.id) is not None:
+                if run.stopped:
+                    # Nothing of it changes but the version, which ends its wait for an answer.
+                    self.change(task_id, lambda record: record["outcome"] is None)
+                else:
+                    run.tasks.finish(run, task_id, error_of(InternalError(f"Internal error: {reason}")))
+        left = [thread for thread in threads if thread is not threading.current_thread()]
+        for thread in left:
+            thread.join(deadline.left())
+        for run in [*queued, *list(self.runs.values())]:
+            if run.id is not None:
+                self._leave(run.id)
+        if (keeper := self._keeper) is not None and keeper is not threading.current_thread() and not self._serving:
+            keeper.join(deadline.left())
+        return [thread.name for thread in left if thread.is_alive()]
+
+
+class TaskRun:
+    """A call that may become a task, while it runs here.
+
+    Args:
+        seed: the members of its record that are known: `owner`, `ttl` (seconds asked for), `about` (a name, for the
+            log), `method`, `params`, `again` (whether it may run again), and what its caller adds.
+        work: makes its result. Raises Refusal, or whatever else.
+        on_change: as of `Tasks`, for this task.
+
+    Attributes:
+        id, record: of the task, the record as it was made; None and empty while it is a call.
+        cancel: gives it up.
+        outcome: what it came to, if that was before it became a task; an exception, or the result.
+        stopped: whether it ends here, and goes on elsewhere: what its work still comes to is nobody's.
+        holds_place: of its `Tasks`.
+
+    Threads: any.
+    """
+
+    def __init__(
+        self,
+        tasks: Tasks,
+        seed: JsonObject,
+        work: Callable[[TaskRun], JsonObject],
+        on_change: Callable[[JsonObject], None] | None = None,
+    ) -> None:
+        self.tasks, self.seed, self._work, self.on_change = tasks, seed, work, on_change
+        self.cancel = Cancel()
+        self.id: str | None = None
+        self.record: JsonObject = {}
+        self.outcome: JsonObject | BaseException = {}
+        self.stopped = self.holds_place = False
+        self._asked = count()
+        self._milestone = threading.Event()
+        self._became = threading.Event()
+        self._lock = threading.Lock()  # guards _state
+        self._state: Literal["call", "becoming", "task", "over"] = "call"
+
+    def become(self, message: str | None = None) -> bool:
+        """Become a task, if it is still a call; whether it is one now. Raises: as `Tasks.create`; it is a call then."""
+        with self._lock:
+            if self._state != "call":
+                return self._state == "task"
+            self._state = "becoming"
+        try:
+            self.record = self.tasks.create(self, message)
+            self.id = self.record["id"]
+        finally:
+            self._state = "call" if self.id is None else "task"
+            self._became.set()
+        self._milestone.set()
+        return True
+
+    def resume(self, task_id: str) -> None:
+        """Be a task that a dead process left, whose record names this process already."""
+        self.id, self._state = task_id, "task"
+        with self.tasks._changed:
+            self.tasks._enter_locked(task_id, self)
+        self.start()
+
+    def start(self) -> None:
+        """Run in a thread of its own, as soon as there is a place."""
+        self.tasks.enqueue(self)
+
+    def milestone(self, timeout: float | None) -> bool:
+        """Block until it is a task, or over; at most so long. Whether it is."""
+        return self._milestone.wait(timeout)
+
+    def run(self) -> None:
+        """Do the work, in this thread, and leave what it came to where it is looked for."""
+        outcome: JsonObject | BaseException
+        try:
+            outcome = self._work(self)
+        except BaseException as problem:
+            # Also what is not an Exception, such as SystemExit: it ends the work, not the process.
+            outcome = problem
+        with self._lock:
+            before, self._state = self._state, "over" if self._state == "call" else self._state
+        if before == "becoming":
+            self._became.wait()  # bounded: a record is being written
+        if self.id is None:
+            self.outcome, self._state = outcome, "over"
+            self._milestone.set()
+        elif not self.stopped:
+            self.tasks.finish(
+                self, self.id, error_of(outcome) if isinstance(outcome, BaseException) else {"result": outcome}
+            )
+
+    # -- what the work does with its task
+
+    def status(self, message: str) -> None:
+        """Say what it is doing."""
+
+        def edit(record: JsonObject) -> bool:
+            changed = record["outcome"] is None and record["message"] != message
+            record["message"] = message
+            return changed
+
+        if self.id is not None:
+            try:
+                self.tasks.change(self.id, edit)
+            except Exception as problem:
+                log.error("the status of %s could not be written: %s", self.id, problem)
+
+    def ask(self, kind: str, question: JsonObject, timeout: float | None) -> JsonObject:
+        """Put a question into the record, and wait for its answer.
+
+        A task that runs again finds the answers that were given to the same questions, in the same order, before.
+
+        Blocks: until the answer, at most `timeout` seconds. Another task runs in its place meanwhile.
+        Raises: RequestTimeout. RequestCancelled: the task has ended.
+        """
+        assert self.id is not None
+        place, key, deadline = next(self._asked), "", Deadline(timeout)
+
+        def edit(record: JsonObject) -> bool:
+            nonlocal key
+            asked = record["asked"]
+            known = list(asked)[place] if place < record["replayed"] else ""
+            key = known if known and asked[known] == question else ""
+            if key or record["outcome"] is not None:
+                return False
+            # MUST: a key is unique over the task's whole life (2026-07-28/extensions/tasks#task-update-requests)
+            record["keys"] += 1
+            key = f"{kind}-{record['keys']}"
+            record["asked"] = {**asked, key: question}
+            return True
+
+        record = self.tasks.change(self.id, edit)
+        while record is not None and record["outcome"] is None and not self.cancel.cancelled:
+            if key in record["answered"]:
+                answer: JsonObject = record["answered"][key]
+                return answer
+            self.tasks.give_place_up(self)
+            left = deadline.check("waiting for the answer to a question of a task")
+            self.tasks.store.wait(self.id, record["version"], left)
+            record = self.tasks.store.get(self.id)
+        raise RequestCancelled(self.cancel.reason or "the task has ended")
+
+
+def error_of(problem: BaseException) -> Outcome:
+    """What goes into a record of an exception: the error that would have been the answer, or that it was cancelled."""
+    if isinstance(problem, RequestCancelled):
+        return {"cancelled": str(problem)}
+    if not isinstance(problem, Refusal):
+        log.error("a task failed: %s", problem, exc_info=problem)
+        problem = InternalError("Internal error")
+    error: JsonObject = {"code": problem.code, "message": problem.message}
+    return {"error": error if problem.data is None else {**error, "data": problem.data}}

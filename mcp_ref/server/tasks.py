@@ -1,0 +1,241 @@
+"""Tasks of a server: which calls of tools become tasks, and the conversation of a handler whose call has become one.
+
+A handler knows of none of this unless it likes to: `ctx.elicit` and its kin, `ctx.progress` and `ctx.check_cancelled`
+do the same in a task as outside. It is not run again for a question of its task: it waits in its own thread.
+
+Spec:      basic/utilities/tasks#tool-level-negotiation (2025-11-25)
+Upholds:   spec_notes/basic/utilities/tasks.md
+Not here:  the methods `tasks/...` (basic/tasks); threads, limits and what is kept (machinery/tasking)
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+
+from mcp_ref import messages
+from mcp_ref.agreement import undeclared
+from mcp_ref.basic import tasks as page
+from mcp_ref.basic.mrtr import KINDS, input_request, missing_capability
+from mcp_ref.errors import ErrorResponse, InternalError, InvalidParams, McpError, MethodNotFound
+from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.deadline import check_seconds
+from mcp_ref.machinery.tasking import TaskRun, Tasks
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import DEFAULT, Options
+from mcp_ref.server import tools
+from mcp_ref.server.context import Context
+from mcp_ref.server.session import Conversation, Session
+from mcp_ref.server.stateless import Call
+
+if TYPE_CHECKING:
+    from mcp_ref.server.server import Server
+
+log = logging.getLogger(__name__)
+
+
+class TaskRule(NamedTuple):
+    """How a call of a tool becomes a task: `@server.tool(task=TaskRule("required", ttl=7200))`.
+
+    Attributes:
+        support: "optional": it also answers clients that follow no tasks, as any other tool. "required": it refuses
+            them. "forbidden": it is never a task.
+        after: seconds that a call may take before it becomes one; None: only when the handler calls
+            `ctx.become_task()`. At 2025-11-25, where the client asks for a task, it is one at once.
+        ttl: seconds that the task lives, if the client does not say.
+        again: whether it may be run again, from its beginning, if the process that runs it dies and the store survives
+            that; it then finds the answers that were given to its questions.
+    """
+
+    support: Literal["forbidden", "optional", "required"] = "optional"
+    after: float | None = 0.0
+    ttl: float | None = None
+    again: bool = False
+
+
+class ServerTasks:
+    """What a server with tasks does besides. Threads: any."""
+
+    def __init__(self, server: Server, tasks: Tasks | None) -> None:
+        self.server, self.tasks = server, tasks or Tasks()
+        self.close = self.tasks.close
+        kept = self.tasks
+        self.answers: dict[str, Callable[[Any, Any], Any]] = {
+            "tools/call": self.tools_call,
+            "tasks/get": lambda ctx, params: page.tasks_get(kept, ctx.owner, params),
+            "tasks/result": lambda ctx, params: page.tasks_result(kept, ctx, tools.CallToolResult, params),
+            "tasks/list": lambda ctx, params: page.tasks_list(kept, ctx.owner, ctx.server.page_size, params),
+            "tasks/cancel": lambda ctx, params: page.tasks_cancel(kept, ctx.owner, params),
+        }
+
+    def rule(self, task: str | TaskRule) -> TaskRule | None:
+        """The rule of a tool, as it was given to `tool`. Raises: ValueError, TypeError: it cannot be one."""
+        rule = task if isinstance(task, TaskRule) else TaskRule(cast(Any, task))
+        if rule.support not in ("forbidden", "optional", "required"):
+            raise ValueError(f'a tool\'s task is "forbidden", "optional" or "required", not {rule.support!r}')
+        check_seconds("after", rule.after or None)
+        check_seconds("ttl", rule.ttl)
+        return None if rule.support == "forbidden" else rule
+
+    def capability(self, owner: str | None) -> JsonObject:
+        """The capability `tasks`.
+
+        Args:
+            owner: who asks; None: that is not known.
+        """
+        # MUST: a server that supports tasks declares `tasks` (basic/utilities/tasks#capabilities)
+        declared: JsonObject = {"cancel": {}, "requests": {"tools": {"call": {}}}}
+        # SHOULD NOT: declare `tasks.list` where requestors cannot be told apart
+        # (basic/utilities/tasks#task-isolation-and-access-control)
+        return declared if owner is None else {"list": {}, **declared}
+
+    def tools_call(self, ctx: Context, params: tools.CallToolRequestParams) -> JsonObject:
+        """Answer `tools/call`: with the result, or with a task. See `server.tools.tools_call`.
+
+        Raises: MethodNotFound: it was, or was not, to be a task, and that is not how the tool is called.
+        Spec: basic/utilities/tasks#tool-level-negotiation
+        """
+        entry: tools.ToolEntry | None = ctx.server.registered("tools").get(params["name"])
+        rule = None if entry is None else entry.task
+        asked = params.get("task") if ctx.revision.tasks else None
+        if entry is not None and asked is not None and rule is None:
+            # SHOULD: -32601 if a tool without `taskSupport` is called as a task
+            # (basic/utilities/tasks#tool-level-negotiation)
+            raise MethodNotFound(f"The tool {params['name']} cannot be called as a task")
+        if rule is not None and asked is None and rule.support == "required":
+            # MUST: -32601 if a tool that requires it is not called as a task
+            # (basic/utilities/tasks#tool-level-negotiation)
+            raise MethodNotFound(f"The tool {params['name']} can only be called as a task")
+        if rule is None or asked is None:
+            return cast(JsonObject, tools.tools_call(ctx, params))
+        ttl = asked["ttl"] / 1000 if "ttl" in asked else rule.ttl or self.tasks.ttl
+        if ttl is not None and ttl <= 0:
+            raise InvalidParams("Invalid params: params.task.ttl must be above 0", {"path": "params.task.ttl"})
+        run = TaskCall(self, ctx, rule, ttl).task
+        # MUST: an accepted request is answered with a `CreateTaskResult`; SHOULD: as soon as possible
+        # (basic/utilities/tasks#result-retrieval)
+        run.become()
+        run.start()
+        # MUST: a task begins as `working` (basic/utilities/tasks#task-status-lifecycle)
+        return {"task": page.shown(run.record, self.tasks)}
+
+
+class TaskCall(Conversation):
+    """With whom the handler of a call that may become a task speaks: as any other, until it has become one.
+
+    Attributes:
+        origin: the conversation by which the call came.
+        task: its run, which may be a task.
+    """
+
+    def __init__(self, among: ServerTasks, ctx: Context, rule: TaskRule, ttl: float | None) -> None:
+        origin, incoming = ctx.conversation, ctx._incoming
+        self.server, self.terms, self.origin = origin.server, origin.terms, origin
+        self.client_info, self.client_capabilities = origin.client_info, origin.client_capabilities
+        self.log_level, self.source, self.session_key = origin.log_level, origin.source, origin.session_key
+        self._among, self._asking = among, incoming
+        params = {key: value for key, value in incoming.params.items() if key in ("name", "arguments", "_meta")}
+        seed: JsonObject = {
+            "owner": incoming.owner, "ttl": ttl, "about": params["name"], "method": incoming.method, "params": params,
+            "again": rule.again, "revision": self.terms.revision.name, "capabilities": self.client_capabilities,
+        }  # fmt: skip
+        self.task = TaskRun(among.tasks, seed, self._work, self._tell)
+        # What the handler looks at: given up by the caller while it is a call, and with the task afterwards.
+        self._own = Incoming(incoming.id, incoming.method, params, incoming._reply, self._given_up)
+        self._own.answers, self._own.state = incoming.answers, incoming.state
+        self.task.cancel.attach(lambda reason: self._own.cancel(reason or "cancelled"))
+
+    def _tell(self, record: JsonObject) -> None:
+        """Tell the conversation that made the task of its change, if that can be told anything now."""
+        if isinstance(self.origin, Session):
+            # MAY: notify of a change of status, without `related-task` (basic/utilities/tasks#task-notifications)
+            shown = page.shown(record, self._among.tasks)
+            self.origin.announce("notifications/tasks/status", cast(JsonObject, shown))
+
+    def _given_up(self) -> bool:
+        # MUST NOT: take `notifications/cancelled`, or the end of a stream, for the end of a task
+        # (2025-11-25/basic/utilities/cancellation#behavior-requirements)
+        return self.task.id is None and self._asking.cancelled
+
+    def _work(self, run: TaskRun) -> JsonObject:
+        if isinstance(self.origin, Call):
+            self.origin.run_here()
+        result = cast(JsonObject, tools.tools_call(Context(self, self._own), cast(Any, self._own.params)))
+        if run.id is None:
+            return result
+        if result.get("resultType") != "input_required":
+            # As it would go out: a copy, of what JSON can say.
+            return cast(JsonObject, messages.decode(messages.encode(result)))
+        log.error("the tool %s asks by its result, which a task cannot", run.seed["about"])
+        raise InternalError("Internal error")
+
+    def ask(self, method: str, params: JsonObject | None, options: Options | None, incoming: Incoming) -> JsonObject:
+        """The client's answer to a question: of the call, or, once it is a task, of that."""
+        if self.task.id is None:
+            return self.origin.ask(method, params, options, self._asking)
+        revision = self.terms.revision
+        question = input_request(method, params, revision)
+        missing = missing_capability(question, self.client_capabilities, revision)
+        if missing is not None:
+            raise undeclared(revision, missing, f"the client did not declare {missing}")
+        timeout = (options or {}).get("timeout", DEFAULT)
+        kind = KINDS[method].name
+        answer = self.task.ask(kind, question, None if timeout is DEFAULT else timeout)
+        if "error" in answer:
+            error = answer["error"]
+            raise ErrorResponse(error["code"], error["message"], error.get("data"))
+        return cast(JsonObject, messages.decode(messages.encode(answer["result"])))
+
+    def ask_all(self, asks: Sequence[Callable[[], Any]]) -> list[Any]:
+        """Several questions at once: each of the callables in a thread of its own."""
+        if self.task.id is None:
+            return self.origin.ask_all(asks)
+        returned: list[Any] = [None] * len(asks)
+        problems: list[BaseException] = []
+
+        def call(place: int, ask: Callable[[], Any]) -> None:
+            try:
+                returned[place] = ask()
+            except BaseException as problem:
+                problems.append(problem)
+
+        # Daemon, and joined here: each ends with its answer, or with the task.
+        name = threading.current_thread().name
+        threads = [
+            threading.Thread(target=call, args=each, name=f"{name}-{each[0] + 1}", daemon=True)
+            for each in enumerate(asks)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if problems:
+            raise problems[0]
+        return returned
+
+    def input_response(self, key: str, method: str, incoming: Incoming) -> JsonObject | None:
+        """See `Conversation`: answers to what the call asked by its result."""
+        return self.origin.input_response(key, method, self._asking)
+
+    def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:
+        """Send a notification: with the reply of the call; of a task, to whoever waits for its result, or else by the
+        conversation that made it, if that can be told anything now."""
+        task_id, tasks = self.task.id, self._among.tasks
+        if task_id is None:
+            self.origin.notify(method, params, self._asking)
+        elif self.task.cancel.cancelled:
+            # MUST: progress ends with the task (2025-11-25/basic/utilities/progress#behavior-requirements)
+            return
+        elif isinstance(self.origin, Session):
+            # MUST: the `progressToken` of the call stays valid for its task
+            # (2025-11-25/basic/utilities/progress#behavior-requirements)
+            params, carrier = page.related(task_id, params or {}), tasks.carriers.get(task_id)
+            try:
+                if isinstance(carrier, page.Carrier):
+                    carrier.notify(method, params)
+                elif self.may_notify(method):
+                    self.origin.announce(method, params)
+            except McpError as problem:
+                log.debug("could not tell %s of %s: %s", method, task_id, problem)

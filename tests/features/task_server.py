@@ -1,0 +1,84 @@
+"""A server with tasks: `make_server()`, or over stdio `python -m tests.features.task_server [DATABASE]`."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+from mcp_ref import Context, InvalidParams, Server, TaskRule, Tasks, ToolError
+
+LIMIT = 5.0
+
+
+def make_server(tasks: Tasks | None = None, **options: Any) -> Server:
+    server = Server("jobs", "1", tasks=tasks, **options)
+    server.released = threading.Event()  # type: ignore[attr-defined]
+
+    @server.tool(task=TaskRule("optional", after=None))
+    def book(city: str, ctx: Context) -> str:
+        """One question before it becomes a task, two after."""
+        first = ctx.elicit("Name?", {"name": {"type": "string"}})["content"]["name"]
+        ctx.become_task("booking")
+        second = ctx.elicit("Seat?", {"seat": {"type": "string"}})["content"]["seat"]
+        ctx.status("nearly there")
+        third = ctx.elicit("Meal?", {"meal": {"type": "string"}})["content"]["meal"]
+        return f"{city}: {first}, {second}, {third}"
+
+    @server.tool(task="required")
+    def wait(ctx: Context) -> str:
+        """Ends when it is released, or cancelled."""
+        for _ in range(1_000):
+            ctx.check_cancelled()
+            if server.released.wait(0.01):  # type: ignore[attr-defined]
+                return "released"
+        raise ToolError("nobody came")
+
+    @server.tool(task="optional")
+    def deaf() -> str:
+        """Looks at no cancellation."""
+        server.released.wait(LIMIT)  # type: ignore[attr-defined]
+        return "released"
+
+    @server.tool(task="optional")
+    def fail(how: str) -> str:
+        """Fails, in one of two ways."""
+        raise ToolError("it broke") if how == "tool" else InvalidParams("it is refused", {"why": "so"})
+
+    @server.tool(task="optional")
+    def ask_two(ctx: Context) -> str:
+        """Two questions at once."""
+        asks = [lambda: ctx.elicit("Name?", {"name": {"type": "string"}}), ctx.roots]
+        name, roots = ctx.ask_all(*asks)
+        return f"{name['content']['name']}, {len(roots)} folders"
+
+    @server.tool(task="optional")
+    def steps(ctx: Context) -> str:
+        """Reports how far it is."""
+        for done in (1, 2):
+            ctx.progress(done, 2)
+        return f"task: {ctx.task_id is not None}"
+
+    @server.tool()
+    def plain() -> str:
+        """Is never a task."""
+        return "plain"
+
+    return server
+
+
+ANSWERS = {"Name?": {"name": "Ann"}, "Seat?": {"seat": "12A"}, "Meal?": {"meal": "soup"}}
+
+
+def elicit(message: str, schema: Any) -> Any:
+    """Answers every question of these tools."""
+    return ANSWERS[message]
+
+
+if __name__ == "__main__":
+    store = None
+    if len(sys.argv) > 1:
+        from mcp_ref import SqliteTasks
+
+        store = SqliteTasks(sys.argv[1])
+    make_server(Tasks(store)).run()
