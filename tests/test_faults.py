@@ -248,12 +248,18 @@ SWEPT: list[tuple[type[Conversation], str, int]] = [
 ]
 """Who is made to fail, and at how many of its steps: of a client that is undecided, those of its opening."""
 
+HOW = (TransportClosed, RequestTimeout, OSError, None)
 CASES = [
-    pytest.param(kind, side, at, how, id=f"{kind.__name__}-{side}-{at}-{how.__name__ if how else 'hang'}")
+    pytest.param(
+        *(kind, side, at, how),
+        id=f"{kind.__name__}-{side}-{at}-{how.__name__ if how else 'hang'}",
+        marks=() if HOW[at % len(HOW)] is how else pytest.mark.slow,
+    )
     for kind, side, most in SWEPT
     for at in range(1, most + 1)
-    for how in (TransportClosed, RequestTimeout, OSError, None)
+    for how in HOW
 ]
+"""Each step fails in each way; by default in one of them, by turns."""
 
 
 @pytest.mark.parametrize(("kind", "side"), [*STEPS, (Undecided, "client"), (Undecided, "server")])

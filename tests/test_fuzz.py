@@ -34,7 +34,7 @@ fuzzed = settings(
     derandomize=True,
     database=None,
     deadline=None,
-    max_examples=80,
+    max_examples=30,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
 )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -69,9 +70,15 @@ def room_of(module: str) -> str:
     raise AssertionError(f"{module} has no room in tests/test_house.py")
 
 
+@cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse((PACKAGE / f"{module}.py").read_text("utf-8"))
+
+
+@cache
 def imports_of(module: str, *, lazy: bool) -> set[str]:
     """The modules that a file imports, at its top or inside its functions; `if TYPE_CHECKING` does not count."""
-    tree = ast.parse((PACKAGE / f"{module}.py").read_text("utf-8"))
+    tree = tree_of(module)
     found: set[str] = set()
 
     def visit(node: ast.AST, inside: bool) -> None:
@@ -131,8 +138,7 @@ def test_has_no_event_loop(module: str) -> None:
 
 def test_revisions_are_compared_in_one_place() -> None:
     for module in CODE:
-        tree = ast.parse((PACKAGE / f"{module}.py").read_text("utf-8"))
-        for node in ast.walk(tree):
+        for node in ast.walk(tree_of(module)):
             if isinstance(node, ast.Compare) and module != "revisions":
                 for side in (node.left, *node.comparators):
                     constant = isinstance(side, ast.Constant) and str(side.value)

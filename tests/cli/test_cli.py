@@ -18,6 +18,7 @@ from mcp_ref.machinery.http_server import HttpRequest
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.record import TraceEvent, read_trace
+from tests.slow import slow_but
 
 DEMO = ["--", sys.executable, "-m", "mcp_ref.cli.demo"]
 Capture = pytest.CaptureFixture[str]
@@ -563,7 +564,7 @@ def test_the_demonstration_is_of_the_newest_revision_and_asks_three_questions_in
     assert "tagged with the subscription that request 13" in out
 
 
-@pytest.mark.parametrize("revision", list(REVISIONS))
+@pytest.mark.parametrize("revision", slow_but(["2025-11-25", "2026-07-28"], REVISIONS))
 def test_the_demonstration_goes_the_same_way_over_http(capsys: Capture, tmp_path: Path, revision: str) -> None:
     traces = {"stdio": tmp_path / "stdio.jsonl", "http": tmp_path / "http.jsonl"}
     assert run("demo", "--revision", revision, "--trace", str(traces["stdio"])) == 0

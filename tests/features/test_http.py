@@ -25,6 +25,7 @@ from mcp_ref.server.hosting import HttpService
 from tests.basic.transports.streamable_http.raw import Wire, opened, request
 from tests.features.conftest import counts_descriptors, left, until
 from tests.features.relay import Relay
+from tests.slow import slow_but
 from tests.wire import PATIENCE, Background
 
 STREAMABLE = [revision.name for revision in SESSION_REVISIONS if revision.http == "streamable"]
@@ -443,7 +444,7 @@ def test_fifty_clients_at_once(revision: str) -> None:
 
 
 @counts_descriptors
-@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("revision", slow_but(["2025-11-25", "2026-07-28"], REVISIONS))
 def test_nothing_is_left_of_many_connections(revision: str) -> None:
     def ask(ctx: Context) -> str:
         ctx.log("info", "asking")

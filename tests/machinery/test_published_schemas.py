@@ -32,6 +32,7 @@ from mcp_ref.methods import Method
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import LATEST_SESSION, REVISIONS, SESSION_REVISIONS, STATELESS_REVISIONS, Revision
 from mcp_ref.types import Icons
+from tests.slow import slow_but
 
 JsonObject = dict[str, Any]
 
@@ -383,7 +384,7 @@ def tolerant(schema: Any) -> Any:
     return out
 
 
-@pytest.mark.parametrize("revision", EVERY, ids=str)
+@pytest.mark.parametrize("revision", slow_but([LATEST_SESSION], EVERY), ids=str)
 def test_the_check_refuses_what_the_schema_refuses(revision: Revision) -> None:
     kinds = {kind for row in rows() if row.exists_in(revision) for kind in (row.params, row.result) if kind}
     for wire_type in kinds:
