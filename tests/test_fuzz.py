@@ -580,6 +580,7 @@ class Listed:
 
     def __init__(self, names: list[str], page_size: int) -> None:
         self.registry, self.page_size = {name: name for name in names}, page_size
+        self.server = self
 
     def registered(self, feature: str) -> dict[str, str]:
         return self.registry
