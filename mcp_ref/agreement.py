@@ -68,11 +68,8 @@ def declares(capabilities: JsonObject, path: str) -> bool:
 
 
 def undeclared(revision: Revision, capability: str, problem: str) -> Exception:
-    """What to raise if a handler asks for something that its client did not declare, such as "elicitation.url".
-
-    In the session era it is a LocalProtocolError with the text `problem`. In the stateless era it is the refusal that
-    says what to declare, for the client decides again with each request.
-    """
+    """What to raise if a handler asks for something that its client did not declare, such as "elicitation.url": in the
+    stateless era the refusal that says what to declare, for the client decides again with each request."""
     # MUST NOT: a server asks for anything that the request's client did not declare (2026-07-28/basic/index#_meta)
     return LocalProtocolError(problem) if revision.servers_send_requests else MissingClientCapability(capability)
 
@@ -89,11 +86,10 @@ class Terms:
         kinds: values of `resultType` that an extension has, beside those of the protocol.
 
     Attributes:
-        open: whether the lifecycle has come to the point from which everything agreed may be sent; until then it is
-            asked about each message.
+        open: whether everything agreed may be sent by now; until then the lifecycle is asked about each message.
         answers: whether this side answers requests: in the stateless era a client does not.
-        sent, notified, received: the rules of the requests, and of the notifications, that were sent already, and of
-            what was received: whoever is in a hurry looks here before calling `sending` or `receiving`.
+        sent, notified, received: the rules already made, of requests, notifications, and what was received: whoever is
+            in a hurry looks here before calling `sending` or `receiving`.
 
     Threads: any; the caches hold values that are equal whoever computed them.
     """
@@ -121,14 +117,10 @@ class Terms:
     def sending(
         self, name: str, kind: Literal["request", "notification"] = "request", *, undeclared: bool = False
     ) -> Rule:
-        """The rule for a message that this side sends.
+        """The rule for a message that this side sends; LocalProtocolError if it must not.
 
         Args:
             undeclared: let it pass although its capability was not declared; the rule is not kept.
-
-        Raises:
-            LocalProtocolError: the revision does not have the method, it is of the other kind, it is not this side's to
-                send, or the capability that it needs was not declared.
         """
         known = self.sent if kind == "request" else self.notified
         if (rule := known.get(name)) is not None:
@@ -158,12 +150,7 @@ class Terms:
         return rule
 
     def receiving(self, name: str) -> Rule:
-        """The rule for a message that this side receives.
-
-        Raises:
-            MethodNotFound: the revision does not have it, it is not the peer's to send, or its capability was not
-                declared.
-        """
+        """The rule for a message that this side receives; MethodNotFound if the peer must not send it."""
         if (rule := self.received.get(name)) is not None:
             return rule
         revision, row = self.revision, self._rows.get(name)

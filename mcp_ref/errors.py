@@ -51,7 +51,6 @@ class HttpStatusError(RemoteProtocolError):
     """The server refused an HTTP request with a status, and without a JSON-RPC error that answers it.
 
     Args:
-        status: the HTTP status, an integer.
         text: the beginning of the body, as text; may be empty.
         challenge: the WWW-Authenticate header of a 401 or 403, or None.
         doing: what was asked for, for the message.
@@ -64,21 +63,13 @@ class HttpStatusError(RemoteProtocolError):
 
 
 class ErrorResponse(McpError):
-    """The peer answered a request with a JSON-RPC error.
-
-    Attributes:
-        code: the JSON-RPC error code, an integer.
-        message: the peer's short text.
-        data: whatever the peer added, or None.
-    """
+    """The peer answered a request with a JSON-RPC error: its code, its short text, and whatever it added, or None."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         # MUST NOT: read a meaning into codes from -32000 to -32019, other than -32002: the code is passed on as a
         # number (2026-07-28/basic/index#error-codes)
         super().__init__(f"{message} ({code})")
-        self.code = code
-        self.message = message
-        self.data = data
+        self.code, self.message, self.data = code, message, data
 
 
 class AuthorizationError(McpError):
@@ -111,20 +102,14 @@ class TransportClosed(McpError, ConnectionError):
 
 
 class SessionExpired(TransportClosed):
-    """The server has ended the HTTP session (404).
-
-    The request was not carried out, and may be sent again in another session; a `Client` does so by itself.
-    """
+    """The server has ended the HTTP session (404); a `Client` sends the request again, in another one."""
 
     def __init__(self) -> None:
         super().__init__("the server has ended the session")
 
 
 class AnswerLost(TransportClosed):
-    """The event stream of one request ended before its answer, and cannot be resumed; the request is lost.
-
-    Other requests go on. Whether this one may be sent again depends on what it does: see `Options.resend`.
-    """
+    """The event stream of one request ended before its answer; whether it may be sent again: see `Options.resend`."""
 
 
 class RequestTimeout(McpError, TimeoutError):
@@ -140,10 +125,8 @@ class TaskCancelled(McpError):
 
 
 class InputRefused(McpError):
-    """The server asked for input before it could answer, and this client's own handler refused; `__cause__` is why.
-
-    Nothing was sent: the server simply never gets its answer (2026-07-28/basic/patterns/mrtr).
-    """
+    """The server asked for input, and this client's own handler refused (`__cause__`); nothing was sent
+    (2026-07-28/basic/patterns/mrtr)."""
 
 
 class ToolError(Exception):
@@ -163,8 +146,7 @@ class Refusal(Exception):
 
     def __init__(self, message: str, data: Any = None, *, code: int | None = None) -> None:
         super().__init__(message)
-        self.message = message
-        self.data = data
+        self.message, self.data = message, data
         if code is not None:
             # MUST: the code of an error is an integer (basic/index#responses)
             if type(code) is not int:

@@ -27,9 +27,8 @@ WRITE_TIMEOUT = 60.0
 class Reply(Protocol):
     """Where the answer to a request goes: the transport itself, the array that answers a batch, or a POST's reply.
 
-    One that somebody waits for has a method `skip()`, called when no answer will come. One whose connection can be
-    closed before the answer, which the client then fetches, has `release(retry)`: the milliseconds until it comes back.
-    One whose client has said who it is has `principal`, and `require_scopes(message, scopes)`.
+    It may have `skip()`, called when no answer will come; `release(retry)`, to close the connection before the answer,
+    which the client fetches after so many milliseconds; `principal`, and `require_scopes(message, scopes)`.
     """
 
     def send(self, message: Any, deadline: Deadline) -> None: ...
@@ -44,8 +43,8 @@ class Incoming:
     Attributes:
         id, method, params: as they came; `params` is an empty dict if there were none.
         reason: why the request was given up; None while it is not.
-        answers, state: what an earlier round of the request brought, for a handler that asks by its result: the
-            answers by key, and its own state. Whoever serves the request sets them; they are never unchecked input.
+        answers, state: what an earlier round brought, for a handler that asks by its result: the answers by key, and
+            its own state; both checked.
 
     Threads: any.
     """

@@ -52,12 +52,8 @@ _encode_ascii = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=
 
 
 def decode(data: bytes | str) -> Any:
-    """The JSON value of one message's text.
-
-    Raises:
-        ParseError: not UTF-8, not JSON, `NaN` or an infinity, nested too deeply, an integer of thousands of digits, or
-            more than `MAX_VALUES` values.
-    """
+    """The JSON value of one message's text; ParseError also for `NaN`, an infinity, an integer of thousands of digits,
+    more than `MAX_VALUES` values, or too deep a nesting."""
     try:
         # MUST: messages are UTF-8 (basic/transports#; basic/transports/index#messages)
         text = data if isinstance(data, str) else str(data, "utf-8")
@@ -79,11 +75,9 @@ def _values(text: str) -> int:
 
 
 def encode(message: JsonObject | list[JsonObject]) -> bytes:
-    """The UTF-8 text of one message, without any line break in it.
+    """The UTF-8 text of one message, without any line break in it; LocalProtocolError if it is not JSON.
 
-    Raises:
-        LocalProtocolError: something in it is not JSON, such as a set or `NaN`. (A number as a key becomes a string, as
-            the standard library has it.)
+    (A number as a key becomes a string, as the standard library has it.)
     """
     try:
         # MUST: messages are UTF-8 (basic/transports#; basic/transports/index#messages)
@@ -123,7 +117,7 @@ def error(request_id: RequestId | None, refusal: Refusal, *, id_optional: bool =
 
     Args:
         request_id: None where the id could not be read: `id` is then null, as JSON-RPC 2.0 says, or left out where
-            the revision's schema makes it optional (`id_optional`, Revision.error_id_optional).
+            the schema makes it optional (`Revision.error_id_optional`).
     """
     # MUST: an error response has an `error` with a `code` and a `message` (basic/index#error-responses;
     # basic/messages#responses)
@@ -157,13 +151,8 @@ def readable_id(message: Any) -> RequestId | None:
 def kind_of(message: Any) -> Kind:
     """Tell a request, a notification and a response apart by their members, and check the frame.
 
-    Raises:
-        InvalidRequest: it is not an object, or has none of `method`, `result` and `error`; or it is a request or a
-            notification whose `jsonrpc`, `id` or `method` is not what the protocol says.
-        InvalidParams: `params`, or `params._meta`, is there and is not an object.
-        RemoteProtocolError: a response without exactly one of `result` and `error`, with a `result` that is not an
-            object, an `error` without an integer `code` and a string `message`, or an id that cannot be one (an error
-            may leave it out, or say null).
+    Raises: InvalidRequest, InvalidParams: it is not a message, or a malformed request or notification.
+        RemoteProtocolError: a malformed response.
     """
     if not isinstance(message, dict):
         raise InvalidRequest("Invalid request: a message is an object")

@@ -35,35 +35,20 @@ Timeout = float | None | Literal[_Default.DEFAULT]
 
 
 class Method(NamedTuple):
-    """One request or notification of the protocol: a row in the table of its page.
+    """One request or notification of the protocol: a row in the table of its page."""
 
-    Attributes:
-        name: its wire name, such as "tools/call".
-        sender: who may send it.
-        page: the page of the specification, without the revision: "server/tools".
-        about: one line, said by the narrator and the `spec` command.
-        params: the TypedDict of its parameters; None if nothing has to be checked.
-        result: the TypedDict of the result; None for a notification.
-        since, until: the first and the last revision that have it; `until` is None while it still exists.
-        needs: the capability that must be declared, such as "server.tools" or "client.roots.listChanged"; of what both
-            sides may send, "receiver.tasks".
-        needs_since: the first revision in which that capability exists, if later than `since`.
-        servers_alone: the first revision in which only a server may still send it, if both could before.
-        as_task: the TypedDict of the result of a request that asked to become a task, if it can (2025-11-25).
-    """
-
-    name: str
-    sender: Literal["client", "server", "both"]
-    page: str
-    about: str
-    params: Any = None
-    result: Any = None
-    since: str = "2024-11-05"
-    until: str | None = None
-    needs: str | None = None
-    needs_since: str | None = None
-    servers_alone: str | None = None
-    as_task: Any = None
+    name: str  # as on the wire, such as "tools/call"
+    sender: Literal["client", "server", "both"]  # who may send it
+    page: str  # of the specification, without the revision: "server/tools"
+    about: str  # one line, said by the narrator and the `spec` command
+    params: Any = None  # the TypedDict of its parameters; None if nothing has to be checked
+    result: Any = None  # the TypedDict of the result; None for a notification
+    since: str = "2024-11-05"  # the first revision that has it
+    until: str | None = None  # the last revision that has it; None while it still exists
+    needs: str | None = None  # the capability that must be declared, such as "client.sampling", "receiver.tasks"
+    needs_since: str | None = None  # the first revision in which that capability exists, if later than `since`
+    servers_alone: str | None = None  # the first revision in which only a server may send it, if both could before
+    as_task: Any = None  # the TypedDict of the result of a request that asked to become a task, if it can (2025-11-25)
 
     @property
     def kind(self) -> Literal["request", "notification"]:
@@ -152,23 +137,4 @@ class Caller(Protocol):
 
     def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> JsonObject:
         """Send a request and block until its result; see `Client.request`."""
-        ...
-
-
-class Answering(Protocol):
-    """What a client's answers to a server are written against: the conversation, of either era, in which it asked."""
-
-    @property
-    def revision(self) -> Revision:
-        """The revision in use with the server."""
-        ...
-
-    @property
-    def capabilities(self) -> JsonObject:
-        """What this client declared itself."""
-        ...
-
-    @property
-    def server_info(self) -> JsonObject:
-        """The `Implementation` of the server that asks, for the user to see who it is."""
         ...

@@ -4,8 +4,7 @@ Spec:      basic/messages (2024-11-05), basic/index#messages; basic/utilities/ca
            basic/lifecycle#timeouts
 Upholds:   spec_notes/basic/index.md, spec_notes/basic/utilities/cancellation.md
 Not here:  one request of the other side, and its reply (incoming); which method does what (server/session,
-           client/session, client/stateless); what may pass at all (agreement); several messages
-           in one array (basic/batching); a request that stays open (basic/subscriptions)
+           client/session); what may pass at all (agreement); batches (basic/batching); streams (basic/subscriptions)
 
     a request of ours                                a request of theirs
       request          a row in the table, `begin`    receive          decoded, then routed
@@ -14,10 +13,8 @@ Not here:  one request of the other side, and its reply (incoming); which method
       route   the response pops the row
 
 Two tables, which never meet: `_pending` has the requests that we sent and wait for, `unanswered` those that we received
-and have not answered. The two directions number their requests independently.
-
-Whoever pops a row owns what happens to it: a response, a timeout, a cancellation and the end of the transport race for
-a row of ours, an answer and a cancellation for a row of theirs, and only the first of them finds it.
+and have not answered. Whoever pops a row owns what happens to it: a response, a timeout, a cancellation and the end of
+the transport race for a row of ours, an answer and a cancellation for a row of theirs; only the first finds it.
 
 `receive` runs in the transport's reader. It only routes: it takes the one lock for a moment, puts into queues, and
 neither writes nor runs a user's code, so that a peer which does not read can never stop us from reading.
@@ -63,10 +60,8 @@ from mcp_ref.methods import DEFAULT, Options
 log = logging.getLogger(__name__)
 
 MAX_IN_FLIGHT = 10_000
-"""Requests of the peer that may wait for an answer at once; more are refused, so that a flood stays bounded.
-
-A peer that does not even read that many refusals counts as lost.
-"""
+"""Requests of the peer that may wait for an answer at once; more are refused. A peer that does not even read that many
+refusals counts as lost."""
 
 MAX_UNREAD = 10_000
 """Notifications that may wait for the caller of one request, whose callback is slow; any more are dropped."""
@@ -84,12 +79,12 @@ class Side(Protocol):
     def admit(self, incoming: Incoming) -> JsonObject | Answerer:
         """Decide on a request in the order of arrival: its result if that is known at once, else who will answer it.
 
-        Runs in the reader: no user's code, no writing. Raises Refusal.
+        Runs in the reader, as `take` does: no user's code, no writing. Raises Refusal.
         """
         ...
 
     def take(self, method: str, params: JsonObject) -> None:
-        """Note a notification in the order of arrival. Runs in the reader: no user's code, no writing."""
+        """Note a notification in the order of arrival."""
         ...
 
     def may_send(self, method: str, *, is_request: bool) -> None:
@@ -119,23 +114,17 @@ class PendingRequest(SimpleQueue):  # type: ignore[type-arg]
 
     Args:
         asker: the request of the peer whose handler asks this, if any.
-
-    Attributes:
-        id: of the request; 0 until it has one.
-        sent: whether the peer may be working on it, so that it must be told when the request is given up.
-        streams: whether notifications belong to it, as to a subscription; to any other request only progress does.
-        check: of its result.
-        handles: those that can give it up: the caller's `Cancel`, the asker.
     """
 
-    id = 0
-    sent = False
-    streams = False
-    check: Check | None = None
+    id = 0  # until it has one
+    sent = False  # whether the peer may be working on it, so that it must be told when the request is given up
+    streams = False  # whether notifications belong to it, as to a subscription; else only progress does
+    check: Check | None = None  # of its result
     on_give_up: Callable[[], None] | None = None
 
     def __init__(self, method: str, options: Options, deadline: Deadline, asker: Incoming | None = None) -> None:
         self.method, self.options, self.deadline, self.asker = method, options, deadline, asker
+        # What can give it up.
         self.handles = [each for each in (options.get("cancel"), asker) if each is not None]
 
     def until(self, deadline: Deadline) -> Iterator[JsonObject]:
@@ -184,7 +173,6 @@ class Peer:
 
     Attributes:
         side, terms: may be replaced: a connection on which one era was tried goes on in the other.
-        transport: what carries the messages.
         closed: why the conversation is over, or None. process: the id of the one in which it goes on.
         unanswered: the peer's requests that have no answer yet, by id; to be looked at only.
 
@@ -230,21 +218,18 @@ class Peer:
         asker: Incoming | None = None,
         deadline: Deadline | None = None,
     ) -> JsonObject:
-        """Send a request and wait for its result.
+        """Send a request and wait for its result, at most until the deadline.
 
         Args:
             asker: the request whose handler asks this; cancelling that one ends this one too.
             deadline: of the call that this request is a part of; None: the request is a call by itself.
-
-        Blocks: until the response, at most until the deadline.
         """
         self.check_process()
         options = options or {}
-        deadline = deadline or self.deadline(options)
-        pending = PendingRequest(method, options, deadline, asker)
+        pending = PendingRequest(method, options, deadline or self.deadline(options), asker)
         try:
             message = self.begin(pending, params)
-            arriving = (asker or self.transport).exchange(message, pending, deadline)
+            arriving = (asker or self.transport).exchange(message, pending, pending.deadline)
             return self.await_answer(pending, arriving)
         except BaseException as reason:
             self.abandon(pending, reason)
@@ -275,10 +260,10 @@ class Peer:
     def deadline(self, options: Options) -> Deadline:
         """The time limit of a call, as its options (or the peer's own `timeout`) say; it runs from now on."""
         timeout = options.get("timeout", DEFAULT)
+        seconds = self._timeout if timeout is DEFAULT else timeout
         # A worker gives its place to another handler before it waits. The time of a handler's own calls goes on, for
         # that handler is what makes the time of others stand still.
         clock = None if before_block() else self._clock
-        seconds = self._timeout if timeout is DEFAULT else timeout
         return Deadline(seconds, options.get("max_timeout"), clock or time.monotonic)
 
     def begin(self, pending: PendingRequest, params: JsonObject | None) -> JsonObject:
@@ -401,8 +386,7 @@ class Peer:
     ) -> None:
         """Send a notification; one of a request of the peer travels with its reply, and never after its answer.
 
-        Blocks: until it is written, at most until the deadline (None: a minute).
-        Raises: LocalProtocolError (nothing was sent), TransportClosed, RequestTimeout.
+        Blocks: until it is written, at most until the deadline (None: a minute). Raises: as a request does.
         """
         self.check_process()
         if self.closed is not None:
@@ -435,11 +419,7 @@ class Peer:
         self.route(message, reply, self._run)
 
     def deliver(self, message: Any, reply: Reply) -> None:
-        """Handle one message (or batch) in the calling thread, and send the answer to `reply`.
-
-        For transports whose messages come one in a thread of their own, as by HTTP.
-        Blocks: as long as the handler does.
-        """
+        """Handle one message (or batch) in the calling thread, as over HTTP, and send the answer to `reply`."""
         self.route(message, reply, _run_here)
 
     def route(self, message: Any, reply: Reply, run: RunJob) -> None:
@@ -585,7 +565,7 @@ class Peer:
     # -- answering ------------------------------------------------------------------------------------------------
 
     def answer(self, incoming: Incoming, answer: JsonObject | Refusal | Answerer) -> None:
-        """Send the answer to a request, after it was made if it is still to be made; nothing once it was cancelled.
+        """Send the answer to a request, once it is made; nothing if the request was cancelled.
 
         The one place that turns what a handler raises into an error response.
         """
@@ -680,8 +660,8 @@ class Peer:
             drain: seconds in which handlers may still finish and answer, before they are cancelled.
 
         Why each thread ends: callers that wait are failed first; handlers find their cancel flag set and their own
-        waits failed, and idle workers a sentinel (what a user's code still holds is left behind as a daemon when
-        half of the time has passed); the transport then ends its reader and whatever else it owns, which see.
+        waits failed, idle workers a sentinel (what a user's code holds after half of the time is left behind); the
+        transport ends its reader and whatever else it owns.
         """
         if self.process != os.getpid():
             return []

@@ -55,17 +55,11 @@ class InitializeResult(Result):
 
 
 class Introduction(NamedTuple):
-    """What one side says of itself when a session opens.
+    """What one side says of itself when a session opens."""
 
-    Attributes:
-        info: its `Implementation`: name, version, and what later revisions added.
-        capabilities: everything it can do; each revision is told only what it knows.
-        instructions: a server's hints for the model, or None.
-    """
-
-    info: JsonObject
-    capabilities: JsonObject
-    instructions: str | None = None
+    info: JsonObject  # its `Implementation`: name, version, and what later revisions added
+    capabilities: JsonObject  # everything it can do; each revision is told only what it knows
+    instructions: str | None = None  # a server's hints for the model
 
 
 # -- the table ----------------------------------------------------------------------------------------------------
@@ -141,9 +135,8 @@ _OPENING: Final = {
 class Lifecycle:
     """Where one side of a session stands.
 
-    Threads: `receive` by the transport's reader, in the order of arrival; `send` and the others by any thread. Only one
-    at a time makes a step that changes the state. A step that changes nothing does not write it: it could put back what
-    it read before another's step.
+    Threads: `receive` by the transport's reader; the others by any. Only one at a time makes a step that changes the
+    state, and a step that changes nothing does not write it: it could put back what it read before another's step.
     """
 
     def __init__(self, role: Role) -> None:
@@ -187,13 +180,7 @@ class Lifecycle:
 
 
 def negotiate(requested: str, supported: Sequence[Revision]) -> Revision:
-    """The revision that a server answers with: the one asked for if it has it, else its own newest.
-
-    Args:
-        supported: session-era revisions, oldest first, at least one. `initialize` can agree on no other.
-
-    Spec: basic/lifecycle#version-negotiation
-    """
+    """The revision that a server answers with; `supported` are those of the session era, oldest first, at least one."""
     for revision in supported:
         # MUST: the server responds with the same `protocolVersion` if it supports it
         # (basic/lifecycle#version-negotiation)
@@ -205,10 +192,7 @@ def negotiate(requested: str, supported: Sequence[Revision]) -> Revision:
 
 
 def initialize_params(introduction: Introduction, asked: Revision) -> JsonObject:
-    """The params of `initialize`; the request is shaped by the revision that it asks for.
-
-    Spec: basic/lifecycle#initialization
-    """
+    """The params of `initialize`; the request is shaped by the revision that it asks for."""
     # MUST: the client sends a `protocolVersion` that it supports, which SHOULD be its latest
     # (basic/lifecycle#version-negotiation)
     return {
@@ -219,10 +203,7 @@ def initialize_params(introduction: Introduction, asked: Revision) -> JsonObject
 
 
 def initialize_result(introduction: Introduction, agreed: Revision) -> JsonObject:
-    """The result of `initialize`, shaped by the revision that it agrees on.
-
-    Spec: basic/lifecycle#initialization
-    """
+    """The result of `initialize`, shaped by the revision that it agrees on."""
     result: JsonObject = {
         "protocolVersion": agreed.name,
         "capabilities": server_capabilities(introduction.capabilities, agreed),
@@ -235,10 +216,7 @@ def initialize_result(introduction: Introduction, agreed: Revision) -> JsonObjec
 
 
 def accept_answer(result: JsonObject, supported: Iterable[Revision]) -> Revision:
-    """The revision that the server's answer agrees on.
-
-    Raises: RemoteProtocolError: we do not speak it.
-    """
+    """The revision that the server's answer agrees on; RemoteProtocolError if we do not speak it."""
     for revision in supported:
         if revision.name == result["protocolVersion"]:
             return revision

@@ -44,10 +44,7 @@ def answer_ping() -> EmptyResult:
 
 
 def ping(self: Caller, **options: Unpack[Options]) -> None:
-    """Ask with `ping` whether the peer still answers.
-
-    Spec: basic/utilities/ping#behavior-requirements
-    """
+    """Ask with `ping` whether the peer still answers."""
     self.request("ping", None, options)
 
 
@@ -57,8 +54,6 @@ class KeepAlive:
     Args:
         interval: seconds between an answer and the next ping; the answer must come within the same time. None: there
             are no pings.
-
-    Threads: `start` by one thread; `stop` and `join` by any, any number of times.
     """
 
     def __init__(self, peer: Peer, interval: float | None) -> None:

@@ -41,19 +41,12 @@ _ONLY_HERE: Final = frozenset({"server/discover", "subscriptions/listen"})
 
 
 class Envelope(NamedTuple):
-    """What a request says of itself. It holds for that request alone.
+    """What a request says of itself. It holds for that request alone."""
 
-    Attributes:
-        version: the protocol version it is written in, as declared; nobody may know it.
-        client_capabilities: what its client can do, as declared.
-        client_info: the client's `Implementation`; empty if it did not say.
-        log_level: the least level of log messages that it wants to hear; None for no log messages.
-    """
-
-    version: str
+    version: str  # the protocol version it is written in, as declared; nobody may know it
     client_capabilities: JsonObject
-    client_info: JsonObject
-    log_level: str | None
+    client_info: JsonObject  # an `Implementation`; empty if the client did not say
+    log_level: str | None  # the least level of log messages that it wants to hear; None: of none
 
 
 # -- the server reads ---------------------------------------------------------------------------------------------
@@ -75,11 +68,7 @@ class InvalidEnvelope(InvalidParams):
 
 
 def read_envelope(params: JsonObject) -> Envelope:
-    """What a request says of itself.
-
-    Raises: InvalidEnvelope: a required key is missing, or one has a value of the wrong type; the message names it.
-    Spec: basic/index#_meta
-    """
+    """What a request says of itself; InvalidEnvelope naming the key that is missing or of the wrong type."""
     meta = params.get("_meta")
     if not isinstance(meta, dict):
         raise _bad_meta("_meta", meta, "an object")
@@ -103,10 +92,7 @@ def _bad_meta(path: str, value: Any, wanted: str) -> InvalidEnvelope:
 
 
 def complete(result: JsonObject, server_info: JsonObject) -> JsonObject:
-    """A result as it goes out: with a `resultType` ("complete" unless it says otherwise) and the server's identity.
-
-    Spec: basic/index#resulttype, basic/index#_meta
-    """
+    """A result as it goes out: with a `resultType` ("complete" unless it says otherwise) and the server's identity."""
     # MUST: every result says in `resultType` of which kind it is (2026-07-28/basic/index#resulttype;
     # 2026-07-28/basic/index#result-responses)
     # SHOULD: every result names the server in `_meta`, under `io.modelcontextprotocol/serverInfo` (basic/index#_meta)
@@ -140,10 +126,7 @@ def http_status(error_code: int, *, in_envelope: bool = False) -> int:
 
 
 def envelope(revision: Revision, info: JsonObject, capabilities: JsonObject) -> JsonObject:
-    """What a client puts into the `_meta` of each of its requests.
-
-    Spec: basic/index#_meta
-    """
+    """What a client puts into the `_meta` of each of its requests."""
     # MUST: a client that answers roots or sampling declares `roots` or `sampling` in the `_meta` of each request
     # (client/roots#capabilities; client/sampling#capabilities)
     return {PROTOCOL_VERSION: revision.name, CLIENT_INFO: info, CLIENT_CAPABILITIES: capabilities}
@@ -180,10 +163,7 @@ class DiscoverResult(CacheableResult):
 
 
 def server_discover(ctx: Context, params: JsonObject) -> DiscoverResult:
-    """Answer `server/discover`, with every version that is spoken here, the newest first.
-
-    Spec: server/discover#response
-    """
+    """Answer `server/discover`, with every version that is spoken here, the newest first."""
     # MUST: every server of the stateless era answers `server/discover` (basic/versioning#protocol-version-negotiation;
     # server/discover#)
     introduction = ctx.server.introduction()

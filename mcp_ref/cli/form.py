@@ -13,9 +13,9 @@ from contextlib import suppress
 from typing import Any, Final
 
 from mcp_ref.cli import shown
+from mcp_ref.client.answers import ClientContext
 from mcp_ref.client.elicitation import ElicitResult, accept, cancel, content_problem, decline
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Answering
 
 _WORDS: Final = {"yes": True, "y": True, "true": True, "no": False, "n": False, "false": False}
 
@@ -33,7 +33,7 @@ class Form:
     def __init__(self, given: Mapping[str, str], *, asking: bool) -> None:
         self._given, self._asking = given, asking
 
-    def __call__(self, message: str, schema: JsonObject, ctx: Answering) -> ElicitResult:
+    def __call__(self, message: str, schema: JsonObject, ctx: ClientContext) -> ElicitResult:
         """What the user answers to the server that `ctx` names. Blocks until a line was read for each field."""
         # MUST: make clear which server asks (client/elicitation#user-interaction-model)
         shown.note(f"{ctx.server_info.get('name', 'the server')} asks: {message}")

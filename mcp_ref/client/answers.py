@@ -40,8 +40,7 @@ class ClientContext:
     """The question of a server that a user's function answers; handed to a function that takes one argument more.
 
     Attributes:
-        revision: the revision in use with the server.
-        capabilities: what this client declared itself, as that revision knows it.
+        revision, capabilities: the revision in use with the server, and what this client declared in it.
         server_info: the `Implementation` of the server that asks, for the user to see who it is.
         meta: the `_meta` of the question; empty if it has none.
 
@@ -85,14 +84,7 @@ class ClientContext:
 
 
 class Answers:
-    """What a client was given to answer with: called with a question, it gives the user's answer.
-
-    Attributes:
-        capabilities: what the client can declare because of it.
-        elicitors: the functions for elicitation, and the visits under way.
-
-    Threads: any.
-    """
+    """What a client was given to answer with: called with a question, it gives the user's answer. Threads: any."""
 
     def __init__(
         self,
@@ -104,7 +96,7 @@ class Answers:
     ) -> None:
         self._limits = RateLimits({**DEFAULT_RATES, **(rates or {})})
         self.elicitors = elicitation.Elicitors({}, elicit, open_url)
-        self.capabilities: JsonObject = {}
+        self.capabilities: JsonObject = {}  # what the client can declare because of what it was given
         self._answers: dict[str, Callable[[Any, Any], Any]] = {}
         # MUST: a client that was given roots declares `roots`, and one with a model `sampling`
         # (client/roots#capabilities; client/sampling#capabilities)

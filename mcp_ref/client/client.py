@@ -235,10 +235,9 @@ class Client:
 
     @classmethod
     def from_config(cls, path: str | os.PathLike[str], server: str, **options: Any) -> Self:
-        """A client of one of the servers in a file in the form of `mcpServers`; see `client.entries.read_entries`.
+        """A client of the server of that name in a file in the form of `mcpServers`; see `client.entries.read_entries`.
 
         Args:
-            server: its name in the file.
             options: those of the class, before what the file says.
 
         Raises: OSError, ValueError: the file cannot be read, or has no such server, or its entry is wrong.
@@ -258,8 +257,7 @@ class Client:
         With a URL, Streamable HTTP is tried first, and HTTP+SSE if the answer says that the server is older still.
 
         Blocks: until the conversation is open, at most `connect_timeout` seconds.
-        Raises: TransportClosed (the server could not be started or reached, or died), RequestTimeout, ErrorResponse,
-            RemoteProtocolError (it speaks no revision of ours). The connection is then closed.
+        Raises: as any call; RemoteProtocolError also if there is no common revision. The client is then closed.
         Spec: basic/lifecycle#initialization, basic/transports#backwards-compatibility
         """
         self._process = os.getpid()
@@ -273,9 +271,8 @@ class Client:
         return self
 
     def close(self, timeout: float = 5) -> None:
-        """End the conversation. Idempotent; any thread may call it, also while others wait for answers.
-
-        In a process that was forked from the one that connected it does nothing.
+        """End the conversation. Idempotent; any thread may call it, also while others wait for answers. In a process
+        that was forked from the one that connected it does nothing.
 
         Blocks: at most `timeout` seconds; over stdio that includes the server's own end.
         Why each thread ends: see `Peer.close` for the workers and the transport; `mcp-ping` waits on an event that is
@@ -377,8 +374,7 @@ class Client:
     def open_stream(self, method: str, params: JsonObject | None, deadline: Deadline) -> subscriptions.PendingStream:
         """Send a request whose answer ends a stream, in the conversation that goes on, or in a new one.
 
-        Raises: TransportClosed: there is no connection now, and there may be one later. LocalProtocolError: there never
-            will be, for the client is closed, or the revision has no such request.
+        Raises: TransportClosed: there may be a connection later. LocalProtocolError: there never will be.
         """
         session = self.session
         if self._connection.closed:
@@ -393,10 +389,8 @@ class Client:
         Args:
             method, params: as on the wire. A method of the protocol must exist in the revision in use, and its
                 capability must be declared; params are shaped for the revision. Any other name passes as it is.
-            options: see `mcp_ref.methods.Options`.
 
         Returns: the `result` of the response, checked against the type of the page.
-        Blocks and raises: see the class.
         """
         if options:
             check_options(options, method)
@@ -482,11 +476,8 @@ class Client:
         ...     result = client.call_tool("book", {}, by_hand=True, input_responses=answers,
         ...                               request_state=result["requestState"])
 
-        The state may be kept meanwhile, and the next round be sent by another process.
-
-        Blocks: as long as the functions do. Raises: InputRefused, RemoteProtocolError; LocalProtocolError in the
-            session era, which has no such results.
-        Spec: basic/patterns/mrtr (2026-07-28)
+        The state may be kept meanwhile, and the next round be sent by another process. The session era has no such
+        results.
         """
         session = self.session
         if not isinstance(session, Stateless):
@@ -494,7 +485,7 @@ class Client:
         return session.answers_to(result)
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
-        """Send a notification. Blocks until it is written. Raises: LocalProtocolError, TransportClosed."""
+        """Send a notification; returns when it is written."""
         session = self.session
         try:
             session.peer.notify(method, params)
@@ -510,13 +501,7 @@ class Client:
 
 
 def known_target(target: Any, session: requests.Session | None = None) -> Any:
-    """A target with lists of strings and URLs as `Command` and `Url`; anything else as it is.
-
-    Args:
-        session: what requests to a URL are sent by.
-
-    Raises: TypeError naming what can be a target. ValueError: a session goes with a URL alone.
-    """
+    """A target with lists of strings and URLs as `Command` and `Url`, and the session to send by; or as it is."""
     if session is not None:
         if not isinstance(target, str | Url):
             raise ValueError("a requests.Session goes with a URL")

@@ -30,7 +30,7 @@ from mcp_ref.machinery.json_schema import FORMATS, is_uri
 from mcp_ref.machinery.projection import projector
 from mcp_ref.machinery.shapes import Format, Former, FromRevision, RequiredIn, Since, Until, renamed
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Answering, Caller, Method, Options
+from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.revisions import LATEST_SESSION, Revision
 from mcp_ref.types import RequestMetaObject, TaskAugmented
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address
     from urllib.parse import SplitResult
 
+    from mcp_ref.client.answers import ClientContext
     from mcp_ref.client.client import Client
     from mcp_ref.server.session import Conversation
 
@@ -668,7 +669,7 @@ def cancel() -> ElicitResult:
     return {"action": "cancel"}
 
 
-def elicitation_create(handlers: Elicitors, ctx: Answering, params: ElicitRequestParams) -> ElicitResult:
+def elicitation_create(handlers: Elicitors, ctx: ClientContext, params: ElicitRequestParams) -> ElicitResult:
     """Answer `elicitation/create` by the functions that the user gave as `Client(..., elicit=..., open_url=...)`.
 
     Fields of a form that the function left out get their defaults; one with the value None stays empty.
@@ -717,7 +718,7 @@ def elicitation_create(handlers: Elicitors, ctx: Answering, params: ElicitReques
     return cast(ElicitResult, {**returned, "content": content})
 
 
-def visit(handlers: Elicitors, ctx: Answering, params: ElicitRequestURLParams) -> ElicitResult:
+def visit(handlers: Elicitors, ctx: ClientContext | Client, params: ElicitRequestURLParams) -> ElicitResult:
     """Answer one URL elicitation: let the user decide, and remember the visit if they go.
 
     Raises: InvalidParams: a URL that is neither `https` nor `http` on this machine (the page allows more, and says
@@ -749,7 +750,7 @@ def visit(handlers: Elicitors, ctx: Answering, params: ElicitRequestURLParams) -
     return {"action": action}
 
 
-def elicitation_complete(handlers: Elicitors, ctx: Answering, params: ElicitationCompleteParams) -> bool:
+def elicitation_complete(handlers: Elicitors, params: ElicitationCompleteParams) -> bool:
     """Take note of `notifications/elicitation/complete`.
 
     Returns: whether a visit of that id was under way; if not, the client does nothing more about it.

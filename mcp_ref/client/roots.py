@@ -27,12 +27,13 @@ from mcp_ref.machinery.handlers import call
 from mcp_ref.machinery.json_schema import is_uri
 from mcp_ref.machinery.shapes import Format, Until
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Answering, Caller, Method, Options
+from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.types import Meta, NotificationParams, RequestParams
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mcp_ref.client.answers import ClientContext
     from mcp_ref.client.client import Client
 
 log = logging.getLogger(__name__)
@@ -163,7 +164,7 @@ def is_within(path: str | os.PathLike[str], roots: Iterable[Root]) -> bool:
 # -- the client's half ------------------------------------------------------------------------------------------------
 
 
-def roots_list(handler: RootsSource, ctx: Answering, params: JsonObject | None) -> ListRootsResult:
+def roots_list(handler: RootsSource, ctx: ClientContext, params: JsonObject | None) -> ListRootsResult:
     """Answer `roots/list` from what the user gave as `Client(..., roots=...)`.
 
     A path becomes an absolute, resolved `file://` URI. A root that cannot be read now is sent all the same and

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NotRequired, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict, Unpack, cast
 
 from mcp_ref.agreement import undeclared
 from mcp_ref.content import AudioContent, ContentBlock, ImageContent, Role, TextContent, block_type, text
@@ -24,9 +24,12 @@ from mcp_ref.errors import InvalidParams, LocalProtocolError, Refusal
 from mcp_ref.machinery.handlers import call
 from mcp_ref.machinery.shapes import Bounds, FromRevision, Since, Until
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Answering, Caller, Method, Options
+from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.server.tools import Tool
 from mcp_ref.types import RequestMetaObject, TaskAugmented
+
+if TYPE_CHECKING:
+    from mcp_ref.client.answers import ClientContext
 
 log = logging.getLogger(__name__)
 
@@ -318,7 +321,7 @@ def choose_model(preferences: ModelPreferences | None, available: Sequence[str])
 
 
 def sampling_create_message(
-    handler: SampleHandler, ctx: Answering, params: CreateMessageRequestParams
+    handler: SampleHandler, ctx: ClientContext, params: CreateMessageRequestParams
 ) -> CreateMessageResult:
     """Answer `sampling/createMessage` by the function that the user gave as `Client(..., sample=...)`.
 

@@ -69,11 +69,6 @@ class Conversation:
         revisions: those that the client speaks over this transport, all of one era, oldest first.
         peer: None; or what has carried another conversation over this transport, which this one takes over.
 
-    Attributes:
-        peer: its messages.
-        revision, capabilities: the revision in use, and what this client declared in it.
-        server_info, instructions: what the server said of itself.
-
     Threads: `open` by one; `close` by any; the others belong to the peer.
     """
 
@@ -123,9 +118,7 @@ class Conversation:
         Args:
             first: gives the answer to the opening request if that was sent already.
 
-        Blocks: until the conversation is open, at most until the deadline.
-        Raises: RequestTimeout, TransportClosed, ErrorResponse, HttpStatusError, RemoteProtocolError (no version in
-            common, or a malformed answer). The conversation is then still to be closed.
+        Raises: as a request does. The conversation is then still to be closed.
         """
         if first is None and not self._started:
             self.peer.start()
@@ -191,7 +184,7 @@ class Conversation:
         if self.peer.terms.revision.era == "stateless" and method in INVALIDATED_BY and client.cache is not None:
             client.cache.changed(method, params)
         if method == "notifications/elicitation/complete" and not elicitation_complete(
-            client.elicitors, self, cast(ElicitationCompleteParams, params)
+            client.elicitors, cast(ElicitationCompleteParams, params)
         ):
             return
         if method == "notifications/message":
@@ -248,25 +241,16 @@ class Session(Conversation):
 
 
 class Connection:
-    """The conversations of one client, one after the other.
-
-    Attributes:
-        current: the conversation that goes on; None before the first.
-        former: the one before it, kept until the next for what is still under way in it.
-        beginning: the one that is being opened, or was opened last.
-        closed: whether the client was closed.
-
-    Threads: any.
-    """
+    """The conversations of one client, one after the other. Threads: any."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
         # Held by the one thread that opens a conversation; others wait for it with their own time limit. It guards what
         # follows, and nothing else is acquired by those who wait.
         self.opening = threading.Lock()
-        self.current: Conversation | None = None
-        self.former: Conversation | None = None
-        self.beginning: Conversation | None = None
+        self.current: Conversation | None = None  # that which goes on
+        self.former: Conversation | None = None  # the one before, kept until the next for what is under way in it
+        self.beginning: Conversation | None = None  # that which is being opened, or was opened last
         self.restarts = RateLimits(RESTARTS)
         self.closed = False
         self._told_lost: Conversation | None = None  # the last that `on_close` was told of

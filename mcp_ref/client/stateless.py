@@ -96,11 +96,7 @@ class Stateless(Conversation):
     # -- one call (Client.request)
 
     def answers_to(self, result: JsonObject, cancel: Cancel | None = None) -> JsonObject:
-        """What this client's functions answer to an `input_required` result: the `inputResponses` of the next round.
-
-        Args:
-            cancel: gives up the call, and with it the questions.
-        """
+        """What this client's functions answer to an `input_required` result; `cancel` gives up the questions too."""
         handles = (self._closing,) if cancel is None else (self._closing, cancel)
 
         def answer(method: str, params: JsonObject) -> JsonObject:

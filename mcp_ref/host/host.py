@@ -25,6 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, Unpack, cast
 
+from mcp_ref.client.answers import ClientContext
 from mcp_ref.client.client import Client, known_target
 from mcp_ref.client.config import Command
 from mcp_ref.client.elicitation import ElicitResult, accept, cancel, decline, url_warnings
@@ -41,7 +42,7 @@ from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.rates import RateLimited
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import DEFAULT, Answering, Options
+from mcp_ref.methods import DEFAULT, Options
 from mcp_ref.trace.redact import is_secret
 
 log = logging.getLogger(__name__)
@@ -403,16 +404,16 @@ class Host:
         def wanted(kind: str, given: bool) -> bool:
             return given and consent.ruling(kind, name) != "deny"
 
-        def sample(params: JsonObject, ctx: Answering) -> CreateMessageResult:
+        def sample(params: JsonObject, ctx: ClientContext) -> CreateMessageResult:
             return self._sample(hosted, params, ctx)
 
-        def elicit(message: str, schema: JsonObject, ctx: Answering) -> ElicitResult:
+        def elicit(message: str, schema: JsonObject, ctx: ClientContext) -> ElicitResult:
             return self._fill_in(hosted, message, schema, ctx)
 
-        def open_url(url: str, message: str, host: str, ctx: Answering) -> ElicitResult:
+        def open_url(url: str, message: str, host: str, ctx: ClientContext) -> ElicitResult:
             return self._open_page(hosted, url, message, host, ctx)
 
-        def roots(ctx: Answering) -> list[Any]:
+        def roots(ctx: ClientContext) -> list[Any]:
             return self._tell_roots(hosted, ctx)
 
         def on_log(params: JsonObject) -> None:

@@ -86,22 +86,14 @@ class Context:
         return self._incoming.cancelled
 
     def check_cancelled(self) -> None:
-        """Raise RequestCancelled if the request was given up; a long handler calls this now and then.
-
-        Spec: basic/utilities/cancellation#behavior-requirements
-        """
+        """Raise RequestCancelled if the request was given up; a long handler calls this now and then."""
         if self._incoming.cancelled:
             raise RequestCancelled(self._incoming.reason or "cancelled")
 
-    # -- basic/transports (2025-11-25: a server may close a stream and let the client come back)
-
     def close_stream(self, retry: int = 1000) -> None:
-        """Close the HTTP connection of this request; its answer is kept, and the client comes back for it.
+        """Close the HTTP connection of this request; its answer is kept, and the client comes back for it after `retry`
+        milliseconds. Nothing happens without such a connection, or in a revision without such a way.
 
-        Args:
-            retry: milliseconds after which it should.
-
-        Without such a connection, or in a revision without such a way, nothing happens.
         Spec: basic/transports#sending-messages-to-the-server (2025-11-25)
         """
         if self.revision.priming_event:
@@ -152,10 +144,8 @@ class Context:
     def require(self, capability: str) -> None:
         """Refuse to go on unless the client declared a capability, such as "sampling" or "elicitation.url".
 
-        Called first, it lets the refusal go out before anything else does. In the stateless era it is the error -32021,
-        which says what to declare; in the session era LocalProtocolError, for nothing can be declared any more.
-
-        Spec: basic/index#_meta (2026-07-28)
+        In the stateless era the refusal is the error -32021, which says what to declare; in the session era it is
+        LocalProtocolError, for nothing can be declared any more.
         """
         if not declares(self.peer_capabilities, capability):
             # MUST: answer -32021 if a request needs what its client did not declare (2026-07-28/basic/index#_meta)
@@ -168,20 +158,16 @@ class Context:
 
     @property
     def session_key(self) -> str | None:
-        """What tells this client from others, to keep state for it: the same in all its requests, and in no other's.
-
-        In the session era it stands for the session. In the stateless era it is who asks, as `authenticate` said, or
-        over stdio the pipe; over HTTP, without `authenticate`, nothing tells clients apart, and it is None.
+        """What tells this client from others, to keep state for it: the session; in the stateless era who asks, as
+        `authenticate` said, or over stdio the pipe. None over HTTP without `authenticate`: nothing tells clients apart.
         """
         return self.conversation.session_key
 
     # -- basic/versioning#extension-negotiation
 
     def extension(self, name: str) -> JsonObject | None:
-        """The client's settings for an extension that both sides declared, such as "com.example/audit"; else None.
-
-        Where it is None, do without it: that is what the page asks. The session era has no extensions.
-        """
+        """The client's settings for an extension that both sides declared, such as "com.example/audit"; None: do
+        without it, as the page asks. The session era has no extensions."""
         if name not in (self.server.introduction().capabilities.get("extensions") or {}):
             raise LocalProtocolError(f"this server did not declare the extension {name}")
         settings: JsonObject | None = (self.peer_capabilities.get("extensions") or {}).get(name)
@@ -209,26 +195,20 @@ class Context:
     # -- basic/patterns/mrtr
 
     def ask_all(self, *asks: Callable[[], Any]) -> list[Any]:
-        """Ask several things at once: `ctx.ask_all(lambda: ctx.elicit(...), lambda: ctx.roots())`.
+        """Ask several things at once, and get what each returns: `ctx.ask_all(lambda: ctx.elicit(...), ctx.roots)`.
 
-        Returns: what each of them returns. In the stateless era the client gets all the questions in one result; in the
-            session era they are asked one after the other.
-        Blocks and raises: as each of them does.
-        Spec: basic/patterns/mrtr (2026-07-28)
+        In the stateless era the client gets all the questions in one result; in the session era they are asked one
+        after the other.
         """
         return self.conversation.ask_all(asks)
 
     @property
     def input_responses(self) -> JsonObject:
-        """The answers that came with this request, by the keys of an `input_required` result; for a handler that
-        returns such a result itself."""
+        """The answers that came, by the keys of an `input_required` result that the handler returned itself."""
         return self._incoming.answers
 
     def input_response(self, key: str, method: str = "elicitation/create") -> JsonObject | None:
-        """One of them, checked to be an answer to what `method` asks; None if it has not come.
-
-        Raises: InvalidParams: it is not such an answer. It is a refusal, and may be left to go out as -32602.
-        """
+        """One of them; None if it has not come. Raises: InvalidParams: it does not answer what `method` asks."""
         return self.conversation.input_response(key, method, self._incoming)
 
     @property
@@ -239,26 +219,20 @@ class Context:
     # -- messages of any kind
 
     def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> JsonObject:
-        """Send a request to the client and wait for its result.
+        """Send a request to the client and wait for its result: 300 seconds unless the options say otherwise.
 
         Args:
             method, params: as on the wire; a method of the protocol is checked, another one passes as it is.
-            options: see `mcp_ref.basic.methods.Options`; a question waits 300 seconds where it is not said.
 
         In the stateless era nothing waits: the handler's run ends here, and it runs again from its beginning once the
         client has answered; this call then returns the answer. So do nothing before it that must not be done twice.
 
-        Blocks: until the answer, at most the timeout. The worker's place is given to another handler meanwhile.
-        Raises: LocalProtocolError, ErrorResponse, RemoteProtocolError, RequestTimeout, TransportClosed, and
-            RequestCancelled when this handler's own request is given up.
+        Raises: as a client's calls do; RequestCancelled when this handler's own request is given up.
         """
         if options:
             check_options(options, method)
         return self.conversation.ask(method, params, options, self._incoming)
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
-        """Send a notification that belongs to this request; nothing is sent once it is answered or given up.
-
-        Blocks: until it is written. Raises: LocalProtocolError, TransportClosed.
-        """
+        """Send a notification that belongs to this request; nothing is sent once it is answered or given up."""
         self.conversation.notify(method, params, self._incoming)

@@ -221,10 +221,7 @@ class Server:
     log = log_page.log_to_all
 
     def roots_changed(self, handler: Callable[[Context], None]) -> Callable[[Context], None]:
-        """Decorator: call `handler(ctx)` in a worker when a client says that its roots have changed.
-
-        Spec: client/roots#root-list-changes
-        """
+        """Decorator: call `handler(ctx)` in a worker when a client says that its roots have changed."""
         self.on_roots_changed = handler
         return handler
 
@@ -254,8 +251,7 @@ class Server:
     def register(self, feature: str, key: str, entry: Any, *, replace: bool = False) -> None:
         """Put an entry into a registry, and tell the clients.
 
-        Raises: ValueError: the key is taken, and the entry is not to `replace` what is there; or it has scopes,
-            and this server is on HTTP without `authorization=`.
+        Raises: ValueError: the key is taken; or it has scopes, and this server is on HTTP without `authorization=`.
         """
         if getattr(entry, "scopes", ()) and any(service.protection is None for service in self.services):
             raise ValueError(f"{key!r} has scopes, which nobody checks without authorization=")
@@ -329,10 +325,9 @@ class Server:
 
     @property
     def state_keys(self) -> StateKeys:
-        """What seals each `requestState`; a key of this process alone, made when it is first needed, if none was given.
+        """What seals each `requestState`; if none was given, a key of this process, made when it is first needed.
 
         Raises: LocalProtocolError: none was given, and others serve beside this process.
-        Spec: basic/patterns/mrtr (2026-07-28)
         """
         with self.lock:
             if self._state_keys is None and self.one_of_many:
@@ -390,10 +385,7 @@ class Server:
             self.span.leave()
 
     def announce(self, method: str, params: JsonObject | None, wanted: Callable[[Session], bool]) -> None:
-        """Queue a notification for every open session that wants it.
-
-        Does not block: each session has a queue of its own, so that a client that does not read holds up no other.
-        """
+        """Queue a notification for every open session that wants it; never blocks, whether or not clients read."""
         if self._process != os.getpid():
             self.take_over()
         for session in self._sessions:

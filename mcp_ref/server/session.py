@@ -57,8 +57,7 @@ FAREWELL_TIMEOUT = 0.5
 """Seconds in which a client that listens is told that the server closes."""
 
 MAX_ANNOUNCEMENTS = 1_000
-"""Announcements that wait for one client. Beyond that, log messages are dropped, and an update below a URI that the
-client subscribed to is told as one of that URI."""
+"""Announcements that wait for one client. From there on log messages are dropped, and updates told by the URI above."""
 
 MAX_SUBSCRIPTIONS = 10_000
 """URIs that one client may be subscribed to at once; more are refused, so that what it makes us keep stays bounded."""
@@ -79,31 +78,18 @@ the specification keeps for itself."""
 
 
 class Conversation:
-    """With whom a handler speaks: a session; in the stateless era the one request. What both do is here.
-
-    Attributes:
-        server: whose handlers answer.
-        terms: the rules in force.
-        client_info, client_capabilities: what the client said of itself, as the revision knows it.
-        log_level: the least level of log messages that the client asked for, or None.
-        source: whose requests and notifications count together, where a method has a rate.
-        session_key: see `Context.session_key`.
-    """
+    """With whom a handler speaks: a session; in the stateless era the one request. What both do is here."""
 
     server: Server
     terms: Terms
     client_info: JsonObject
-    client_capabilities: JsonObject
-    log_level: str | None
-    source: Hashable
-    session_key: str | None
+    client_capabilities: JsonObject  # as the revision knows them
+    log_level: str | None  # the least level of log messages that the client asked for
+    source: Hashable  # whose requests and notifications count together, where a method has a rate
+    session_key: str | None  # see `Context.session_key`
 
     def serve(self, incoming: Incoming) -> JsonObject:
-        """The result of a request, as its revision has it.
-
-        Blocks: as long as the handler does.
-        Raises: Refusal, or whatever else the handler raises.
-        """
+        """The result of a request, as its revision has it. Raises: Refusal, or whatever else the handler raises."""
         # 1. What the revision, the capabilities and the rates let through.
         method, terms, revision = incoming.method, self.terms, self.terms.revision
         check, project, *_ = terms.received.get(method) or terms.receiving(method)
@@ -184,11 +170,6 @@ class Conversation:
 class Session(Conversation):
     """One client's conversation with a server; made by `Server.connect`.
 
-    Attributes:
-        peer: the messages of this conversation.
-        lifecycle: how far it is.
-        subscriptions: the URIs that the client subscribed to; replaced, never changed in place.
-
     Threads: `notify`, `announce`, `wait` and `close` by any thread; `admit`, `take` and `lost` belong to the peer.
     """
 
@@ -201,7 +182,7 @@ class Session(Conversation):
         self.client_info: JsonObject = {}
         self.client_capabilities: JsonObject = {}
         self.log_level: str | None = None
-        self.subscriptions: frozenset[str] = frozenset()
+        self.subscriptions: frozenset[str] = frozenset()  # URIs; replaced, never changed in place
         self.lifecycle = Lifecycle("server")
         self.may_send = self.lifecycle.send
         self._ended = threading.Event()
@@ -323,10 +304,7 @@ class Session(Conversation):
         return answer
 
     def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:
-        """Send a notification; one that comes too often is dropped.
-
-        Blocks: until it is written. Raises: LocalProtocolError, TransportClosed, RequestTimeout.
-        """
+        """Send a notification; one that comes too often is dropped."""
         if self.may_notify(method):
             self.peer.notify(method, params, of)
 
@@ -382,13 +360,11 @@ class Session(Conversation):
         return self._ended.wait(timeout)
 
     def close(self, timeout: float = 5, drain: float = 0) -> list[str]:
-        """End the conversation; returns what handlers would not end. Idempotent; any thread may call it.
+        """End the conversation within `timeout` seconds, as `Peer.close` does; `mcp-ping` waits on an event that is set
+        here.
 
         Args:
-            timeout: seconds in all.
             drain: of these, the seconds in which handlers may still finish and answer.
-
-        Why each thread ends: see `Peer.close`; `mcp-ping` waits on an event that is set here.
         """
         if self.peer.process != os.getpid():
             return []

@@ -49,9 +49,6 @@ class Stateless:
     Args:
         revisions: those of the server that are of this era, oldest first.
 
-    Attributes:
-        subscriptions: the open `subscriptions/listen` of all clients.
-
     Threads: any.
     """
 
@@ -80,7 +77,6 @@ class Stateless:
             mirrored: what the headers say of the request, to be compared with it.
             source: where it came from, such as one channel: whose rate counts while the principal is not known.
 
-        Blocks: as long as the handler does.
         Raises: Refusal, for the first of these that is wrong: a key that `_meta` must have, a header, the version, the
             method, its parameters, a capability that the handler needs.
         """

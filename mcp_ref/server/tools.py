@@ -157,25 +157,15 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 class ToolEntry(NamedTuple):
-    """A registered tool.
+    """A registered tool."""
 
-    Attributes:
-        definition: how it is listed.
-        function: what a call runs.
-        context_parameter: the name of the parameter that receives the context, or None.
-        arguments: checks the `arguments` of a call and makes keyword arguments of them, or raises BadArguments.
-        output_problems: says what keeps a value from fitting the `outputSchema`; None: it has no such schema.
-        scopes: those that a token must grant.
-        task: how a call of it becomes a task; None: never.
-    """
-
-    definition: Tool
-    function: Callable[..., Any]
-    context_parameter: str | None
-    arguments: Callable[[JsonObject], dict[str, Any]]
-    output_problems: Callable[[Any], list[str]] | None
-    scopes: tuple[str, ...] = ()
-    task: TaskRule | None = None
+    definition: Tool  # how it is listed
+    function: Callable[..., Any]  # what a call runs
+    context_parameter: str | None  # that which receives the context
+    arguments: Callable[[JsonObject], dict[str, Any]]  # makes keyword arguments of a call's, or raises BadArguments
+    output_problems: Callable[[Any], list[str]] | None  # what keeps a value from fitting the `outputSchema`, if any
+    scopes: tuple[str, ...] = ()  # those that a token must grant
+    task: TaskRule | None = None  # how a call of it becomes a task; None: never
 
     def structured_in(self, revision: Revision) -> bool:
         """True if the revision can carry the `outputSchema`, and so the `structuredContent`, of this tool."""
@@ -345,11 +335,7 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
     | raises anything else that is not below | `isError`, with its text unless `Server(mask_errors=True)` |
     | raises a Refusal, or RequestCancelled | none: a JSON-RPC error, or no answer |
 
-    Raises:
-        InvalidParams: the tool does not exist; up to 2025-06-18 also: the arguments do not fit its `inputSchema`.
-        Refusal, RequestCancelled: what the function raised of these kinds.
-
-    Blocks: as long as the function does.
+    Raises: InvalidParams: the tool does not exist; up to 2025-06-18 also: the arguments do not fit its `inputSchema`.
     Spec: server/tools#calling-tools, server/tools#error-handling
     """
     name = params["name"]
@@ -460,11 +446,7 @@ _CHECK_TIMEOUT: Final = 1.0  # seconds that a result can be checked for, even wh
 
 
 class KnownTool:
-    """A tool as the server listed it, and the check of its output.
-
-    Attributes:
-        tool: the definition, as it came.
-    """
+    """A tool as the server listed it, and the check of its output."""
 
     def __init__(self, tool: Tool) -> None:
         self.tool = tool
@@ -491,9 +473,8 @@ def list_tools(self: Client, **options: Unpack[Options]) -> list[Tool]:
 
     They are remembered until the server says that its list has changed, so that `call_tool` can check results.
 
-    Returns: the tools as the server described them, in its order.
+    Returns: the tools as the server described them, in its order; `timeout` bounds all pages together.
     Raises: RemoteProtocolError: also for pages that have no end.
-    Blocks: until the last page; a number as `timeout` bounds them all together.
     Spec: server/tools#listing-tools
     """
     # A client starts a new dict when the list changes: a walk that the change overtook fills the old one.
@@ -513,7 +494,6 @@ def list_tools_page(self: Client, cursor: str | None = None, **options: Unpack[O
         cursor: the `nextCursor` of the page before; None for the first page.
 
     Returns: the whole result: `tools`, and `nextCursor` unless this is the last page.
-    Spec: server/tools#listing-tools, server/utilities/pagination#request-format
     """
     return cast(ListToolsResult, list_page(self, "tools/list", cursor, options))
 
@@ -531,12 +511,9 @@ def call_tool(
         arguments: a JSON object; None sends none.
 
     Returns: the whole result. A tool that failed is a result, too: its `isError` is true.
-    Raises:
-        RemoteProtocolError: also for a result that does not fit the tool's `outputSchema`.
-        ErrorResponse: -32602: the tool does not exist, or, up to 2025-06-18, the arguments do not fit.
-
-    Blocks: until the answer, and while it is checked, bounded by `timeout`; the listing mentioned above and the check
-        have a second in any case.
+    Raises: RemoteProtocolError: also for a result that does not fit the tool's `outputSchema`. ErrorResponse: -32602:
+        the tool does not exist, or, up to 2025-06-18, the arguments do not fit.
+    Blocks: for the listing and the check a second in any case.
     Spec: server/tools#calling-tools, server/tools#output-schema
     """
     params: JsonObject = {"name": name} if arguments is None else {"name": name, "arguments": arguments}

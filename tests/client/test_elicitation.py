@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 
 from mcp_ref.client import elicitation
-from mcp_ref.client.answers import DEFAULT_RATES, Answers
+from mcp_ref.client.answers import DEFAULT_RATES, Answers, ClientContext
 from mcp_ref.client.elicitation import Elicitors
 from mcp_ref.errors import InvalidParams, LocalProtocolError, RemoteProtocolError
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.rates import RateLimited
-from mcp_ref.methods import Answering
 from tests.client.fakes import FORMS_ONLY, OLDEST, FakeClient, FakeServer
 from tests.server.alone import Reply
 
@@ -97,7 +96,7 @@ def test_the_handler_sees_message_and_form_and_its_values_are_accepted() -> None
 
 
 def test_the_handler_may_ask_which_server_it_is() -> None:
-    def handler(message: str, schema: JsonObject, ctx: Answering) -> JsonObject:
+    def handler(message: str, schema: JsonObject, ctx: ClientContext) -> JsonObject:
         return {"who": ctx.server_info["name"]}
 
     form = {"type": "object", "properties": {"who": {"type": "string"}}}

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from mcp_ref.client import elicitation
+from mcp_ref.client.answers import ClientContext
 from mcp_ref.client.elicitation import Elicitors, UrlElicitationRequired
 from mcp_ref.errors import ErrorResponse, InvalidParams, LocalProtocolError, RemoteProtocolError
 from mcp_ref.machinery.json_schema import is_uuid
-from mcp_ref.methods import Answering
 from tests.client.fakes import FORMS_ONLY, FakeClient, FakeServer
 
 JsonObject = dict[str, Any]
@@ -86,7 +86,7 @@ def test_the_users_consent_is_the_action_and_there_is_no_content(returned: Any, 
 def test_the_handler_sees_the_whole_url_its_host_and_the_server() -> None:
     seen: list[Any] = []
 
-    def handler(url: str, message: str, host: str, ctx: Answering) -> bool:
+    def handler(url: str, message: str, host: str, ctx: ClientContext) -> bool:
         seen.append((url, message, host, ctx.server_info["name"]))
         return True
 
@@ -118,7 +118,7 @@ def test_an_answer_that_open_url_cannot_give_is_not_sent() -> None:
 
 
 def complete(handlers: Elicitors, name: str) -> bool:
-    return elicitation.elicitation_complete(handlers, FakeClient(DECLARED), {"elicitationId": name})
+    return elicitation.elicitation_complete(handlers, {"elicitationId": name})
 
 
 def test_completion_counts_once_and_only_for_a_visit_under_way() -> None:

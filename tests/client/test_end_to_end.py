@@ -24,11 +24,11 @@ from mcp_ref import (
     image,
     text,
 )
+from mcp_ref.client.answers import ClientContext
 from mcp_ref.client.elicitation import accept, cancel, decline, required_urls, url_elicitation
 from mcp_ref.client.sampling import UserRejected, choose_model, reply
 from mcp_ref.errors import InputRefused, MissingClientCapability
 from mcp_ref.machinery.rates import Rate
-from mcp_ref.methods import Answering
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
 from tests.wire import PATIENCE, opened, to_client
 
@@ -153,7 +153,7 @@ def test_a_handler_of_a_change_that_fails_ends_nothing(caplog: pytest.LogCapture
 
 @in_both_eras
 def test_the_function_for_roots_may_ask_which_server_it_is(revision: str, tmp_path: Path) -> None:
-    def roots(ctx: Answering) -> list[Path]:
+    def roots(ctx: ClientContext) -> list[Path]:
         return [tmp_path] if ctx.server_info["name"] == "asker" else []
 
     assert len(answer_to(lambda ctx: ctx.roots(), revision, roots=roots)) == 1

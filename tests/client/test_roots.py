@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mcp_ref.client import roots
+from mcp_ref.client.answers import ClientContext
 from mcp_ref.errors import LocalProtocolError
-from mcp_ref.methods import Answering
 from tests.client.fakes import FakeClient, FakeServer
 
 
@@ -88,7 +88,7 @@ def test_a_whole_root_is_sent_as_it_is(tmp_path: Path) -> None:
 def test_a_function_is_called_for_each_request_and_may_take_the_context(tmp_path: Path) -> None:
     seen: list[str] = []
 
-    def source(ctx: Answering) -> list[Path]:
+    def source(ctx: ClientContext) -> list[Path]:
         seen.append(ctx.server_info["name"])
         return [tmp_path]
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from mcp_ref.client import sampling
+from mcp_ref.client.answers import ClientContext
 from mcp_ref.client.sampling import message_problem
 from mcp_ref.content import text
 from mcp_ref.errors import InvalidParams, LocalProtocolError
-from mcp_ref.methods import Answering
 from tests.client.fakes import FORMS_ONLY, FakeClient, FakeServer
 
 JsonObject = dict[str, Any]
@@ -160,7 +160,7 @@ def test_the_handler_gets_the_whole_request_and_its_reply_is_the_result() -> Non
 
 
 def test_the_handler_may_ask_which_server_it_is() -> None:
-    def handler(request: Any, ctx: Answering) -> Any:
+    def handler(request: Any, ctx: ClientContext) -> Any:
         return sampling.reply(ctx.server_info["name"], model="m")
 
     answer = sampling.sampling_create_message(handler, FakeClient(), params())

@@ -57,11 +57,7 @@ class _MemoryTransport:
         self._changed = threading.Event()  # set once it has started, or is closed
 
     def start(self, receive: Receive, lost: Callable[[McpError], None]) -> None:
-        """Deliver what came before, then each message in its sender's thread.
-
-        Raises:
-            RuntimeError: it was started before.
-        """
+        """Deliver what came before, then each message in its sender's thread."""
         with self._lock:
             if self._receive is not None:
                 raise RuntimeError("a transport is started once")
@@ -99,8 +95,7 @@ class _MemoryTransport:
         Blocks: while another thread's message is delivered, or too many wait for the other side to start; at most until
             the deadline.
         Threads: any, but none that is in `receive`.
-        Raises: TransportClosed, RequestTimeout, LocalProtocolError (it is not JSON; nothing was sent). What the other
-            side's `receive` raises, which is a mistake in it, comes out here.
+        Raises: see `Transport`. What the other side's `receive` raises, which is a mistake in it, comes out here.
         """
         # MUST: a custom transport keeps the messages and the lifecycle as they are (basic/transports#custom-transports;
         # basic/transports/index#custom-transports)

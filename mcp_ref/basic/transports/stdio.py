@@ -77,12 +77,7 @@ class StdioTransport:
     # -- beginning
 
     def start(self, receive: Receive, lost: Callable[[McpError], None]) -> None:
-        """Begin to deliver each line to `receive`, as bytes without the line break; see `Transport.start`.
-
-        Raises:
-            TransportClosed: it was closed before, or found nothing to talk to; `lost` is not called then.
-            RuntimeError: it was started before.
-        """
+        """Begin to deliver each line to `receive`, as bytes without the line break; see `Transport.start`."""
         with self._starting:
             if self._started:
                 raise RuntimeError("a transport is started once")
@@ -133,13 +128,7 @@ class StdioTransport:
 
         Blocks: until the peer has read enough for the line to fit, at most until the deadline. A line of which only a
             part could be written ends the connection, since nothing else could follow it.
-        Threads: any.
-        Raises:
-            RequestTimeout: the deadline passed.
-            TransportClosed: nothing can be written any more; the text says why.
-            LocalProtocolError: it is not JSON; nothing was written.
-
-        Spec: basic/transports#stdio
+        Raises: see `Transport.send`.
         """
         if self._process != os.getpid():
             raise opened_elsewhere("the transport", self._process)
@@ -243,10 +232,7 @@ class StdioTransport:
         Whoever waits in `send` gets `TransportClosed`. The reader ends, because it waits in `poll` alone, and that
         returns when this is called; `receive`, which it may be in, only routes. A second caller waits for the first.
 
-        Blocks: at most until the deadline.
         Threads: any, also within `lost`.
-
-        Spec: basic/lifecycle#stdio
         """
         if self._process != os.getpid():
             return
@@ -498,8 +484,6 @@ class StdioClientTransport(StdioTransport):
         for standard error is the only thing that can keep a thread: it is left behind then, and named in a warning.
 
         Blocks: at most until the deadline, and a quarter of a second for the system to end what SIGKILL ended.
-        Threads: any, also within `lost`.
-
         Spec: basic/lifecycle#stdio
         """
         super().close(deadline)

@@ -58,11 +58,10 @@ class Inbox(Protocol):
 class Transport(Protocol):
     """One connection to one peer, in either role.
 
-    One may have an attribute `hangs_up`: true if each request has a connection of its own, whose end tells the server
-    that the request was given up, so that no message need say it. One may have a method `run_soon(job)`, which has a
-    job that writes run by a thread of the transport, once there is somebody to write to.
+    It may have `hangs_up`: true if each request has a connection of its own, whose end tells the server to give it up;
+    and `run_soon(job)`, which runs a job that writes once there is somebody to write to.
 
-    Threads: `send` and `exchange` may be called by any thread, also at once; `close` by any, any number of times.
+    Threads: `send` and `exchange` by any, also at once; `close` by any, any number of times.
     """
 
     name: str
@@ -71,8 +70,8 @@ class Transport(Protocol):
     def start(self, receive: Receive, lost: Callable[[McpError], None]) -> None:
         """Begin to deliver: `receive(text)` for each message, one at a time, in order; `lost(reason)` once, at the end.
 
-        Both may be called before this returns. Starting a thread is the last thing that it does. When it raises, `lost`
-        is not called, and nothing is left to close. A transport is started once.
+        Both may be called before this returns. When it raises, `lost` is not called, and nothing is left to close. A
+        transport is started once.
 
         Raises: TransportClosed: nobody is there to talk to, such as a command that cannot be launched; it was closed.
         """
