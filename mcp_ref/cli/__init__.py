@@ -10,8 +10,10 @@ Not here:  what the commands do (cli/commands); the conversation that `demo` sho
     mcp-ref spec tools/call                                       what the rows say of a method
     mcp-ref narrate trace.jsonl                                   a recorded trace in words
 
+    mcp-ref host mcp.json                                         several servers, with your consent
+
 Exit codes: 0 done; 1 the tool failed (`isError`); 2 the command line is wrong; 3 the peer answered with an error, or
-broke the protocol; 4 no connection, or no answer in time; 130 Ctrl-C.
+broke the protocol; 4 no connection, or no answer in time; 5 consent was refused; 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -168,10 +170,31 @@ def _parser() -> argparse.ArgumentParser:
     serve("--port", type=port, default=8000, metavar="P", help="with --http (8000); 0 takes a free one")
     serve("--path", default="/mcp", help="with --http: of the endpoint (/mcp)")
     serve("--sse-path", metavar="PATH", help="with --http: also HTTP+SSE of 2024-11-05, such as /sse")
+    host = other("host", hosting, "a host for the servers of a file: a prompt, or one call")
+    host("config", metavar="CONFIG", help="a JSON file with mcpServers")
+    host("--list", action="store_true", help="show what would be started, and start nothing")
+    host("--call", metavar="SERVER/TOOL", help="call one tool; what no rule allows is denied")
+    host("arguments", nargs="*", metavar="key=value", help="with --call: an argument; the value as JSON, or a text")
+    host("--json", action="store_true", help="with --call: the whole result as JSON")
+    for word in ("allow", "ask", "deny"):
+        kinds = f"a rule: {word} what fits, such as tool:files/read_*; --deny before --ask before --allow"
+        host(f"--{word}", action="append", default=[], metavar="KIND:PATTERN", help=kinds)
+    host("--root", action="append", default=[], metavar="PATH", help="a folder that servers may be told of")
+    host("--trust", action="append", default=[], metavar="NAME", help="a server whose hints are believed")
+    host("--audit", metavar="FILE", help="append who decided what, as JSON Lines")
+    host("--trace", metavar="FOLDER", help="record the traffic of each server")
+    host("--timeout", type=seconds, default=60.0, metavar="S", help="seconds for each call (60)")
     narrate = other("narrate", commands.narrated, "tell a recorded trace", full)
     narrate("file", help="the trace; - for standard input")
     narrate("--follow", action="store_true", help="go on as the file grows, until Ctrl-C")
     return parser
+
+
+def hosting(args: argparse.Namespace) -> Exit:
+    """`host`, whose module only this command needs."""
+    from mcp_ref.cli.host import host
+
+    return host(args)
 
 
 # argparse says "invalid seconds value" where this is not a number: hence the names of these functions.

@@ -48,7 +48,7 @@ _WAITING: Final = "waiting for changes; Ctrl-C ends it"
 class Exit(IntEnum):
     """What a command says by its exit code."""
 
-    OK, TOOL_FAILED, USAGE, PROTOCOL, CONNECTION, INTERRUPTED = 0, 1, 2, 3, 4, 130
+    OK, TOOL_FAILED, USAGE, PROTOCOL, CONNECTION, REFUSED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 
 
 class UsageError(Exception):
@@ -105,25 +105,29 @@ def tools(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
 def call(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
     # Listed first for the types of the parameters, and so that structured content is checked against its schema.
     schemas = {tool["name"]: tool["inputSchema"] for tool in client.list_tools()}
-    properties = schemas.get(args.name, {}).get("properties", {})
     try:
         arguments = json.loads(args.json_args or "{}")
     except ValueError as problem:
         raise UsageError(f"--json-args: {problem}") from None
     if not isinstance(arguments, dict):
         raise UsageError("--json-args is a JSON object")
-    for name, text in map(_pair, args.arguments):
-        # As JSON, unless the parameter is a string, or it is not JSON.
-        schema = properties.get(name)
-        try:
-            is_text = isinstance(schema, dict) and schema.get("type") == "string"
-            arguments[name] = text if is_text else json.loads(text)
-        except ValueError:
-            arguments[name] = text
-
+    arguments |= arguments_of(args.arguments, schemas.get(args.name, {}))
     with shown.Progress() as progress:
         result = client.call_tool(args.name, arguments, on_progress=progress)
     return result, shown.tool_result(result)
+
+
+def arguments_of(words: Iterable[str], schema: JsonObject) -> JsonObject:
+    """What `key=value` words stand for: JSON, unless the parameter is a string, or it is not JSON."""
+    arguments: JsonObject = {}
+    for name, text in map(pair, words):
+        field = schema.get("properties", {}).get(name)
+        try:
+            is_text = isinstance(field, dict) and field.get("type") == "string"
+            arguments[name] = text if is_text else json.loads(text)
+        except ValueError:
+            arguments[name] = text
+    return arguments
 
 
 def resources(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
@@ -151,7 +155,7 @@ def prompts(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
 
 
 def prompt(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
-    result = client.get_prompt(args.name, dict(map(_pair, args.arguments)))
+    result = client.get_prompt(args.name, dict(map(pair, args.arguments)))
     return result, shown.messages(result["messages"])
 
 
@@ -207,7 +211,7 @@ def ask(command: Asking, args: argparse.Namespace) -> Exit:
     """Run a command with a client of its own for the server that the command line names, and show what it gives."""
     target = _target(args)
     args.changes = SimpleQueue()
-    answers = dict(map(_pair, args.answer))
+    answers = dict(map(pair, args.answer))
     asking = sys.stdin is not None and sys.stdin.isatty()
     sinks: list[Sink] = []
     if args.narrate:
@@ -280,7 +284,7 @@ def _target(args: argparse.Namespace) -> Command | Url:
             raise UsageError("--header, --token-env and --login are for servers at a URL")
         if "://" in args.target[0]:
             raise UsageError(f"the URL of a server begins with http:// or https://, unlike {args.target[0]!r}")
-        env = dict(_pair(text) for text in args.env if "=" in text)
+        env = dict(pair(text) for text in args.env if "=" in text)
         named = [text for text in args.env if "=" not in text]
         return Command(args.target, env, stderr=shown.note, inherit=args.inherit or named)
     if args.env or args.inherit:
@@ -324,7 +328,7 @@ def _authorization(args: argparse.Namespace) -> Any:
         raise UsageError(f"--login-store: {problem}") from None
 
 
-def _pair(text: str) -> tuple[str, str]:
+def pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise UsageError(f"an argument is key=value, not {text!r}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from mcp_ref.cli import shown
 from mcp_ref.client.answers import ClientContext
 from mcp_ref.client.elicitation import ElicitResult, accept, cancel, content_problem, decline
 from mcp_ref.messages import JsonObject
+from mcp_ref.trace.narrate import escaped
 
 _WORDS: Final = {"yes": True, "y": True, "true": True, "no": False, "n": False, "false": False}
 
@@ -26,12 +27,13 @@ class Form:
     Args:
         given: values by the names of fields, as text.
         asking: whether somebody is there to be asked for the rest; else a form that needs more is declined.
+        read: what shows a prompt and returns a line, or raises EOFError; None: standard input is read.
 
     Threads: any.
     """
 
-    def __init__(self, given: Mapping[str, str], *, asking: bool) -> None:
-        self._given, self._asking = given, asking
+    def __init__(self, given: Mapping[str, str], *, asking: bool, read: Callable[[str], str] | None = None) -> None:
+        self._given, self._asking, self._read = given, asking, read
 
     def __call__(self, message: str, schema: JsonObject, ctx: ClientContext) -> ElicitResult:
         """What the user answers to the server that `ctx` names. Blocks until a line was read for each field."""
@@ -82,7 +84,10 @@ class Form:
         choices = ["yes", "no"] if field.get("type") == "boolean" else choices
         left_out = f"(empty: {field['default']})" if "default" in field else "" if required else "(may stay empty)"
         about = [str(field.get("title", name)), f"[{', '.join(map(str, choices))}]" if choices else "", left_out]
-        shown.note(f"{' '.join(filter(None, about))}:")
+        prompt = f"{escaped(' '.join(filter(None, about)))}:"
+        if self._read is not None:
+            return self._read(f"{prompt} ")
+        shown.note(prompt)
         line = os.read(0, 65536)
         if not line:
             raise EOFError

@@ -106,7 +106,8 @@ class Host:
     ) -> None:
         self.consent = consent or Consent(keep=False)
         self.model, self.trusted, self._browse = model, frozenset(trusted), browse
-        self._roots = None if roots is None else list(roots)
+        self.roots = [] if roots is None else [os.fspath(each) for each in roots]
+        self._has_roots = roots is not None
         self._on_event, self._events = on_event, CallbackThread("mcp-host-events")
         if trace is not None and not callable(trace):
             Path(trace).mkdir(parents=True, exist_ok=True)
@@ -382,7 +383,7 @@ class Host:
 
     def set_roots(self, roots: Sequence[str | os.PathLike[str]]) -> None:
         """Change the folders that servers without roots of their own may be told of; those that ask are told anew."""
-        self._roots = list(roots)
+        self.roots = [os.fspath(each) for each in roots]
         for hosted in self.servers.values():
             client = hosted.client
             if (
@@ -436,7 +437,7 @@ class Host:
             sample=sample if sampling else None,
             elicit=elicit if wanted("form", consent.ask is not None) else None,
             open_url=open_url if wanted("url", consent.ask is not None) else None,
-            roots=roots if wanted("roots", (self._roots if entry.roots is None else entry.roots) is not None) else None,
+            roots=roots if wanted("roots", self._has_roots or entry.roots is not None) else None,
             on_log=on_log,
             on_close=on_close,
             trace=trace(name) if callable(trace) else None if trace is None else Path(trace) / f"{name}.jsonl",
@@ -494,7 +495,7 @@ class Host:
         """The folders that a server is told of: its own, or the host's; none without consent."""
         self._limit(hosted, "roots/list")
         own = hosted.entry.roots
-        folders = [as_root(os.path.expanduser(each)) for each in (self._roots or () if own is None else own)]
+        folders = [as_root(os.path.expanduser(each)) for each in (self.roots if own is None else own)]
         # MUST: roots are told by the user's consent alone (client/roots#security-considerations)
         if (
             folders
