@@ -20,6 +20,7 @@ from mcp_ref import cli
 from mcp_ref.cli.describe import mark
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS
+from tests import limits
 from tests.test_house import MEMBERS, ROOMS
 from tests.test_reading_core import CORE
 from tests.test_spec_notes import ALL, notes
@@ -113,6 +114,7 @@ PARTS = {
     "afternoon": afternoon_table,
     "core": core_table,
     "pages": pages_table,
+    "limits": limits.table,
 }
 
 

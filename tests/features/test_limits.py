@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import resource
+import socket
 import sys
 import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcp_ref import Client, Command, Context, HttpLimits, HttpRefusal, HttpRequest, Server, Url, messages
+from mcp_ref.basic.authorization.metadata import MAX_HEADER
+from mcp_ref.basic.authorization.resource_server import Protection
 from mcp_ref.basic.transports.streamable_http.server import MAX_ENDED
 from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
-from mcp_ref.errors import McpError, ParseError, RemoteProtocolError, TransportClosed
+from mcp_ref.errors import InternalError, McpError, ParseError, RemoteProtocolError, TransportClosed
+from mcp_ref.machinery import json_schema, task_store
 from mcp_ref.machinery.http_server import SMALL_BODY
+from mcp_ref.server.session import MAX_ANNOUNCEMENTS
 from tests.basic.transports.streamable_http.raw import Wire, opened, post, request, until
 from tests.basic.transports.streamable_http.replies import BOTH, PATIENCE, Front
+from tests.basic.transports.streamable_http.scripted import ScriptedServer, head, then
 from tests.slow import slow_but
 
 MB = 1 << 20
@@ -323,3 +332,144 @@ def test_an_answer_that_was_lost_can_be_fetched(server: Server) -> None:
         assert other.ask(resumed).messages[-1]["result"]
         assert other.ask(post(PING, mcp_session_id=session)).status == 200
         assert other.ask(resumed).status == 400
+
+
+# -- announcements ------------------------------------------------------------------------------------------------
+
+
+def test_so_many_announcements_wait_for_a_client_that_does_not_listen(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server("s", declare=["resources"])
+    server.resource("r://a")(lambda: "")
+    with Front(server) as front, using_at_most(6 * MB):
+        front.open()
+        assert front.request(1, "logging/setLevel", {"level": "info"}).status == 200
+        assert front.request(2, "resources/subscribe", {"uri": "r://a"}).status == 200
+        for number in range(MAX_ANNOUNCEMENTS - 1):
+            server.log("info", f"{number} " + "x" * 1_000)
+        server.resource_updated("r://a/1")
+        assert "dropped" not in caplog.text
+        # One more log message is lost; of the changes none is, though which it was is told less exactly.
+        server.log("info", "one too many")
+        assert caplog.text.count("dropped") == 1
+        for number in range(10):
+            server.resource_updated(f"r://a/{number}")
+        stream, thread = front.listen()
+        told = [message["params"] for message in stream.wait_for(MAX_ANNOUNCEMENTS + 1)]
+        assert told[MAX_ANNOUNCEMENTS - 2]["data"].startswith(f"{MAX_ANNOUNCEMENTS - 2} ")
+        assert [each["uri"] for each in told[MAX_ANNOUNCEMENTS - 1 :]] == ["r://a/1", "r://a"]
+        assert front.ask("DELETE").status == 200
+        thread.join(PATIENCE)
+
+
+# -- many at once -------------------------------------------------------------------------------------------------
+
+
+def test_a_session_that_nobody_uses_takes_64_kib(server: Server) -> None:
+    with Front(server) as front:
+        front.open()
+        with using_at_most(200 * 64 * 1024):
+            for _ in range(200):
+                front.headers.pop("mcp-session-id")
+                front.open()
+
+
+@pytest.mark.slow
+def test_2000_connections_are_held_and_one_more_is_refused(server: Server) -> None:
+    limits, held = HttpLimits(), list[socket.socket]()
+
+    def connect(address: str) -> socket.socket:
+        held.append(socket.create_connection(http._http.address, PATIENCE, (address, 0)))
+        return held[-1]
+
+    def status(connection: socket.socket) -> bytes:
+        return connection.recv(1000).split()[1]
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    before = resident()
+    with server.serve_http(limits=limits) as http:
+        try:
+            for address in ("127.0.0.1", "127.0.0.2"):
+                for _ in range(limits.connections_per_client):
+                    connect(address).sendall(length_call(1000)[:100])
+                assert until(lambda: http._http._places._taken % limits.connections_per_client == 0)
+                assert status(connect(address)) == b"429"
+            assert status(connect("127.0.0.3")) == b"503"
+            # Each has a thread; what of its stack was touched counts.
+            assert resident() - before < limits.connections * 128 * 1024
+            held.pop(0).close()
+            assert until(lambda: http._http._places._taken == limits.connections - 1)
+            last = connect("127.0.0.1")
+            last.sendall(length_call(1000))
+            assert status(last) == b"200"
+        finally:
+            for each in held:
+                each.close()
+
+
+# -- schemas ------------------------------------------------------------------------------------------------------
+
+
+def test_a_schema_of_just_the_limit_is_used() -> None:
+    parts = {"enum": [[]] * (json_schema.MAX_PARTS - 2)}
+    assert not json_schema.prepare(parts, what="it").problems([])
+    with pytest.raises(json_schema.SchemaRefused, match="parts"):
+        json_schema.prepare({"enum": [[]] * (json_schema.MAX_PARTS - 1)}, what="it")
+    text = json_schema.MAX_TEXT - len('{"title": ""}')
+    assert not json_schema.prepare({"title": "x" * text}, what="it").problems(1)
+    with pytest.raises(json_schema.SchemaRefused, match="longer"):
+        json_schema.prepare({"title": "x" * (text + 1)}, what="it")
+    assert not json_schema.prepare({"pattern": "a" * json_schema.MAX_PATTERN}, what="it").problems(1)
+    with pytest.raises(json_schema.SchemaRefused):
+        json_schema.prepare({"pattern": "a" * (json_schema.MAX_PATTERN + 1)}, what="it")
+
+
+# -- tasks --------------------------------------------------------------------------------------------------------
+
+
+def test_a_store_in_memory_keeps_so_many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_store, "MAX_RECORDS", 3)
+    store = task_store.MemoryTasks()
+    for number in range(3):
+        store.create({"id": str(number), "created": time.time(), "ttl": None})
+    with pytest.raises(InternalError, match="Too many tasks"):
+        store.create({"id": "3", "created": time.time(), "ttl": None})
+    store.delete("0")
+    store.create({"id": "3", "created": time.time(), "ttl": None})
+    assert store.get("3") and not store.get("0")
+
+
+# -- authorization ------------------------------------------------------------------------------------------------
+
+
+def test_a_token_has_so_many_characters() -> None:
+    from mcp_ref.machinery.jwt import MAX_TOKEN, header_of
+
+    header = base64.urlsafe_b64encode(b'{"alg":"RS256"}').decode().rstrip("=")
+    token = f"{header}.{'x' * (MAX_TOKEN - len(header) - 4)}.AA"
+    assert len(token) == MAX_TOKEN and header_of(token) == {"alg": "RS256"}
+    assert header_of(token + "A") is None
+
+
+def test_an_authorization_header_has_so_many_bytes() -> None:
+    asked: list[str] = []
+    most = "x" * (MAX_HEADER - len("Bearer "))
+    server, protection = Server("s"), Protection(asked.append, authorization_servers=["https://auth.example"])  # type: ignore[arg-type]
+    with server.serve_http(authorization=protection) as http, Wire(http._http.address) as wire:
+        assert wire.ask(post(PING, authorization=f"Bearer {most}")).status == 401
+        assert asked == [most]
+        assert wire.ask(post(PING, authorization=f"Bearer {most}x")).status == 400
+        assert asked == [most]
+
+
+def test_a_document_has_so_many_bytes() -> None:
+    from mcp_ref.machinery.guarded_fetch import MAX_DOCUMENT, Reach, fetch
+
+    def answer(size: int) -> Any:
+        return then(head(200, "Content-Type: application/json", length=size), b"x" * size)
+
+    with ScriptedServer(get=[answer(MAX_DOCUMENT), answer(MAX_DOCUMENT + 1)]) as server:
+        assert len(fetch(server.url, Reach("loopback")).body) == MAX_DOCUMENT
+        with using_at_most(4 * MB), pytest.raises(RemoteProtocolError, match="more than 1048576 bytes"):
+            fetch(server.url, Reach("loopback"))

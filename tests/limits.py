@@ -1,0 +1,267 @@
+"""The limits that a user can meet, as the README's table has them: values from the code, and the tests of each.
+
+A row names where its value stands in the code, so that the table cannot say another one. Each limit has a test that
+goes up to it and one beyond, often the same test. `tests/test_limits_table.py` holds the rows against the code: what
+looks like a limit there, and is in no row, is in `NOT_MET` with a reason.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any, NamedTuple
+
+
+class Limit(NamedTuple):
+    """One limit.
+
+    Attributes:
+        what: is limited, and in which unit.
+        source: where the value stands: `module:NAME`, `module:Class.field` or `module:function(parameter)`.
+        option: what changes it; empty: nothing but the source.
+        beyond: what comes of one more.
+        tests: that show it, at the limit and beyond.
+    """
+
+    what: str
+    source: str
+    option: str
+    beyond: str
+    tests: tuple[str, ...]
+
+    @property
+    def value(self) -> Any:
+        module, _, name = self.source.partition(":")
+        found: Any = importlib.import_module(f"mcp_ref.{module}")
+        if name.endswith(")"):
+            function, _, parameter = name.removesuffix(")").partition("(")
+            return inspect.signature(getattr(found, function)).parameters[parameter].default
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found
+
+    @property
+    def shown(self) -> str:
+        value = self.value
+        if "bytes" in self.what and value >= 1 << 20:
+            return f"{value >> 20} MiB"
+        if "bytes" in self.what and value % 1024 == 0:
+            return f"{value >> 10} KiB"
+        return f"{value:,.12g}{' s' if 'seconds' in self.what else ''}"
+
+
+_LIMITS, _HTTP = "tests/features/test_limits.py::", "tests/basic/transports/streamable_http/"
+_SERVER, _JSON = "machinery.http_server:HttpLimits.", "machinery.json_schema:"
+_ENDPOINT = "basic.transports.streamable_http.server:EndpointOptions."
+_SUBSCRIPTIONS = "tests/basic/test_subscriptions.py::"
+_AUTH = "tests/basic/authorization/"
+
+_HEADS = "tests/machinery/test_http_heads.py::test_a_line_that_is_too_long_is_414_and_fields_that_are_431"
+_BODIES = f"{_LIMITS}test_bodies_under_way_share_a_budget"
+_CONNECTIONS = "tests/machinery/test_http_server.py::test_there_are_so_many_connections"
+_SESSIONS = f"{_LIMITS}test_one_session_too_many_takes_the_place_of_the_longest_idle"
+_FLOOD = "tests/features/test_listening.py::test_over_http_a_flood_is_refused_by_its_status"
+_TASKS = "tests/features/test_tasks.py::test_one_task_more_than_the_most_is_refused_and_expired_ones_are_forgotten"
+_SCHEMA = "tests/machinery/test_json_schema.py::test_depth_parts_and_text_are_bounded"
+_EXACT = f"{_LIMITS}test_a_schema_of_just_the_limit_is_used"
+_MANY = f"{_LIMITS}test_2000_connections_are_held_and_one_more_is_refused"
+
+MET: dict[str, list[Limit]] = {
+    "Messages, either side": [
+        Limit("bytes of a line over stdio, or of a reply over HTTP", "basic.transports.transport:MAX_MESSAGE",
+              "`max_message` of `run`, `Command`, `Url(options=)`",
+              "the connection over stdio ends; the call over HTTP raises `RemoteProtocolError`",
+              (f"{_LIMITS}test_a_client_over_http_takes_so_many_bytes",
+               f"{_LIMITS}test_a_client_over_stdio_takes_lines_of_so_many_bytes")),
+        Limit("values in one message", "messages:MAX_VALUES", "", "`-32700`, before they are made",
+              (f"{_LIMITS}test_a_message_of_too_many_values_is_refused_before_they_are_made",
+               f"{_LIMITS}test_60_megabytes_of_brackets_take_no_memory")),
+        Limit("requests of one peer that wait for an answer", "peer:MAX_IN_FLIGHT", "", "`-32603`",
+              ("tests/test_peer.py::test_a_flood_of_requests_is_refused_and_those_before_it_are_answered",)),
+        Limit("notifications that wait for one slow callback of progress", "peer:MAX_UNREAD", "", "dropped, and logged",
+              ("tests/basic/utilities/test_progress.py::test_a_flood_of_reports_to_a_slow_callback_stays_bounded",)),
+        Limit("notifications that wait for other slow callbacks", "machinery.callbacks:MAX_WAITING", "",
+              "dropped, and logged",
+              ("tests/trace/test_record.py::test_what_callables_are_too_slow_for_is_lost_with_a_warning",)),
+        Limit("clients and methods whose rates are remembered", "machinery.rates:MAX_BUCKETS",
+              "`rates` says how often each may come", "the quietest is forgotten; too often is `-32603`, or 429",
+              ("tests/server/test_stateless.py::test_the_rates_of_clients_that_went_away_are_forgotten",)),
+    ],
+    "A server on HTTP": [
+        Limit("bytes of a request's body", f"{_SERVER}max_message", "`max_message`", "413",
+              (f"{_LIMITS}test_a_message_over_http_has_at_most_4_mib_unless_said_otherwise",)),
+        Limit("bytes of all bodies above 64 KiB that are under way", f"{_SERVER}bodies", "`limits`", "503",
+              (_BODIES,)),
+        Limit("bytes of those of one address", f"{_SERVER}bodies_per_client", "`limits`", "429", (_BODIES,)),
+        Limit("bytes of a request's head", "machinery.http_server:MAX_HEAD", "", "414, 431", (_HEADS,)),
+        Limit("connections", f"{_SERVER}connections", "`limits`", "503", (_CONNECTIONS, _MANY)),
+        Limit("connections of one address", f"{_SERVER}connections_per_client", "`limits`", "429",
+              (_CONNECTIONS, _MANY)),
+        Limit("seconds for the head of a request, then for its body, then for the next request", f"{_SERVER}read",
+              "`limits`", "the connection is closed",
+              ("tests/machinery/test_http_server.py::test_who_dribbles_is_given_up_in_all",
+               "tests/machinery/test_http_server.py::test_an_idle_connection_is_closed")),
+        Limit("seconds in which a client takes a piece of an answer", f"{_SERVER}write", "`limits`",
+              "the connection is closed", ("tests/machinery/test_http_server.py::test_who_does_not_read_is_given_up",)),
+        Limit("sessions", f"{_ENDPOINT}max_sessions", "`max_sessions`",
+              "the longest idle one of the same principal makes room; 503 if there is none",
+              (_SESSIONS, f"{_LIMITS}test_sessions_that_are_in_use_make_no_room")),
+        Limit("sessions of one address", f"{_ENDPOINT}max_sessions_per_client", "`max_sessions_per_client`",
+              "the same, and 429", (_SESSIONS, f"{_HTTP}test_endpoint.py::test_there_may_be_so_many_sessions")),
+        Limit("seconds for which a session may be unused", f"{_ENDPOINT}idle", "`idle`",
+              "it ends: 404, and the client opens another",
+              ("tests/features/test_http.py::test_a_session_that_nobody_uses_ends_and_its_client_opens_another",)),
+        Limit("connections that carry streams of one session", f"{_ENDPOINT}max_streams_per_session",
+              "`max_streams_per_session`", "429", (f"{_HTTP}test_endpoint.py::test_there_may_be_so_many_streams",)),
+        Limit("streams of one session that can be resumed", "basic.transports.streamable_http.server:MAX_STREAMS", "",
+              "the oldest is forgotten: 400",
+              (f"{_HTTP}test_replies.py::test_streams_that_nobody_reads_are_forgotten_the_oldest_first",)),
+        Limit("bytes of events of all sessions in memory",
+              "basic.transports.streamable_http.streams:MemoryEventStore(size)",
+              "`event_store`", "the oldest are forgotten: 400",
+              (f"{_LIMITS}test_the_events_of_all_sessions_share_one_bound",)),
+        Limit("messages that wait for one session to open a stream, or to read",
+              "basic.transports.streamable_http.server:MAX_WAITING", "", "`TransportClosed` for who sends",
+              (f"{_HTTP}test_replies.py::test_so_much_can_wait_and_no_more",)),
+        Limit("subscriptions of 2026-07-28", f"{_ENDPOINT}max_subscriptions", "`max_subscriptions`", "503", (_FLOOD,)),
+        Limit("subscriptions of 2026-07-28 of one address", f"{_ENDPOINT}max_subscriptions_per_client",
+              "`max_subscriptions_per_client`", "429", (_FLOOD,)),
+    ],
+    "What one client makes a server keep": [
+        Limit("handlers of one client at once", "server.server:Server(max_workers)", "`max_workers`", "the others wait",
+              ("tests/machinery/test_workers.py::test_no_more_jobs_run_than_the_cap_allows",)),
+        Limit("seconds that a handler's question waits", "server.server:Server(question_timeout)", "`question_timeout`",
+              "`RequestTimeout` for the handler",
+              ("tests/machinery/test_deadline.py::test_a_servers_question_has_a_timeout",)),
+        Limit("entries on a page of a list", "server.server:Server(page_size)", "`page_size`", "another page",
+              ("tests/server/utilities/test_pagination.py::test_a_list_that_fills_its_pages_exactly_has_no_empty_last_page",)),
+        Limit("announcements that wait for one session", "server.session:MAX_ANNOUNCEMENTS", "",
+              "log messages are dropped; a change below a URI is told as one of that URI",
+              (f"{_LIMITS}test_so_many_announcements_wait_for_a_client_that_does_not_listen",)),
+        Limit("URIs that one session is subscribed to", "server.session:MAX_SUBSCRIPTIONS", "", "`-32602`",
+              ("tests/server/test_end_to_end_resources.py::test_a_session_has_so_many_subscriptions_and_no_more",)),
+        Limit("subscriptions of 2026-07-28 of all clients", "basic.subscriptions:MAX_OPEN", "", "`-32603`",
+              (f"{_SUBSCRIPTIONS}test_there_are_bounds_on_uris_and_on_subscriptions",)),
+        Limit("URIs in the filter of one", "basic.subscriptions:MAX_URIS", "", "`-32602`",
+              (f"{_SUBSCRIPTIONS}test_there_are_bounds_on_uris_and_on_subscriptions",)),
+        Limit("changes that wait for one", "basic.subscriptions:MAX_PENDING", "",
+              "a change is told as one of the URI that was asked for",
+              (f"{_SUBSCRIPTIONS}test_what_waits_for_a_client_is_bounded_and_no_change_is_lost",)),
+        Limit("bytes of a `requestState`", "basic.mrtr:MAX_STATE", "", "`-32602`, and an error for the handler",
+              ("tests/basic/test_mrtr_state.py::test_a_huge_state_is_refused_before_it_is_looked_at",
+               "tests/basic/test_mrtr_state.py::test_a_payload_that_would_be_refused_is_not_sealed",
+               "tests/basic/test_mrtr.py::test_answers_that_are_too_large_to_carry_are_the_clients_fault")),
+        Limit("tasks of one owner that have not ended", "machinery.tasking:Tasks(most)", "`Tasks(most=)`", "`-32603`",
+              (_TASKS,)),
+        Limit("seconds that a task may live", "machinery.tasking:Tasks(longest)", "`Tasks(longest=)`",
+              "it lives so long", (_TASKS,)),
+        Limit("tasks that are kept in memory, with those that have ended", "machinery.task_store:MAX_RECORDS",
+              "a store of yours", "`-32603`", (f"{_LIMITS}test_a_store_in_memory_keeps_so_many_tasks",)),
+        Limit("completion values in one answer", "server.utilities.completion:MAX_VALUES", "",
+              "the rest is told as `hasMore`",
+              ("tests/server/test_end_to_end_utilities.py::test_at_most_100_values_are_sent_and_the_rest_is_told",)),
+        Limit("characters of a URI that matches a template", "machinery.uri_template:MAX_URI_LENGTH", "",
+              "it matches none: resource not found",
+              ("tests/machinery/test_uri_template.py::test_a_uri_of_more_characters_than_the_bound_matches_nothing",)),
+    ],
+    "What a server makes a client do": [
+        Limit("seconds for a call", "client.client:Client(timeout)", "`timeout`, of the client or a call",
+              "`RequestTimeout`; the server is told",
+              ("tests/features/test_utilities.py::"
+               "test_a_call_that_takes_too_long_is_given_up_and_the_server_is_told",)),
+        Limit("seconds to connect", "client.client:Client(connect_timeout)", "`connect_timeout`", "`RequestTimeout`",
+              ("tests/test_faults.py::test_the_opening_is_bounded_to_its_last_message",)),
+        Limit("seconds for which the time of a call stands still while the user answers", "client.client:MAX_PAUSE", "",
+              "its time goes on", ("tests/machinery/test_deadline.py::test_a_pause_counts_up_to_its_limit",)),
+        Limit("rounds of questions of one call", "basic.mrtr:MAX_ROUNDS", "", "`RemoteProtocolError`",
+              ("tests/client/test_stateless.py::test_questions_without_end_are_given_up",)),
+        Limit("times that a lost request is sent again, if that does no harm", "client.connecting:MAX_RESENDS",
+              "`resend` of a call", "`TransportClosed`",
+              ("tests/features/test_losses.py::test_a_call_is_sent_again_at_most_twice",)),
+        Limit("pages of a list", "server.utilities.pagination:MAX_PAGES", "", "`RemoteProtocolError`",
+              ("tests/server/utilities/test_pagination.py::test_a_list_without_end_is_given_up",)),
+        Limit("servers whose era is remembered", "client.connecting:MAX_SERVERS_REMEMBERED", "",
+              "the oldest is asked again",
+              ("tests/features/test_eras.py::test_what_is_remembered_is_bounded_and_the_oldest_goes_first",)),
+    ],
+    "JSON Schemas of tools": [
+        Limit("levels of a schema", f"{_JSON}MAX_DEPTH", "", "refused: the tool cannot be registered, or checked",
+              (_SCHEMA,)),
+        Limit("objects and arrays in a schema", f"{_JSON}MAX_PARTS", "", "refused", (_EXACT,)),
+        Limit("bytes of a schema", f"{_JSON}MAX_TEXT", "", "refused", (_EXACT,)),
+        Limit("characters of a `pattern`", f"{_JSON}MAX_PATTERN", "", "refused",
+              (_EXACT,)),
+        Limit("steps of one check", f"{_JSON}MAX_WORK", "", "the value does not fit",
+              ("tests/machinery/test_json_schema.py::"
+               "test_a_check_ends_by_its_deadline_and_by_the_work_that_it_may_do",)),
+        Limit("problems that are told of a value", f"{_JSON}MAX_PROBLEMS", "", "no more are looked for",
+              ("tests/machinery/test_json_schema.py::test_problems_are_bounded_in_number_and_length",)),
+    ],
+    "Authorization": [
+        Limit("characters of a token that is a JWT", "machinery.jwt:MAX_TOKEN", "", "401",
+              (f"{_LIMITS}test_a_token_has_so_many_characters",)),
+        Limit("bytes of an Authorization header", "basic.authorization.metadata:MAX_HEADER", "", "400",
+              (f"{_LIMITS}test_an_authorization_header_has_so_many_bytes",)),
+        Limit("characters of the scopes of a challenge", "basic.authorization.metadata:MAX_SCOPES", "",
+              "they are not believed", (f"{_AUTH}test_metadata.py::test_a_challenge_can_be_read_as_it_was_written",)),
+        Limit("tokens that a verifier remembers", "basic.authorization.verifiers:MAX_KNOWN", "",
+              "the oldest is verified again", (f"{_AUTH}test_verifiers.py::test_what_is_remembered_is_bounded",)),
+        Limit("clients that an `AuthorizationServer` registers", "basic.authorization.authorization_server:MAX_KEPT",
+              "", "503", (f"{_AUTH}test_authorization_server.py::test_registration_is_bounded",)),
+        Limit("bytes of a document that is fetched, such as metadata", "machinery.guarded_fetch:MAX_DOCUMENT", "",
+              "`AuthorizationError`", (f"{_LIMITS}test_a_document_has_so_many_bytes",)),
+        Limit("seconds for such a document", "machinery.guarded_fetch:FETCH_TIMEOUT", "", "`AuthorizationError`",
+              (f"{_AUTH}test_attacks_on_clients.py::test_a_document_that_never_ends_is_given_up",)),
+        Limit("logins for one server within ten minutes", "basic.authorization.client:MAX_VISITS", "",
+              "`AuthorizationError`",
+              (f"{_AUTH}test_attacks_on_clients.py::test_a_server_that_asks_again_and_again_gets_three_logins",)),
+    ],
+}  # fmt: skip
+
+NOT_MET: dict[str, str] = {
+    "basic.authorization.authorization_server:MAX_BODY": "a form of the server for lessons and tests",
+    "basic.authorization.client:VISITS_INTERVAL": "stands in the row of MAX_VISITS",
+    "basic.authorization.flow:MAX_LIFETIME": "how far a number is believed",
+    "basic.authorization.verifiers:KEYS_INTERVAL": "how often keys are fetched",
+    "basic.subscriptions:STEADY_INTERVAL": "when a break is the first in a row",
+    "basic.tasks:LOOK_INTERVAL": "how often is looked",
+    "basic.transports.streamable_http.headers:MAX_DEPTH": "of a schema, as above",
+    "basic.transports.streamable_http.headers:MAX_SAFE": "the specification's",
+    "basic.transports.streamable_http.server:MAX_ENDED": "how much one request does of what is due",
+    "basic.transports.streamable_http.streams:LOOK_INTERVAL": "how often is looked",
+    "basic.transports.streamable_http.streams:UNREAD_TIMEOUT": "of a close, which has its own bound",
+    "client.client:Client(probe_timeout)": "when a second question is asked",
+    "client.config:MAX_SHOWN": "characters in an error text",
+    "client.connecting:SECOND_ANSWER_TIMEOUT": "when a second question is asked",
+    "client.elicitation:MAX_VISITS": "which visits are remembered",
+    "client.entries:MAX_NAME": "a name in a file of the user's",
+    "client.session:CLOSING_TIMEOUT": "of a close, which has its own bound",
+    "client.stateless:MAX_VERSIONS_NAMED": "what an error text names",
+    "client.tasks:MAX_POLL_INTERVAL": "how often is looked",
+    "client.tasks:MIN_POLL_INTERVAL": "how often is looked",
+    "client.tasks:POLL_INTERVAL": "how often is looked",
+    "host.host:PING_INTERVAL": "how often is looked",
+    "host.life:MAX_RESTARTS": "see the host",
+    "host.life:RESTART_INTERVAL": "see the host",
+    "host.models:MAX_NAME": "see the host",
+    "incoming:WRITE_TIMEOUT": "a minute in which the peer takes a notification, as a call has",
+    "machinery.handlers:MAX_SHOWN": "characters in an error text",
+    "machinery.http_server:LINGER_TIMEOUT": "of a close, which has its own bound",
+    "machinery.json_schema:MAX_UNCOUNTED": "from where steps are counted",
+    "machinery.tasking:KEEPER_INTERVAL": "how often is looked",
+    "machinery.tasking:SWEEP_INTERVAL": "how often is looked",
+    "machinery.workers:MAX_URGENT": "threads above the cap",
+    "machinery.workers:STALL_INTERVAL": "how soon more threads run",
+    "server.session:FAREWELL_TIMEOUT": "of a close, which has its own bound",
+    "server.utilities.caching:MAX_TTL": "how far a number is believed",
+}
+"""What looks like a limit in the code and is none that a user meets, with the reason."""
+
+
+def table() -> str:
+    """The table of the README."""
+    lines = ["| limit | default | option | beyond it |\n", "| --- | --- | --- | --- |\n"]
+    for heading, rows in MET.items():
+        lines.append(f"| **{heading}** | | | |\n")
+        lines += [f"| {row.what} | {row.shown} | {row.option} | {row.beyond} |\n" for row in rows]
+    return "".join(lines)

@@ -1,0 +1,58 @@
+"""The rows of `tests/limits.py`: each names a value of the code and tests that exist, and none is forgotten."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from mcp_ref import Client, HttpLimits, Server
+from mcp_ref.basic.transports.streamable_http.server import EndpointOptions
+from tests.limits import MET, NOT_MET, Limit
+
+ROOT = Path(__file__).parent.parent
+CONSTANT = re.compile(r"^((?:MAX_[A-Z_]+|[A-Z]+(?:_[A-Z]+)*_(?:TIMEOUT|INTERVAL)))\b[^=\n]*= ", re.MULTILINE)
+ROWS = [row for rows in MET.values() for row in rows]
+
+
+def those_of_the_code() -> set[str]:
+    """What looks like a limit: constants by their names, and options that are numbers and have a default."""
+    found = set()
+    for path in (ROOT / "mcp_ref").rglob("*.py"):
+        module = ".".join(path.relative_to(ROOT / "mcp_ref").with_suffix("").parts)
+        if not module.startswith(("cli.", "trace.")):
+            found |= {f"{module}:{name}" for name in CONSTANT.findall(path.read_text("utf-8"))}
+    for options in (HttpLimits, EndpointOptions):
+        module = options.__module__.removeprefix("mcp_ref.")
+        found |= {
+            f"{module}:{options.__name__}.{field.name}"
+            for field in dataclasses.fields(options)
+            if field.type in ("int", "float", "float | None") and field.name != "keep_alive"
+        }
+    for role in (Client, Server):
+        module = role.__module__.removeprefix("mcp_ref.")
+        found |= {
+            f"{module}:{role.__name__}({name})"
+            for name, parameter in inspect.signature(role).parameters.items()
+            if type(parameter.default) in (int, float)
+        }
+    return found
+
+
+def test_no_limit_of_the_code_is_forgotten() -> None:
+    """A new one belongs into a table of `tests/limits.py`, with tests at it and beyond, or into `NOT_MET`."""
+    named = {row.source for row in ROWS}
+    assert those_of_the_code() - named - set(NOT_MET) == set()
+    assert set(NOT_MET) - those_of_the_code() == set() == named & set(NOT_MET)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.source)
+def test_a_limit_has_a_value_and_tests_that_exist(row: Limit) -> None:
+    assert row.value > 0
+    assert row.tests
+    for test in row.tests:
+        file, _, name = test.partition("::")
+        assert re.search(rf"^def {name}\(", (ROOT / file).read_text("utf-8"), re.MULTILINE), test
