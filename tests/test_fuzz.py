@@ -277,7 +277,7 @@ def test_any_bytes_get_at_most_one_answer(wire: Wire, data: bytes) -> None:
 
 @fuzzed
 @given(values)
-def test_any_json_that_is_no_message_gets_one_refusal(wire: Wire, value: Any) -> None:
+def test_any_json_that_is_not_a_message_gets_one_refusal(wire: Wire, value: Any) -> None:
     if isinstance(value, dict):
         value.pop("method", None), value.pop("result", None), value.pop("error", None)
     if isinstance(value, list):

@@ -64,7 +64,7 @@ def test_an_id_is_echoed_with_its_type(request_id: Any) -> None:
 
 
 @pytest.mark.parametrize("request_id", [None, True, 1.0, 1.5, [], {}])
-def test_what_is_no_id_is_refused_without_one(request_id: Any) -> None:
+def test_what_is_not_an_id_is_refused_without_one(request_id: Any) -> None:
     for revision, known in (("2025-06-18", {"id": None}), ("2025-11-25", {})):
         with opened(Server("s"), revision) as wire:
             answer = wire.request(request_id, "ping")
@@ -195,7 +195,7 @@ def test_what_cannot_be_read_is_a_parse_error_and_the_next_message_is_answered(t
 
 
 @pytest.mark.parametrize("message", [{"jsonrpc": "2.0", "id": 1}, {"jsonrpc": "1.0", "id": 1, "method": "ping"}])
-def test_what_is_no_request_is_invalid_request_with_its_id(message: Any) -> None:
+def test_what_is_not_a_request_is_invalid_request_with_its_id(message: Any) -> None:
     with opened(Server("s"), "2025-11-25") as wire:
         wire.send(message)
         answer = wire.receive()

@@ -395,7 +395,7 @@ def test_ids_are_expanded() -> None:
 @pytest.mark.parametrize(
     "wrong", ["", "#a.1", "2024-11-05", "2024-11-05 #a", "2024-11-05 one two #a.1", "1999-01-01 #a.1"]
 )
-def test_what_is_no_group_of_ids_is_refused(wrong: str) -> None:
+def test_what_is_not_a_group_of_ids_is_refused(wrong: str) -> None:
     with pytest.raises(ValueError, match="not a group"):
         list(expand(wrong, "x"))
 

@@ -280,7 +280,7 @@ def tasks_result(tasks: Tasks, ctx: Any, result_type: Any, params: TaskRequestPa
     if "error" in outcome:
         raise Refusal(outcome["error"]["message"], outcome["error"].get("data"), code=outcome["error"]["code"])
     if "cancelled" in outcome:
-        # The page has no result for this: there is none.
+        # The page has no result for this.
         raise InternalError(f"The task was cancelled: {outcome['cancelled']}")
     project = projector(result_type, ctx.revision, replies=True)
     # MUST: the result of `tasks/result` carries `related-task` (basic/utilities/tasks#related-task-metadata)
@@ -342,7 +342,7 @@ def status(self: Context, message: str) -> None:
 
 
 def become_task(self: Context, message: str | None = None) -> None:
-    """Answer the call with a task from here on, if its tool and its client have tasks, and it is none yet.
+    """Answer the call with a task from here on, if its tool and its client have tasks, and it is not one yet.
 
     Args:
         message: what it is doing, as with `status`.

@@ -52,8 +52,8 @@ class KeepAlive:
     """The thread `mcp-ping` of one conversation.
 
     Args:
-        interval: seconds between an answer and the next ping; the answer must come within the same time. None: there
-            are no pings.
+        interval: seconds between an answer and the next ping; the answer must come within the same time. None: no
+            pings.
     """
 
     def __init__(self, peer: Peer, interval: float | None) -> None:

@@ -2,7 +2,7 @@
 
 Spec:      basic/transports
 Upholds:   spec_notes/basic/transports.md, on backwards compatibility and custom transports
-Not here:  files that name servers (client/entries); the transports; what is no more than a connection to one of
+Not here:  files that name servers (client/entries); the transports; what only connects to one of
            them (client/session)
 """
 

@@ -254,7 +254,7 @@ def _race(
     if also.failed is False and asked.failed is None:
         # A server of both eras that was slow may answer the second line before the first.
         asked.arrives(_at_most(SECOND_ANSWER_TIMEOUT, deadline))
-    # 2. A DiscoverResult: the session era is heard of no more.
+    # 2. A DiscoverResult: what the session era still says is ignored.
     if asked.failed is False:
         peer.abandon(also.pending, RequestCancelled("the server is of the stateless era"))
         peer.side = probe

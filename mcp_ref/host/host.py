@@ -382,7 +382,7 @@ class Host:
     # -- roots
 
     def set_roots(self, roots: Sequence[str | os.PathLike[str]]) -> None:
-        """Change the folders that servers without roots of their own may be told of; those that ask are told anew."""
+        """Change the folders that servers without roots of their own may be told of; those that ask are told again."""
         self.roots = [os.fspath(each) for each in roots]
         for hosted in self.servers.values():
             client = hosted.client

@@ -61,7 +61,7 @@ class Reach(NamedTuple):
 
 
 def kind_of(address: str) -> Kind:
-    """What an IP address is; "other" for link-local, unspecified, multicast and reserved ones, and for what is none."""
+    """What an IP address is; "other" for link-local, unspecified, multicast and reserved ones, and for other text."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -74,7 +74,7 @@ _COMPACT: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 
 
 def header_of(token: str) -> dict[str, Any] | None:
-    """The header of a token, of which nothing is to be believed yet; None if it is no such token."""
+    """The header of a token, of which nothing is to be believed yet; None if it is not a JWT."""
     if len(token) > MAX_TOKEN or not _COMPACT.fullmatch(token):
         return None
     try:

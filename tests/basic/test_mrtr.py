@@ -197,7 +197,7 @@ def test_a_question_has_only_what_the_revision_has() -> None:
     assert question["params"] == {"mode": "url", "message": "Pay", "url": "https://pay.example/1"}
 
 
-def test_an_id_that_is_made_anew_in_each_run_is_no_other_question() -> None:
+def test_an_id_that_is_made_again_in_each_run_is_not_another_question() -> None:
     handler = lambda ctx: ctx.elicit_url("Pay", "https://pay.example/1")["action"]  # noqa: E731
     assert converse(handler) == ("accept", [["elicitation-1"]])
 
@@ -276,7 +276,7 @@ def test_an_answered_one_within_an_open_one_returns() -> None:
     assert list(second["inputRequests"]) == ["elicitation-1.1.1"]
 
 
-def test_to_ask_nothing_together_is_no_question() -> None:
+def test_to_ask_nothing_together_is_not_a_question() -> None:
     assert converse(lambda ctx: (ctx.ask_all(), ctx.name("Who?"))) == (([], "<Who?>"), [["elicitation-2"]])
 
 
@@ -297,7 +297,7 @@ def test_one_that_fails_does_not_take_back_what_another_asked() -> None:
 # -- changed questions --------------------------------------------------------------------------------------------
 
 
-def test_a_changed_question_is_asked_anew() -> None:
+def test_a_changed_question_is_asked_again() -> None:
     result = run(lambda ctx: ctx.name("Delete a.txt?"))
     changed = run(lambda ctx: ctx.name("Delete b.txt?"), again(result, {"elicitation-1": accept("yes")}))
     assert changed["inputRequests"]["elicitation-1"]["params"]["message"] == "Delete b.txt?"
@@ -509,7 +509,7 @@ def test_to_declare_elicitation_and_no_mode_is_to_declare_forms() -> None:
         ({"elicitation-1": {"roots": []}}, 'params.inputResponses["elicitation-1"].action'),
     ],
 )
-def test_an_answer_that_is_none_is_refused_with_its_path(responses: Any, path: str) -> None:
+def test_an_answer_that_does_not_fit_is_refused_with_its_path(responses: Any, path: str) -> None:
     result = run(lambda ctx: ctx.name("Who?"))
     with pytest.raises(InvalidParams) as caught:
         rounds_of(again(result, responses))
@@ -517,7 +517,7 @@ def test_an_answer_that_is_none_is_refused_with_its_path(responses: Any, path: s
 
 
 @pytest.mark.parametrize("state", [None, 5, {}, ["x"]])
-def test_a_state_that_is_no_string_is_refused_with_its_path(state: Any) -> None:
+def test_a_state_that_is_not_a_string_is_refused_with_its_path(state: Any) -> None:
     with pytest.raises(InvalidParams) as caught:
         rounds_of({**CALL, "requestState": state})
     assert caught.value.data == {"path": "params.requestState"}
@@ -781,7 +781,7 @@ def test_a_result_that_asks_for_nothing_is_not_sent(result: Any) -> None:
         rounds_of().outcome({"resultType": "input_required", **result})
 
 
-def test_a_state_that_is_no_json_is_the_handlers_fault_also_with_answers() -> None:
+def test_a_state_that_is_not_json_is_the_handlers_fault_also_with_answers() -> None:
     def handler(ctx: Any) -> Any:
         ctx.name("Who?")
         return ctx.rounds.outcome(input_required(state={1}))

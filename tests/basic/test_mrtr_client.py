@@ -107,7 +107,7 @@ def test_a_handler_that_refuses_ends_the_call_with_a_clear_error(problem: Except
 @pytest.mark.parametrize(
     "problem", [RequestCancelled("enough"), RequestTimeout("late"), TransportClosed("gone"), KeyboardInterrupt()]
 )
-def test_what_ended_the_call_itself_is_no_refusal(problem: BaseException) -> None:
+def test_what_ended_the_call_itself_is_not_a_refusal(problem: BaseException) -> None:
     def answer(method: str, params: Any) -> Any:
         raise problem
 

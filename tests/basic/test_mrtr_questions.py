@@ -48,7 +48,7 @@ def test_roots_are_asked_for_with_nothing() -> None:
     assert roots_listing() == {"method": "roots/list", "params": {}}
 
 
-def test_a_question_is_no_json_rpc_message() -> None:
+def test_a_question_is_not_a_json_rpc_message() -> None:
     for request in (roots_listing(), elicitation_form("m", {})):
         assert request.keys() == {"method", "params"} and request["method"] in KINDS
 
@@ -62,7 +62,7 @@ def test_a_question_is_no_json_rpc_message() -> None:
         lambda: sampling("m", max_tokens="many"),  # type: ignore[arg-type]
     ],
 )
-def test_what_could_not_be_asked_is_no_question(ask: Any) -> None:
+def test_what_could_not_be_asked_is_not_a_question(ask: Any) -> None:
     with pytest.raises(LocalProtocolError):
         ask()
 

@@ -164,7 +164,7 @@ def test_a_state_ends_with_its_time() -> None:
     refused(keys, text)
 
 
-def test_each_sealing_begins_its_time_anew() -> None:
+def test_each_sealing_begins_its_time_again() -> None:
     clock = Clock()
     keys = StateKeys([NEW], lifetime=10, clock=clock)
     first = keys.seal(PAYLOAD, "b")
@@ -209,7 +209,7 @@ def test_keys_can_be_changed_while_states_are_out() -> None:
 
 
 @pytest.mark.parametrize("keys", [[], [b""], [b"x" * 31], [NEW, b"x" * 31]])
-def test_a_key_that_is_too_short_is_no_key(keys: list[bytes]) -> None:
+def test_a_key_that_is_too_short_is_not_a_key(keys: list[bytes]) -> None:
     with pytest.raises(ValueError, match="32 bytes"):
         StateKeys(keys)
 

@@ -74,7 +74,7 @@ def counted(server: Server) -> tuple[list[str], Any]:
     return sent, note
 
 
-def test_the_end_of_its_time_is_no_reason_to_ask_for_a_result() -> None:
+def test_the_end_of_its_time_is_not_a_reason_to_ask_for_a_result() -> None:
     server, clock = Server("s", cache={"tools/list": CacheHint(10)}), Clock()
     server.tool("t")(lambda: "done")
     sent, trace = counted(server)
@@ -88,7 +88,7 @@ def test_the_end_of_its_time_is_no_reason_to_ask_for_a_result() -> None:
     assert sent == ["server/discover", "tools/list", "tools/call", "tools/list"]
 
 
-def test_a_list_can_be_asked_for_anew_from_the_beginning() -> None:
+def test_a_list_can_be_asked_for_again_from_the_beginning() -> None:
     server = Server("s", page_size=1, cache={"tools/list": CacheHint(60)})
     server.tool("a")(lambda: "")
     server.tool("b")(lambda: "")
@@ -99,7 +99,7 @@ def test_a_list_can_be_asked_for_anew_from_the_beginning() -> None:
     assert sent.count("tools/list") == 4
 
 
-def test_a_list_whose_cursor_is_refused_is_begun_anew_once() -> None:
+def test_a_list_whose_cursor_is_refused_is_begun_again_once() -> None:
     refused = ErrorResponse(-32602, "Invalid cursor")
 
     def walked(*answers: Any) -> tuple[Any, list[Any]]:

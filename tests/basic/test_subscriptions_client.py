@@ -274,7 +274,7 @@ def test_each_notification_is_an_event() -> None:
     "message",
     [note(PROMPTS), note("notifications/message", data=1), note(ACKNOWLEDGED, notifications={}), note(UPDATED, uri=1)],
 )
-def test_what_was_not_asked_for_is_no_event(message: Any) -> None:
+def test_what_was_not_asked_for_is_not_an_event(message: Any) -> None:
     with listen(FakeClient(acknowledged(message, note(TOOLS), CLOSING)), tools=True, resources=["a:"]) as events:
         assert [event.method for event in events] == [TOOLS]
 
@@ -311,7 +311,7 @@ def test_an_error_after_the_acknowledgement_is_raised_by_the_iteration() -> None
         assert not events.graceful
 
 
-def test_a_closing_of_a_kind_that_nobody_knows_is_no_graceful_end() -> None:
+def test_a_closing_of_a_kind_that_nobody_knows_is_not_a_graceful_end() -> None:
     result = {"resultType": "com.example/odd", "_meta": {ID: 1}}
     with listen(FakeClient(acknowledged({"jsonrpc": "2.0", "id": 1, "result": result})), tools=True) as events:
         with pytest.raises(RemoteProtocolError, match="of the kind 'com.example/odd'"):
@@ -363,7 +363,7 @@ def test_whatever_closing_does_to_the_stream_the_iteration_ends_quietly(problem:
     assert len(client.asked) == 1
 
 
-def test_a_request_that_somebody_else_gave_up_is_no_end() -> None:
+def test_a_request_that_somebody_else_gave_up_is_not_an_end() -> None:
     with listen(FakeClient(acknowledged(RequestCancelled("by another hand"))), tools=True) as events:
         with pytest.raises(RequestCancelled, match="another hand"):
             next(events)

@@ -74,7 +74,7 @@ def test_everything_else_is_of_the_session_era(params: Any) -> None:
     assert not is_stateless("initialize", params)
 
 
-def test_what_is_no_method_name_is_not_modern() -> None:
+def test_what_is_not_a_method_name_is_not_modern() -> None:
     assert not is_stateless(None, {})
     assert not is_stateless(5, None)
 

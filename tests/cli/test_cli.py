@@ -342,7 +342,7 @@ def test_headers_go_with_every_request_and_not_into_the_trace(capsys: Capture, t
     assert '"authorization":"[redacted]"' in text
 
 
-def test_a_url_that_is_no_server_says_what_each_way_came_to(capsys: Capture) -> None:
+def test_a_url_that_is_not_a_server_says_what_each_way_came_to(capsys: Capture) -> None:
     with build_server().serve_http() as http:
         assert run("tools", "--", f"{http.url}/elsewhere") == 3
     ways = capsys.readouterr().err.splitlines()
@@ -607,7 +607,7 @@ def test_the_module_runs_as_a_program() -> None:
 
 
 @pytest.mark.parametrize("command", ["spec", "demo"])
-def test_a_reader_that_goes_away_is_no_failure(command: str) -> None:
+def test_a_reader_that_goes_away_is_not_a_failure(command: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "mcp_ref", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:

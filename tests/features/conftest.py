@@ -145,7 +145,7 @@ def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
 
 
 def alive(client: Client) -> bool:
-    """Whether the server answers: a ping; where there is none, its description of itself."""
+    """Whether the server answers: a ping; without pings, its description of itself."""
     if client.revision.era == "session":
         client.ping()
         return True

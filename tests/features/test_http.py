@@ -232,7 +232,7 @@ def test_a_client_goes_on_after_the_server_was_restarted(revision: str) -> None:
 
 def test_a_session_that_nobody_uses_ends_and_its_client_opens_another() -> None:
     reopened = SimpleQueue[Any]()
-    # A standing stream is a use, so there is none here.
+    # A standing stream is a use: it has none here.
     server, service = serving(idle=0.05, max_streams_per_session=0)
     with service, connected(service.url, on_reopen=lambda: reopened.put(True)) as client:
         with connected(service.url) as other:
@@ -242,7 +242,7 @@ def test_a_session_that_nobody_uses_ends_and_its_client_opens_another() -> None:
 
 
 @every_revision
-def test_what_the_server_announces_reaches_the_session_that_was_opened_anew(revision: str) -> None:
+def test_what_the_server_announces_reaches_the_session_that_was_opened_again(revision: str) -> None:
     server, service = serving()
     heard = SimpleQueue[Any]()
     with service, connected(service.url, revision, on_change=lambda method, params: heard.put(method)) as client:

@@ -100,7 +100,7 @@ def said_by(event: Any) -> Any:
     return event.direction, (event.message or {}).get("method")
 
 
-def test_a_question_that_changes_is_asked_anew(connect: Connect, tmp_path: Path) -> None:
+def test_a_question_that_changes_is_asked_again(connect: Connect, tmp_path: Path) -> None:
     server: Any = build()
     asked = User(tmp_path, hearing=lambda said: server.raise_price())
     result = connect(server, **asked.options()).call_tool("bargain")

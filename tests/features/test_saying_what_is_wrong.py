@@ -57,7 +57,7 @@ def test_arguments_of_a_tool_that_are_given_as_options_are_explained() -> None:
     ("seconds", "error"),
     [(0, ValueError), (-1, ValueError), (float("nan"), ValueError), ("1", TypeError), (True, TypeError)],
 )
-def test_a_time_limit_that_is_no_positive_number_is_refused_at_once(seconds: Any, error: type[Exception]) -> None:
+def test_a_time_limit_that_is_not_a_positive_number_is_refused_at_once(seconds: Any, error: type[Exception]) -> None:
     for name in ("timeout", "connect_timeout", "probe_timeout", "ping_interval"):
         with pytest.raises(error, match=name):
             Client(Server("s"), **{name: seconds})

@@ -140,7 +140,7 @@ def _names_the_version(problem: McpError) -> bool:
 
 
 @pytest.mark.parametrize(("before", "after"), [("session", "stateless"), ("stateless", "session"), ("both", "session")])
-def test_what_is_remembered_of_a_server_is_found_out_anew_when_it_proves_wrong(before: str, after: str) -> None:
+def test_what_is_remembered_of_a_server_is_found_out_again_when_it_proves_wrong(before: str, after: str) -> None:
     commands = {
         "session": lambda port: programs.their_server(TYPESCRIPT, "http", port),
         "stateless": lambda port: typescript("stateless", "http", port),

@@ -59,7 +59,7 @@ def test_the_end_of_the_event_stream_of_2024_11_05_ends_the_session(peer: str) -
 
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("peer", PEERS)
-def test_a_server_that_was_started_anew_gets_a_new_session(peer: str, revision: str) -> None:
+def test_a_server_that_was_started_again_gets_a_new_session(peer: str, revision: str) -> None:
     reopened: Queue[None] = Queue()
     with served(peer, "http") as server:
         with Talk(server.url, [revision], on_reopen=lambda: reopened.put(None)) as talk:

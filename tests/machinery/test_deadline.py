@@ -86,7 +86,7 @@ def test_a_deadline_may_be_never() -> None:
     assert deadline.left() is None
 
 
-def test_progress_starts_the_timeout_anew_up_to_the_maximum() -> None:
+def test_progress_starts_the_timeout_again_up_to_the_maximum() -> None:
     time = Time()
     deadline = Deadline(10, 25, clock=time)
     time.now += 8

@@ -49,7 +49,7 @@ def test_an_empty_line_before_the_request_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("size", range(40))
-def test_a_head_that_breaks_off_is_no_request(size: int) -> None:
+def test_a_head_that_breaks_off_is_not_a_request(size: int) -> None:
     whole = b"GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n\r\n"
     assert (read(whole[:size]) is None) is (size < len(whole))
 

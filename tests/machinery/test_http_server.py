@@ -210,7 +210,7 @@ def test_a_body_of_two_lengths_is_refused_and_nothing_after_it_is_read(fields: d
         (b"GET /mcp HTTP/1.1\r\n\r\n", 400),
     ],
 )
-def test_what_is_no_request_is_refused_and_the_connection_ends(text: bytes, status: int) -> None:
+def test_what_is_not_a_request_is_refused_and_the_connection_ends(text: bytes, status: int) -> None:
     with serving() as server:
         with Wire(server.address) as wire:
             assert wire.ask(text).status == status

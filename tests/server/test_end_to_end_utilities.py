@@ -204,7 +204,7 @@ def test_a_client_takes_an_answer_that_says_no_more_than_it_must(name: str) -> N
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("completion", [None, {}, {"values": "x"}, {"values": ["x"] * 101}])
-def test_a_client_refuses_an_answer_that_is_none(name: str, completion: Any) -> None:
+def test_a_client_refuses_an_answer_that_does_not_fit(name: str, completion: Any) -> None:
     problem, _ = asked(name, completion)
     assert isinstance(problem, RemoteProtocolError)
 
@@ -263,7 +263,7 @@ def test_what_a_handler_logs_goes_to_the_client_that_it_serves_and_to_no_other(s
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_client_ignores_a_message_that_is_none(name: str) -> None:
+def test_a_client_ignores_a_malformed_message(name: str) -> None:
     logged: Logged = SimpleQueue()
     with open_client(name, {"logging": {}}, on_log=logged.put) as (_, wire):
         for params in ({"level": "warn", "data": 1}, {"level": "info"}, {"data": 1}, {"level": "info", "data": "good"}):

@@ -143,7 +143,7 @@ def test_no_session_hears_an_error_of_the_other_era(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", [revision.name for revision in SESSION_REVISIONS])
-def test_what_only_a_notification_is_called_is_no_method_whatever_its_params(revision: str) -> None:
+def test_what_only_a_notification_is_called_is_not_a_method_whatever_its_params(revision: str) -> None:
     with opened(a_server(), revision) as wire:
         for number, params in enumerate(({}, {"requestId": 1})):
             assert wire.request(number, "notifications/cancelled", params)["error"]["code"] == -32601
@@ -290,7 +290,7 @@ def test_changes_and_log_messages_outside_a_handler_reach_no_client_that_did_not
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '[{"jsonrpc": "2.0", "id": 1, "method": "server/discover"}]', "5"])
-def test_what_is_no_message_is_refused_and_the_channel_goes_on(text: str) -> None:
+def test_what_is_not_a_message_is_refused_and_the_channel_goes_on(text: str) -> None:
     for revisions in ([MODERN], ["2025-11-25", MODERN]):
         with to_server(a_server(revisions=revisions)) as wire:
             wire.send(text)

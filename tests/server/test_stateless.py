@@ -196,7 +196,7 @@ NO_REQUESTS = [
 
 
 @pytest.mark.parametrize("method", [*REMOVED, *NO_REQUESTS])
-def test_what_is_no_request_of_this_revision_is_an_unknown_method(method: str) -> None:
+def test_what_is_not_a_request_of_this_revision_is_an_unknown_method(method: str) -> None:
     server = Server("s")
     server.resource("x://a")(lambda: "")
     params = {"protocolVersion": MODERN, "level": "info", "uri": "x://a", "requestId": 1}
@@ -222,7 +222,7 @@ def test_what_is_registered_later_is_there_for_the_next_request() -> None:
     server.tool("t")(lambda: "")
     assert [tool["name"] for tool in ask(server, "tools/list")["tools"]] == ["t"]
     server.remove_tool("t")
-    assert ask(server, "tools/list")["tools"] == [], "whoever was told of tools finds that there are none left"
+    assert ask(server, "tools/list")["tools"] == [], "whoever was told of tools finds an empty list"
 
 
 # -- results ------------------------------------------------------------------------------------------------------
@@ -531,7 +531,7 @@ def test_an_extension_can_be_required() -> None:
     assert text_of(call(server, "t", envelope=has)) == "{'a': 1}"
 
 
-def test_what_only_a_notification_is_called_is_no_method_whatever_its_params() -> None:
+def test_what_only_a_notification_is_called_is_not_a_method_whatever_its_params() -> None:
     for params in ({}, {"requestId": 1}):
         assert refused(Server("s"), "notifications/cancelled", params).code == -32601
 

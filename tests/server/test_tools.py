@@ -417,7 +417,7 @@ def test_any_other_value_is_structured_in_2026_07_28_alone(revision: Revision) -
     assert result.get("structuredContent") == ([1, 2] if carried else None)
 
 
-def test_structured_content_that_is_no_object_is_left_out_where_only_objects_are_allowed() -> None:
+def test_structured_content_that_is_not_an_object_is_left_out_where_only_objects_are_allowed() -> None:
     server = returning({"content": [], "structuredContent": [1]})
     assert server.call("t") == {"content": []}
     assert server.call("t", revision=REVISIONS["2026-07-28"]) == {"content": [], "structuredContent": [1]}

@@ -151,7 +151,7 @@ def test_a_refusal_is_noted_with_its_status_by_both_sides() -> None:
     assert "HTTP: status 401 Unauthorized" in "\n".join(narrate(theirs))
 
 
-def test_what_is_no_session_is_noted_though_no_conversation_has_it() -> None:
+def test_what_is_not_a_session_is_noted_though_no_conversation_has_it() -> None:
     theirs: list[TraceEvent] = []
     with weather(trace=theirs.append).serve_http() as http:
         requests.get(http.url, headers={**HEADERS, "Mcp-Session-Id": "guessed"}, timeout=5)

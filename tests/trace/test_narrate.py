@@ -209,7 +209,7 @@ def test_a_batch_is_told_member_by_member() -> None:
     assert "- notification: notifications/progress" in told
 
 
-def test_text_that_is_no_message_and_stderr_are_shown_as_they_are() -> None:
+def test_text_that_is_not_a_message_and_stderr_are_shown_as_they_are() -> None:
     narrator = Narrator()
     assert "not a message" in narrator.tell(event("receive", "Hello!"))
     assert "S err  Traceback" in narrator.tell(event("stderr", "Traceback"))

@@ -54,7 +54,7 @@ def test_an_event_says_what_was_carried_by_whom_and_when() -> None:
 
 
 @pytest.mark.parametrize("data", [b"not json\n", b"\xff\xfe", b"42", b'"text"', b'{"a": NaN}', b"[" * 100_000])
-def test_what_is_no_object_or_array_is_kept_as_text(data: bytes) -> None:
+def test_what_is_not_an_object_or_array_is_kept_as_text(data: bytes) -> None:
     assert isinstance(shown(data, "receive"), str)
 
 
@@ -464,7 +464,7 @@ GOOD |= {"transport": "stdio", "message": PING}
         (json.dumps(GOOD)[:40], "Parse error"),
     ],
 )
-def test_reading_names_the_line_that_is_no_event(tmp_path: Path, line: str, problem: str) -> None:
+def test_reading_names_the_line_that_is_not_an_event(tmp_path: Path, line: str, problem: str) -> None:
     path = tmp_path / "trace.jsonl"
     path.write_text(json.dumps(GOOD) + "\n\n" + line + "\n", encoding="utf-8")
     events = read_trace(path)

@@ -76,7 +76,7 @@ def test_json_quoted_in_text_is_redacted_as_well() -> None:
     assert json.loads(shown) == {"user": "ann", "password": REDACTED, "spin": 1, "token": REDACTED}
 
 
-def test_json_quoted_twice_in_text_that_is_no_json_is_redacted() -> None:
+def test_json_quoted_twice_in_text_that_is_not_json_is_redacted() -> None:
     text = '{"text": ' + json.dumps(json.dumps({"password": "hunter2"})) + ' and then "token": "abc'
     shown = redact_text(text)
     assert "hunter2" not in shown

@@ -458,7 +458,7 @@ class StdioClientTransport(StdioTransport):
     def _why_ended(self, found: str | None) -> str:
         self._break(found or "the server closed its output")
         assert self._child is not None
-        # The process and its standard error may end a moment after its output. What this side did is no sign of that.
+        # The process and its standard error may end a moment after its output. What this side did does not tell.
         deadline = Deadline(0.0 if found == IN_PART else _LAST_WORDS_TIMEOUT)
         code = self._child.exit_code(deadline)
         if code is None:

@@ -77,7 +77,7 @@ def test_a_key_signs_for_the_issuer(world: World) -> None:
     assert (claims["iss"], claims["sub"]) == ("a", "a") and claims["jti"] and "client_secret" not in form
 
 
-def test_a_text_that_is_no_key_is_not_quoted(world: World) -> None:
+def test_a_text_that_is_not_a_key_is_not_quoted(world: World) -> None:
     with pytest.raises(AuthorizationError, match="not a private key") as caught:
         world.client(ClientCredentials(Registered("a", key="MARK"))).connect()
     assert "MARK" not in str(caught.value)

@@ -121,7 +121,7 @@ def test_a_post_is_202_and_its_answer_comes_as_an_event(old: Old) -> None:
     assert answers(reply, 2)[1]["result"]["content"][0]["text"] == "hi"
 
 
-def test_what_is_no_message_is_answered_on_the_stream_too(old: Old) -> None:
+def test_what_is_not_a_message_is_answered_on_the_stream_too(old: Old) -> None:
     reply, where = old.open()
     assert old.post(where, b"{").status == 202
     assert answers(reply, 2)[1]["error"]["code"] == -32700

@@ -51,7 +51,7 @@ STREAMS = [
     pytest.param(b"event: note\n\n", [], id="a type alone is no event"),
     pytest.param(b"id: 1\ndata: x\n\ndata: y\n\n", [Event("x", "1"), Event("y", "1")], id="an id stays in force"),
     pytest.param(b"id: 1\ndata: x\n\nid\ndata: y\n\n", [Event("x", "1"), Event("y", "")], id="an empty id"),
-    pytest.param(b"id: 1\0\ndata: x\n\n", [Event("x")], id="an id with NUL is none"),
+    pytest.param(b"id: 1\0\ndata: x\n\n", [Event("x")], id="an id with NUL is ignored"),
     pytest.param(b"id: 1\n\n", [Event("", "1")], id="an id without data"),
     pytest.param(b"retry: 250\n\n", [Event("", retry=250)], id="a time to wait without data"),
     pytest.param(b"retry: " + b"9" * 5000 + b"\n\n", [Event("", retry=10**18)], id="a time as good as for ever"),

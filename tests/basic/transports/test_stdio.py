@@ -129,7 +129,7 @@ def test_a_line_separator_of_unicode_does_not_end_a_message(pipes):
     assert pipes.text().decode() == text
 
 
-def test_what_is_no_json_is_handed_on_to_be_refused(pipes):
+def test_what_is_not_json_is_handed_on_to_be_refused(pipes):
     os.write(pipes.input, b"hello\n")
     assert pipes.text() == b"hello"
 

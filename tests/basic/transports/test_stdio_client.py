@@ -332,7 +332,7 @@ def test_a_fast_write_asks_for_no_room(monkeypatch):
         assert server.message() == ["got", 9]
 
 
-def test_what_is_no_message_is_skipped_with_one_warning(caplog):
+def test_what_is_not_a_message_is_skipped_with_one_warning(caplog):
     code = """
         print("Listening ...")
         print("nul" + "x" * 1000)
@@ -495,7 +495,7 @@ def test_the_exit_code_is_known_from_the_end_on():
 
 @pytest.mark.parametrize("stderr", ["capture", "inherit", "ignore"])
 @pytest.mark.parametrize("how", ["sys.exit(4)", "os._exit(4)", "os.kill(os.getpid(), signal.SIGKILL)"])
-def test_a_server_that_ends_at_its_first_message_is_reported_at_once_and_starts_anew(stderr, how):
+def test_a_server_that_ends_at_its_first_message_is_reported_at_once_and_starts_again(stderr, how):
     for _ in range(2):
         with Server(f"sys.stdin.readline(); {how}", stderr=stderr) as server:
             server.transport.send({"id": 1}, soon())
@@ -504,7 +504,7 @@ def test_a_server_that_ends_at_its_first_message_is_reported_at_once_and_starts_
             assert time.monotonic() - began < WAIT
 
 
-def test_a_server_starts_anew_before_the_one_that_died_is_closed():
+def test_a_server_starts_again_before_the_one_that_died_is_closed():
     with Server("say({'pid': os.getpid()}); sys.stdin.readline(); sys.exit(1)") as first:
         pid = first.message()["pid"]
         first.transport.send({"id": 1}, soon())

@@ -73,12 +73,12 @@ def test_nothing_is_reported_to_a_peer_that_did_not_ask() -> None:
         assert wire.silent()
 
 
-def test_a_fraction_is_no_token() -> None:
+def test_a_fraction_is_not_a_token() -> None:
     assert token_of({"_meta": {"progressToken": 1.0}}) is None
 
 
 @pytest.mark.parametrize("token", [True, 1.5, None, [], {}])
-def test_what_is_no_token_is_invalid(token: Any) -> None:
+def test_what_is_not_a_token_is_invalid(token: Any) -> None:
     with opened(a_server(), "2025-11-25") as wire:
         wire.send(call_with(token))
         error = wire.receive()["error"]

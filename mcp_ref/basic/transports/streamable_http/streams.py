@@ -6,8 +6,8 @@ Not here:  which message goes on which stream, and the rules of the requests tha
 
 A *stream* outlives the connections that carry it: it has an id, and events numbered from 1. Its events are kept in an
 `EventStore`, and a client that lost the connection asks for those after the last one that it saw (`Last-Event-ID`).
-One connection carries a stream, or none; what is written while none does waits in the store. In the stateless era there
-is no store: a stream is its connection, and ends with it.
+One connection carries a stream, or none; what is written while none does waits in the store. The stateless era has no
+store: a stream is its connection, and ends with it.
 """
 
 from __future__ import annotations

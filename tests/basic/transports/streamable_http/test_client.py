@@ -540,7 +540,7 @@ def test_a_stream_without_event_ids_cannot_be_resumed(first: Any) -> None:
 
 
 @pytest.mark.parametrize("code", [400, 404, 405])
-def test_a_refused_resumption_is_no_expired_session(code: int) -> None:
+def test_a_refused_resumption_is_not_an_expired_session(code: int) -> None:
     first = stream(event(None, id="1", retry=1))
     with ScriptedServer(post=[ASSIGNED, first], get=status(code)) as server, Client(server) as client:
         client.open()

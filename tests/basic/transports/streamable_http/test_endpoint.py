@@ -76,7 +76,7 @@ def test_a_charset_beside_the_content_type_is_fine(server: Server) -> None:
 @pytest.mark.parametrize(
     ("body", "code"), [(b"{", -32700), (b"\xff", -32700), (b"7", -32600), (b"{}", -32600), (b"[]", -32600)]
 )
-def test_what_is_no_message_is_400_with_an_error_without_an_id(server: Server, body: bytes, code: int) -> None:
+def test_what_is_not_a_message_is_400_with_an_error_without_an_id(server: Server, body: bytes, code: int) -> None:
     with Front(server) as front:
         reply = front.open().ask("POST", body)
         assert reply.status == 400

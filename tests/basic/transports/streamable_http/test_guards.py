@@ -67,11 +67,11 @@ def test_no_host_is_none_of_ours() -> None:
 
 
 @pytest.mark.parametrize("origin", ["null", "file://", "http://localhost:80:80", "http://localhost\\.evil.example"])
-def test_an_origin_that_is_none(origin: str) -> None:
+def test_a_malformed_origin(origin: str) -> None:
     assert status_of(check_origin, {"origin": origin}, LOOPBACK) == 403
 
 
-def test_who_is_no_browser_sends_no_origin() -> None:
+def test_who_is_not_a_browser_sends_no_origin() -> None:
     assert status_of(check_origin, {}, LOOPBACK) == 200
 
 

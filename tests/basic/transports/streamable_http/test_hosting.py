@@ -140,7 +140,7 @@ def test_who_listens_for_everybody_is_warned(server: Server, caplog: pytest.LogC
         assert "everybody who can reach this machine" in caplog.text
 
 
-def test_a_result_that_is_no_json_is_answered_with_an_error(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_result_that_is_not_json_is_answered_with_an_error(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     @server.tool()
     def broken() -> Any:
         return {"content": [{"type": "text", "text": "x", "_meta": {"set": {1}}}]}

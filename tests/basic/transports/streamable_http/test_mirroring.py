@@ -115,7 +115,7 @@ def test_a_schema_without_marks_mirrors_nothing(text: Any) -> None:
     assert parameters(text) == {}
 
 
-def test_data_and_names_that_look_like_marks_are_none() -> None:
+def test_data_and_names_that_look_like_marks_are_not_marks() -> None:
     assert parameters(schema(**{"x-mcp-header": {"type": "string"}})) == {}
     assert parameters(schema(a={"default": {"x-mcp-header": ""}, "enum": [{"x-mcp-header": 1}]})) == {}
 

@@ -54,7 +54,7 @@ def test_nothing_follows_the_answer() -> None:
 
 
 @pytest.mark.parametrize("before", [[], [NOTE]])
-def test_an_answer_that_is_no_json_can_be_replaced_by_an_error(before: list[Any]) -> None:
+def test_an_answer_that_is_not_json_can_be_replaced_by_an_error(before: list[Any]) -> None:
     reply = ListReply()
     posted = post(reply)
     for message in before:
@@ -186,7 +186,7 @@ def test_so_much_can_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
         end.send(NOTE, SOON)
 
 
-def test_what_is_no_json_is_the_senders_mistake_and_not_the_listeners() -> None:
+def test_what_is_not_json_is_the_senders_mistake_and_not_the_listeners() -> None:
     end = session()
     with pytest.raises(LocalProtocolError):
         end.send({"n": {1}}, SOON)

@@ -224,7 +224,7 @@ def test_many_clients_use_the_same_id_at_once(server: Server, meeting: Meeting) 
         (b"\xff", "none", -32700),
     ],
 )
-def test_what_is_no_request_and_no_notification_is_refused(
+def test_what_is_neither_a_request_nor_a_notification_is_refused(
     front: ModernFront, message: Any, request_id: Any, code: int
 ) -> None:
     assert error_of(front.ask(message)) == (400, request_id, code)
@@ -354,7 +354,7 @@ def test_nothing_follows_the_answer(server: Server, meeting: Meeting) -> None:
     assert reply.status == 200 and text_of(reply.json) == "done"
 
 
-def test_a_result_that_is_no_json_is_an_internal_error(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_result_that_is_not_json_is_an_internal_error(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     @server.tool()
     def broken(ctx: Context) -> Any:
         ctx.progress(1)
