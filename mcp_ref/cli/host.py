@@ -144,7 +144,7 @@ class Console:
         if kind == "form":
             form = Form({}, asking=True, read=lambda text: self._terminal.line(text, question.withdrawn))
             who: Any = SimpleNamespace(server_info={"name": question.server})
-            filled = form("an empty line leaves a field out", question.show()["form"], who)
+            filled = form("an empty line leaves a field out", question.shown["form"], who)
             if filled["action"] != "accept":
                 return False
             # SHOULD: the user can review what goes out before it does (client/elicitation#user-interaction-model)
@@ -295,7 +295,7 @@ def rule_of(decision: str, text: str) -> Rule:
 
 def _edited(question: Question, text: str) -> JsonObject:
     """A prompt with another last message, or an answer with another text."""
-    about = question.show()
+    about = question.shown
     if question.kind == "answer":
         return dict(reply(text, model=about["answer"]["model"]))
     *before, last = about["request"]["messages"]

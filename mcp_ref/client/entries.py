@@ -270,3 +270,30 @@ def described(target: Any, table: Mapping[str, Any] | None = None) -> JsonObject
     if isinstance(target, Url):
         return {"url": redact(target.url), "headers": without_secrets(table or target.headers or {})}
     return {"server": repr(target)}
+
+
+def dangers(shown: Mapping[str, Any]) -> list[str]:
+    """What stands out in the way a server is started or reached, in a few words each: not all that may be wrong."""
+    argv = list(shown.get("command", ()))
+    if not argv:
+        url = str(shown.get("url", ""))
+        far = url.startswith("http://") and not re.match(r"http://(localhost|127\.|\[::1\])", url)
+        more = ", and so are its headers" if shown.get("headers") else ""
+        return [f"the connection is not encrypted{more}"] if far else []
+    program, text = os.path.basename(str(argv[0])).removesuffix(".exe"), " ".join(map(str, argv))
+    packages = [each for each in argv[1:] if not each.startswith("-")]
+    unpinned = bool(packages) and not re.search(r".@\d|==", packages[0])
+    signs = {
+        "it runs with all of your rights": True,
+        "it asks for more rights than yours": re.search(r"\b(sudo|doas|su|pkexec|runas)\b", text) is not None,
+        "it gives a line to a shell": program in ("sh", "bash", "zsh", "dash", "cmd", "powershell", "pwsh"),
+        "it gives a line of code to an interpreter": "-c" in argv[1:] or "-e" in argv[1:],
+        "it removes files": re.search(r"\brm\b|\brmdir\b|\bdel\b", text) is not None,
+        "it fetches what it runs": re.search(r"\b(curl|wget|nc)\b", text) is not None,
+        "the package has no version: it may be other code tomorrow": program in ("npx", "uvx", "bunx") and unpinned,
+        "its environment can load other code": any(
+            re.match(r"LD_|DYLD_|NODE_OPTIONS|PYTHON(PATH|STARTUP)|PERL5OPT|RUBYOPT|BASH_ENV", name)
+            for name in shown.get("environment", ())
+        ),
+    }
+    return [sign for sign, given in signs.items() if given]

@@ -26,19 +26,21 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Literal, NamedTuple
 
 from mcp_ref.errors import McpError
-from mcp_ref.host.kept import KeptObject, Pins, user_folder
+from mcp_ref.host.pins import Pins
 from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Cancel, Deadline
+from mcp_ref.machinery.kept import KeptObject, append_line, user_folder
 from mcp_ref.messages import JsonObject
 from mcp_ref.trace.narrate import escaped
 from mcp_ref.trace.redact import redact
@@ -115,7 +117,7 @@ class Question:
         kind, subject: see the module; server: the name in the configuration, "" for the model.
         bound: what tells the server from another of the same name: the fingerprint of how it is started.
         fingerprint: of what is shown; what is remembered is bound to it.
-        show: makes what is shown, if somebody is asked. It is JSON, with texts of the server as they came.
+        shown: what it is about, in full: JSON, with texts of the server as they came.
         warnings: what stands out in it.
         alike: the subjects and fingerprints that `Answer.all` is for.
         withdrawn: used when the question has no object any more; attach a callback to end a prompt.
@@ -126,14 +128,14 @@ class Question:
     subject: str
     bound: str
     fingerprint: str
-    show: Callable[[], JsonObject]
+    shown: JsonObject
     warnings: Iterable[str] = ()
     alike: Callable[[], Iterable[tuple[str, str]]] = tuple
     withdrawn: Cancel = field(default_factory=Cancel)
 
     def lines(self) -> list[str]:
         """The question for a terminal: the host's own words first, then what the server says, escaped and set off."""
-        shown = json.dumps(self.show(), indent=2, ensure_ascii=False, default=str).split("\n")
+        shown = json.dumps(self.shown, indent=2, ensure_ascii=False, default=str).split("\n")
         head = f"{self.server or 'the model'}: {KINDS[self.kind]} {self.subject}?"
         warnings = [f"  ! {escaped(warning)}" for warning in self.warnings]
         # MUST: nothing is left out where a decision hangs on it (architecture, index: "clear windows for review")
@@ -174,11 +176,9 @@ class Consent:
         self._kept = KeptObject(folder and folder / "consent.json", str)
         self.pins = Pins(folder and folder / "pins.json")
         self._run: dict[str, str] = {}  # what was decided for this run
-        self._audit: Callable[[JsonObject], None] | None = audit if callable(audit) else None
         if audit is not None and not callable(audit):
-            self._audit_path = os.fspath(audit)
-            self._audit = self._append
-            os.close(self._open_audit())
+            audit = partial(append_line, audit)
+        self._audit = audit
         self._lock = threading.Lock()  # guards _asking and _open
         self._asking: CallbackThread | None = None
         self._open: list[Question] = []
@@ -223,7 +223,7 @@ class Consent:
         else:
             decision = self._ask(question)
         if self._audit is not None:
-            self._audit({**self._row(question), "decision": "allow" if decision.allowed else "deny", "by": decision.by})
+            self._write(question, {"decision": "allow" if decision.allowed else "deny", "by": decision.by})
         return decision
 
     def _ask(self, question: Question) -> Decision:
@@ -282,83 +282,30 @@ class Consent:
 
     # -- what is written down
 
-    def _row(self, question: Question) -> JsonObject:
-        return {"time": round(time.time(), 3), "server": question.server, "kind": question.kind,
-                "subject": question.subject, "fingerprint": question.fingerprint[:16]}  # fmt: skip
-
-    def note(self, question: Question, outcome: str, began: float, arguments: Any = None) -> None:
-        """Write down how it went, with the arguments of a tool; `began` by `time.monotonic`."""
+    def note(self, question: Question, outcome: str, began: float, arguments: Any) -> None:
+        """Write down how a call of a tool went; `began` by `time.monotonic`."""
         if self._audit is not None:
             took = round((time.monotonic() - began) * 1000, 1)
-            row = {**self._row(question), "outcome": outcome, "milliseconds": took}
-            self._audit(row if arguments is None else {**row, "arguments": redact(arguments)})
+            self._write(question, {"outcome": outcome, "milliseconds": took, "arguments": redact(arguments)})
 
-    def _open_audit(self) -> int:
-        return os.open(self._audit_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-
-    def _append(self, row: JsonObject) -> None:
-        # One write a row: the rows of several threads and processes do not mix.
-        descriptor = self._open_audit()
-        try:
-            os.write(descriptor, f"{json.dumps(row, default=str)}\n".encode())
-        finally:
-            os.close(descriptor)
-
-    def withdraw(self) -> None:
-        """Withdraw every open question: whoever waits for it gets a denial."""
-        with self._lock:
-            still_open = self._open
-        for question in still_open:
-            question.withdrawn("the host is closing")
+    def _write(self, of: Question, more: JsonObject) -> None:
+        about = {"server": of.server, "kind": of.kind, "subject": of.subject, "fingerprint": of.fingerprint[:16]}
+        if self._audit is not None:
+            self._audit({"time": round(time.time(), 3), **about, **more})
 
     def close(self, deadline: Deadline) -> None:
-        """Withdraw every open question. The thread `mcp-host-ask` finds a sentinel; one whose `ask` does not return
-        is left behind. It may be used again afterwards."""
-        self.withdraw()
+        """Withdraw every open question: whoever waits for it gets a denial. It may be used again afterwards.
+
+        The thread `mcp-host-ask` finds a sentinel; one whose `ask` does not return is left behind.
+        """
         with self._lock:
-            asking, self._asking = self._asking, None
+            asking, self._asking, still_open = self._asking, None, self._open
+        for question in still_open:
+            question.withdrawn("the host is closing")
         if asking is not None:
             asking.close(deadline)
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether a pattern fits a whole text; `*` stands for any. In linear time: the text may be a server's."""
-    first, *rest = pattern.split("*")
-    if not rest:
-        return text == pattern
-    *middle, last = rest
-    at, end = len(first), len(text) - len(last)
-    if at > end or not (text.startswith(first) and text.endswith(last)):
-        return False
-    for part in middle:
-        if (at := text.find(part, at, end)) < 0:
-            return False
-        at += len(part)
-    return True
-
-
-def dangers(shown: Mapping[str, Any]) -> list[str]:
-    """What stands out in the way a server is started or reached, in a few words each: not all that may be wrong."""
-    argv = list(shown.get("command", ()))
-    if not argv:
-        url = str(shown.get("url", ""))
-        far = url.startswith("http://") and not re.match(r"http://(localhost|127\.|\[::1\])", url)
-        more = ", and so are its headers" if shown.get("headers") else ""
-        return [f"the connection is not encrypted{more}"] if far else []
-    program, text = os.path.basename(str(argv[0])).removesuffix(".exe"), " ".join(map(str, argv))
-    packages = [each for each in argv[1:] if not each.startswith("-")]
-    unpinned = bool(packages) and not re.search(r".@\d|==", packages[0])
-    signs = {
-        "it runs with all of your rights": True,
-        "it asks for more rights than yours": re.search(r"\b(sudo|doas|su|pkexec|runas)\b", text) is not None,
-        "it gives a line to a shell": program in ("sh", "bash", "zsh", "dash", "cmd", "powershell", "pwsh"),
-        "it gives a line of code to an interpreter": "-c" in argv[1:] or "-e" in argv[1:],
-        "it removes files": re.search(r"\brm\b|\brmdir\b|\bdel\b", text) is not None,
-        "it fetches what it runs": re.search(r"\b(curl|wget|nc)\b", text) is not None,
-        "the package has no version: it may be other code tomorrow": program in ("npx", "uvx", "bunx") and unpinned,
-        "its environment can load other code": any(
-            re.match(r"LD_|DYLD_|NODE_OPTIONS|PYTHON(PATH|STARTUP)|PERL5OPT|RUBYOPT|BASH_ENV", name)
-            for name in shown.get("environment", ())
-        ),
-    }
-    return [sign for sign, given in signs.items() if given]
+    """Whether a pattern fits a whole text; `*` stands for any, and nothing else is special."""
+    return fnmatchcase(text, pattern.replace("[", "[[]").replace("?", "[?]"))

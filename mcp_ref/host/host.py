@@ -34,12 +34,13 @@ from mcp_ref.client.roots import as_root
 from mcp_ref.client.sampling import CreateMessageResult, UserRejected
 from mcp_ref.content import text
 from mcp_ref.errors import InternalError, LocalProtocolError, McpError, RequestTimeout
-from mcp_ref.host.consent import Consent, ConsentRefused, Decision, Question, matches
-from mcp_ref.host.kept import difference, fingerprint
+from mcp_ref.host.consent import Consent, ConsentRefused, Decision, Question
 from mcp_ref.host.life import Hosted
 from mcp_ref.host.models import Model, model_names
+from mcp_ref.host.pins import print_of
 from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.kept import difference, fingerprint
 from mcp_ref.machinery.rates import RateLimited
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import DEFAULT, Options
@@ -122,8 +123,7 @@ class Host:
         self.context: list[JsonObject] = []
         """Messages that `attach` has put before the next turn of a conversation; whoever takes them empties it."""
         self._names: dict[str, str] = {}  # of tools, for models; replaced by `for_model`
-        self._models_allowed: set[str] = set()
-        self._refused: set[tuple[str, str, str]] = set()  # definitions that are not asked about again in this run
+        self._model_allowed = False  # whether anything may go to the model in this run
 
     # -- life
 
@@ -147,7 +147,7 @@ class Host:
                 self._tell(server, "notice", f"a rule can match nothing: {' '.join(rule)}")
         for hosted in chosen:
             if hosted.entry.problem is None and hosted.happen("ask"):
-                decision = self._decide("start", hosted, hosted.name, hosted.bound, partial(dict, hosted.shown))
+                decision = self._ask("start", hosted, hosted.shown, warnings=hosted.warnings, now=hosted.bound)
                 if not decision.allowed:
                     hosted.happen("refuse", f"not started, by {decision.by}")
                 elif hosted.happen("allow"):
@@ -187,7 +187,7 @@ class Host:
         thread `mcp-host-each` that ends with it; `mcp-host-ask` and `mcp-host-events` find a sentinel.
         """
         deadline = Deadline(timeout)
-        self.consent.withdraw()
+        self.consent.close(Deadline(0))
         self._each(lambda hosted: hosted.stop(deadline), self.servers.values(), timeout)
         self.consent.close(deadline)
         self._events.close(deadline)
@@ -212,23 +212,28 @@ class Host:
         A server whose list fails has a `problem`, and the others' tools are there. Blocks: until the lists are there.
         """
 
-        def names(hosted: Hosted) -> list[Any]:
+        def tools_of(hosted: Hosted) -> list[Any]:
             client = hosted.usable(Deadline(0))
-            if "tools" not in client.server_capabilities:
-                return []
             # In the session era a server tells of changes; else the client knows how long a list is good for.
-            if client.revision.era == "stateless" or not client.tool_definitions:
+            if client.revision.era == "stateless" and "tools" in client.server_capabilities:
                 client.list_tools()
-            return [known.tool for known in list(client.tool_definitions.values())]
+            return [known.tool for known in hosted.tools(Deadline(hosted.timeout)).values()]
 
         rows = []
-        for hosted, found in self._ready(names, "tools"):
-            prints = {tool["name"]: hosted.printed(tool["name"], tool)[1] for tool in found}
-            self._compare(hosted, prints)
+        for hosted, found in self._ready(tools_of, "tools"):
+            bound, prints = hosted.bound, {tool["name"]: hosted.printed(tool["name"], tool)[1] for tool in found}
+            # 1. What is no longer what somebody consented to is told, once.
+            for name in self.consent.pins.pinned(bound):
+                now = prints.get(name.partition("/")[2], "gone")
+                changed = "/" in name and self.consent.pins.state(bound, name, now) == "changed"
+                if changed and (name, now) not in hosted.told:
+                    hosted.told.add((name, now))
+                    self._tell(hosted.name, "changed", f"{name} is gone" if now == "gone" else f"{name} has changed")
+            # 2. What the configuration offers, and no rule denies.
             for tool in found:
                 name = f"{hosted.name}/{tool['name']}"
-                if _offers(hosted, tool["name"]) and self.consent.ruling("definition", name) != "deny":
-                    state = self.consent.pins.state(hosted.bound, name, prints[tool["name"]])
+                if hosted.offers(tool["name"]) and self.consent.ruling("definition", name) != "deny":
+                    state = self.consent.pins.state(bound, name, prints[tool["name"]])
                     rows.append(Listed(name, hosted.name, tool, state))
         return rows
 
@@ -262,50 +267,39 @@ class Host:
         """
         began = time.monotonic()
         hosted, tool = self._place(name)
-        given = options.get("timeout", DEFAULT)
+        pins, given = self.consent.pins, options.get("timeout", DEFAULT)
         found = hosted.definition(tool, Deadline(hosted.timeout if given is DEFAULT else given))
-        if found is None or not _offers(hosted, tool):
+        if found is None:
             raise LocalProtocolError(f"there is no tool {name!r}")
-        # 1. May it be used as it is defined now? What is new is shown with the first question about a call.
         definition, now = found
-        pins, state = self.consent.pins, self.consent.pins.state(hosted.bound, name, now)
+        # 1. May it be used as it is defined now? What is new is shown with the first question about a call.
+        state = pins.state(hosted.bound, name, now)
         if state == "changed" or (state == "new" and self.consent.ruling("definition", name) in ("ask", "deny")):
             if not self._approved(hosted, name, definition, again=True):
                 raise ConsentRefused("definition", name, "user" if self.consent.ask else "nobody")
             state = "same"
         # 2. May it be called?
         hints = definition.get("annotations") or {}
-
-        def show() -> JsonObject:
-            about = {"definition": definition} if state == "new" else {"the server claims": hints}
-            return {"arguments": arguments or {}, **about}
-
-        def alike() -> list[tuple[str, str]]:
-            return [(each.name, hosted.printed(each.name.partition("/")[2], each.definition)[1])
-                    for each in self.tools() if each.server == hosted.name]  # fmt: skip
-
-        question = Question("tool", hosted.name, name, hosted.bound, now, show, alike=alike)
+        about = {"definition": definition} if state == "new" else {"the server claims": hints}
+        question = Question("tool", hosted.name, name, hosted.bound, now, {"arguments": arguments or {}, **about},
+                            alike=partial(self._alike, hosted))  # fmt: skip
         if (give_up := options.get("cancel")) is not None:
             give_up.attach(question.withdrawn)
         decision = self.consent.decide(question)
+        if decision.by == "user" and hosted.definition(tool, Deadline(hosted.timeout)) != found:
+            # While the user was thinking the server has put another tool behind the name.
+            decision = Decision(False, "the definition changed meanwhile")
         if not decision.allowed:
             raise ConsentRefused("tool", name, decision.by)
-        if decision.by == "user":
-            # While the user was thinking the server may have put another tool behind the name.
-            found = hosted.definition(tool, Deadline(hosted.timeout))
-            if found is None or found[1] != now:
-                raise ConsentRefused("tool", name, "the definition changed meanwhile")
-            began = time.monotonic()
         if state == "new":
             pins.pin(hosted.bound, name, now, definition)
         # 3. The call. A hint is a reason to do it twice only if it is a trusted server's.
-        safe = options.get("resend", False)
         if "resend" not in options:
             harmless = hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
-            safe = options["resend"] = harmless and hosted.name in self.trusted
+            options["resend"] = harmless and hosted.name in self.trusted
         outcome = "ok"
         try:
-            result: JsonObject = hosted.ask("call_tool", tool, arguments, options=options, safe=safe)
+            result: JsonObject = hosted.ask("call_tool", tool, arguments, options=options, safe=options["resend"])
             outcome = "isError" if result.get("isError") else "ok"
             return result
         except BaseException as problem:
@@ -344,10 +338,9 @@ class Host:
             if not self._approved(self.servers[row.server], row.name, row.definition):
                 rows.remove(row)
         self._names = model_names([row.name for row in rows])
-        canonical = {name: model_name for model_name, name in self._names.items()}
-        shown = ("description", "inputSchema")
-        return [{"name": canonical[row.name], **{key: row.definition[key] for key in shown if key in row.definition}}
-                for row in rows]  # fmt: skip
+        by_name = {name: model_name for model_name, name in self._names.items()}
+        return [{"name": by_name[row.name], **{key: row.definition[key] for key in ("description", "inputSchema")
+                if key in row.definition}} for row in rows]  # fmt: skip
 
     def call_for_model(self, name: str, arguments: JsonObject, **options: Unpack[Options]) -> JsonObject:
         """Call a tool by the name that a model knows; what goes wrong is a result, for the model to read."""
@@ -369,14 +362,13 @@ class Host:
         if self.model is None:
             raise LocalProtocolError("this host has no model")
         url, name = self.model.url, name or self.model.choose(request.get("modelPreferences"))
-        about = {"url": url, "model": name, "what goes there": "your messages, what you attach, the definitions and "
-                 "results of tools, and the prompts of servers that you allow"}  # fmt: skip
-        question = Question("model", "", url, fingerprint(url), fingerprint(url), lambda: about)
-        if url not in self._models_allowed:
-            decision = self.consent.decide(question)
-            if not decision.allowed:
+        if not self._model_allowed:
+            goes = "your messages, what you attach, the definitions and results of tools, and prompts that you allow"
+            now = fingerprint(url)
+            question = Question("model", "", url, now, now, {"url": url, "model": name, "what goes there": goes})
+            if not (decision := self.consent.decide(question)).allowed:
                 raise ConsentRefused("model", url, decision.by)
-            self._models_allowed.add(url)
+            self._model_allowed = True
         return self.model.complete(request, name, cancelled)
 
     # -- roots
@@ -400,139 +392,120 @@ class Host:
 
     def _client(self, hosted: Hosted) -> Client:
         """The client of one server: what it declares is what no rule denies, and every answer knows who asks."""
-        name, entry, consent = hosted.name, hosted.entry, self.consent
+        name, entry, trace = hosted.name, hosted.entry, self._trace
 
-        def wanted(kind: str, given: bool) -> bool:
-            return given and consent.ruling(kind, name) != "deny"
-
-        def sample(params: JsonObject, ctx: ClientContext) -> CreateMessageResult:
-            return self._sample(hosted, params, ctx)
-
-        def elicit(message: str, schema: JsonObject, ctx: ClientContext) -> ElicitResult:
-            return self._fill_in(hosted, message, schema, ctx)
-
-        def open_url(url: str, message: str, host: str, ctx: ClientContext) -> ElicitResult:
-            return self._open_page(hosted, url, message, host, ctx)
-
-        def roots(ctx: ClientContext) -> list[Any]:
-            return self._tell_roots(hosted, ctx)
-
-        def on_log(params: JsonObject) -> None:
-            self._hear(hosted, "log", f"[{params.get('level')}] {params.get('data')}")
+        def given(kind: str, function: Any, wanted: bool) -> Any:
+            return partial(function, hosted) if wanted and self.consent.ruling(kind, name) != "deny" else None
 
         def on_close(reason: McpError) -> None:
             hosted.lost(client, str(reason))
 
-        target, trace = entry.target, self._trace
+        target, asking = entry.target, self.consent.ask is not None
         if isinstance(target, Command) and target.stderr == "capture":
             target = target._replace(stderr=partial(self._hear, hosted, "stderr"))
-        sampling = wanted("sampling", self.model is not None)
+        sample = given("sampling", self._sample, self.model is not None)
         client = Client(
             target,
             revision=entry.revision,
             timeout=hosted.timeout,
             connect_timeout=hosted.start_timeout,
             ping_interval=PING_INTERVAL,
-            capabilities={"sampling": {"tools": {}}} if sampling else None,
-            sample=sample if sampling else None,
-            elicit=elicit if wanted("form", consent.ask is not None) else None,
-            open_url=open_url if wanted("url", consent.ask is not None) else None,
-            roots=roots if wanted("roots", self._has_roots or entry.roots is not None) else None,
-            on_log=on_log,
+            capabilities={"sampling": {"tools": {}}} if sample else None,
+            sample=sample,
+            elicit=given("form", self._fill_in, asking),
+            open_url=given("url", self._open_page, asking),
+            roots=given("roots", self._tell_roots, self._has_roots or entry.roots is not None),
+            on_log=partial(self._hear, hosted, "log"),
             on_close=on_close,
             trace=trace(name) if callable(trace) else None if trace is None else Path(trace) / f"{name}.jsonl",
         )
         return client
 
-    def _sample(self, hosted: Hosted, params: JsonObject, ctx: Any) -> CreateMessageResult:
+    def _sample(self, hosted: Hosted, params: JsonObject, ctx: ClientContext) -> CreateMessageResult:
         """Answer a server's prompt by the model, through two gates."""
-        self._limit(hosted, "sampling/createMessage")
         assert self.model is not None
         # `includeContext` is answered as "none": no server is told of the conversation, or of another server.
         prompt = {key: value for key, value in params.items() if key not in ("includeContext", "_meta", "task")}
         shown = {"model": self.model.choose(prompt.get("modelPreferences")), "request": prompt}
         # MUST: a human can see the prompt, edit it, and deny it (client/sampling#user-interaction-model)
-        decision = self._decide("sampling", hosted, hosted.name, fingerprint(shown), lambda: shown, ctx)
+        decision = self._ask("sampling", hosted, shown, ctx)
         if not decision.allowed:
             raise UserRejected()
         asked = {**shown, **(decision.value or {})}
         try:
-            answer = self.complete(asked["request"], asked["model"], lambda: bool(ctx.cancelled))
+            answer = self.complete(asked["request"], asked["model"], lambda: ctx.cancelled)
         except Exception as problem:
             self._tell(hosted.name, "notice", f"the model did not answer its prompt: {problem}")
             # What a model, or a provider, says about its failure is not the server's business.
             raise InternalError("The model did not answer") from None
         # SHOULD: a human can see the answer before the server does (client/sampling#user-interaction-model)
-        decision = self._decide("answer", hosted, hosted.name, fingerprint(answer), lambda: {"answer": answer}, ctx)
+        decision = self._ask("answer", hosted, {"answer": answer}, ctx)
         if not decision.allowed:
             raise UserRejected()
         return cast(CreateMessageResult, decision.value or answer)
 
-    def _fill_in(self, hosted: Hosted, message: str, schema: JsonObject, ctx: Any) -> ElicitResult:
+    def _fill_in(self, hosted: Hosted, message: str, schema: JsonObject, ctx: ClientContext) -> ElicitResult:
         """Answer a form by the values that the user has filled in."""
-        self._limit(hosted, "elicitation/create")
-        shown = {"message": message, "form": schema}
         secrets = [name for name in schema["properties"] if is_secret(name)]
         warnings = [f"a form must not ask for secrets: {', '.join(secrets)}"] if secrets else []
-        decision = self._decide("form", hosted, hosted.name, fingerprint(shown), lambda: shown, ctx, warnings)
-        if not decision.allowed:
-            return decline() if decision.by == "user" else cancel()
-        return accept(decision.value if isinstance(decision.value, dict) else {})
+        decision = self._ask("form", hosted, {"message": message, "form": schema}, ctx, warnings)
+        if decision.allowed:
+            return accept(decision.value or {})
+        return decline() if decision.by == "user" else cancel()
 
-    def _open_page(self, hosted: Hosted, url: str, message: str, host: str, ctx: Any) -> ElicitResult:
+    def _open_page(self, hosted: Hosted, url: str, message: str, host: str, ctx: ClientContext) -> ElicitResult:
         """Open a page that the user agreed to."""
-        self._limit(hosted, "elicitation/create")
         shown = {"message": message, "url": url, "host": host}
-        decision = self._decide("url", hosted, hosted.name, fingerprint(shown), lambda: shown, ctx, url_warnings(url))
+        decision = self._ask("url", hosted, shown, ctx, url_warnings(url))
         if not decision.allowed:
             return decline() if decision.by == "user" else cancel()
         import webbrowser
 
         (self._browse or webbrowser.open)(url)
-        return {"action": "accept"}
+        return accept({})
 
-    def _tell_roots(self, hosted: Hosted, ctx: Any) -> list[Any]:
+    def _tell_roots(self, hosted: Hosted, ctx: ClientContext) -> list[Any]:
         """The folders that a server is told of: its own, or the host's; none without consent."""
-        self._limit(hosted, "roots/list")
         own = hosted.entry.roots
         folders = [as_root(os.path.expanduser(each)) for each in (self.roots if own is None else own)]
-        # MUST: roots are told by the user's consent alone (client/roots#security-considerations)
-        if (
-            folders
-            and not self._decide(
-                "roots", hosted, hosted.name, fingerprint(folders), lambda: {"folders": folders}, ctx
-            ).allowed
-        ):
-            return []
-        return folders
-
-    def _limit(self, hosted: Hosted, method: str) -> None:
-        """Raise RateLimited if a server asks too often: then the user is not asked, and is told once."""
-        if wait := hosted.rates.take(None, method):
-            if method not in hosted.flooding:
-                hosted.flooding.add(method)
-                self._tell(hosted.name, "notice", f"it asks too often ({method}), and is refused without a question")
-            raise RateLimited(wait)
+        # SHOULD: ask the user before roots are told (client/roots#implementation-guidelines)
+        return folders if folders and self._ask("roots", hosted, {"folders": folders}, ctx).allowed else []
 
     # -- deciding
 
-    def _decide(
+    def _ask(
         self,
         kind: str,
         hosted: Hosted,
-        subject: str,
-        now: str,
-        show: Callable[[], JsonObject],
-        ctx: Any = None,
+        shown: JsonObject,
+        ctx: ClientContext | None = None,
         warnings: Iterable[str] = (),
+        *,
+        subject: str | None = None,
+        now: str | None = None,
     ) -> Decision:
-        """Ask about one server; a question of the server that is given up withdraws ours."""
-        if kind == "start":
-            warnings = hosted.warnings
-        question = Question(kind, hosted.name, subject, hosted.bound, now, show, warnings)
+        """Ask about one server.
+
+        Args:
+            ctx: the server's question that this is about: a server that asks too often is refused, and one that gives
+                its question up withdraws this one.
+            subject: the server's name, unless it is a part of it. now: the fingerprint of what is shown.
+        """
+        if ctx is not None and (wait := hosted.rates.take(None, kind)):
+            if kind not in hosted.told:
+                hosted.told.add(kind)
+                self._tell(hosted.name, "notice", f"it asks too often ({kind}), and is refused without a question")
+            raise RateLimited(wait)
+        subject, now = subject or hosted.name, now or fingerprint(shown)
+        question = Question(kind, hosted.name, subject, hosted.bound, now, shown, warnings)
         if ctx is not None:
             ctx.on_cancel(question.withdrawn)
         return self.consent.decide(question)
+
+    def _alike(self, hosted: Hosted) -> list[tuple[str, str]]:
+        """The tools of a server with their fingerprints, as they are now."""
+        known = hosted.tools(Deadline(hosted.timeout))
+        return [(f"{hosted.name}/{name}", hosted.printed(name, each.tool)[1]) for name, each in known.items()]
 
     def _approved(self, hosted: Hosted, subject: str, definition: Any, *, again: bool = False) -> bool:
         """Whether what a server has defined may be used: as it was consented to before, or is now.
@@ -540,34 +513,19 @@ class Host:
         Args:
             again: ask also if it was refused in this run.
         """
-        pins, now = self.consent.pins, fingerprint(definition)
-        state, key = pins.state(hosted.bound, subject, now), (hosted.bound, subject, now)
-        if state == "same":
+        pins, now = self.consent.pins, print_of(definition)
+        if pins.state(hosted.bound, subject, now) == "same":
             return True
-        if key in self._refused and not again:
+        if ("refused", subject, now) in hosted.told and not again:
             return False
         before = pins.before(hosted.bound, subject)
-
-        def show() -> JsonObject:
-            if before is None:
-                return {"definition": definition}
-            return {"difference": difference(before, definition)}
-
+        shown = {"definition": definition} if before is None else {"difference": difference(before, definition)}
         warnings = [pins.broken] if pins.broken else []
-        if not self._decide("definition", hosted, subject, now, show, None, warnings).allowed:
-            self._refused.add(key)
+        if not self._ask("definition", hosted, shown, None, warnings, subject=subject, now=now).allowed:
+            hosted.told.add(("refused", subject, now))
             return False
         pins.pin(hosted.bound, subject, now, definition)
         return True
-
-    def _compare(self, hosted: Hosted, prints: Mapping[str, str]) -> None:
-        """Tell of tools that are no longer what somebody consented to, each change once."""
-        for name in self.consent.pins.pinned(hosted.bound):
-            now = prints.get(name.partition("/")[2], "gone")
-            changed = "/" in name and self.consent.pins.state(hosted.bound, name, now) == "changed"
-            if changed and (name, now) not in hosted.told:
-                hosted.told.add((name, now))
-                self._tell(hosted.name, "changed", f"{name} is gone" if now == "gone" else f"{name} has changed")
 
     # -- parts
 
@@ -630,25 +588,19 @@ class Host:
             for each in found
         ]
 
-    def _hear(self, hosted: Hosted, what: str, said: str) -> None:
+    def _hear(self, hosted: Hosted, what: str, said: str | JsonObject) -> None:
         """Pass on what a server says beside its answers, if it does not say too much."""
-        method = "notifications/message" if what == "log" else what
-        if hosted.rates.take(None, method):
-            hosted.rates.note_dropped(method)
+        if hosted.rates.take(None, what):
+            hosted.rates.note_dropped(what)
         else:
-            self._tell(hosted.name, what, said)
+            text = said if isinstance(said, str) else f"[{said.get('level')}] {said.get('data')}"
+            self._tell(hosted.name, what, text)
 
     def _tell(self, server: str, what: str, said: str) -> None:
         if self._on_event is not None:
             self._events.put(partial(self._on_event, server, what, said), what)
         else:
             log.info("%s: %s: %s", server, what, said)
-
-
-def _offers(hosted: Hosted, tool: str) -> bool:
-    """Whether the configuration offers a tool."""
-    entry = hosted.entry
-    return any(matches(each, tool) for each in entry.allow) and not any(matches(each, tool) for each in entry.deny)
 
 
 def _visible_to(tool: Mapping[str, Any]) -> Any:

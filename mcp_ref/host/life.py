@@ -30,11 +30,12 @@ from typing import Any, Final, cast
 
 from mcp_ref.client.client import Client
 from mcp_ref.client.config import Url
-from mcp_ref.client.entries import Entry, described
+from mcp_ref.client.entries import Entry, dangers, described
 from mcp_ref.errors import AnswerLost, McpError, TransportClosed
-from mcp_ref.host.consent import dangers
-from mcp_ref.host.kept import fingerprint
+from mcp_ref.host.consent import matches
+from mcp_ref.host.pins import print_of
 from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.kept import fingerprint
 from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import DEFAULT, Options
@@ -48,32 +49,20 @@ MAX_RESTARTS: Final = 3
 RESTARTS_COUNT_FOR: Final = 60.0  # seconds
 
 RATES: Final = {
-    "sampling/createMessage": Rate(per_second=10 / 60, burst=10),
-    "elicitation/create": Rate(per_second=10 / 60, burst=10),
-    "roots/list": Rate(per_second=1, burst=20),
-    "notifications/message": Rate(per_second=100, burst=100),
-    "stderr": Rate(per_second=100, burst=100),
-}
+    "sampling": Rate(10 / 60, 10), "form": Rate(10 / 60, 10), "url": Rate(10 / 60, 10), "roots": Rate(1, 20),
+    "log": Rate(100, 100), "stderr": Rate(100, 100),
+}  # fmt: skip
 """How often one server may ask the user, or speak; what comes more often is refused, or dropped."""
 
 NEXT: Final = {
-    ("disabled", "ask"): "waiting",
-    ("waiting", "ask"): "waiting",
-    ("waiting", "allow"): "starting",
-    ("waiting", "refuse"): "stopped",
-    ("waiting", "stop"): "stopped",
-    ("starting", "opened"): "ready",
-    ("starting", "broken"): "failed",
-    ("starting", "stop"): "stopped",
-    ("ready", "lost"): "restarting",
-    ("ready", "stop"): "stopped",
-    ("restarting", "opened"): "ready",
-    ("restarting", "give up"): "failed",
-    ("restarting", "stop"): "stopped",
-    ("failed", "ask"): "waiting",
-    ("failed", "stop"): "stopped",
-    ("stopped", "ask"): "waiting",
-}
+    "disabled":   {"ask": "waiting"},
+    "waiting":    {"ask": "waiting", "allow": "starting", "refuse": "stopped", "stop": "stopped"},
+    "starting":   {"opened": "ready", "broken": "failed", "stop": "stopped"},
+    "ready":      {"lost": "restarting", "stop": "stopped"},
+    "restarting": {"opened": "ready", "give up": "failed", "stop": "stopped"},
+    "failed":     {"ask": "waiting", "stop": "stopped"},
+    "stopped":    {"ask": "waiting"},
+}  # fmt: skip
 """The state after an event. What has no row does not happen: the event comes too late, and changes nothing."""
 
 _NUMBER = count(1)
@@ -109,16 +98,14 @@ class Hosted:
         self.name, self.entry = entry.name, entry
         self.timeout, self.start_timeout = entry.timeout or timeout, entry.start_timeout or start_timeout
         self._make_client, self._tell = connect, tell
-        self.shown: JsonObject = dict(entry.shown or described(entry.target)) if entry.target is not None else {}
-        self.warnings = [*dangers(self.shown), *entry.warnings] if entry.target is not None else list(entry.warnings)
-        given = entry.given if entry.given is not None else [
-            getattr(entry.target, member, None) for member in ("env", "headers")
-        ]  # fmt: skip
+        self.shown: JsonObject = {} if entry.target is None else dict(entry.shown or described(entry.target))
+        self.warnings = [*dangers(self.shown), *entry.warnings]
+        target = entry.target
+        given = entry.given or [getattr(target, "env", None), getattr(target, "headers", None)]
         # As it is shown, and as it was written: a value that was changed behind a name asks again.
         self.bound = fingerprint([self.name, self.shown, given])
         self.rates = RateLimits(RATES)
-        self.flooding: set[str] = set()  # what it does too often, and the user was told
-        self.told: set[tuple[str, str]] = set()  # changes of definitions that the user was told
+        self.told: set[Any] = set()  # what the user is told once
         self.prints: dict[str, tuple[Any, str]] = {}  # fingerprints of definitions, by name; replaced by what is newer
         # Guards state, problem, client and what follows; told of each change.
         self._changed = threading.Condition()
@@ -137,7 +124,7 @@ class Hosted:
             of: the client that it happened to; if that is not the one that counts, it does not happen.
         """
         with self._changed:
-            state = NEXT.get((self.state, event))
+            state = NEXT[self.state].get(event)
             if of is not None and of is not self._beginning:
                 return False
             if state is None:
@@ -210,12 +197,12 @@ class Hosted:
         if self.happen("lost", reason, of=client):
             self.begin(reason)
 
-    def stop(self, deadline: Deadline, event: str = "stop", problem: str | None = None) -> None:
+    def stop(self, deadline: Deadline) -> None:
         """Stop it, whatever it is doing. Blocks: at most until the deadline.
 
         The threads that start it end, for their client is closed, and their pause ends by the change of the state.
         """
-        self.happen(event, problem)
+        self.happen("stop")
         with self._changed:
             client, threads = self._beginning, self.threads
             self._deaths.clear()
@@ -238,14 +225,13 @@ class Hosted:
         Raises: ServerDown: it will not be there by itself, or not in time.
         """
         with self._changed:
-
-            def settled() -> bool:
-                underway = self.state in ("starting", "restarting") or (
-                    self.state == "ready" and self.client is other_than
-                )
-                return not underway  # fmt: skip
-
-            self._changed.wait_for(settled, deadline.left())
+            self._changed.wait_for(
+                lambda: (
+                    self.state not in ("starting", "restarting")
+                    and (self.state != "ready" or self.client is not other_than)
+                ),
+                deadline.left(),
+            )
             if self.state == "ready" and self.client is not other_than:
                 return cast(Client, self.client)
             raise ServerDown(f"server {self.name!r} is {self.state}" + (f": {self.problem}" if self.problem else ""))
@@ -271,23 +257,28 @@ class Hosted:
         client = self.usable(deadline, other_than=client)
         return getattr(client, method)(*args, **{**options, "timeout": deadline.left()})
 
-    def definition(self, tool: str, deadline: Deadline) -> tuple[Any, str] | None:
-        """A tool's definition as last listed, and its fingerprint; None: the server has no such tool."""
+    def tools(self, deadline: Deadline) -> dict[str, Any]:
+        """What its client knows of the tools by name, listed if it is not known."""
         client = self.client or self.usable(deadline)
-        known = client.tool_definitions or self._listed(client, deadline)
-        found = known.get(tool)
-        return None if found is None else self.printed(tool, found.tool)
-
-    def _listed(self, client: Client, deadline: Deadline) -> dict[str, Any]:
-        if "tools" in client.server_capabilities:
+        if not client.tool_definitions and "tools" in client.server_capabilities:
             client.list_tools(timeout=deadline.left())
         return client.tool_definitions
+
+    def definition(self, tool: str, deadline: Deadline) -> tuple[Any, str] | None:
+        """A tool's definition as last listed, and its fingerprint; None: there is no such tool."""
+        found = self.tools(deadline).get(tool)
+        return None if found is None or not self.offers(tool) else self.printed(tool, found.tool)
+
+    def offers(self, tool: str) -> bool:
+        """Whether the configuration offers a tool."""
+        entry = self.entry
+        return any(matches(each, tool) for each in entry.allow) and not any(matches(each, tool) for each in entry.deny)
 
     def printed(self, name: str, definition: Any) -> tuple[Any, str]:
         """A definition and its fingerprint, which is made once."""
         kept = self.prints.get(name)
         if kept is None or kept[0] is not definition:
-            kept = self.prints[name] = (definition, fingerprint(definition))
+            kept = self.prints[name] = (definition, print_of(definition))
         return kept
 
     def __repr__(self) -> str:

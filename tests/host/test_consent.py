@@ -12,10 +12,11 @@ from typing import Any, Literal
 import pytest
 
 from mcp_ref import Answer, Cancel, Consent, ConsentRefused, Host, Question, Rule, Server
-from mcp_ref.client.entries import Entry
-from mcp_ref.host.consent import KINDS, dangers, matches
-from mcp_ref.host.kept import difference, fingerprint
+from mcp_ref.client.entries import Entry, dangers
+from mcp_ref.host.consent import KINDS, matches
+from mcp_ref.host.pins import print_of
 from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.kept import difference
 from tests.host.common import PATIENCE, Heard, User, free
 
 
@@ -36,7 +37,7 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def question(kind: str = "tool", subject: str = "a/x", now: str = "1", bound: str = "b") -> Question:
-    return Question(kind, "a", subject, bound, now, lambda: {"shown": now})
+    return Question(kind, "a", subject, bound, now, {"shown": now})
 
 
 def offline(*rules: Rule, **options: Any) -> Consent:
@@ -222,7 +223,7 @@ def test_what_was_decided_is_written_down_without_contents_and_secrets(tmp_path:
 
 def test_a_question_shows_all_of_it_and_cannot_move_the_cursor() -> None:
     said = "\x1b[2J\u202eallow?\r\n? yes" + "x" * 5000
-    lines = Question("form", "a", "a", "b", "1", lambda: {"message": said}, ["odd\n"]).lines()
+    lines = Question("form", "a", "a", "b", "1", {"message": said}, ["odd\n"]).lines()
     assert lines[0] == "a: answer this form of the server a?" and lines[1] == "  ! odd\\n"
     assert all(line.startswith("  | ") and line.isprintable() for line in lines[2:])
     assert "x" * 5000 in "".join(lines)
@@ -274,6 +275,6 @@ def test_the_whole_command_is_shown_before_a_server_is_started_and_no_means_no()
 def test_fingerprints_leave_out_what_is_only_for_the_eye() -> None:
     tool = {"name": "x", "description": "y", "inputSchema": {"a": 1, "b": 2}}
     same = {"inputSchema": {"b": 2, "a": 1}, "description": "y", "name": "x", "_meta": {"z": 1}, "icons": [1]}
-    assert fingerprint(tool) == fingerprint(same) != fingerprint({**tool, "description": "y "})
+    assert print_of(tool) == print_of(same) != print_of({**tool, "description": "y "})
     assert difference({"a": "old"}, {"a": "new"})[1:] == [" {", '-  "a": "old"', '+  "a": "new"', " }"]
     assert len(difference([1] * 3000, [2])) > 3000

@@ -254,7 +254,7 @@ def asking(**given: Any) -> Server:
 
 def edited(question: Any) -> Answer:
     if question.kind == "sampling":
-        request = question.show()["request"]
+        request = question.shown["request"]
         message = {"role": "user", "content": {"type": "text", "text": "a better prompt"}}
         return Answer(True, value={"request": {**request, "messages": [message]}, "model": "large"})
     return Answer(True, value=reply("a better answer", model="large") if question.kind == "answer" else None)
@@ -350,7 +350,7 @@ def test_a_page_is_opened_once_the_user_agreed_to_its_whole_url(revision: str) -
         assert host.call("a/page")["content"][0]["text"] == "accept"
         assert host.call("a/page")["content"][0]["text"] == "decline"
     assert opened == ["https://xn--e1awd7f.example/pay"]
-    assert user.asked[0].show()["url"] == opened[0] and "Punycode" in str(user.asked[0].warnings)
+    assert user.asked[0].shown["url"] == opened[0] and "Punycode" in str(user.asked[0].warnings)
 
 
 @era

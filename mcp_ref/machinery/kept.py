@@ -1,11 +1,8 @@
-"""What a host keeps: decisions that were made for always, and the definitions that they were made about.
+"""Kept: small JSON objects in a file of the user's own, and what tells one JSON value from another.
 
-Spec:      architecture, "Host"; server/tools#security-considerations
-Upholds:   spec_notes/architecture.md
-Not here:  deciding (host/consent); when definitions are compared (host/host)
-
-Both are JSON objects in files that belong to the user alone, outside of any project. A file that cannot be trusted is
-neither used nor written: nothing counts as decided, and every definition as changed, until somebody looks at it.
+Contract: what a `KeptObject` has read is of the kind that was asked for, and from a file that belongs to the user
+alone; any other file is neither used nor written, which `broken` says. A write replaces the file as a whole.
+`fingerprint` is the same for the same value, whatever the order of its members.
 """
 
 from __future__ import annotations
@@ -18,16 +15,14 @@ import os
 import stat
 import tempfile
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 log = logging.getLogger(__name__)
 
-_NOT_SHOWN: Final = ("_meta", "icons")
 _MAX_FILE: Final = 64 << 20  # bytes
-_MAX_COMPARED: Final = 2_000  # lines of a definition
+_MAX_COMPARED: Final = 2_000  # lines
 
 
 def user_folder() -> Path:
@@ -91,61 +86,24 @@ class KeptObject:
                 log.warning("%s cannot be written, and what was decided holds for this run: %s", self.path, problem)
 
 
-# -- definitions ------------------------------------------------------------------------------------------------------
+def append_line(path: str | os.PathLike[str], value: Any) -> None:
+    """Append a JSON value to a file of the user's own, as a line, in one write: those of several writers do not mix."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(descriptor, f"{json.dumps(value, default=str)}\n".encode())
+    finally:
+        os.close(descriptor)
 
 
 def fingerprint(value: Any) -> str:
-    """What tells one JSON value from any other: SHA-256 of its canonical form. What is only for the eye is left out."""
-    if isinstance(value, Mapping):
-        value = {key: each for key, each in value.items() if key not in _NOT_SHOWN}
+    """What tells one JSON value from any other: SHA-256 of its canonical form."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def difference(before: Any, now: Any) -> list[str]:
-    """The lines that two definitions differ in, as `diff -u` shows them, without its head."""
+    """The lines that two values differ in, as `diff -u` shows them, without its head."""
     old, new = (json.dumps(each, indent=2, sort_keys=True, ensure_ascii=False).split("\n") for each in (before, now))
     if max(len(old), len(new)) > _MAX_COMPARED:
         return [*(f"-{line}" for line in old), *(f"+{line}" for line in new)]
     return list(difflib.unified_diff(old, new, lineterm="", n=1))[2:]
-
-
-class Pins:
-    """The definitions that somebody consented to, by the server's way of being started and their name.
-
-    They show what a server says, and not what it does: one that keeps its words and changes its deeds is not found.
-    Threads: any.
-    """
-
-    def __init__(self, path: Path | None) -> None:
-        self._kept = KeptObject(path, dict)
-        self._unsure = self._kept.broken is not None
-
-    @property
-    def broken(self) -> str | None:
-        """Why the file of pins is not used: then every definition counts as changed."""
-        return self._kept.broken
-
-    def state(self, bound: str, subject: str, print_now: str) -> str:
-        """ "same", "new" or "changed": what a definition is to the one that was consented to."""
-        pin = self._kept.values.get(f"{bound[:16]} {subject}")
-        if pin is None:
-            return "changed" if self._unsure else "new"
-        return "same" if pin.get("fingerprint") == print_now else "changed"
-
-    def before(self, bound: str, subject: str) -> Any:
-        """The definition that was consented to, or None."""
-        return self._kept.values.get(f"{bound[:16]} {subject}", {}).get("definition")
-
-    def pin(self, bound: str, subject: str, print_now: str, definition: Any) -> None:
-        """Note that somebody consented to a definition."""
-        self._kept.put(f"{bound[:16]} {subject}", {"fingerprint": print_now, "definition": definition})
-
-    def pinned(self, bound: str) -> list[str]:
-        """The names of what was consented to of one server."""
-        start = f"{bound[:16]} "
-        return [key.removeprefix(start) for key in self._kept.values if key.startswith(start)]
-
-    def forget(self, bound: str, subject: str) -> None:
-        """Forget one: it counts as new."""
-        self._kept.put(f"{bound[:16]} {subject}", None)
