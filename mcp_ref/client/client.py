@@ -167,7 +167,8 @@ class Client:
         )
         self.revisions, self.result_types = in_order(rows), frozenset(result_types)
         if auth is not None:
-            self.target = config.authorized(self.target, auth, self.revisions)
+            self.target, using = config.authorized(self.target, auth, self.revisions)
+            extensions = {**using, **(extensions or {})}
         self.timeout, self.connect_timeout = timeout, connect_timeout
         self.probe_timeout, self.ping_interval = probe_timeout, ping_interval
         self.on_log, self.on_change = on_log, on_change

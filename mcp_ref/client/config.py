@@ -102,8 +102,8 @@ def shown_target(target: Any) -> str:
 MAX_SHOWN: Final = 80
 
 
-def authorized(target: Any, auth: Any, revisions: tuple[Revision, ...]) -> Url:
-    """The URL of a server, with what authorizes the requests to it.
+def authorized(target: Any, auth: Any, revisions: tuple[Revision, ...]) -> tuple[Url, dict[str, dict[str, Any]]]:
+    """The URL of a server with what authorizes the requests to it, and the extensions that are used for that.
 
     Raises: ValueError: it is not a URL. TypeError, AuthorizationError: see `bind`.
     """
@@ -113,7 +113,9 @@ def authorized(target: Any, auth: Any, revisions: tuple[Revision, ...]) -> Url:
     # (basic/authorization#protocol-requirements)
     if not isinstance(target, Url):
         raise ValueError("auth= is for servers at a URL; others take credentials from their environment")
-    return target._replace(options={**target.options, "auth": bind(auth, target.url, revisions)})
+    bound = bind(auth, target.url, revisions)
+    using: dict[str, dict[str, Any]] = {bound.authorizer.extension: {}} if bound.authorizer.extension else {}
+    return target._replace(options={**target.options, "auth": bound}), using
 
 
 def owner_of(target: Any) -> Callable[[], str | None] | None:

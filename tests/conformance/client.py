@@ -132,7 +132,8 @@ def authorization(scenario: str) -> Any:
     if "client_id" in given:
         known = Registered(given["client_id"], given.get("client_secret"), issuer=given.get("issuer"))
     document = "https://conformance-test.local/client-metadata.json"
-    return OAuth("conformance", client=known, document=document, visit=visit)
+    bound = scenario.startswith("auth/dpop")
+    return OAuth("conformance", client=known, document=document, visit=visit, dpop=bound)
 
 
 def main(url: str) -> None:

@@ -111,9 +111,11 @@ _EXTENSIONS = [
     "auth/client-credentials-jwt",
     "auth/enterprise-managed-authorization",
     "auth/wif-jwt-bearer",
+    "auth/dpop",
+    "auth/dpop-nonce",
 ]
 EXTENSIONS = {"2026-07-28": _EXTENSIONS, "2025-11-25": _EXTENSIONS}
-"""Those of extensions, which it does not score, and runs only with `--force`; DPoP, a draft, is not there yet."""
+"""Those of extensions, which it does not score, and runs only with `--force`."""
 
 EXPLAINED: dict[tuple[str, str], str] = {
     ("SKIPPED", "ClientMcpMethodHeader_initialize"): "a method of the session era, never sent in the stateless one",
@@ -199,6 +201,7 @@ def test_the_client_conforms(tmp_path: Path, revision: str, scenario: str) -> No
     judge_client(revision, scenario, tmp_path)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("revision", AUTHORIZATION_SCENARIOS)
 def test_the_client_conforms_with_authorization(tmp_path: Path, revision: str) -> None:
     with ThreadPoolExecutor(4) as runs:

@@ -32,14 +32,13 @@ def guarded(kind: str) -> Iterator[tuple[str, str]]:
     """The URL of a server of ours, and the issuer that it trusts."""
     from mcp_ref import Introspection
 
-    port, issuing = free_port(), free_port()
-    url, issuer = f"http://127.0.0.1:{port}/mcp", f"http://127.0.0.1:{issuing}"
+    issuer = f"http://127.0.0.1:{free_port()}"
     verify = Introspection(f"{issuer}/introspect", "notes-server", "p:s", issuer=issuer)
-    protection = Protection(verify, authorization_servers=[issuer], scopes=["notes:read"], resource=url)
+    protection = Protection(verify, authorization_servers=[issuer], scopes=["notes:read"])
     public = json.dumps(PLATFORM.as_dict(private=False))
-    with Served([sys.executable, str(PROGRAM), kind, str(issuing), url, public]):
-        with diary().serve_http(port=port, authorization=protection):
-            yield url, issuer
+    with diary().serve_http(authorization=protection) as http:
+        with Served([sys.executable, str(PROGRAM), kind, issuer.rpartition(":")[2], http.url, public]):
+            yield http.url, issuer
 
 
 def test_an_id_token_of_the_companys_identity_provider_lets_a_user_in() -> None:

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 import pytest
@@ -23,6 +23,7 @@ from mcp_ref import (
     ClientCredentials,
     Context,
     FileStore,
+    HttpStatusError,
     Introspection,
     JwtVerifier,
     OAuth,
@@ -110,20 +111,21 @@ def opaque(issuer: str) -> Any:
 
 
 @contextmanager
-def place(verifier: Callable[[str], Any] = jwts, **env: Any) -> Iterator[Place]:
-    port = free_port()
+def place(
+    verifier: Callable[[str], Any] = jwts, dpop: Literal["no", "optional", "required"] = "no", **env: Any
+) -> Iterator[Place]:
     issuer = f"http://127.0.0.1:{free_port()}"
-    url = f"http://127.0.0.1:{port}/mcp"
     env.setdefault("AS_CLIENTS", [INTROSPECTS])
     told = {name: value if isinstance(value, str) else json.dumps(value) for name, value in env.items()}
-    command = typescript("as.mjs", issuer.rpartition(":")[2], url, package="../oidc-provider")
-    protection = Protection(verifier(issuer), authorization_servers=[issuer], scopes=["notes:read"], resource=url)
+    protection = Protection(verifier(issuer), authorization_servers=[issuer], scopes=["notes:read"], dpop=dpop)
     browser = Browser()
-    with Served(command, told), diary().serve_http(port=port, authorization=protection):
-        try:
-            yield Place(url, issuer, browser)
-        finally:
-            browser.close()
+    with diary().serve_http(authorization=protection) as http:
+        command = typescript("as.mjs", issuer.rpartition(":")[2], http.url, package="../oidc-provider")
+        with Served(command, told):
+            try:
+                yield Place(http.url, issuer, browser)
+            finally:
+                browser.close()
 
 
 def said(client: Client, tool: str) -> str:
@@ -165,6 +167,24 @@ def test_a_token_that_ends_is_refreshed_without_the_user_and_its_refresh_token_r
         with there.client(there.oauth(store=FileStore(tmp_path / "store"))) as client:
             assert said(client, "whoami") == "ada notes:read"
     assert len(there.browser.asked) == 1
+
+
+@pytest.mark.parametrize("kind", ["jwt", "opaque"])
+@pytest.mark.parametrize("nonces", [True, False])
+def test_a_token_is_bound_to_the_key_of_the_client(kind: str, nonces: bool) -> None:
+    env = {"AS_NONCE": "yes"} if nonces else {}
+    with place(jwts if kind == "jwt" else opaque, "required", AS_TOKENS=kind, AS_LIFETIME="2", **env) as there:
+        with there.client(there.oauth(dpop=True)) as client:
+            until = time.monotonic() + 2.5  # past one refresh
+            while time.monotonic() < until:
+                assert said(client, "whoami") == "ada notes:read"
+            assert said(client, "write") == "written"
+        # Without the key the same token is of no use.
+        token = client.target.options["auth"].authorizer._token
+        assert token.kind == "DPoP"
+        with pytest.raises(HttpStatusError, match="401"):
+            there.client(token.access).connect()
+    assert len(there.browser.asked) == 2
 
 
 def test_a_client_may_be_its_metadata_document() -> None:

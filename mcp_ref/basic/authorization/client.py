@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 from weakref import WeakSet
 
 from mcp_ref.basic.authorization.discovery import Discovered, discover
+from mcp_ref.basic.authorization.dpop import USE_NONCE, Prover
 from mcp_ref.basic.authorization.fetching import Fetcher, Note, shown, without_secrets
 from mcp_ref.basic.authorization.flow import OFFLINE, AuthorizationRequest, Token, refresh
 from mcp_ref.basic.authorization.metadata import Challenge, read_challenges
@@ -65,7 +66,7 @@ class AuthorizedRequest(NamedTuple):
         operation: what it does, such as "tools/call add"; "" for what no user waits for.
         revisions: the one that was agreed on, or all that may be spoken.
         note: shows a trace what is fetched.
-        refused: holds what it was refused with, so that the same is not answered twice.
+        refused: holds how it was refused, so that the same is not answered twice.
     """
 
     authorizer: Authorizer
@@ -78,7 +79,7 @@ class AuthorizedRequest(NamedTuple):
     operation: str
     revisions: Sequence[Revision]
     note: Note
-    refused: set[int]
+    refused: set[int | str]
 
     def headers(self) -> dict[str, str]:
         """The headers that it has for its authorization. Raises: AuthorizationError."""
@@ -90,6 +91,9 @@ class AuthorizedRequest(NamedTuple):
 
     def renew(self, reply: HttpResponse) -> bool:
         """After such a reply: whether there is another token, so that it is sent again. Raises: AuthorizationError."""
+        if USE_NONCE not in self.refused and self.authorizer.learns_nonce(self, reply):
+            self.refused.add(USE_NONCE)
+            return True
         if reply.status == 401:
             if 401 in self.refused:
                 return False
@@ -118,12 +122,19 @@ class Authorizer:
     owner: str | None = None
     """Names the authorization whose token is in use; while it is the same, so is the user."""
 
+    extension: str | None = None
+    """The extension of the protocol that this is, by its name."""
+
     def headers(self, request: AuthorizedRequest) -> dict[str, str]:
         """The headers that a request has for its authorization. Raises: AuthorizationError."""
         raise NotImplementedError
 
     def renew(self, request: AuthorizedRequest, reply: HttpResponse) -> bool:
         """Whether a request that was refused is to be sent again. Raises: AuthorizationError."""
+        return False
+
+    def learns_nonce(self, request: AuthorizedRequest, reply: HttpResponse) -> bool:
+        """Whether a request was refused only because its proof lacked a nonce, and has one now."""
         return False
 
     def await_token(self, call: HttpCall) -> None:
@@ -259,9 +270,14 @@ class Grant:
         issuer: the only authorization server that will do, or None.
         asks_user: whether it takes the user. steps_up: whether it can ask for more scopes.
         allow_private: whether a server may name addresses in networks that it is not in itself.
+        extension: of the protocol that this is, by its name; None: the protocol itself has it, or the name is not
+            settled.
+        prover: makes the proofs that go with the tokens (DPoP), or None: they are bearer tokens.
     """
 
     asks_user = steps_up = False
+    extension: str | None = None
+    prover: Prover | None = None
 
     def __init__(
         self,
@@ -278,6 +294,11 @@ class Grant:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
+
+    @property
+    def kind(self) -> str:
+        """Of the tokens, as `token_type` names it."""
+        return "Bearer" if self.prover is None else "DPoP"
 
     def for_url(self, url: str) -> TokenKeeper:
         """What keeps the token of one server URL, for all clients and threads."""
@@ -339,10 +360,15 @@ class TokenKeeper(Authorizer):
         token = self._token
         return None if token is None else token.login
 
+    @property
+    def extension(self) -> str | None:  # type: ignore[override]
+        """See `Authorizer`."""
+        return self.grant.extension
+
     def headers(self, request: AuthorizedRequest) -> dict[str, str]:
         """See `Authorizer`."""
         if not self._loaded:
-            kept = Token.kept(self.grant.store.get(self._name))
+            kept = Token.kept(self.grant.store.get(self._name), self.grant.kind)
             with self._lock:
                 if not self._loaded:
                     self._token, self._loaded = kept, True
@@ -354,7 +380,18 @@ class TokenKeeper(Authorizer):
             token = self._token
         request.call.token = token
         # MUST: on every request, also within a session (basic/authorization#token-requirements)
-        return {} if token is None else token.headers()
+        if token is None:
+            return {}
+        prover = self.grant.prover
+        return token.headers() | (prover.headers(request.method, request.url, token.access) if prover else {})
+
+    def learns_nonce(self, request: AuthorizedRequest, reply: HttpResponse) -> bool:
+        """See `Authorizer`."""
+        prover = self.grant.prover
+        if prover is None or reply.status != 401:
+            return False
+        errors = {each.parameters.get("error") for each in read_challenges(reply.headers.get("WWW-Authenticate"))}
+        return USE_NONCE in errors and prover.learn_nonce(request.url, reply.headers)
 
     def renew(self, request: AuthorizedRequest, reply: HttpResponse) -> bool:
         """See `Authorizer`."""
@@ -437,7 +474,7 @@ class TokenKeeper(Authorizer):
         # 2. Without the user: what another process has got meanwhile, or the refresh token.
         if more is None:
             with store.lock(self._name, request.call.sleep):
-                kept = Token.kept(store.get(self._name))
+                kept = Token.kept(store.get(self._name), grant.kind)
                 if kept is not None and (kept.issuer, kept.resource) == (found.issuer, found.resource):
                     if (used is None or kept.access != used.access) and not kept.stale:
                         return kept
@@ -445,7 +482,7 @@ class TokenKeeper(Authorizer):
                 fits = used is not None and (used.issuer, used.resource) == (found.issuer, found.resource)
                 if used is not None and fits and used.refresh and client and client.client_id == used.client_id:
                     try:
-                        token = refresh(fetcher, found, client, used)
+                        token = refresh(fetcher, found, client, used, grant.prover)
                         # Stored before it is used: the refresh token before may be worth nothing now.
                         store.put(self._name, token._asdict())
                         return token
@@ -539,6 +576,8 @@ class OAuth(Grant):
         store: keeps tokens and registrations; None: memory. `FileStore` keeps them for the next start.
         issuer: the only authorization server that will do.
         timeout: seconds that the user has.
+        dpop: whether tokens must be bound to a key that is kept in `store`, so that they are of no use to others. An
+            extension in draft, which needs the extra `auth`.
         allow_private: whether a server may name addresses in private networks that it is not in itself.
 
     Raises: ValueError: the document's URL, or the redirect URI, is not one.
@@ -559,9 +598,16 @@ class OAuth(Grant):
         store: TokenStore | None = None,
         issuer: str | None = None,
         timeout: float = 300,
+        dpop: bool = False,
         allow_private: bool = False,
     ) -> None:
         super().__init__(name, store=store, scopes=scopes, issuer=issuer, allow_private=allow_private)
+        if dpop:
+            from mcp_ref.machinery.jwt import new_key
+
+            pem = (self.store.get(f"key {name}") or {}).get("pem") or new_key()
+            self.store.put(f"key {name}", {"pem": pem})
+            self.prover = Prover(pem)
         self._given, self._document = client, None if document is None else checked_document(document)
         # MUST: redirect URIs are https, or on this machine (basic/authorization#communication-security)
         check_url(redirect_uri, redirect_uri)
@@ -624,7 +670,7 @@ class OAuth(Grant):
                 else:
                     fresh = record is None
                 # 3. The user.
-                asking = AuthorizationRequest(found, known, redirect_uri, job.scopes)
+                asking = AuthorizationRequest(found, known, redirect_uri, job.scopes, self.prover)
                 job.keeper.count_visit()
                 query = self._visited(job, asking, redirect_uri, listener)
                 # 4. The token.

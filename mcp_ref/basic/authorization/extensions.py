@@ -43,6 +43,7 @@ class ClientCredentials(Grant):
     """
 
     steps_up = True
+    extension = "io.modelcontextprotocol/oauth-client-credentials"
 
     def __init__(
         self,
@@ -75,6 +76,8 @@ class EnterpriseManaged(Grant):
 
     Spec: io.modelcontextprotocol/enterprise-managed-authorization (final)
     """
+
+    extension = "io.modelcontextprotocol/enterprise-managed-authorization"
 
     def __init__(
         self,

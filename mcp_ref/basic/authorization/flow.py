@@ -19,10 +19,11 @@ import hashlib
 import re
 import secrets
 import time
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 from mcp_ref.basic.authorization.discovery import Discovered
+from mcp_ref.basic.authorization.dpop import USE_NONCE, Prover
 from mcp_ref.basic.authorization.fetching import Fetcher, shown, usable
 from mcp_ref.basic.authorization.metadata import scopes_in
 from mcp_ref.basic.authorization.registration import Registered, prove, refused
@@ -77,13 +78,15 @@ class Token(NamedTuple):
         return self.fresh_until is not None and time.time() >= self.fresh_until
 
     @classmethod
-    def kept(cls, record: JsonObject | None) -> Token | None:
-        """A token as it was kept in a store; None if that is none."""
+    def kept(cls, record: JsonObject | None, kind: str) -> Token | None:
+        """A token as it was kept in a store; None if that is not one of this kind."""
         try:
             token = cls(**record) if record is not None else None
         except TypeError:
             return None
         if token is None or not isinstance(token.access, str) or not _ACCESS_TOKEN.fullmatch(token.access):
+            return None
+        if token.kind != kind:
             return None
         return token._replace(scopes=None if token.scopes is None else tuple(token.scopes))
 
@@ -94,7 +97,7 @@ class AuthorizationRequest:
     Args:
         client: who asks. redirect_uri: where the browser comes back to.
         scopes: what is asked for; None: nothing is said.
-        binding: more parameters.
+        prover: makes proofs, if the token is to be bound to a key.
 
     Raises: AuthorizationError: the authorization server is not one that it is safe to ask.
     """
@@ -105,7 +108,7 @@ class AuthorizationRequest:
         client: Registered,
         redirect_uri: str,
         scopes: tuple[str, ...] | None,
-        binding: dict[str, str] | None = None,
+        prover: Prover | None = None,
     ) -> None:
         endpoint = found.metadata.get("authorization_endpoint")
         if endpoint is None:
@@ -118,9 +121,12 @@ class AuthorizationRequest:
         if (methods is None and found.rules.pkce_advertised) or (methods is not None and "S256" not in methods):
             told = "does not say that it knows PKCE" if methods is None else "does not know PKCE with S256"
             raise AuthorizationError(f"{shown(found.issuer)} {told}: a stolen code could be used")
+        if prover is not None:
+            prover.check_support(found.metadata, shown(found.issuer))
         # MUST: remember the issuer of the validated metadata, beside the verifier and the state
         # (basic/authorization#authorization-response-validation)
         self._found, self._client, self._redirect_uri, self._scopes = found, client, redirect_uri, scopes
+        self._prover = prover
         self._state, self._verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
         challenge = base64.urlsafe_b64encode(hashlib.sha256(self._verifier.encode()).digest()).rstrip(b"=").decode()
         query = {
@@ -132,7 +138,7 @@ class AuthorizationRequest:
             "code_challenge_method": "S256",
             # SHOULD: state, to be compared with what comes back (basic/authorization#open-redirection)
             "state": self._state,
-            **(binding or {}),
+            **({} if prover is None else prover.binding),
         }
         if scopes is not None:
             query["scope"] = " ".join(scopes)
@@ -180,7 +186,7 @@ class AuthorizationRequest:
             raise AuthorizationError("the browser came back without a code")
         return answer["code"][0]
 
-    def redeem(self, fetcher: Fetcher, code: str, headers: Any = None) -> Token:
+    def redeem(self, fetcher: Fetcher, code: str) -> Token:
         """Exchange the code for a token. Raises: AuthorizationError."""
         form = {
             "grant_type": "authorization_code",
@@ -188,7 +194,7 @@ class AuthorizationRequest:
             "redirect_uri": self._redirect_uri,
             "code_verifier": self._verifier,
         }
-        return request_token(fetcher, self._found, self._client, form, self._scopes)
+        return request_token(fetcher, self._found, self._client, form, self._scopes, prover=self._prover)
 
 
 def request_token(
@@ -198,6 +204,7 @@ def request_token(
     form: dict[str, str],
     scopes: tuple[str, ...] | None,
     before: Token | None = None,
+    prover: Prover | None = None,
 ) -> Token:
     """POST to the token endpoint.
 
@@ -205,6 +212,7 @@ def request_token(
         client: who asks; None: the grant itself says it.
         form: the grant. scopes: what was asked for.
         before: the token that this one replaces.
+        prover: makes proofs, if the token is to be bound to a key.
 
     Raises: AuthorizationError, with the code of OAuth if the authorization server refuses.
     """
@@ -215,30 +223,41 @@ def request_token(
     if found.resource is not None:
         form["resource"] = found.resource
     confidential = form["grant_type"] not in ("authorization_code", "refresh_token")
-    headers = {} if client is None else prove(client, found, form, confidential=confidential)
-    reply, answer = fetcher.post(_TOKENS, endpoint, found.issuer, form, headers=headers)
+    nonces = 0 if prover is None else 1  # that are learnt: the request is made again once
+    while True:
+        headers = {} if client is None else prove(client, found, form, confidential=confidential)
+        if prover is not None:
+            headers |= prover.headers("POST", endpoint)
+        reply, answer = fetcher.post(_TOKENS, endpoint, found.issuer, form, headers=headers)
+        wants_nonce = reply.status == 400 and answer.get("error") == USE_NONCE
+        if not nonces or not wants_nonce or prover is None or not prover.learn_nonce(endpoint, reply.headers):
+            break
+        nonces -= 1
     if reply.status != 200:
         hidden = {value for name, value in form.items() if name not in ("grant_type", "resource", "scope")}
         secret = () if client is None else (client.secret or "",)
         raise refused(_TOKENS, endpoint, reply.status, answer, (*hidden, *secret))
-    return _token_in(answer, endpoint, found, "" if client is None else client.client_id, scopes, before)
+    kind = "Bearer" if prover is None else "DPoP"
+    return _token_in(answer, endpoint, found, kind, "" if client is None else client.client_id, scopes, before)
 
 
-def refresh(fetcher: Fetcher, found: Discovered, client: Registered, token: Token) -> Token:
+def refresh(
+    fetcher: Fetcher, found: Discovered, client: Registered, token: Token, prover: Prover | None = None
+) -> Token:
     """The next token, by the refresh token. It keeps the refresh token unless there is another one (rotation)."""
     # Without scope: then it has the same as before.
     form = {"grant_type": "refresh_token", "refresh_token": token.refresh or ""}
-    return request_token(fetcher, found, client, form, token.scopes, token)
+    return request_token(fetcher, found, client, form, token.scopes, token, prover)
 
 
 def _token_in(
-    answer: JsonObject, endpoint: str, found: Discovered, client_id: str, scopes: tuple[str, ...] | None,
-    before: Token | None,
+    answer: JsonObject, endpoint: str, found: Discovered, wanted: str, client_id: str,
+    scopes: tuple[str, ...] | None, before: Token | None,
 ) -> Token:  # fmt: skip
     """The token in an answer of a token endpoint."""
     access, kind = answer.get("access_token"), answer.get("token_type")
-    if not isinstance(kind, str) or kind.lower() != "bearer":
-        raise AuthorizationError(f"{_TOKENS}: {shown(endpoint)} gave a token of type {str(kind)[:40]!a}, not Bearer")
+    if not isinstance(kind, str) or kind.lower() != wanted.lower():
+        raise AuthorizationError(f"{_TOKENS}: {shown(endpoint)} gave a token of type {str(kind)[:40]!a}, not {wanted}")
     if not isinstance(access, str) or not _ACCESS_TOKEN.fullmatch(access):
         raise AuthorizationError(f"{_TOKENS}: {shown(endpoint)} gave a token that cannot be sent")
     lasts, next_one, granted = answer.get("expires_in"), answer.get("refresh_token"), answer.get("scope")
@@ -250,7 +269,7 @@ def _token_in(
         next_one = before.refresh
     return Token(
         access,
-        "Bearer",
+        wanted,
         None if lasts is None else time.time() + lasts - min(EARLY, lasts / 2),
         next_one if isinstance(next_one, str) and next_one else None,
         # What was granted is what was asked for, unless the answer says otherwise (RFC 6749, section 5.1).

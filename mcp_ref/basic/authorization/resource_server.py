@@ -32,8 +32,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import urljoin, urlsplit
 
 from mcp_ref.basic.authorization.metadata import (
     MAX_HEADER,
@@ -48,6 +48,7 @@ from mcp_ref.machinery.scopes import checked_scopes
 from mcp_ref.server.resources import ResourceNotFound, covers, find_resource
 
 if TYPE_CHECKING:
+    from mcp_ref.basic.authorization.dpop import ProofChecker
     from mcp_ref.server.server import Server
 
 log = logging.getLogger(__name__)
@@ -55,8 +56,8 @@ log = logging.getLogger(__name__)
 RETRY_AFTER: Final = 5
 """Seconds after which a client may ask again while nobody can say whose its token is."""
 
-_BEARER: Final = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)")
-_SCHEME: Final = re.compile(r"bearer(?: +(?P<rest>.*))?", re.IGNORECASE)
+_CREDENTIALS: Final = re.compile(r"(?i:(bearer|dpop)) +([A-Za-z0-9._~+/-]+=*)")
+_SCHEME: Final = re.compile(r"(bearer|dpop)(?: +(?P<rest>.*))?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,8 @@ Verify = Callable[[str], Principal | None]
 class InsufficientScope(Refusal, HttpRefusal):
     """403: the token does not grant what the operation needs; `data` is `{"scopes": [...]}`."""
 
-    def __init__(self, scopes: Sequence[str], challenge: Challenge) -> None:
-        headers = {"WWW-Authenticate": str(challenge)}
+    def __init__(self, scopes: Sequence[str], challenge: str) -> None:
+        headers = {"WWW-Authenticate": challenge}
         HttpRefusal.__init__(self, 403, "Insufficient scope", code=403, headers=headers)
         self.data = {"scopes": list(scopes)}
 
@@ -111,6 +112,8 @@ class Protection:
         scopes: those that every request needs.
         resource: the URL that clients use, which is what tokens must be for. May be left out on this machine alone.
         implies: scopes by the broader one that includes them, such as `{"notes:write": ["notes:read"]}`.
+        dpop: whether tokens that are bound to a key are understood (`dpop`): "no", "optional" or "required". Such a
+            token lets in only together with a proof for the request; it needs the extra `auth`.
 
     Raises: ValueError: no issuer, a URL that is not https (http: on this machine alone), a scope that includes itself.
     Threads: any.
@@ -124,7 +127,10 @@ class Protection:
         scopes: Sequence[str] = (),
         resource: str | None = None,
         implies: Mapping[str, Sequence[str]] | None = None,
+        dpop: Literal["no", "optional", "required"] = "no",
     ) -> None:
+        if dpop not in ("no", "optional", "required"):
+            raise ValueError(f"dpop is 'no', 'optional' or 'required', not {dpop!r}")
         # MUST: at least one entry in `authorization_servers` (basic/authorization#authorization-server-location)
         if isinstance(authorization_servers, str) or not authorization_servers:
             raise ValueError("authorization_servers is a list of issuers, at least one")
@@ -132,7 +138,12 @@ class Protection:
         for url in (*authorization_servers, *([] if resource is None else [resource])):
             if not is_secure(url):
                 raise ValueError(f"{url!r} must be an https URL without a fragment; http is for this machine alone")
-        self.verify, self.resource = verify, resource
+        self.verify, self.resource, self.dpop = verify, resource, dpop
+        self.proofs: ProofChecker | None = None
+        if dpop != "no":
+            from mcp_ref.basic.authorization.dpop import ProofChecker
+
+            self.proofs = ProofChecker()
         self.authorization_servers, self.scopes = list(authorization_servers), checked_scopes(scopes)
         direct = {scope: checked_scopes(narrower) for scope, narrower in (implies or {}).items()}
 
@@ -202,8 +213,8 @@ class Door:
     def authenticate(self, request: HttpRequest) -> Principal:
         """Who sent a request. Raises HttpRefusal: 400, 401, 503."""
         # 1. The token. One in the query or the body counts for nothing.
-        header = request.headers.get("authorization", "")
-        matched = _BEARER.fullmatch(header)
+        header, proofs = request.headers.get("authorization", ""), self._protection.proofs
+        matched = _CREDENTIALS.fullmatch(header)
         if matched is None or len(header) > MAX_HEADER or "authorization" in request.repeated:
             scheme = _SCHEME.fullmatch(header)
             if "authorization" not in request.repeated and (scheme is None or not scheme["rest"]):
@@ -211,9 +222,12 @@ class Door:
                 raise self._refusal(401, "Authorization required")
             # MUST: 400 for a malformed authorization request (basic/authorization#error-handling)
             raise self._refusal(400, "The Authorization header is malformed", "invalid_request")
+        token, is_bound = matched[2], matched[1].lower() == "dpop"
+        if is_bound and proofs is None:
+            raise self._refusal(401, "Authorization required")
         # 2. Whose it is.
         try:
-            principal = self._protection.verify(matched[1])
+            principal = self._protection.verify(token)
         except Exception as problem:
             # Without its text, which may have the token in it.
             frames = "".join(traceback.format_tb(problem.__traceback__))
@@ -229,9 +243,18 @@ class Door:
             or (principal.expires is not None and principal.expires <= time.time())
             or not (self.resource in principal.audience or self._is_meant(principal.audience))
             # Bound to a key that nobody has shown: it may be stolen.
-            or "cnf" in principal.claims
+            or (is_bound != ("cnf" in principal.claims))
+            or (self._protection.dpop == "required" and not is_bound)
         ):
             raise self._refusal(401, "The token does not count here", "invalid_token")
+        # 4. Has whoever sent it the key that it is bound to?
+        if proofs is not None and is_bound:
+            proof = "" if "dpop" in request.repeated else request.headers.get("dpop", "")
+            # Of HTTP+SSE the messages have a path of their own.
+            url = self.resource if request.path == self._path else urljoin(self.resource, request.path)
+            shown, bound = proofs.thumbprint(proof, request.method, url, token), principal.claims["cnf"]
+            if shown is None or not isinstance(bound, dict) or bound.get("jkt") != shown:
+                raise self._refusal(401, "The proof does not count for this request", "invalid_dpop_proof")
         return principal
 
     def _is_meant(self, audience: Collection[str]) -> bool:
@@ -296,18 +319,26 @@ class Door:
 
     # -- what they are told
 
-    def _challenge(self, error: str | None, scopes: Sequence[str]) -> Challenge:
+    def _challenge(self, error: str | None, scopes: Sequence[str], words: str | None = None) -> str:
         # MUST: `resource_metadata` in the challenge (2025-06-18/basic/authorization#authorization-server-location)
         # SHOULD: `scope` in the challenge
         # (2025-11-25/basic/authorization#protected-resource-metadata-discovery-requirements)
-        parameters = {"error": error, "scope": " ".join(scopes), "resource_metadata": self._metadata}
-        return Challenge("bearer", {name: value for name, value in parameters.items() if value})
+        told = {
+            "error": error,
+            "error_description": words,
+            "scope": " ".join(scopes),
+            "resource_metadata": self._metadata,
+        }
+        parameters = {name: value for name, value in told.items() if value}
+        bearer, proofs = str(Challenge("bearer", parameters)), self._protection.proofs
+        if proofs is None:
+            return bearer
+        bound = str(Challenge("dpop", {**parameters, "algs": " ".join(proofs.algorithms)}))
+        return bound if self._protection.dpop == "required" else f"{bound}, {bearer}"
 
     def _refusal(self, status: int, text: str, error: str | None = None) -> HttpRefusal:
-        challenge = self._challenge(error, self._protection.scopes)
-        if error is not None:
-            challenge.parameters["error_description"] = text
-        return HttpRefusal(status, text, code=status, headers={"WWW-Authenticate": str(challenge)})
+        challenge = self._challenge(error, self._protection.scopes, text if error is not None else None)
+        return HttpRefusal(status, text, code=status, headers={"WWW-Authenticate": challenge})
 
     @property
     def routes(self) -> dict[str, Endpoint]:
@@ -328,6 +359,9 @@ class Door:
         }
         if self._protection.scopes:
             document["scopes_supported"] = list(self._protection.scopes)
+        if (proofs := self._protection.proofs) is not None:
+            document["dpop_signing_alg_values_supported"] = list(proofs.algorithms)
+            document["dpop_bound_access_tokens_required"] = self._protection.dpop == "required"
         send_document(request, reply, document)
 
 

@@ -22,6 +22,8 @@ from mcp_ref import (
 from mcp_ref.basic.authorization.extensions import ID_JAG
 from tests.basic.authorization.world import World, answer
 
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+
 
 @pytest.fixture
 def world() -> Iterator[World]:
@@ -149,3 +151,23 @@ def test_a_workloads_token_is_sent_as_it_is_and_never_shown(world: World, token:
         world.client(WorkloadIdentity(lambda: token)).connect()
     assert [form["assertion"] for form in world.forms()] == [token]
     assert "MARK" not in str(caught.value)
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_a_final_extension_is_declared_where_there_are_extensions(world: World, revision: str) -> None:
+    ways: list[tuple[Any, list[str]]] = [
+        (ClientCredentials(Registered("a", "s")), ["io.modelcontextprotocol/oauth-client-credentials"]),
+        (enterprise(world), ["io.modelcontextprotocol/enterprise-managed-authorization"]),
+        # The name of this draft is not one that can be declared.
+        (WorkloadIdentity("jwt"), []),
+    ]
+    for auth, names in ways:
+        world.asked.clear()
+        with world.client(auth, revision=revision, extensions={"com.example/own": {}}) as client:
+            client.list_tools()
+        posts = [asked.json for asked in world.asked if asked.path == "/mcp" and asked.method == "POST"]
+        sent = [message["params"] for message in posts if "params" in message]
+        for params in sent if revision == "2026-07-28" else sent[:1]:
+            known = params.get("capabilities", params.get("_meta", {}).get(CAPABILITIES, {}))
+            declared = list(known.get("extensions", {}))
+            assert declared == ([*names, "com.example/own"] if revision == "2026-07-28" else [])
