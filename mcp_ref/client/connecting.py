@@ -14,6 +14,8 @@ The stateless era is tried first, with `server/discover`:
     any other error, or nonsense                        of the session era
     nothing, over stdio                                 not known: it is asked `initialize` as well, see below
     a hang-up, over HTTP                                of the session era
+    nothing, over HTTP, in half of the time             not known: it is asked `initialize`; so behave gateways
+                                                        in front of a process that the probe has stopped
     its end, over stdio                                 of the session era, and is started again
     HTTP 401, 403, 408, 429, 5xx, no connection         not known: it is raised
 
@@ -208,15 +210,17 @@ def _find_era(
             _give_up(connection, deadline)
     # 2. The probe. Over a channel an older server may stay silent: then `initialize` joins it.
     probe = Stateless(client, newer.make(), newer.revisions)
+    half = _at_most(None if (left := deadline.left()) is None else left / 2, deadline)
     try:
         connection.note_beginning(probe)
         asked = None if isinstance(probe.transport, MirroringTransport) else _Opening(probe, deadline)
         if asked is None or asked.arrives(_at_most(client.probe_timeout, deadline)):
-            return connection.begin(probe, deadline, asked.result if asked else None)
+            return connection.begin(probe, half if over_http else deadline, asked.result if asked else None)
     except McpError as problem:
         ended = isinstance(problem, TransportClosed)
+        silent = over_http and isinstance(problem, RequestTimeout) and deadline.left() != 0
         # Over a transport that was given an end is an end, for whatever reason.
-        if not says_session_era(problem, over_http) or (ended and is_transport(client.target)):
+        if not (silent or says_session_era(problem, over_http)) or (ended and is_transport(client.target)):
             raise
         log.info("the server is of the session era: %s", problem)
         failed.append(problem)
@@ -226,7 +230,14 @@ def _find_era(
     goes_on = not over_http and not ended
     if not goes_on:
         _give_up(connection, deadline)
-    return _initialize(connection, older, probe if goes_on else None, deadline, failed)
+    try:
+        return _initialize(connection, older, probe if goes_on else None, deadline, failed)
+    except ErrorResponse as refusal:
+        if not silent or refusal.code not in STATELESS_ERRORS:
+            raise
+        # It was only slow, and of the stateless era.
+        _give_up(connection, deadline)
+        return connection.begin(Stateless(client, newer.make(), newer.revisions), deadline)
 
 
 def _race(

@@ -22,7 +22,7 @@ from mcp_ref.client.connecting import ERAS, EraMemory
 from mcp_ref.errors import HttpStatusError
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from tests.basic.transports.streamable_http.scripted import STREAM_HEAD, ScriptedServer, content, result, status, then
-from tests.eras import envelope
+from tests.eras import discovered, envelope
 from tests.features.era_server import build
 from tests.wire import CLIENT_INFO, PATIENCE, Background, to_server
 
@@ -281,12 +281,28 @@ def test_what_says_nothing_of_the_server_is_raised(code: int, answered: Any) -> 
         assert ERAS.get(server_key(Url(server.url))) is None
 
 
-def test_a_server_on_http_that_is_silent_is_not_taken_for_an_old_one() -> None:
+def test_a_server_on_http_that_is_silent_is_asked_initialize_after_half_of_the_time() -> None:
+    with ScriptedServer(post=[then(wait=True), opened(), status(202)]) as server:
+        with dialling(server.url, connect_timeout=2) as client:
+            assert client.revision.name == OLD
+        asked = [server.request("POST").json()["method"] for _ in range(3)]
+    assert asked == ["server/discover", "initialize", "notifications/initialized"]
+
+
+def test_a_server_on_http_that_was_only_slow_is_probed_again_if_it_refuses_initialize() -> None:
+    refused = content(body(-32022, data={"supported": [NEW]}), code=400)
+    with ScriptedServer(post=[then(wait=True), refused, content({**result(1), "result": discovered({}, NEW)})]) as server:
+        with dialling(server.url, connect_timeout=2) as client:
+            assert client.revision.name == NEW
+        asked = [server.request("POST").json()["method"] for _ in range(3)]
+    assert asked == ["server/discover", "initialize", "server/discover"]
+
+
+def test_a_server_on_http_that_stays_silent_is_a_time_out_and_nothing_is_known_of_it() -> None:
     with ScriptedServer(post=then(wait=True)) as server:
-        with pytest.raises(RequestTimeout):
-            dialling(server.url, connect_timeout=0.2).connect()
-        server.request("POST")
-        assert server.asked.empty()
+        with pytest.raises(RequestTimeout, match="connect_timeout=0.4"):
+            dialling(server.url, connect_timeout=0.4).connect()
+        assert ERAS.get(server_key(Url(server.url))) is None
 
 
 def test_a_server_on_http_that_is_gone_is_neither() -> None:
