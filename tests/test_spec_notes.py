@@ -346,11 +346,16 @@ def test_the_tests_of_every_row_exist(note: Note) -> None:
     assert not wrong, "\n".join(["no such test:", *wrong])
 
 
+@cache
+def python_files() -> list[str]:
+    folders = ("mcp_ref", "tests", "examples")
+    return [f"/{each.relative_to(ROOT).as_posix()}" for folder in folders for each in (ROOT / folder).rglob("*.py")]
+
+
 @pytest.mark.parametrize("path", sorted(NOTES.rglob("*.md")), ids=lambda path: path.relative_to(NOTES).as_posix())
 def test_the_files_that_a_note_names_exist(path: Path) -> None:
-    files = [f"/{each.relative_to(ROOT).as_posix()}" for each in ROOT.glob("*/**/*.py")]
     named = set(re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", path.read_text("utf-8")))
-    assert not [name for name in named if not any(file.endswith(f"/{name}") for file in files)]
+    assert not [name for name in named if not any(file.endswith(f"/{name}") for file in python_files())]
 
 
 # -- modules and notes name each other ----------------------------------------------------------------------------

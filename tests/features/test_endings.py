@@ -156,7 +156,7 @@ def test_nothing_is_left_of_connections_that_were_closed(connect: Connect) -> No
         ctx.log("info", "asking")
         return str(ctx.sample("hello", max_tokens=1)["model"])
 
-    for _ in range(5):
+    for _ in range(3):
         client = connect(server, sample=lambda params: reply("", model="m"), on_log=lambda params: None)
         client.call_tool("ask")
         client.close()

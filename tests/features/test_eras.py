@@ -291,7 +291,9 @@ def test_a_server_on_http_that_is_silent_is_asked_initialize_after_half_of_the_t
 
 def test_a_server_on_http_that_was_only_slow_is_probed_again_if_it_refuses_initialize() -> None:
     refused = content(body(-32022, data={"supported": [NEW]}), code=400)
-    with ScriptedServer(post=[then(wait=True), refused, content({**result(1), "result": discovered({}, NEW)})]) as server:
+    with ScriptedServer(
+        post=[then(wait=True), refused, content({**result(1), "result": discovered({}, NEW)})]
+    ) as server:
         with dialling(server.url, connect_timeout=2) as client:
             assert client.revision.name == NEW
         asked = [server.request("POST").json()["method"] for _ in range(3)]

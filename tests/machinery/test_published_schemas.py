@@ -384,7 +384,7 @@ def tolerant(schema: Any) -> Any:
     return out
 
 
-@pytest.mark.parametrize("revision", slow_but([LATEST_SESSION], EVERY), ids=str)
+@pytest.mark.parametrize("revision", slow_but(EVERY[:1], EVERY), ids=str)
 def test_the_check_refuses_what_the_schema_refuses(revision: Revision) -> None:
     kinds = {kind for row in rows() if row.exists_in(revision) for kind in (row.params, row.result) if kind}
     for wire_type in kinds:
