@@ -63,6 +63,8 @@ class World:
                 made = world.at.get(asked.path, world.usual)
                 status, more, text = made(asked) if callable(made) else made
                 try:
+                    if status == 0:
+                        raise ConnectionAbortedError
                     self.send_response(status)
                     for name, value in more.items():
                         self.send_header(name, value)

@@ -1,0 +1,146 @@
+"""A login with something that fails once, and many threads that need a token at once."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from queue import Queue
+from typing import Any
+
+import pytest
+import requests
+
+from mcp_ref import AuthorizationError, AuthorizationServer, Client, Context, OAuth, Server
+from mcp_ref.basic.authorization import authorization_server
+from tests.basic.authorization.world import WAIT, World, answer
+
+PATHS = [
+    "/.well-known/oauth-protected-resource/mcp",
+    "/.well-known/oauth-authorization-server",
+    "/register",
+    "/token",
+]
+DROP = (0, {}, b"")
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with World() as world:
+        yield world
+
+
+def slow(asked: Any) -> Any:
+    time.sleep(0.6)
+    return DROP
+
+
+FAULTS: dict[str, Any] = {
+    "the connection breaks": DROP,
+    "it fails": answer({}, 500),
+    "it is overloaded": answer({"error": "temporarily_unavailable"}, 503),
+    "it is too slow": slow,
+    "it answers with garbage": (200, {"Content-Type": "application/json"}, b"\xff{"),
+    "it answers with half of a document": (200, {"Content-Length": "100"}, b"{"),
+    "it redirects": answer({}, 302, Location="/elsewhere"),
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fetch_that_fails_once_is_an_error_in_time_and_the_next_call_works(
+    world: World, path: str, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_ref.machinery.guarded_fetch.FETCH_TIMEOUT", 0.4)
+    left = [FAULTS[fault]]
+
+    def once(asked: Any) -> Any:
+        made = left.pop() if left else world.usual
+        return made(asked) if callable(made) else made
+
+    with world.client() as client:
+        world.at[path] = once
+        world.valid, world.token["access_token"] = {"token-2"}, "token-2"
+        # A registration is needed only at another authorization server.
+        world.resource["authorization_servers"] = [world.other if path == "/register" else world.issuer]
+        began = time.monotonic()
+        with pytest.raises(AuthorizationError):
+            client.call_tool("t")
+        assert time.monotonic() - began < WAIT and left == []
+        assert client.call_tool("t")["content"][0]["text"] == "token-2"
+    # tests/conftest.py sees that no thread is left, and Python that no socket is.
+
+
+class Counting(AuthorizationServer):
+    """Counts the tokens that it gives, by grant."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.given: list[str] = []
+
+    def _token(self, request: Any, reply: Any) -> None:
+        self.given.append(authorization_server._form(request.body)["grant_type"])
+        super()._token(request, reply)
+
+    def end_access_tokens(self) -> None:
+        """What there is does not count any more; the client does not know."""
+        with self._lock:
+            for token in self._tokens.values():
+                token.until = token.until if token.refreshes else 0
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_32_threads_and_an_open_stream_get_a_new_token_once(revision: str) -> None:
+    server, login, told = Server("notes"), Counting(users={"ada": "pw"}), Queue[Any]()
+
+    @server.tool()
+    def whoami(ctx: Context) -> str:
+        return str(ctx.principal.subject)
+
+    def visit(url: str) -> str:
+        with requests.Session() as browser:
+            page = browser.get(url, timeout=WAIT)
+            (ticket,) = re.findall('name=ticket value="([^"]*)"', page.text)
+            form = {"ticket": ticket, "user": "ada", "password": "pw", "answer": "allow"}
+            return browser.post(page.url.partition("?")[0], form, allow_redirects=False, timeout=WAIT).headers[
+                "Location"
+            ]
+
+    with (
+        server.serve_http(authorization=login.protection()) as http,
+        Client(
+            http.url, auth=OAuth("tests", visit=visit), revision=revision, on_change=lambda *change: told.put(change)
+        ) as client,
+        ExitStack() as stack,
+    ):
+        if revision == "2026-07-28":
+            events = stack.enter_context(client.listen(tools=True))
+            reader = threading.Thread(target=lambda: [told.put(event) for event in events])
+            reader.start()
+            stack.callback(reader.join, WAIT)
+            stack.callback(events.close)
+        client.call_tool("whoami")
+        login.end_access_tokens()
+        failed: list[BaseException] = []
+
+        def call() -> None:
+            try:
+                assert client.call_tool("whoami")["content"][0]["text"] == "ada"
+            except BaseException as problem:
+                failed.append(problem)
+
+        threads = [threading.Thread(target=call) for _ in range(32)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(2 * WAIT)
+        assert failed == [] and not any(thread.is_alive() for thread in threads)
+        assert login.given == ["authorization_code", "refresh_token"]
+        # The stream is still told of changes, or has been opened again.
+        until = time.monotonic() + WAIT
+        while told.empty() and time.monotonic() < until:
+            server.tool(name=f"another-{time.monotonic()}")(lambda: "")
+            time.sleep(0.05)
+        assert not told.empty()
