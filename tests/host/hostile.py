@@ -5,6 +5,7 @@ silent               never answers, not even `initialize`
 garbage              writes what is not a message, for ever
 dies-in-call         ends in the middle of each call of `die`
 dies-after-call      answers a call of `die`, and ends
+slow                 needs a second to start
 many                 has ten thousand tools
 echo                 answers every call with what it was given, and its environment to `environment`
 """
@@ -57,6 +58,8 @@ def main() -> None:
     while manner == "garbage":
         print("garbage" * 10, flush=True)
         time.sleep(0.01)
+    if manner == "slow":
+        time.sleep(1)
     for line in sys.stdin:
         message = json.loads(line)
         if manner == "silent" or "id" not in message:
