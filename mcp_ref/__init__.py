@@ -42,6 +42,7 @@ _PLACES: Final = {
     "host.host": "Host",
     "host.life": "ServerDown",
     "host.models": "Model",
+    "machinery.bus": "Bus LocalBus RedisBus",
     "machinery.deadline": "Cancel",
     "machinery.http_server": "HttpLimits HttpRefusal HttpRequest",
     "machinery.rates": "Rate",

@@ -44,6 +44,7 @@ from mcp_ref.host.consent import Answer, Consent, ConsentRefused, Question, Rule
 from mcp_ref.host.host import Host
 from mcp_ref.host.life import ServerDown
 from mcp_ref.host.models import Model
+from mcp_ref.machinery.bus import Bus, LocalBus, RedisBus
 from mcp_ref.machinery.deadline import Cancel
 from mcp_ref.machinery.http_server import HttpLimits, HttpRefusal, HttpRequest
 from mcp_ref.machinery.rates import Rate
@@ -69,6 +70,7 @@ __all__ = [
     "AnswerLost",
     "AuthorizationError",
     "AuthorizationServer",
+    "Bus",
     "CacheHint",
     "Cancel",
     "Client",
@@ -97,6 +99,7 @@ __all__ = [
     "JsonObject",
     "JwtVerifier",
     "Listening",
+    "LocalBus",
     "LocalProtocolError",
     "McpError",
     "MemoryStore",
@@ -113,6 +116,7 @@ __all__ = [
     "REVISIONS",
     "Rate",
     "Recorder",
+    "RedisBus",
     "Refusal",
     "Registered",
     "RemoteProtocolError",

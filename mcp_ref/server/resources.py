@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from mcp_ref.machinery.uri_template import UriTemplate
     from mcp_ref.server.context import Context
     from mcp_ref.server.server import Server
-    from mcp_ref.server.session import Session
 
 
 # -- types --------------------------------------------------------------------------------------------------------
@@ -430,11 +429,7 @@ def resource_updated(self: Server, uri: str) -> None:
 
     Spec: server/resources#subscriptions
     """
-
-    def wanted(session: Session) -> bool:
-        return any(covers(subscribed, uri) for subscribed in session.subscriptions)
-
-    self.announce_change("notifications/resources/updated", {"uri": uri}, wanted)
+    self.announce_change("notifications/resources/updated", {"uri": uri})
 
 
 def covers(subscribed: str, updated: str) -> bool:

@@ -38,6 +38,7 @@ from mcp_ref.server.utilities import logging as log_page
 from mcp_ref.server.utilities.caching import CACHEABLE, NO_HINT, CacheHint
 
 if TYPE_CHECKING:
+    from mcp_ref.machinery.bus import Bus
     from mcp_ref.machinery.tasking import Tasks
     from mcp_ref.server.hosting import HttpOptions, HttpService, RunOptions
     from mcp_ref.server.tasks import ServerTasks
@@ -132,6 +133,10 @@ class Server:
             them can answer each other's: `StateKeys.from_file`, `StateKeys.from_env`. None: one random key, known to
             this process alone.
 
+    In several processes:
+        bus: carries what is announced to the clients of all processes of the same `name`; see `RedisBus`. None: those
+            of this process are told. It is listened to from the first client, or service, to `close`.
+
     Threads: any thread may register, unregister and announce, also while clients are connected.
     """
 
@@ -161,6 +166,8 @@ class Server:
         # in the stateless era
         cache: Mapping[str, CacheHint] | None = None,
         state_keys: StateKeys | Sequence[bytes] | None = None,
+        # in several processes
+        bus: Bus | None = None,
     ) -> None:
         check_seconds("question_timeout", question_timeout)
         check_seconds("ping_interval", ping_interval)
@@ -184,6 +191,8 @@ class Server:
         if state_keys is not None and not isinstance(state_keys, StateKeys):
             state_keys = StateKeys(state_keys)
         self._state_keys = state_keys
+        self.bus = bus
+        self.leave_bus: Callable[[], None] | None = None
         self.one_of_many = False  # whether other processes are known to serve the same clients
         self.answers = ANSWERS
         self.span: Lifespan | None = None
@@ -280,7 +289,7 @@ class Server:
         # SHOULD: notify when the list of resources changes (server/resources#list-changed-notification)
         # SHOULD: notify when the list of prompts changes (server/prompts#list-changed-notification)
         if (method := FEATURES[feature].list_changed) is not None:
-            self.announce_change(method, {}, lambda session: True)
+            self.announce_change(method, {})
 
     def guarded(self) -> str | None:
         """The name or URI of something that is registered with scopes, or None."""
@@ -369,7 +378,11 @@ class Server:
         if self._process != os.getpid():
             if self._sessions or self.services:
                 raise opened_elsewhere("the server", self._process)
-            self._process = os.getpid()
+            self._process, self.leave_bus = os.getpid(), None
+        if self.bus is not None and self.leave_bus is None:
+            from mcp_ref.server.processes import join_bus
+
+            join_bus(self, self.bus)
 
     @property
     def sessions(self) -> tuple[Session, ...]:
@@ -392,9 +405,22 @@ class Server:
             if session.lifecycle.state == "open" and wanted(session):
                 session.announce(method, params)
 
-    def announce_change(self, method: str, params: JsonObject, wanted: Callable[[Session], bool]) -> None:
-        """Announce a change to the clients of both eras: to the sessions that want it, and on subscriptions."""
-        self.announce(method, params or None, wanted)
+    def announce_change(self, method: str, params: JsonObject) -> None:
+        """Announce a change to the clients of both eras; with a bus, to those of all processes that share it."""
+        if self.bus is None:
+            self.tell_change(method, params)
+        elif self.leave_bus is not None or params:
+            # The list of what is registered before anybody is served is not a change: every process begins with it.
+            self.bus.publish(self.info["name"], {"method": method, "params": params})
+
+    def tell_change(self, method: str, params: JsonObject) -> None:
+        """Tell the clients of this process of a change: the sessions that want it, and the subscriptions."""
+        uri = params.get("uri")
+        self.announce(
+            method,
+            params or None,
+            lambda session: uri is None or any(resources.covers(asked, uri) for asked in session.subscriptions),
+        )
         if self.stateless is not None and self.stateless.subscriptions:
             self.stateless.subscriptions.publish(method, params)
 
@@ -487,6 +513,9 @@ class Server:
         stuck = [doing for session in self._sessions for doing in session.close(deadline.left() or 0.0)]
         if self.tasks is not None:
             stuck += self.tasks.close(deadline.left() or 0.0)
+        if self.leave_bus is not None:
+            self.leave_bus()
+            self.leave_bus = None
         self.close_recorder(deadline.left())
         return stuck
 
