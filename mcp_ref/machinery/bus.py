@@ -129,8 +129,10 @@ class RedisBus:
             # What waits to be told here, and to the others: topic and text.
             self._to_tell, self._to_send = dict[tuple[str, str], None](), dict[tuple[str, str], None]()
             # Daemon: a program that forgets close() must still end; it is called then.
-            threads = [(self._hear, "mcp-bus-hear"), (self._tell, "mcp-bus-tell")]
-            self._threads = [threading.Thread(target=run, name=name, daemon=True) for run, name in threads]
+            self._threads = [
+                threading.Thread(target=self._hear, name="mcp-bus-hear", daemon=True),
+                threading.Thread(target=self._tell, name="mcp-bus-tell", daemon=True),
+            ]
             atexit.register(self.close, REDIS_TIMEOUT)
             for thread in self._threads:
                 thread.start()
