@@ -60,8 +60,7 @@ class CallbackThread:
     def close(self, deadline: Deadline) -> None:
         """End the thread after what is waiting: it finds a sentinel. A callback that lasts longer is left behind."""
         with self._lock:
-            first, self._closed = not self._closed, True
-        if first:
-            self._queue.put(None)
+            self._closed = True
+        self._queue.put(None)
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join(deadline.left())

@@ -151,9 +151,13 @@ class DeadlineClock:
                 with self._starting:
                     if self._thread is None:
                         # Daemon: a program that ends without close() must end, and this thread waits for no one.
-                        thread = threading.Thread(target=self._run, name="mcp-http-clock", daemon=True)
-                        thread.start()
-                        self._thread = thread
+                        self._thread = threading.Thread(target=self._run, name="mcp-http-clock", daemon=True)
+                        try:
+                            self._thread.start()
+                        except BaseException:
+                            # After Ctrl-C another one starts with the next call; this one may run all the same.
+                            self._thread = None
+                            raise
             self._rings.put(True)
 
     def _run(self) -> None:
@@ -174,6 +178,8 @@ class DeadlineClock:
                 self._next = time.monotonic() + sleep
             try:
                 if not self._rings.get(timeout=sleep):
+                    # For a second one, see `watch`.
+                    self._rings.put(False)
                     return
             except Empty:
                 continue

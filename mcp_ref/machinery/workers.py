@@ -152,16 +152,16 @@ class Workers:
             self._promise_locked()
 
     def stop(self) -> None:
-        """Stop taking jobs from outside; each thread ends after those that are waiting, for it finds a sentinel."""
+        """Stop taking jobs from outside; each thread ends after those that are waiting, for it finds a sentinel.
+
+        Called again it goes on where Ctrl-C has ended it; a sentinel too many does no harm.
+        """
         with self._lock:
-            if self._closed:
-                return
             self._closed = True
             self._stopping.set()
-            for job in (*self.urgent, *self.waiting):
-                self._jobs.put((job, None))
-            self.urgent.clear()
-            self.waiting.clear()
+            for queue in (self.urgent, self.waiting):
+                while queue:
+                    self._jobs.put((queue.popleft(), None))
             for _ in self._threads:
                 self._jobs.put(None)
 

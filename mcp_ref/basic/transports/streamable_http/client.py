@@ -656,11 +656,11 @@ class HttpClientTransport(HttpTransport):
             http, listener = self._http, self._listener
         if not first:
             self._over.wait(deadline.left())
-            return
+        # Again by the second caller: the first may have been ended by Ctrl-C.
         try:
             if http is not None:
                 http.cut_all(Interrupted(CLOSED))
-                if self._session.id is not None:
+                if first and self._session.id is not None:
                     left = deadline.left()
                     call = HttpCall(Deadline(_FAREWELL_TIMEOUT if left is None else min(_FAREWELL_TIMEOUT, left / 2)))
                     headers = {**self._session.headers(), SESSION_ID: self._session.id}
@@ -680,7 +680,7 @@ class HttpClientTransport(HttpTransport):
                 http.close(deadline)
         finally:
             self._over.set()
-            if self._lost is not None:
+            if first and self._lost is not None:
                 self._lost(TransportClosed(CLOSED))
 
 
