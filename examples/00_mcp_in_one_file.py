@@ -7,7 +7,7 @@ Needs:     Python and its standard library; nothing of this project
 
 A *server* offers tools: functions that a model may ask to have called. A *client* lists them and calls them, for the
 application that has the model. Here are both, whole, for tools over stdio: every other feature of the protocol is more
-methods of the same kind, and every other transport carries the same messages. It has six stages, to be read in order:
+methods of the same kind, and every other transport carries the same messages. To be read in order:
 
     1 messages   2 tools   3 what a server answers, in two eras   4 stdio   5 the client   6 a conversation
 
@@ -26,13 +26,14 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, BinaryIO, Self
+from contextlib import AbstractContextManager
+from typing import Any, BinaryIO
 
 JsonObject = dict[str, Any]
 
 # == 1. Messages (basic/index#messages) ===============================================================================
 #
-# All is JSON-RPC 2.0, and there are three kinds of messages. Either side may send each of them:
+# All is JSON-RPC 2.0: three kinds of messages, each of which either side may send:
 #
 #     request        {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {...}}
 #     response       {"jsonrpc": "2.0", "id": 7, "result": {...}}    or "error": {"code": ..., "message": ...}
@@ -119,8 +120,6 @@ CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
-NOT_CACHED = {"ttlMs": 0, "cacheScope": "private"}
-
 
 class Server:
     """A server of both eras."""
@@ -145,18 +144,16 @@ class Server:
                 # This server asks nothing, so no response is for it. `notifications/initialized` tells it nothing that
                 # it needs, and `notifications/cancelled` comes too late: it answers a request before it reads on.
                 return None
-            result = self.result_of(message["method"], message.get("params", {}))
+            method, params = message["method"], message.get("params", {})
+            meta = params["_meta"] if isinstance(params.get("_meta"), dict) else {}
+            if VERSION in meta or method == "server/discover":
+                result = self.stateless_result(method, params, meta)
+            else:
+                result = self.session_result(method, params)
             return {"jsonrpc": "2.0", "id": request_id, "result": result}
         except RpcError as problem:
             known = {} if request_id is None else {"id": request_id}
             return {"jsonrpc": "2.0", **known, "error": problem.error}
-
-    def result_of(self, method: str, params: JsonObject) -> JsonObject:
-        """The result of a request, in the era that it belongs to."""
-        meta = params.get("_meta")
-        if isinstance(meta, dict) and VERSION in meta or method == "server/discover":
-            return self.stateless_result(method, params, meta if isinstance(meta, dict) else {})
-        return self.session_result(method, params)
 
     def session_result(self, method: str, params: JsonObject) -> JsonObject:
         """(2025-11-25/basic/lifecycle)"""
@@ -186,7 +183,7 @@ class Server:
         else:
             result = self.feature_result(method, params)
         # MUST: say for how long, and to whom, what could be cached is good (2026-07-28/server/utilities/caching)
-        hint = NOT_CACHED if method in ("server/discover", "tools/list") else {}
+        hint = {"ttlMs": 0, "cacheScope": "private"} if method in ("server/discover", "tools/list") else {}
         # MUST: a result has a resultType (2026-07-28/basic/index#resulttype)
         return {"resultType": "complete", **result, **hint, "_meta": {SERVER_INFO: self.info}}
 
@@ -228,13 +225,8 @@ def serve(server: Server) -> None:
 # == 5. The client ====================================================================================================
 
 
-class Client:
-    """A client of both eras, connected to the server that a command starts.
-
-    Args:
-        version: the one to speak; None: the newest that both speak.
-        show: told of each message, with its direction.
-    """
+class Client(AbstractContextManager["Client"]):
+    """A client of both eras, of the server that a command starts. Without a version, the newest of both is spoken."""
 
     info = {"name": "one-file", "version": "1"}
 
@@ -256,7 +248,7 @@ class Client:
         try:
             self.open(probe=version is None)
         except BaseException:
-            self.close()
+            self.__exit__()
             raise
 
     def read(self) -> None:
@@ -326,7 +318,11 @@ class Client:
             message = checked(json.loads(line))
             self.show("S<", message)
             if "method" in message:
-                self.answer(message)
+                # Notifications pass. Of what a server of the session era asks, a ping must be answered.
+                if "id" in message:
+                    error = {"code": METHOD_NOT_FOUND, "message": f"Method not found: {message['method']}"}
+                    answer: JsonObject = {"result": {}} if message["method"] == "ping" else {"error": error}
+                    self.send({"jsonrpc": "2.0", "id": message["id"], **answer})
             elif message.get("id") == self.last_id:
                 if "error" in message:
                     error = message["error"]
@@ -337,18 +333,11 @@ class Client:
                     raise RpcError(INVALID_REQUEST, f"cannot handle a result of type {result['resultType']}")
                 return result
 
-    def answer(self, message: JsonObject) -> None:
-        """Answer what the server asks in the session era, and let its notifications pass."""
-        if "id" in message:
-            error = {"code": METHOD_NOT_FOUND, "message": f"Method not found: {message['method']}"}
-            answer: JsonObject = {"result": {}} if message["method"] == "ping" else {"error": error}
-            self.send({"jsonrpc": "2.0", "id": message["id"], **answer})
-
     def send(self, message: JsonObject) -> None:
         self.show("C>", message)
         write_message(self.to_server, message)
 
-    def close(self) -> None:
+    def __exit__(self, *exception: object) -> None:
         # SHOULD: close its input, then terminate it, then kill it (basic/transports/stdio#shutdown)
         for end in (self.to_server.close, self.process.terminate, self.process.kill):
             end()
@@ -359,12 +348,6 @@ class Client:
                 continue
         # The reader finds the end of the server's output.
         self.reader.join(timeout=2)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
 
 # == 6. A conversation ================================================================================================
@@ -382,7 +365,8 @@ def divide(a: float, b: float) -> float:
 
 def show(direction: str, message: JsonObject) -> None:
     text = json.dumps(message)
-    print(textwrap.fill(text, 116, initial_indent=f"{direction} ", subsequent_indent="     ", break_on_hyphens=False))
+    lines = textwrap.wrap(f"{direction} {text}", 116, subsequent_indent="     ", max_lines=2, placeholder=" ...")
+    print(*lines, sep="\n")
 
 
 def main() -> None:
@@ -414,10 +398,7 @@ if __name__ == "__main__":
 # C> {"jsonrpc": "2.0", "method": "notifications/initialized"}
 # C> {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
 # S< {"jsonrpc": "2.0", "id": 2, "result": {"tools": [{"name": "add", "description": "The sum of two numbers.",
-#      "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
-#      "required": ["a"]}}, {"name": "divide", "description": "One number divided by another.", "inputSchema":
-#      {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}, "required": ["a",
-#      "b"]}}]}}
+#      "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, ...
 # C> {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "divide", "arguments": {"a": 1, "b": 0}}}
 # S< {"jsonrpc": "2.0", "id": 3, "result": {"content": [{"type": "text", "text": "ZeroDivisionError: division by
 #      zero"}], "isError": true}}
@@ -425,23 +406,14 @@ if __name__ == "__main__":
 # == 2026-07-28
 #
 # C> {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta":
-#      {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": {"name":
-#      "one-file", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": {}}}}
+#      {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": {"name": ...
 # S< {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "supportedVersions": ["2026-07-28",
-#      "2025-11-25"], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private", "_meta":
-#      {"io.modelcontextprotocol/serverInfo": {"name": "calculator", "version": "1.0"}}}}
+#      "2025-11-25"], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private", "_meta": ...
 # C> {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {"_meta":
-#      {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": {"name":
-#      "one-file", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": {}}}}
+#      {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": {"name": ...
 # S< {"jsonrpc": "2.0", "id": 2, "result": {"resultType": "complete", "tools": [{"name": "add", "description": "The
-#      sum of two numbers.", "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type":
-#      "integer"}}, "required": ["a"]}}, {"name": "divide", "description": "One number divided by another.",
-#      "inputSchema": {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}, "required":
-#      ["a", "b"]}}], "ttlMs": 0, "cacheScope": "private", "_meta": {"io.modelcontextprotocol/serverInfo": {"name":
-#      "calculator", "version": "1.0"}}}}
+#      sum of two numbers.", "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}, "b": ...
 # C> {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "divide", "arguments": {"a": 1, "b": 0},
-#      "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo":
-#      {"name": "one-file", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": {}}}}
+#      "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": ...
 # S< {"jsonrpc": "2.0", "id": 3, "result": {"resultType": "complete", "content": [{"type": "text", "text":
-#      "ZeroDivisionError: division by zero"}], "isError": true, "_meta": {"io.modelcontextprotocol/serverInfo":
-#      {"name": "calculator", "version": "1.0"}}}}
+#      "ZeroDivisionError: division by zero"}], "isError": true, "_meta": {"io.modelcontextprotocol/serverInfo": ...
