@@ -48,7 +48,7 @@ def step(event: TraceEvent) -> str:
     went_on = f" after {last}" if last else ""
     retry = f", come back in {http['retry']} ms" if "retry" in http else ""
     carried = message.get("method") or ("a result" if "result" in message else "")
-    what = str(http.get("status", http["method"]))
+    what = "the stream ends" if "end" in http else str(http.get("status", http["method"]))
     return f"{'->' if event.direction == 'send' else '<-'} {what}{went_on}{retry} {carried}".rstrip()
 
 
@@ -79,7 +79,9 @@ print(steps(events, opened))
 # [{'type': 'text', 'text': 'all is well'}]
 # -> POST tools/call
 # <- 200
+# <- 200
 # <- 200, come back in 10 ms
+# <- the stream ends
 # -> GET after s2-1
 # <- 200 a result
 #
@@ -93,6 +95,8 @@ print(steps(events, opened))
 # <- 202
 # -> POST tools/call
 # <- 200
+# <- 200
 # <- 200, come back in 10 ms
+# <- the stream ends
 # -> GET after s2-1
 # <- 200 a result

@@ -60,6 +60,7 @@ _PLACES: Final = {
     "server.utilities.caching": "CacheHint ResultCache",
     "server.utilities.completion": "prompt_ref resource_ref",
     "server.wsgi": "WsgiApplication",
+    "trace.check": "Checker Finding",
     "trace.narrate": "Narrator narrate",
     "trace.record": "Recorder TraceEvent read_trace recorder",
 }

@@ -62,6 +62,7 @@ from mcp_ref.server.tasks import TaskRule
 from mcp_ref.server.utilities.caching import CacheHint, ResultCache
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
 from mcp_ref.server.wsgi import WsgiApplication
+from mcp_ref.trace.check import Checker, Finding
 from mcp_ref.trace.narrate import Narrator, narrate
 from mcp_ref.trace.record import Recorder, TraceEvent, read_trace, recorder
 
@@ -73,6 +74,7 @@ __all__ = [
     "Bus",
     "CacheHint",
     "Cancel",
+    "Checker",
     "Client",
     "ClientCredentials",
     "Command",
@@ -85,6 +87,7 @@ __all__ = [
     "ErrorResponse",
     "Event",
     "FileStore",
+    "Finding",
     "Host",
     "HttpLimits",
     "HttpRefusal",

@@ -25,7 +25,7 @@ ROOMS = {
     "errors": set[str](),
     "revisions": set[str](),
     "machinery/": {"errors", "revisions", "_version"},
-    "trace/": {"pages", "core", "machinery/", "errors", "revisions", "table", "transports"},
+    "trace/": {"pages", "core", "machinery/", "errors", "revisions", "table", "transports", "http"},
     "host/": {"trace/", "roles", "pages", "core", "machinery/", "errors", "revisions"},
     "cli/": {"host/", "top", "trace/", "pages", "core", "machinery/", "errors", "revisions", "table", "transports",
              "http", "roles", "_version"},

@@ -9,7 +9,7 @@ Not here:  what the commands do (cli/commands); the conversation that `demo` sho
     mcp-ref serve weather.py --http                               be the server at that URL
     mcp-ref spec tools/call                                       what the rows say of a method
     mcp-ref narrate trace.jsonl                                   a recorded trace in words
-
+    mcp-ref check trace.jsonl                                     the sentences of the specification that it breaks
     mcp-ref host mcp.json                                         several servers, with your consent
 
 Exit codes: 0 done; 1 the tool failed (`isError`); 2 the command line is wrong; 3 the peer answered with an error, or
@@ -101,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     revision, tracing, full = (argparse.ArgumentParser(add_help=False) for _ in range(3))
     revision.add_argument("--revision", choices=list(REVISIONS), help="the revision to speak, or to show")
     tracing.add_argument("--trace", metavar="FILE", help="record the traffic, as JSON Lines")
+    tracing.add_argument("--exact", action="store_true", help="with --trace: hide nothing, not even secrets")
     full.add_argument("--full", action="store_true", help="messages in full")
     asks = argparse.ArgumentParser(add_help=False, parents=[revision, tracing, full])
     option = asks.add_argument
@@ -187,6 +188,17 @@ def _parser() -> argparse.ArgumentParser:
     narrate = other("narrate", commands.narrated, "tell a recorded trace", full)
     narrate("file", help="the trace; - for standard input")
     narrate("--follow", action="store_true", help="go on as the file grows, until Ctrl-C")
+    about = "which sentences of the specification a recorded conversation breaks"
+    check = other("check", _check, about, revision)
+    check("file", nargs="?", help="the trace; - for standard input")
+    check("--report", metavar="FILE", help="write the findings there, and not to standard output")
+    check("--format", choices=["text", "json"], default="text", help="of the findings (text)")
+    check("--level", choices=["must", "should"], default="should", help="what to report (should: both)")
+    check("--hints", action="store_true", help="also what time, taste or a race decides")
+    check("--role", choices=["client", "server"], help="only what this side has done")
+    check("--strict", action="store_true", help="exit with 3 when something was found")
+    check("--coverage", action="store_true", help="how often each rule was asked")
+    check("--list", action="store_true", help="the rules and their sentences; nothing is judged")
     return parser
 
 
@@ -195,6 +207,12 @@ def hosting(args: argparse.Namespace) -> Exit:
     from mcp_ref.cli.host import host
 
     return host(args)
+
+
+def _check(args: argparse.Namespace) -> Exit:
+    from mcp_ref.cli import check
+
+    return check.run(args)
 
 
 # argparse says "invalid seconds value" where this is not a number: hence the names of these functions.

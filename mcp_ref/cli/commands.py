@@ -337,8 +337,12 @@ def pair(text: str) -> tuple[str, str]:
 
 def _recorder(args: argparse.Namespace, *sinks: Sink) -> Recorder:
     """A recorder for the file of `--trace`, if any, and for other sinks."""
+    if args.exact and not args.trace:
+        raise UsageError("--exact goes with --trace FILE")
+    if args.exact:
+        shown.note(f"{args.trace} will hold everything that is said, secrets too")
     try:
-        return Recorder(*([args.trace] if args.trace else []), *sinks)
+        return Recorder(*([args.trace] if args.trace else []), *sinks, exact=args.exact)
     except OSError as problem:
         raise UsageError(f"cannot write the trace: {problem}") from None
 

@@ -164,6 +164,7 @@ _STATUSES: Final = {
 
 _TITLES: Final[_Sentences] = (
     ("{hangUp:present}HTTP: the connection is closed",
+     "HTTP: {end:ended}",
      "HTTP event {event}",
      "{eventId:present}HTTP event without a message",
      "{retry:present}HTTP event without a message",
@@ -171,6 +172,15 @@ _TITLES: Final[_Sentences] = (
      "HTTP status {status:status}",
      "HTTP {method:text}",
      "HTTP"),
+)  # fmt: skip
+_ENDED: Final = {
+    "server": "the server has ended the event stream",
+    "client": "the client has left the event stream",
+    "broken": "the event stream broke off",
+}
+_IN_ENDS: Final[_Sentences] = (
+    ("the client has closed its input, which asks the server to exit{eof:present}", "sends signal {signal}",
+     "the server has exited with code {exit}"),
 )  # fmt: skip
 _IN_REQUESTS: Final[_Sentences] = (
     "gives up request {hangUp}: in this era nothing else says so, and the server stops",
@@ -233,6 +243,11 @@ def explain_exchange(http: JsonObject, about: str | None) -> tuple[str, list[str
     if "eventId" in http and "event" not in http:
         lines.append("gives the place in the stream to come back to")
     return f"{title}, {about}" if about and "status" in http and "eventId" not in http else title, lines
+
+
+def explain_end(end: JsonObject) -> str:
+    """What is said of how a process ends."""
+    return next(say(_IN_ENDS, end), "the process ends")
 
 
 def explain_headers(http: JsonObject, *, beside: bool) -> Iterator[str]:
@@ -355,6 +370,7 @@ _SHOWN: Final[dict[str, Callable[[Any], str]]] = {
     "text": str,
     "string": lambda value: quoted("" + value),
     "present": lambda value: "",
+    "ended": lambda value: _ENDED[value],
     "true": lambda value: {True: ""}[value],
     "endpoint": lambda value: {"endpoint": ""}[value],
     "count": lambda value: str(len(_list(value))),

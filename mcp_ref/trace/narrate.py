@@ -42,6 +42,7 @@ _MOVED: Final = {
     "basic/utilities/cancellation": "basic/patterns/cancellation",
     "basic/utilities/progress": "basic/patterns/progress",
     "basic/transports": "basic/transports/streamable-http",
+    "basic/lifecycle": "basic/transports/stdio",  # of it, only how a process ends
 }
 _ENVELOPE: Final = (
     "_meta: this request is written in revision {version}",
@@ -374,7 +375,9 @@ class Narrator:
         talk = self._talk(event)
         sender = talk.viewpoint if event.direction == "send" else _OTHER[talk.viewpoint]
         http, exchange = event.http or {}, (event.http or {}).get("exchange")
-        if event.message is None:
+        if event.end is not None:
+            told = Told(explain.explain_end(event.end), talk.page("basic/lifecycle"))
+        elif event.message is None:
             head, lines = explain.explain_exchange(http, talk.exchanges.get(exchange))
             page = "basic/authorization" if "oauth" in http else "basic/transports"
             told = Told(head, talk.page(page), lines, explain.failed(http))

@@ -14,10 +14,15 @@ A trace file is JSON Lines, one event in a line:
     {"seq":1,"time":"2025-11-25T09:00:00.000000Z","thread":"MainThread","conn":1,"direction":"send","peer":"server",
      "transport":"stdio","message":{"jsonrpc":"2.0","id":1,"method":"ping"}}
     {... "transport":"http","message":{...},"http":{"exchange":4,"method":"POST","headers":{"host":"127.0.0.1:8000"}}}
+    {... "transport":"stdio","message":null,"end":{"exit":0}}
+
+A trace that is exact holds everything, secrets too, and so can be judged in all points (trace/check).
 """
 
 from __future__ import annotations
 
+import base64
+import copy
 import json
 import logging
 import os
@@ -30,7 +35,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Self, TextIO, TypeAlias, cast, get_args
 
-from mcp_ref.errors import Refusal
+from mcp_ref.errors import LocalProtocolError, Refusal
 from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject, decode, encode
@@ -55,13 +60,19 @@ class TraceEvent(NamedTuple):
     transport: such as "stdio".
     http: over HTTP, what is known of these: "method"; "status"; "headers", those that say something of the protocol,
         by their names in lower case; "eventId" and "retry" (milliseconds) of an event in a stream, and "event", its
-        type, where it is not "message"; "hangUp", the id of the request that the end of a connection gives up;
-        "exchange", the number of the HTTP request to which all of this belongs, unique in the trace. None elsewhere.
+        type, where it is not "message"; "hangUp", the id of the request that the end of a connection gives up; "end",
+        who has ended an event stream, "server" or "client", or "broken"; "exchange", the number of the HTTP request to
+        which all of this belongs, unique in the trace. None elsewhere.
     conn: the number of what the message travels on, unique in the trace: the same for all that share one set of request
         ids. A process or an in-memory pair is one; over HTTP a client is one, and to a server each session is one, and
         each request that belongs to no session. None in files recorded before there were such numbers.
+    raw: in an exact trace, base64 of the bytes, where encoding `message` again gives others: blanks between members,
+        members that come twice, what is not JSON or not UTF-8. None elsewhere.
+    end: how a child process ended, step by step: {"eof": "client"}, the end of its input; {"signal": 15}; {"exit": 0},
+        its exit code, negative for the signal that ended it. None elsewhere.
 
-    Secrets are redacted in `message` and `http`, which are copies: changing them changes nothing on the wire.
+    Secrets are redacted in `message` and `http`, unless the trace is exact. Both are copies: changing them changes
+    nothing on the wire.
     """
 
     seq: int
@@ -73,6 +84,8 @@ class TraceEvent(NamedTuple):
     transport: str
     http: JsonObject | None = None
     conn: int | None = None
+    raw: str | None = None
+    end: JsonObject | None = None
 
 
 Sink = str | os.PathLike[str] | TextIO | Callable[[TraceEvent], None]
@@ -86,6 +99,8 @@ class Recorder:
         sinks: each the path of a file, written as JSON Lines, each line flushed; or a text file that is open, which
             `close()` leaves open; or a callable of one `TraceEvent`. It may use the client that it watches.
         forms: also show what users typed into the forms of elicitation, which is hidden otherwise.
+        exact: hide nothing, leave nothing out, and keep bytes that cannot be told from the JSON (`TraceEvent.raw`). The
+            files hold tokens and passwords then: a file given by its path gets the mode 0600, whatever it had.
         append: keep what a file given by its path holds; it is emptied otherwise. A file that does not exist is created
             with mode 0600, for a trace holds what was said; the mode of one that does is left alone.
 
@@ -95,8 +110,8 @@ class Recorder:
         which starts with the first event for them: on a reader, one that waited for an answer would wait for itself.
     """
 
-    def __init__(self, *sinks: Sink, append: bool = False, forms: bool = False) -> None:
-        self._forms = forms
+    def __init__(self, *sinks: Sink, append: bool = False, forms: bool = False, exact: bool = False) -> None:
+        self._forms, self._exact = forms, exact
         # Guards _seq, _conns, _exchanges, _closed, the `conn` of each tap, and the order of _notes.
         self._lock = threading.Lock()
         self._writing = threading.Lock()  # held by the thread that takes from _notes, and hands over what it takes
@@ -112,6 +127,8 @@ class Recorder:
             elif isinstance(sink, (str, os.PathLike)):
                 opener = partial(os.open, mode=0o600)
                 file = open(sink, "a" if append else "w", encoding="utf-8", newline="\n", opener=opener)  # noqa: SIM115
+                if exact:
+                    os.chmod(file.fileno(), 0o600)
                 self._opened.append(file)
                 self._files.append(file)
             else:
@@ -175,7 +192,12 @@ class Recorder:
             self._seq += 1
             peer, transport, conn = tap.peer, tap.transport, tap.conn
             facts = cast(JsonObject | None, http)
-            noted = TraceEvent(self._seq, time.time(), thread, direction, peer, message, transport, facts, conn)
+            # How a process ends is no business of HTTP: it comes by the same door, under a name of its own.
+            end = None if facts is None or "process" not in facts else facts["process"]
+            facts = None if end is not None else facts
+            noted = TraceEvent(
+                self._seq, time.time(), thread, direction, peer, message, transport, facts, conn, None, end
+            )
             self._notes.append(noted)
 
     def _next_exchange(self) -> int:
@@ -192,7 +214,11 @@ class Recorder:
             self._writing.release()
 
     def _hand_over(self, noted: TraceEvent) -> None:
-        event = noted._replace(message=_shown(noted.message, self._forms), http=_shown_http(noted.http))
+        if self._exact:
+            message, raw = _exactly(noted.message)
+            event = noted._replace(message=message, http=_exactly_http(noted.http), raw=raw)
+        else:
+            event = noted._replace(message=_shown(noted.message, self._forms), http=_shown_http(noted.http))
         for file in self._files:
             _try(partial(_write_row, file), event)
         for sink in self._callables:
@@ -248,19 +274,46 @@ def recorder(trace: Recorder | Sink) -> Recorder:
     return trace if isinstance(trace, Recorder) else Recorder(trace)
 
 
-def _shown(message: Any, forms: bool) -> Message:
-    """The message as an event has it: parsed, copied, without secrets; or as text if it is neither object nor array."""
+def _parsed(message: Any) -> Any:
+    """Bytes as JSON; as text if they are neither object nor array."""
+    if not isinstance(message, (bytes, bytearray)):
+        return message
     try:
-        if isinstance(message, (bytes, bytearray)):
-            try:
-                value = decode(bytes(message))
-            except Refusal:
-                value = None
-            text = message.decode("utf-8", "replace").rstrip("\r\n")
-            message = value if isinstance(value, (dict, list)) else text
+        value = decode(bytes(message))
+    except Refusal:
+        value = None
+    return value if isinstance(value, (dict, list)) else message.decode("utf-8", "replace").rstrip("\r\n")
+
+
+def _shown(message: Any, forms: bool) -> Message:
+    """The message as an event has it: parsed, copied, without secrets."""
+    try:
+        message = _parsed(message)
         return redact_text(message) if isinstance(message, str) else cast(Message, redact(message, forms=forms))
     except RecursionError:
-        return "[nested too deeply to be shown]"
+        return _TOO_DEEP
+
+
+def _exactly(message: Any) -> tuple[Message, str | None]:
+    """The message as it came, parsed and copied, and its bytes if they are not those of encoding it again."""
+    try:
+        if not isinstance(message, (bytes, bytearray)):
+            return copy.deepcopy(message), None
+        value, line = _parsed(message), bytes(message).rstrip(b"\r\n")
+        same = (value.encode() if isinstance(value, str) else encode(value)) == line
+    except (RecursionError, Refusal, LocalProtocolError):
+        value, same = _TOO_DEEP, False
+    return value, None if same else base64.b64encode(bytes(message)).decode("ascii")
+
+
+_TOO_DEEP: Final = "[nested too deeply to be shown]"
+
+
+def _exactly_http(http: JsonObject | None) -> JsonObject | None:
+    """What a transport noted of HTTP, with all headers."""
+    if http is None or "headers" not in http:
+        return http
+    return {**http, "headers": {str(name).lower(): str(value) for name, value in http["headers"].items()}}
 
 
 def _shown_http(http: JsonObject | None) -> JsonObject | None:
@@ -303,6 +356,8 @@ _MEMBERS: Final[dict[str, Any]] = {
     "transport": str,
     "message": (dict, list, str, type(None)),
     "http": (dict, type(None)),
+    "raw": (str, type(None)),
+    "end": (dict, type(None)),
 }
 
 
@@ -317,7 +372,7 @@ def from_row(line: bytes | str) -> TraceEvent:
         raise ValueError(problem.message) from None
     if not isinstance(row, dict):
         raise ValueError("not a JSON object")
-    if row.get("message") is None and row.get("http") is None:
+    if row.get("message") is None and row.get("http") is None and row.get("end") is None:
         raise ValueError("message is missing or of the wrong type")
     for name, kinds in _MEMBERS.items():
         if not isinstance(row.get(name), kinds) or isinstance(row.get(name), bool):

@@ -31,7 +31,7 @@ _MAX_STATE: Final = 12  # characters of a `requestState` that are shown
 _HEADERS: Final = (
     "host", "origin", "accept", "content-type", "authorization", "cookie",
     "mcp-protocol-version", "mcp-session-id", "last-event-id", "mcp-method", "mcp-name",
-    "allow", "retry-after", "set-cookie", "www-authenticate",
+    "allow", "retry-after", "set-cookie", "www-authenticate", "x-accel-buffering", "cache-control", "location",
 )  # fmt: skip
 
 # As `_is_secret` has it, to be found in text by patterns that ignore the case: "access_token", "userPin", "user-pin".

@@ -161,7 +161,8 @@ def test_the_traffic_is_recorded_and_told_in_each_revision(capsys: Capture, tmp_
     opening = {"session": f"asks for revision {revision}", "stateless": f'is written in revision "{revision}"'}
     assert opening[era] in told
     assert f"[{revision}/server/tools]" in told
-    assert [event.direction for event in read_trace(trace)] == [*OPENINGS[era], "send", "receive"]
+    assert [event.direction for event in read_trace(trace)] == [*OPENINGS[era], "send", "receive", "send", "receive"]
+    assert [event.end for event in read_trace(trace) if event.end] == [{"eof": "client"}, {"exit": 0}]
     assert run("narrate", str(trace)) == 0
     assert f"[{revision}/server/tools]" in capsys.readouterr().out
 

@@ -75,9 +75,11 @@ def test_both_sides_see_the_method_the_status_and_the_events_of_each_exchange() 
         ("send", True, posted),
         ("receive", False, {"method": "POST", "status": 202}),
         ("send", True, posted),
+        ("receive", False, answered),
         ("receive", False, answered | {"eventId": "s2-1"}),
         ("receive", True, answered | {"eventId": "s2-2"}),
         ("receive", True, answered | {"eventId": "s2-3"}),
+        ("send", False, {"method": "POST", "end": "client"}),
         ("send", False, {"method": "DELETE"}),
         ("receive", False, {"method": "DELETE", "status": 200}),
     ]
@@ -86,6 +88,7 @@ def test_both_sides_see_the_method_the_status_and_the_events_of_each_exchange() 
         ("send", False, {"method": "GET"}),
         ("receive", False, {"method": "GET", "status": 200}),
         ("receive", False, {"method": "GET", "status": 200, "eventId": "s1-1"}),
+        ("send", False, {"method": "GET", "end": "client"}),
     ]
     assert [event.message for event in ours if event.message] == [event.message for event in theirs if event.message]
     assert sorted(ids(ours)) == sorted(ids(theirs)) == ["s1-1", "s2-1", "s2-2", "s2-3"]
@@ -226,7 +229,7 @@ def test_an_exchange_has_the_request_its_status_and_its_events() -> None:
         assert sorted(exchanges) == list(range(1, len(exchanges) + 1))
         for request, *answer in exchanges.values():
             assert request.http is not None and "status" not in request.http
-            assert all(event.http and "status" in event.http for event in answer)
+            assert all(event.http and {"status", "end"} & event.http.keys() for event in answer)
             # Each answer is there, although the standing stream and the one of the call were open at the same time.
             assert answer
         asked = [first.message["method"] for first, *_ in exchanges.values() if isinstance(first.message, dict)]

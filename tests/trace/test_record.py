@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import logging
@@ -476,3 +477,40 @@ def test_reading_names_the_line_that_is_not_an_event(tmp_path: Path, line: str, 
 def test_the_time_survives_the_file_to_the_microsecond(tmp_path: Path) -> None:
     event = TraceEvent(1, 1764061200.123456, "t", "send", "server", PING, "stdio")
     assert from_row(to_row(event)) == event
+
+
+# -- exact traces -------------------------------------------------------------------------------------------------
+
+
+def test_an_exact_trace_hides_nothing_and_keeps_bytes_that_json_loses(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    path.write_text("", "utf-8")
+    path.chmod(0o644)
+    lines = [b'{"password":"x"}', b'{"a": 1}', b'{"a":1,"a":2}', b"not json", b"\xff\xfe", b"[" * 100_000]
+    with Recorder(path, exact=True) as recorder:
+        tap = recorder.tap("server", "http")
+        for line in lines:
+            tap.note("receive", line, {"exchange": 1, "headers": {"Authorization": "Bearer x", "X-Own": "y"}})
+        tap.deliver()
+    assert path.stat().st_mode & 0o777 == 0o600
+    first, *others = read_trace(path)
+    assert first.message == {"password": "x"} and first.raw is None
+    assert first.http == {"exchange": 1, "headers": {"authorization": "Bearer x", "x-own": "y"}}
+    assert [base64.b64decode(event.raw or "") if event.raw else event.message for event in others] == [
+        b'{"a": 1}', b'{"a":1,"a":2}', "not json", b"\xff\xfe", "[" * 100_000
+    ]  # fmt: skip
+
+
+def test_a_child_process_that_ends_is_recorded_step_by_step() -> None:
+    seen: list[TraceEvent] = []
+    recorder = Recorder(seen.append)
+    tap = recorder.tap("server", "stdio")
+    tap.note("send", None, {"process": {"eof": "client"}})
+    tap.note("receive", None, {"process": {"exit": 0}})
+    tap.deliver()
+    recorder.close()
+    assert [(event.direction, event.message, event.http, event.end) for event in seen] == [
+        ("send", None, None, {"eof": "client"}),
+        ("receive", None, None, {"exit": 0}),
+    ]
+    assert from_row(to_row(seen[0])).end == {"eof": "client"}

@@ -272,6 +272,7 @@ class SseClientTransport(HttpTransport):
 
     def _listen(self, reply: HttpResponse, origin: dict[str, Any]) -> None:
         """The thread `mcp-sse-listen`: it ends when its call is cut, since it waits for nothing else."""
+        ended = "client"
         try:
             for event in read_events(reply.read, self._limit):
                 if event.event == "message" and event.data:
@@ -285,13 +286,15 @@ class SseClientTransport(HttpTransport):
                     self._endpoint = self._endpoint or checked_url(target)
                     self._named.set()
             problem: McpError = TransportClosed("the server has ended the event stream")
+            ended = "server"
         except Interrupted:
             problem = TransportClosed(CLOSED)
         except McpError as reason:
-            problem = reason
+            problem, ended = reason, "broken"
         except Exception as reason:
             log.exception("reading the event stream failed")
             problem = TransportClosed(f"reading the event stream failed: {reason}")
+        self._note_stream_end(origin, ended)
         with self._lock:
             self._problem, http = problem, self._http
         if http is not None:

@@ -15,11 +15,12 @@ from __future__ import annotations
 import logging
 import os
 import select
+import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mcp_ref import messages
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Receive
@@ -401,6 +402,7 @@ class StdioClientTransport(StdioTransport):
         self._withheld: list[str] = []  # variables of ours that the server did not get
         self._stderr, self._grace = stderr, grace
         self._child: Child | None = None
+        self._ended: list[str] = []  # how the trace was told that the process ends
         self._noise = 0
         text = " ".join(" ".join(command).split())
         self._server = f"the server {text if len(text) <= 120 else text[:117] + '...'!r}"
@@ -442,7 +444,17 @@ class StdioClientTransport(StdioTransport):
             # SHOULD NOT: assume that output on stderr means an error; hence INFO (basic/transports#stdio)
             log.info("%s", line)
 
+    def _note_end(self, how: str, value: Any) -> None:
+        """Show the trace how the process ends, each step once."""
+        if self._tap is not None and how not in self._ended:
+            self._ended.append(how)
+            self._tap.note("send" if how != "exit" else "receive", None, {"process": {how.partition(" ")[0]: value}})
+            self._tap.deliver()
+
     def _is_noise(self, line: bytes) -> bool:
+        if self._tap is not None:
+            self._tap.note("receive", line)
+            self._tap.deliver()
         # The server broke a MUST NOT (basic/transports#stdio); what it printed is not a reason to lose the session.
         level = logging.DEBUG if self._noise else logging.WARNING
         self._noise += 1
@@ -461,6 +473,8 @@ class StdioClientTransport(StdioTransport):
         # The process and its standard error may end a moment after its output. What this side did does not tell.
         deadline = Deadline(0.0 if found == IN_PART else _LAST_WORDS_TIMEOUT)
         code = self._child.exit_code(deadline)
+        if code is not None:
+            self._note_end("exit", code)
         if code is None:
             return f"lost the connection to {self._server}: {found or 'it closed its output'}"
         if self._child.thread not in (None, threading.current_thread()):
@@ -502,7 +516,8 @@ class StdioClientTransport(StdioTransport):
         # server with much to say could not exit otherwise.
         self._broken = self._broken or CLOSED
         self._no_writing.set()
-        self._close_output(patience())
+        if self._close_output(patience()):
+            self._note_end("eof", "client")
         # SHOULD: the client waits for the server to exit, sends SIGTERM if it does not within a reasonable time, and
         # SIGKILL if it does not exit after SIGTERM (basic/lifecycle#stdio). To have exited is also to have let go of
         # the pipes.
@@ -510,10 +525,12 @@ class StdioClientTransport(StdioTransport):
             wait = patience()
             if child.exit_code(wait) is not None and self._join(wait):
                 break
+            self._note_end(f"signal {name}", int(getattr(signal, name)))
             child.send(name)
         left = deadline.left()
         last = Deadline(max(_REAP_TIMEOUT, self._grace if left is None else left))
-        child.exit_code(last)
+        if (code := child.exit_code(last)) is not None:
+            self._note_end("exit", code)
         child.stop_hearing()
         super()._end(last)
         if not child.reap():

@@ -432,9 +432,10 @@ def test_the_tap_sees_messages_and_standard_error():
         server.transport.send({"id": 1}, soon())
         server.message()
     assert tap.notes[0] == ("send", {"id": 1})
-    assert sorted(direction for direction, _ in tap.notes) == ["receive", "send", "stderr"]
+    # Beside the messages: the end of the input, and the exit.
+    assert sorted(direction for direction, _ in tap.notes) == ["receive", "receive", "send", "send", "stderr"]
     assert ("stderr", "grumble") in tap.notes
-    assert tap.delivered == 3
+    assert tap.delivered == 5
 
 
 # -- the server ends ------------------------------------------------------------------------------------------------

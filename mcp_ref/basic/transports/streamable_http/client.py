@@ -293,6 +293,11 @@ class HttpTransport:
             self._tap.note(direction, message or None, facts)
             self._tap.deliver()
 
+    def _note_stream_end(self, origin: Mapping[str, Any], ended: str) -> None:
+        """Show the trace who has ended an event stream: "server", "client", or "broken"."""
+        facts = {"exchange": origin["exchange"], "method": origin["method"], "end": ended}
+        self._note("send" if ended == "client" else "receive", facts)
+
 
 class HttpClientTransport(HttpTransport):
     """The client's side of Streamable HTTP.
@@ -568,8 +573,10 @@ class HttpClientTransport(HttpTransport):
         """
         standing, last_id, retry, failed = reply is None, "", _RETRY, 0
         origin = {"exchange": call.exchange, "method": "POST", "status": 200}
+        if reply is not None:
+            self._note("receive", {**origin, "headers": reply.headers})
         while True:
-            began, brought, problem = time.monotonic(), False, "ended"
+            began, brought, problem, ended = time.monotonic(), False, "ended", "client"
             try:
                 # 1. Open the standing stream, or go on with either, after the last event that came whole.
                 if reply is None:
@@ -597,10 +604,11 @@ class HttpClientTransport(HttpTransport):
                             yield text
                         else:
                             self._note("receive", facts)
+                    ended = "server"
                 elif reply.status >= 500:
                     problem = f"was refused with HTTP status {reply.status}"
             except TransportClosed as broke:
-                is_stream, problem = True, f"broke ({broke})"
+                is_stream, problem, ended = True, f"broke ({broke})", "broken"
             except HttpStatusError as refusal:
                 if not standing or self._auth is None or refusal.status != 401 or settled is None:
                     raise
@@ -608,6 +616,9 @@ class HttpClientTransport(HttpTransport):
                 settled.set()
                 self._auth.authorizer.await_token(call)
                 continue
+            finally:
+                if reply is not None and reply.content_type == CONTENT_TYPE:
+                    self._note_stream_end(origin, ended)
             status = 0 if reply is None else reply.status
             if reply is not None:
                 reply.close()

@@ -954,6 +954,7 @@ def noted(tap: Tap | None, request: HttpRequest, reply: HttpReply) -> Iterator[t
         yield replace(request, content=read), answering
     finally:
         answering.note_request(None)
+        answering.note_end("broken")
         tap.deliver()
 
 
@@ -964,7 +965,7 @@ class NotedReply:
     """
 
     def __init__(self, reply: HttpReply, tap: Tap, request: HttpRequest) -> None:
-        self._reply, self._tap, self._method = reply, tap, request.method
+        self._reply, self._tap, self._method, self._opened = reply, tap, request.method, False
         self.exchange = tap.exchange()
         # Until it is noted: with its body, once that was read, or before the answer to one whose body is not wanted.
         self._request: JsonObject | None = {
@@ -972,7 +973,7 @@ class NotedReply:
         }  # fmt: skip
         # Without a limit: the events were made here, and are not refused for their size.
         self._events = EventParser(1 << 40)
-        self.hang_up, self.end, self.abort = reply.hang_up, reply.end, reply.abort
+        self.abort = reply.abort
 
     def note_request(self, body: bytes | None) -> None:
         """Note the request, once."""
@@ -990,10 +991,23 @@ class NotedReply:
         self._reply.send(status, headers, body)
 
     def open(self, headers: Mapping[str, str]) -> None:
-        # The answer to a POST is noted with the first event that it brings.
-        if self._method == "GET":
-            self._note(None, status=200, headers=headers)
+        self._note(None, status=200, headers=headers)
+        self._opened = True
         self._reply.open(headers)
+
+    def end(self, patience: float | None = None) -> None:
+        self.note_end("server")
+        self._reply.end(patience)
+
+    def hang_up(self) -> None:
+        self.note_end("server")
+        self._reply.hang_up()
+
+    def note_end(self, who: str) -> None:
+        """Note that the event stream has ended, once, if there was one."""
+        if self._opened:
+            self._opened = False
+            self._note(None, method=self._method, end=who)
 
     def write(self, data: bytes) -> None:
         for event in self._events.feed(data):

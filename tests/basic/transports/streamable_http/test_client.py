@@ -228,7 +228,8 @@ def test_each_message_is_shown_to_the_tap_before_what_it_causes() -> None:
     tap = Notes()
     with ScriptedServer(post=stream(event(PROGRESS), event(result()))) as server, Client(server, tap=tap) as client:
         client.call()
-    assert [direction for direction, _ in tap.notes] == ["send", "receive", "receive"]
+    # The head of the stream, two events, and that the client leaves it.
+    assert [direction for direction, _ in tap.notes] == ["send", "receive", "receive", "receive", "send"]
     assert tap.notes[0][1] == CALL
     assert tap.delivered >= 2
 

@@ -691,13 +691,14 @@ def test_a_trace_sees_what_comes_and_what_goes(server: Server) -> None:
         front.ask(called("echo"))
         front.ask(with_token(called("chatty")))
         front.ask(asked("no/such"))
-        assert [direction for direction, _, _ in tap.noted] == ["receive", "send", *["receive", *["send"] * 3],
+        assert [direction for direction, _, _ in tap.noted] == ["receive", "send", *["receive", *["send"] * 5],
                                                                 "receive", "send"]  # fmt: skip
         assert tap.noted[0][2]["headers"]["mcp-method"] == "tools/call"
-        assert [http["status"] for direction, _, http in tap.noted if direction == "send"] == [200, 200, 200, 200, 404]
+        statuses = [http.get("status", http.get("end")) for direction, _, http in tap.noted if direction == "send"]
+        assert statuses == [200, 200, 200, 200, 200, "server", 404]
         reply, thread = acknowledged(front, listening(toolsListChanged=True))
         # What goes out on a stream that stays open is handed over while it does.
-        assert until(lambda: tap.delivered == len(tap.noted) == 10)
+        assert until(lambda: tap.delivered == len(tap.noted) == 13)
         front.endpoint.close()
         thread.join(PATIENCE)
-    assert tap.delivered == 11
+    assert tap.delivered == 15

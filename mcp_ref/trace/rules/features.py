@@ -1,0 +1,658 @@
+"""What servers offer and clients answer, in both eras: tools, prompts, resources, completion, logging, pagination;
+roots, sampling, elicitation.
+
+Spec:      server/tools, server/prompts, server/resources, server/utilities, client/roots, client/sampling,
+           client/elicitation
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from mcp_ref.basic.transports.streamable_http.headers import parameters
+from mcp_ref.basic.versioning import LOG_LEVEL
+from mcp_ref.client.elicitation import content_problem, modes_of, schema_problem
+from mcp_ref.client.sampling import message_problem
+from mcp_ref.machinery.json_schema import SchemaRefused, Validator, prepare
+from mcp_ref.messages import JsonObject, encode
+from mcp_ref.revisions import Revision
+from mcp_ref.trace.rules.seen import (
+    ORDER,
+    SHAPE,
+    Link,
+    Said,
+    Verdict,
+    as_list,
+    as_object,
+    hidden,
+    objects,
+    rule,
+)
+
+# -- JSON Schema --------------------------------------------------------------------------------------------------
+
+_DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07", "draft/2019-09", "draft/2020-12")
+
+
+@lru_cache(maxsize=1000)
+def _schema_problem(text: bytes) -> str | None:
+    """What is wrong with a schema by its dialect; None if nothing, or if the dialect is not known here."""
+    import json
+
+    from jsonschema import validators
+    from jsonschema.exceptions import SchemaError
+
+    schema = json.loads(text)
+    if not any(draft in str(schema.get("$schema", "draft/2020-12")) for draft in _DRAFTS):
+        return None
+    try:
+        validators.validator_for(schema, default=validators.validator_for({})).check_schema(schema)
+    except SchemaError as problem:
+        return f"{'.'.join(map(str, problem.absolute_path)) or 'the root'}: {problem.message[:200]}"
+    return None
+
+
+@lru_cache(maxsize=1000)
+def _validator(text: bytes) -> Validator | None:
+    import json
+
+    try:
+        return prepare(json.loads(text), what="a schema")
+    except SchemaRefused:
+        return None
+
+
+def _misfit(schema: Any, value: Any) -> str | None:
+    """How a value does not fit a schema that can be used."""
+    if not isinstance(schema, dict) or _redacted(value) or (found := _validator(encode(schema))) is None:
+        return None
+    problem = next(iter(found.problems(value)), None)
+    return None if problem and problem.startswith(("nested too", "needs more", "cannot be")) else problem
+
+
+def _redacted(value: Any) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return hidden(value) or any(map(_redacted, inner))
+
+
+# -- tools --------------------------------------------------------------------------------------------------------
+
+
+def _tools(said: Said) -> list[JsonObject]:
+    return objects(said.result.get("tools"))
+
+
+@rule("result", "tools/list", stage=SHAPE)
+def tools_have_an_input_schema(link: Link, said: Said) -> Verdict:
+    for tool in _tools(said):
+        if not isinstance(tool.get("inputSchema"), dict):
+            return f"an object as the inputSchema of {tool.get('name')!r}"
+    return None
+
+
+@rule("result", "tools/list")
+def schemas_are_valid(link: Link, said: Said) -> Verdict:
+    for tool in _tools(said):
+        for name in ("inputSchema", "outputSchema"):
+            if isinstance(tool.get(name), dict) and (problem := _schema_problem(encode(tool[name]))):
+                return f"a valid {name} of {tool.get('name')!r}; {problem}"
+    return None
+
+
+@rule("result", "tools/list")
+def tool_names_have_128_characters_at_most(link: Link, said: Said) -> Verdict:
+    for tool in _tools(said):
+        if not 1 <= len(str(tool.get("name"))) <= 128:
+            return f"1 to 128 characters, not {len(str(tool.get('name')))}"
+    return None
+
+
+@rule("result", "tools/list")
+def tool_names_are_plain(link: Link, said: Said) -> Verdict:
+    for tool in _tools(said):
+        if not re.fullmatch(r"[A-Za-z0-9_.-]*", name := str(tool.get("name"))):
+            return f"letters, digits, _ - . and nothing else, unlike {name!r}"
+    return None
+
+
+@rule("result", "tools/list")
+def tool_names_are_unique(link: Link, said: Said) -> Verdict:
+    names = [tool.get("name") for tool in _tools(said)]
+    twice = [name for name in names if names.count(name) > 1] if len(names) < 1000 else []
+    return f"one tool called {twice[0]!r}" if twice else None
+
+
+@rule("result", "tools/list")
+def tools_keep_their_order(link: Link, said: Said) -> Verdict:
+    before, now = link.known(said).order, [str(tool.get("name")) for tool in _tools(said)]
+    whole = said.request is not None and "cursor" not in said.request.params and "nextCursor" not in said.result
+    if not whole or before is None or before == now or sorted(before) != sorted(now):
+        return None
+    return "the tools in the order of the list before"
+
+
+@rule("result", "tools/call")
+def tool_inputs_are_validated(link: Link, said: Said) -> Verdict:
+    request = said.request
+    if request is None or request.tool is None or said.result.get("isError") is True or _asks_input(said):
+        return None
+    problem = _misfit(request.tool.get("inputSchema"), request.params.get("arguments", {}))
+    return f"an error: the arguments do not fit the inputSchema: {problem}" if problem else None
+
+
+@rule("result", "tools/call")
+def structured_content_conforms(link: Link, said: Said) -> Verdict:
+    tool = None if said.request is None else said.request.tool
+    if tool is None or "outputSchema" not in tool or said.result.get("isError") is True or _asks_input(said):
+        return None
+    if "structuredContent" not in said.result:
+        return "structuredContent that fits the outputSchema"
+    problem = _misfit(tool["outputSchema"], said.result["structuredContent"])
+    return f"structuredContent that fits the outputSchema; {problem}" if problem else None
+
+
+@rule("result", "tools/call")
+def structured_content_is_also_text(link: Link, said: Said) -> Verdict:
+    if "structuredContent" not in said.result:
+        return None
+    texts = [block for block in objects(said.result.get("content")) if block.get("type") == "text"]
+    return None if texts else "the same as JSON in a text block of content"
+
+
+@rule("result", "tools/call")
+def embedding_servers_have_resources(link: Link, said: Said) -> Verdict:
+    declared = link.declared("server", said)
+    embedded = any(block.get("type") == "resource" for block in objects(said.result.get("content")))
+    return "resources among the capabilities" if embedded and "resources" not in (declared or said.result) else None
+
+
+def _asks_input(said: Said) -> bool:
+    return said.result.get("resultType") in ("input_required", "task")
+
+
+# -- x-mcp-header -------------------------------------------------------------------------------------------------
+
+
+def mirrored_by(tool: JsonObject) -> dict[str, tuple[str, ...]]:
+    """The arguments that headers repeat; none of a tool that breaks the rules."""
+    try:
+        return parameters(as_object(tool.get("inputSchema")))
+    except ValueError:
+        return {}
+
+
+def _header_problem(tool: JsonObject) -> tuple[str, str] | None:
+    """The rule that an annotation of a tool breaks, and how."""
+    if not any(True for _ in _annotations(tool.get("inputSchema"), 0)):
+        return None
+    try:
+        parameters(as_object(tool.get("inputSchema")))
+    except ValueError as problem:
+        text, at = str(problem), f"of {tool.get('name')!r}"
+        names = [each for each in _annotations(tool.get("inputSchema"), 0) if isinstance(each, str)]
+        if "chain" in text:
+            return "reachable", f"x-mcp-header {at} only where a chain of properties leads"
+        if "given twice" in text:
+            return "unique", f"x-mcp-header {at} that differ in more than case"
+        if "must be on" in text:
+            return "primitive", f"x-mcp-header {at} on a string, an integer or a boolean"
+        if "" in names:
+            return "empty", f"x-mcp-header {at} that is not empty"
+        control = any(ord(char) < 32 or ord(char) == 127 for name in names for char in name)
+        return "control" if control else "token", f"x-mcp-header {at} that is the name of a header"
+    return None
+
+
+def _annotations(schema: Any, depth: int) -> Iterator[Any]:
+    inner = schema.values() if isinstance(schema, dict) else as_list(schema)
+    if isinstance(schema, dict) and "x-mcp-header" in schema:
+        yield schema["x-mcp-header"]
+    for each in inner if depth < 50 else ():
+        yield from _annotations(each, depth + 1)
+
+
+def _annotated(said: Said, what: str) -> Verdict:
+    for tool in _tools(said):
+        found = _header_problem(tool)
+        if found is not None and found[0] == what:
+            return found[1]
+    return None
+
+
+@rule("result", "tools/list")
+def header_annotation_is_not_empty(link: Link, said: Said) -> Verdict:
+    return _annotated(said, "empty")
+
+
+@rule("result", "tools/list")
+def header_annotation_is_a_token(link: Link, said: Said) -> Verdict:
+    return _annotated(said, "token")
+
+
+@rule("result", "tools/list")
+def header_annotation_has_no_control_characters(link: Link, said: Said) -> Verdict:
+    return _annotated(said, "control")
+
+
+@rule("result", "tools/list")
+def header_annotation_is_unique(link: Link, said: Said) -> Verdict:
+    return _annotated(said, "unique")
+
+
+@rule("result", "tools/list")
+def header_annotation_is_on_a_primitive(link: Link, said: Said) -> Verdict:
+    return _annotated(said, "primitive")
+
+
+@rule("result", "tools/list")
+def header_annotation_is_reachable(link: Link, said: Said) -> Verdict:
+    return _annotated(said, "reachable")
+
+
+@rule("request", "tools/call", sender="client")
+def unusable_tools_are_not_called(link: Link, said: Said) -> Verdict:
+    if not link.http or said.tool is None or not (problem := _header_problem(said.tool)):
+        return None
+    return f"no call: the definition breaks the rules ({problem[1]})"
+
+
+# -- content and resources ----------------------------------------------------------------------------------------
+
+_MIME = re.compile(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+\s*(;.*)?")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*")
+
+
+def _blocks(said: Said) -> Iterator[JsonObject]:
+    for message in objects(said.result.get("messages")):
+        yield from objects([message.get("content")])
+
+
+def _data(blocks: Iterator[JsonObject], kind: str) -> Verdict:
+    for block in blocks:
+        if block.get("type") == kind:
+            if not _is_base64(block.get("data")):
+                return "data in base64"
+            if not _MIME.fullmatch(str(block.get("mimeType"))):
+                return f"a MIME type such as {kind}/x, not {block.get('mimeType')!r}"
+    return None
+
+
+def _is_base64(data: Any) -> bool:
+    try:
+        base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError, TypeError):
+        return hidden(data)
+    return True
+
+
+@rule("result", "prompts/get", stage=SHAPE)
+def images_are_base64_with_a_type(link: Link, said: Said) -> Verdict:
+    return _data(_blocks(said), "image")
+
+
+@rule("result", "prompts/get", stage=SHAPE)
+def sounds_are_base64_with_a_type(link: Link, said: Said) -> Verdict:
+    return _data(_blocks(said), "audio")
+
+
+@rule("result", "prompts/get", stage=SHAPE)
+def embedded_resources_have_a_uri(link: Link, said: Said) -> Verdict:
+    for block in _blocks(said):
+        uri = as_object(block.get("resource")).get("uri")
+        if block.get("type") == "resource" and not (isinstance(uri, str) and _URI.fullmatch(uri)):
+            return f"a valid uri, not {uri!r}"
+    return None
+
+
+@rule("result", "prompts/get", stage=SHAPE)
+def embedded_resources_have_text_or_blob(link: Link, said: Said) -> Verdict:
+    for block in _blocks(said):
+        inner = as_object(block.get("resource"))
+        text, blob = inner.get("text"), inner.get("blob")
+        if block.get("type") == "resource" and not (isinstance(text, str) or _is_base64(blob)):
+            return "text, or a blob in base64"
+    return None
+
+
+@rule("result", "resources/read", stage=SHAPE)
+def blobs_are_base64(link: Link, said: Said) -> Verdict:
+    for contents in objects(said.result.get("contents")):
+        if "blob" in contents and not _is_base64(contents["blob"]):
+            return "a blob in base64"
+    return None
+
+
+@rule("result", "resources/list")
+def resource_uris_are_uris(link: Link, said: Said) -> Verdict:
+    for entry in objects(said.result.get("resources")):
+        if not _URI.fullmatch(uri := str(entry.get("uri"))) and not _redacted_inside(uri):
+            return f"a URI by RFC 3986, unlike {uri!r}"
+    return None
+
+
+def _redacted_inside(text: str) -> bool:
+    return "[redacted]" in text
+
+
+# -- prompts, completion, logging, pagination ---------------------------------------------------------------------
+
+
+@rule("result", "prompts/get")
+def missing_arguments_are_refused(link: Link, said: Said) -> Verdict:
+    missing = _missing_arguments(link, said)
+    return f"error -32602: the argument {missing!r} is missing" if missing and not _asks_input(said) else None
+
+
+@rule("error", "prompts/get")
+def missing_arguments_are_32602(link: Link, said: Said) -> Verdict:
+    missing = _missing_arguments(link, said)
+    return f"code -32602: the argument {missing!r} is missing" if missing and said.code != -32602 else None
+
+
+def _missing_arguments(link: Link, said: Said) -> str | None:
+    params = {} if said.request is None else said.request.params
+    prompt = link.known(said).prompts.get(str(params.get("name")), {})
+    given = as_object(params.get("arguments"))
+    required = [each.get("name") for each in objects(prompt.get("arguments")) if each.get("required") is True]
+    return next((str(name) for name in required if name not in given), None)
+
+
+@rule("rejection", "completion/complete")
+def incomplete_completion_is_32602(link: Link, said: Said) -> Verdict:
+    request = said.request
+    if request is None or "schema" not in request.faults or said.code == -32602:
+        return None
+    return "error -32602: an argument is missing"
+
+
+@rule("rejection", "logging/setLevel")
+def unknown_levels_are_refused(link: Link, said: Said) -> Verdict:
+    if said.request is None or "schema" not in said.request.faults or said.code == -32602:
+        return None
+    return "error -32602: there is no such level"
+
+
+_LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
+
+
+@rule("rejection")
+def unknown_levels_of_requests_are_refused(link: Link, said: Said) -> Verdict:
+    return "error -32602: there is no such level" if _unknown_level(said) and "result" in said.message else None
+
+
+@rule("rejection")
+def unknown_levels_of_requests_are_32602(link: Link, said: Said) -> Verdict:
+    other = "error" in said.message and said.code != -32602
+    return "code -32602: there is no such level" if _unknown_level(said) and other else None
+
+
+def _unknown_level(said: Said) -> bool:
+    level = None if said.request is None else said.request.meta.get(LOG_LEVEL)
+    return said.request is not None and "schema" in said.request.faults and level not in (None, *_LEVELS)
+
+
+@rule("request", sender="client")
+def cursors_go_back_as_they_came(link: Link, said: Said) -> Verdict:
+    cursor = said.params.get("cursor")
+    given = link.known(said).cursors.get(said.method, set())
+    seen = link.whole if not said.stateless else bool(given)
+    if not isinstance(cursor, str) or not seen or cursor in given or _elsewhere(link, said, cursor):
+        return None
+    return "a cursor that the server gave" + (f", such as {min(given)!r}" if given else "; it has given none")
+
+
+@rule("request", sender="client")
+def cursors_stay_in_their_session(link: Link, said: Said) -> Verdict:
+    cursor = said.params.get("cursor")
+    if said.stateless or not isinstance(cursor, str) or not _elsewhere(link, said, cursor):
+        return None
+    return "a cursor of this session"
+
+
+def _elsewhere(link: Link, said: Said, cursor: str) -> bool:
+    """Whether a cursor was given in another session."""
+    return cursor in link.shared.cursors.get(said.method, ()) and cursor not in link.known(said).cursors.get(
+        said.method, ()
+    )
+
+
+# -- roots --------------------------------------------------------------------------------------------------------
+
+
+@rule("result", "roots/list")
+def roots_are_file_uris(link: Link, said: Said) -> Verdict:
+    return roots_problem(said.result)
+
+
+def roots_problem(result: JsonObject) -> Verdict:
+    for root in objects(result.get("roots")):
+        if not str(root.get("uri")).startswith("file://"):
+            return f"a file:// URI, not {root.get('uri')!r}"
+    return None
+
+
+# -- sampling -----------------------------------------------------------------------------------------------------
+
+
+def role_problem(params: JsonObject) -> Verdict:
+    for message in objects(params.get("messages")):
+        if message.get("role") not in ("user", "assistant") or "content" not in message:
+            return 'a role, "user" or "assistant", and a content'
+    return None
+
+
+@rule("request", "sampling/createMessage", sender="server")
+def tool_results_stand_alone(link: Link, said: Said) -> Verdict:
+    return mixing_problem(said.params)
+
+
+def mixing_problem(params: JsonObject) -> Verdict:
+    problem = message_problem(objects(params.get("messages")))
+    return "tool results and nothing else in that message" if problem and "mixed" in problem else None
+
+
+@rule("request", "sampling/createMessage", sender="server")
+def tool_uses_have_results(link: Link, said: Said) -> Verdict:
+    return balance_problem(said.params)
+
+
+def balance_problem(params: JsonObject) -> Verdict:
+    problem = message_problem(objects(params.get("messages")))
+    return f"a result for each tool use, in the next message; {problem}" if problem and "mixed" not in problem else None
+
+
+@rule("rejection", "sampling/createMessage")
+def missing_results_are_32602(link: Link, said: Said) -> Verdict:
+    broken = said.request is not None and "tool_uses_have_results" in said.request.faults
+    return "error -32602: a tool result is missing" if broken and said.code != -32602 else None
+
+
+@rule("rejection", "sampling/createMessage")
+def mixed_results_are_32602(link: Link, said: Said) -> Verdict:
+    broken = said.request is not None and "tool_results_stand_alone" in said.request.faults
+    return "error -32602: tool results are mixed with other content" if broken and said.code != -32602 else None
+
+
+def _with_tools(params: JsonObject) -> bool:
+    return "tools" in params or "toolChoice" in params
+
+
+def samples_with_tools(params: JsonObject, declared: JsonObject | None) -> bool:
+    """Whether a question has tools for a client that has not declared them."""
+    return _with_tools(params) and declared is not None and "tools" not in as_object(declared.get("sampling"))
+
+
+@rule("error", "sampling/createMessage", stage=ORDER)
+def tools_only_for_clients_that_take_them(link: Link, said: Said) -> Verdict:
+    request = said.request
+    if request is None or not samples_with_tools(request.params, link.declared("client", said)):
+        return None
+    return request, "no tools: the client has not declared sampling.tools"
+
+
+@rule("result", "sampling/createMessage", stage=ORDER)
+def sampling_tools_are_declared(link: Link, said: Said) -> Verdict:
+    request = said.request
+    if request is None or not samples_with_tools(request.params, link.declared("client", said)):
+        return None
+    return "sampling.tools among the capabilities of the client, which takes them"
+
+
+@rule("request", "sampling/createMessage", sender="server")
+def context_only_where_declared(link: Link, said: Said) -> Verdict:
+    return context_problem(said.params, link.declared("client", said))
+
+
+def context_problem(params: JsonObject, declared: JsonObject | None) -> Verdict:
+    if declared is None or params.get("includeContext", "none") == "none":
+        return None
+    if "context" in as_object(declared.get("sampling")):
+        return None
+    return "no includeContext: the client has not declared sampling.context"
+
+
+@rule("result", "sampling/createMessage")
+def required_tools_are_used(link: Link, said: Said) -> Verdict:
+    return None if said.request is None else choice_problem(said.request.params, said.result, "required")
+
+
+@rule("result", "sampling/createMessage")
+def forbidden_tools_are_not_used(link: Link, said: Said) -> Verdict:
+    return None if said.request is None else choice_problem(said.request.params, said.result, "none")
+
+
+def choice_problem(params: JsonObject, result: JsonObject, mode: str) -> Verdict:
+    content = result.get("content")
+    used = any(each.get("type") == "tool_use" for each in objects(content if isinstance(content, list) else [content]))
+    if as_object(params.get("toolChoice")).get("mode") != mode or used == (mode == "required"):
+        return None
+    if mode == "none":
+        return "no tool_use: toolChoice says none"
+    before = [each for message in objects(params.get("messages")) for each in _content(message)]
+    done = any(each.get("type") == "tool_use" for each in before)
+    return None if done else "a tool_use: toolChoice says required"
+
+
+def _content(message: JsonObject) -> list[JsonObject]:
+    content = message.get("content")
+    return objects(content if isinstance(content, list) else [content])
+
+
+# -- elicitation --------------------------------------------------------------------------------------------------
+
+
+@rule("request", "elicitation/create", stage=SHAPE)
+def elicitation_has_a_message(link: Link, said: Said) -> Verdict:
+    return message_missing(said.params)
+
+
+def message_missing(params: JsonObject) -> Verdict:
+    return None if isinstance(params.get("message"), str) else "message, a string"
+
+
+@rule("request", "elicitation/create", stage=SHAPE)
+def form_elicitation_is_complete(link: Link, said: Said) -> Verdict:
+    return form_problem(said.params)
+
+
+def form_problem(params: JsonObject) -> Verdict:
+    if params.get("mode", "form") == "url":
+        return None
+    if params.get("mode", "form") != "form":
+        return 'mode "form", or none'
+    return None if isinstance(params.get("requestedSchema"), dict) else "requestedSchema, an object"
+
+
+@rule("request", "elicitation/create", stage=SHAPE)
+def url_elicitation_is_complete(link: Link, said: Said) -> Verdict:
+    return url_missing(said.params, with_id=not said.stateless)
+
+
+def url_missing(params: JsonObject, *, with_id: bool) -> Verdict:
+    if params.get("mode") != "url":
+        return None
+    for name in ("url", "elicitationId") if with_id else ("url",):
+        if not isinstance(params.get(name), str):
+            return f"{name}, a string"
+    return None
+
+
+@rule("request", "elicitation/create", stage=SHAPE)
+def elicitation_url_is_valid(link: Link, said: Said) -> Verdict:
+    return url_problem(said.params)
+
+
+def url_problem(params: JsonObject) -> Verdict:
+    url = params.get("url")
+    if params.get("mode") != "url" or not isinstance(url, str) or _redacted_inside(url):
+        return None
+    try:
+        valid = bool(urlsplit(url).scheme) and _URI.fullmatch(url) is not None
+    except ValueError:
+        valid = False
+    return None if valid else f"a valid URL, not {url[:80]!r}"
+
+
+@rule("request", "elicitation/create", sender="server")
+def elicitation_mode_is_supported(link: Link, said: Said) -> Verdict:
+    declared = link.declared("client", said)
+    return None if said.revision is None else mode_problem(said.params, declared, said.revision)
+
+
+def mode_problem(params: JsonObject, declared: JsonObject | None, revision: Revision) -> Verdict:
+    if declared is None or "elicitation" not in declared:
+        return None
+    modes, mode = modes_of(declared, revision), params.get("mode", "form")
+    return None if mode in modes else f"mode {' or '.join(sorted(modes))}: that is what the client has declared"
+
+
+@rule("rejection", "elicitation/create")
+def undeclared_modes_are_32602(link: Link, said: Said) -> Verdict:
+    broken = said.request is not None and "elicitation_mode_is_supported" in said.request.faults
+    return "error -32602: the client has not declared this mode" if broken and said.code != -32602 else None
+
+
+@rule("result", "elicitation/create")
+def answers_fit_the_form(link: Link, said: Said) -> Verdict:
+    return None if said.request is None else answer_problem(said.request.params, said.result, said.revision)
+
+
+def answer_problem(params: JsonObject, result: JsonObject, revision: Revision | None) -> Verdict:
+    schema, content = params.get("requestedSchema"), result.get("content")
+    if result.get("action") != "accept" or not isinstance(schema, dict) or revision is None or _redacted(content):
+        return None
+    if schema_problem(schema, revision):
+        return None
+    if not isinstance(content, dict):
+        return "content that fits the requestedSchema"
+    problem = content_problem(schema, content)
+    return f"content that fits the requestedSchema; {problem}" if problem else None
+
+
+@rule("notification", "notifications/elicitation/complete", sender="server")
+def elicitation_was_begun(link: Link, said: Said) -> Verdict:
+    named = said.params.get("elicitationId")
+    if not link.whole or not isinstance(named, str) or named in link.elicitations:
+        return None
+    return "the elicitationId of an elicitation"
+
+
+@rule("error")
+def required_elicitations_are_listed(link: Link, said: Said) -> Verdict:
+    if said.code != -32042 or objects(as_object(said.error.get("data")).get("elicitations")):
+        return None
+    return "data.elicitations, a list with an elicitation at least"
+
+
+@rule("error")
+def required_elicitations_are_urls(link: Link, said: Said) -> Verdict:
+    for each in objects(as_object(said.error.get("data")).get("elicitations")) if said.code == -32042 else ():
+        if each.get("mode") != "url" or not isinstance(each.get("elicitationId"), str):
+            return 'elicitations of mode "url", each with an elicitationId'
+    return None

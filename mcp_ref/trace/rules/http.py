@@ -1,0 +1,527 @@
+"""HTTP: methods, statuses, headers, event streams, sessions; the headers that repeat a message; the end of a process.
+
+Spec:      basic/transports (2024-11-05 ... 2025-11-25), basic/transports/streamable-http and stdio (2026-07-28)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from mcp_ref.basic.transports.streamable_http.headers import MAX_SAFE, NAMED, decode_value
+from mcp_ref.basic.versioning import PROTOCOL_VERSION
+from mcp_ref.errors import HeaderMismatch
+from mcp_ref.messages import JsonObject, encode
+from mcp_ref.revisions import REVISIONS
+from mcp_ref.trace.record import TraceEvent
+from mcp_ref.trace.rules.seen import (
+    FRAME,
+    ORDER,
+    SHAPE,
+    Exchange,
+    Link,
+    Redacted,
+    Said,
+    Verdict,
+    as_object,
+    hidden,
+    rule,
+)
+
+# -- requests -----------------------------------------------------------------------------------------------------
+
+
+def _posts(exchange: Exchange, event: TraceEvent) -> bool:
+    return exchange.method == "POST" and event.message is not None
+
+
+@rule("head", sender="client", stage=FRAME)
+def messages_are_posted(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    return "POST" if event.message is not None and exchange.method != "POST" else None
+
+
+@rule("head", sender="client", stage=FRAME)
+def post_has_a_message_or_a_batch(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    batch = event.message
+    if not isinstance(batch, list):
+        return None
+    responses = ["method" not in as_object(each) for each in batch]
+    if not batch or any(responses) and not all(responses):
+        return "an array of requests and notifications, or of responses"
+    return None
+
+
+@rule("head", sender="client", stage=FRAME)
+def post_has_one_message(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    return "one message, not an array" if isinstance(event.message, list) else None
+
+
+def _accepts(exchange: Exchange, *kinds: str) -> bool:
+    accepted = {part.partition(";")[0].strip().lower() for part in str(exchange.headers.get("accept", "")).split(",")}
+    return all(accepted & {kind, kind.partition("/")[0] + "/*", "*/*"} for kind in kinds)
+
+
+@rule("head", sender="client")
+def post_accepts_json_and_streams(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    fits = not _posts(exchange, event) or _accepts(exchange, "application/json", "text/event-stream")
+    return None if fits else "Accept: application/json, text/event-stream"
+
+
+@rule("head", sender="client")
+def get_accepts_streams(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    return (
+        "Accept: text/event-stream"
+        if exchange.method == "GET" and not _accepts(exchange, "text/event-stream")
+        else None
+    )
+
+
+@rule("head", sender="client")
+def session_id_is_sent(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    if link.session_id is None or not link.introduced or _initializes(event):
+        return None
+    return "Mcp-Session-Id as the server gave it" if exchange.header("mcp-session-id") is None else None
+
+
+@rule("head", sender="client")
+def new_session_after_404(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    named = exchange.header("mcp-session-id")
+    again = link.gone is not None and named == link.gone and exchange.method == "POST"
+    return "initialize, without a session id: this session was answered with 404" if again else None
+
+
+@rule("head", sender="client")
+def version_header_is_sent(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    if link.revision is None or _initializes(event) or _initializes_first(exchange):
+        return None
+    return f"MCP-Protocol-Version: {link.revision}" if exchange.header("mcp-protocol-version") is None else None
+
+
+@rule("head", sender="client")
+def version_header_is_the_one_agreed(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    sent = exchange.header("mcp-protocol-version")
+    if link.revision is None or sent in (None, link.revision.name) or _initializes(event):
+        return None
+    return f"MCP-Protocol-Version: {link.revision}" if link.session_id == exchange.header("mcp-session-id") else None
+
+
+def _initializes(event: TraceEvent) -> bool:
+    return as_object(event.message).get("method") == "initialize"
+
+
+def _initializes_first(exchange: Exchange) -> bool:
+    return exchange.body is not None and exchange.body.method == "initialize"
+
+
+# -- headers that repeat the message ------------------------------------------------------------------------------
+
+
+def _body(exchange: Exchange) -> Said | None:
+    body = exchange.body
+    return body if exchange.method == "POST" and body is not None and body.sender == "client" and body.method else None
+
+
+@rule("head", sender="client", stage=ORDER)
+def post_names_the_version(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    body = _body(exchange)
+    if body is None or exchange.header("mcp-protocol-version") is not None:
+        return None
+    return f"MCP-Protocol-Version: {body.meta.get(PROTOCOL_VERSION, body.revision)}"
+
+
+@rule("head", sender="client", stage=ORDER)
+def version_header_matches(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    body, sent = _body(exchange), exchange.header("mcp-protocol-version")
+    said = None if body is None else body.meta.get(PROTOCOL_VERSION)
+    return f"MCP-Protocol-Version: {said}, as in _meta" if said is not None and sent not in (None, said) else None
+
+
+@rule("head", sender="client", stage=ORDER)
+def method_header_matches(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    body = _body(exchange)
+    return None if body is None or exchange.header("mcp-method") == body.method else f"Mcp-Method: {body.method}"
+
+
+@rule("head", sender="client", stage=ORDER)
+def name_header_matches(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    body, sent = _body(exchange), exchange.header("mcp-name")
+    if body is None or body.method not in NAMED or not isinstance(name := body.params.get(NAMED[body.method]), str):
+        return None
+    if hidden(sent):
+        raise Redacted
+    if sent is not None and (_unsafe(sent) or _decoded(sent) is None):
+        return None
+    return None if sent is not None and _decoded(sent) == name else f"Mcp-Name for {name!r}"
+
+
+@rule("head", sender="client", stage=ORDER)
+def name_header_is_encoded(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    sent = exchange.header("mcp-name")
+    if sent is None or hidden(sent) or not _unsafe(sent):
+        return None
+    return "=?base64?...?= for what is not plain ASCII"
+
+
+def _unsafe(value: str) -> bool:
+    """Whether a header holds what it cannot hold safely."""
+    return value != value.strip() or not all(" " <= char <= "~" for char in value)
+
+
+def _decoded(value: str) -> str | None:
+    try:
+        return decode_value(value)
+    except ValueError:
+        return None
+
+
+def _mirrored(link: Link, exchange: Exchange) -> Iterator[tuple[str, Any, bool, str | None]]:
+    """Each argument that a header repeats: the header's name, the value, whether it is there, what was sent."""
+    body = exchange.body
+    for part, path in body.mirrored.items() if body is not None else ():
+        value: Any = body.params.get("arguments") if body is not None else None
+        there = True
+        for name in path:
+            there = isinstance(value, dict) and name in value
+            value = value[name] if there else None
+        sent = exchange.header(f"mcp-param-{part.lower()}")
+        if hidden(sent):
+            raise Redacted
+        yield f"Mcp-Param-{part}", value, there, sent
+
+
+@rule("mirror", sender="client", stage=SHAPE)
+def arguments_are_mirrored(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    for name, value, _, sent in _mirrored(link, exchange):
+        if isinstance(value, str | int | float) and sent is None and _safe(value):
+            return f"{name}, since the tool's inputSchema asks for it"
+    return None
+
+
+@rule("mirror", sender="client", stage=SHAPE)
+def null_is_not_mirrored(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    for name, value, there, sent in _mirrored(link, exchange):
+        if there and value is None and sent is not None:
+            return f"no {name}: the argument is null"
+    return None
+
+
+@rule("mirror", sender="client", stage=SHAPE)
+def missing_arguments_are_not_mirrored(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    for name, _, there, sent in _mirrored(link, exchange):
+        if not there and sent is not None:
+            return f"no {name}: there is no such argument"
+    return None
+
+
+@rule("mirror", sender="client", stage=SHAPE)
+def mirrored_integers_are_safe(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    for name, value, _, sent in _mirrored(link, exchange):
+        if sent is not None and not _safe(value):
+            return f"an integer within -(2**53 - 1) and 2**53 - 1 for {name}"
+    return None
+
+
+@rule("mirror", sender="client", stage=SHAPE)
+def mirrored_values_are_encoded(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    for name, _, _, sent in _mirrored(link, exchange):
+        if sent is not None and _unsafe(sent):
+            return f"=?base64?...?= in {name}, for what is not plain ASCII"
+    return None
+
+
+@rule("mirror", sender="client", stage=SHAPE)
+def what_looks_encoded_is_encoded(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    for name, value, _, sent in _mirrored(link, exchange):
+        if isinstance(value, str) and value == sent and re.fullmatch(r"=\?base64\?.*\?=", value):
+            return f"=?base64?...?= in {name}, around a value that looks like it"
+    return None
+
+
+@rule("mirror", sender="client", stage=SHAPE)
+def base64_marker_is_lower_case(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    for name, value, _, sent in _mirrored(link, exchange):
+        if (
+            sent is not None
+            and sent != value
+            and re.match(r"=\?base64\?", sent, re.I)
+            and not sent.startswith("=?base64?")
+        ):
+            return f"=?base64? in {name}, in lower case"
+    return None
+
+
+@rule("mirror", sender="client", stage=SHAPE)
+def mirrored_values_match(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    for name, value, _, sent in _mirrored(link, exchange):
+        if sent is None or _unsafe(sent) or value is None or not _safe(value) or value == sent or _fits(value, sent):
+            continue
+        if not re.match(r"=\?base64\?", sent, re.I) or sent.startswith("=?base64?"):
+            return f"{name} as it stands in the arguments"
+    return None
+
+
+def _safe(value: Any) -> bool:
+    return not isinstance(value, int | float) or abs(value) <= MAX_SAFE
+
+
+def _fits(value: Any, sent: str) -> bool:
+    text = _decoded(sent)
+    if isinstance(value, bool):
+        return text == ("true" if value else "false")
+    if isinstance(value, int | float):
+        try:
+            return text is not None and bool(float(text) == value)
+        except ValueError:
+            return False
+    return bool(text == value)
+
+
+_MIRRORING = frozenset({
+    "post_names_the_version", "version_header_matches", "method_header_matches", "name_header_matches",
+    "name_header_is_encoded", "arguments_are_mirrored", "mirrored_values_match", "mirrored_values_are_encoded",
+    "base64_marker_is_lower_case",
+})  # fmt: skip
+
+
+def _mismatched(said: Said) -> set[str]:
+    return said.request.faults & _MIRRORING if said.request is not None else set()
+
+
+def _refused(said: Said) -> bool:
+    status = None if said.exchange is None else said.exchange.status
+    return bool(said.code == HeaderMismatch.code and status == 400)
+
+
+@rule("rejection")
+def other_versions_are_a_mismatch(link: Link, said: Said) -> Verdict:
+    broken = "version_header_matches" in _mismatched(said)
+    return "400, and error -32020 (HeaderMismatch)" if broken and not _refused(said) else None
+
+
+@rule("rejection")
+def other_headers_are_a_mismatch(link: Link, said: Said) -> Verdict:
+    broken = _mismatched(said) & {"method_header_matches", "name_header_matches", "post_names_the_version"}
+    return "400, and error -32020 (HeaderMismatch)" if broken and not _refused(said) else None
+
+
+@rule("rejection")
+def missing_arguments_are_a_mismatch(link: Link, said: Said) -> Verdict:
+    broken = "arguments_are_mirrored" in _mismatched(said)
+    return "400, and error -32020 (HeaderMismatch)" if broken and not _refused(said) else None
+
+
+@rule("rejection")
+def other_arguments_are_a_mismatch(link: Link, said: Said) -> Verdict:
+    broken = "mirrored_values_match" in _mismatched(said)
+    return "400, and error -32020 (HeaderMismatch)" if broken and not _refused(said) else None
+
+
+@rule("rejection")
+def invalid_characters_are_a_mismatch(link: Link, said: Said) -> Verdict:
+    broken = _mismatched(said) & {"mirrored_values_are_encoded", "base64_marker_is_lower_case"}
+    return "400, and error -32020 (HeaderMismatch)" if broken and not _refused(said) else None
+
+
+def _wrongly_refused(link: Link, said: Said) -> list[tuple[Any, str]] | None:
+    """The headers of a request that was refused as a mismatch, though they match; None if it was not."""
+    request = said.request
+    exchange = None if request is None else request.exchange
+    if said.code != HeaderMismatch.code or request is None or exchange is None or request.faults or exchange.faults:
+        return None
+    if request.method == "tools/call" and request.tool is None:
+        return None
+    values = [(value, sent) for _, value, _, sent in _mirrored(link, exchange) if sent is not None]
+    name = exchange.header("mcp-name")
+    return values + ([(request.params.get(NAMED[request.method]), name)] if name and request.method in NAMED else [])
+
+
+@rule("error")
+def encoded_names_are_decoded(link: Link, said: Said) -> Verdict:
+    values = _wrongly_refused(link, said)
+    return "a result: the value was encoded" if values and any(s.startswith("=?base64?") for _, s in values) else None
+
+
+@rule("error")
+def integers_are_compared_as_numbers(link: Link, said: Said) -> Verdict:
+    values = _wrongly_refused(link, said) or ()
+    other = any(isinstance(value, int | float) and sent != str(value).lower() for value, sent in values)
+    return "a result: the numbers are equal" if other else None
+
+
+# -- replies ------------------------------------------------------------------------------------------------------
+
+
+@rule("reply", sender="server")
+def accepted_is_202(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    body = exchange.body
+    carried = body is not None and exchange.method == "POST" and not exchange.requests and not exchange.answered
+    if not carried or exchange.status is None or not 200 <= exchange.status < 300:
+        return None
+    return None if exchange.status == 202 and event.message is None else "202, without a body"
+
+
+@rule("reply", sender="server")
+def requests_are_answered_with_json_or_a_stream(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    if not exchange.requests or exchange.status is None or not 200 <= exchange.status < 300:
+        return None
+    kind = str(exchange.answers.get("content-type", "")).partition(";")[0].strip().lower()
+    return None if kind in ("application/json", "text/event-stream") else "application/json or text/event-stream"
+
+
+@rule("reply", sender="server")
+def get_is_answered_with_a_stream_or_405(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    if exchange.method != "GET" or exchange.status is None or not 200 <= exchange.status < 300 or exchange.streams:
+        return None
+    return "text/event-stream, or 405"
+
+
+@rule("reply", sender="server")
+def session_id_is_visible_ascii(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    given = exchange.answers.get("mcp-session-id")
+    if not isinstance(given, str) or hidden(given):
+        return None
+    return None if re.fullmatch(r"[!-~]+", given) else "visible ASCII"
+
+
+@rule("rebuff", sender="server")
+def unknown_version_headers_are_refused(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    sent = exchange.header("mcp-protocol-version")
+    unknown = sent is not None and sent not in REVISIONS and exchange.status is not None and exchange.status < 300
+    return "400" if unknown else None
+
+
+@rule("reply", sender="server")
+def streams_are_not_buffered(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    return "X-Accel-Buffering: no" if exchange.streams and exchange.answers.get("x-accel-buffering") != "no" else None
+
+
+def _status(said: Said) -> int | None:
+    return None if said.exchange is None else said.exchange.status
+
+
+@rule("rejection")
+def incomplete_requests_are_400(link: Link, said: Said) -> Verdict:
+    broken = said.request is not None and "requests_say_what_they_are" in said.request.faults
+    return "400" if broken and said.code == -32602 and _status(said) not in (None, 400) else None
+
+
+@rule("error")
+def missing_capabilities_are_400(link: Link, said: Said) -> Verdict:
+    return "400" if said.code == -32021 and not _streamed(said) and _status(said) not in (None, 400) else None
+
+
+@rule("error")
+def unsupported_versions_are_400(link: Link, said: Said) -> Verdict:
+    return "400" if said.code == -32022 and _status(said) not in (None, 400) else None
+
+
+@rule("error")
+def mismatches_are_400(link: Link, said: Said) -> Verdict:
+    return "400" if said.code == -32020 and _status(said) not in (None, 400) else None
+
+
+@rule("error")
+def unknown_methods_are_404(link: Link, said: Said) -> Verdict:
+    if said.code != -32601 or _streamed(said) or said.request is None:
+        return None
+    return "404" if _status(said) not in (None, 404) else None
+
+
+def _streamed(said: Said) -> bool:
+    return said.exchange is not None and said.exchange.streams
+
+
+# -- event streams ------------------------------------------------------------------------------------------------
+
+
+@rule("event", sender="server")
+def first_event_names_the_endpoint(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    first = exchange.method == "GET" and link.sse and not exchange.primed and event.message is not None
+    return "an event of type endpoint, with the URI to post to" if first and exchange.events == 0 else None
+
+
+@rule("event", sender="server")
+def streams_are_primed(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    first = exchange.method == "POST" and exchange.events == 0 and event.message is not None and not exchange.primed
+    return "an event with an id and empty data before it" if first else None
+
+
+@rule("event", sender="server")
+def no_responses_on_the_standing_stream(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    answers = isinstance(event.message, dict) and "method" not in event.message
+    alone = exchange.method == "GET" and exchange.header("last-event-id") is None
+    return "the response on the stream of its request" if answers and alone else None
+
+
+@rule("event", sender="server")
+def messages_go_on_one_stream(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    message = as_object(event.message)
+    # Two notifications may well be equal: only what has an id is one message.
+    if "id" not in message or exchange.header("last-event-id") is not None:
+        return None
+    before = link.delivered.get(encode(message))
+    return None if before in (None, exchange.number) else "each message on one stream"
+
+
+@rule("event", sender="server")
+def event_ids_are_unique(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    named = as_object(event.http).get("eventId")
+    before = link.event_ids.get(str(named)) if named is not None else None
+    if before is None or exchange.header("last-event-id") is not None or before == (exchange.number, event.message):
+        return None
+    return f"an id of its own: {named!r} was that of another event"
+
+
+@rule("event", sender="server")
+def streams_replay_their_own(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    named, after = as_object(event.http).get("eventId"), exchange.header("last-event-id")
+    first, again = link.event_ids.get(str(after)), link.event_ids.get(str(named))
+    if first is None or again is None or first[0] == again[0] or again[1] is None:
+        return None
+    return f"messages of the stream that {after!r} belongs to"
+
+
+@rule("event", sender="server")
+def the_response_ends_the_stream(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    over = exchange.method == "POST" and exchange.answered and not exchange.requests and event.message is not None
+    return "nothing after the response" if over else None
+
+
+@rule("closed", sender="server")
+def streams_end_with_the_response(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    cut = exchange.method == "POST" and exchange.streams and exchange.requests and exchange.closed == "server"
+    return "the response before the end of the stream" if cut and not _cancelled(link, exchange) else None
+
+
+@rule("closed", sender="server")
+def retry_comes_before_the_end(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    cut = exchange.method == "POST" and exchange.streams and exchange.requests and exchange.closed == "server"
+    return "an event with retry" if cut and exchange.retry is None and not _cancelled(link, exchange) else None
+
+
+@rule("closed", sender="server")
+def subscriptions_end_with_a_result(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    body = exchange.body
+    cut = body is not None and body.method == "subscriptions/listen" and exchange.requests
+    return "a result for subscriptions/listen" if cut and exchange.closed == "server" and not _given_up(body) else None
+
+
+def _given_up(body: Said | None) -> bool:
+    return body is not None and body.cancelled
+
+
+def _cancelled(link: Link, exchange: Exchange) -> bool:
+    waiting = [link.asked.get(("client", *each)) for each in exchange.requests]
+    return all(request is None or request.cancelled for request in waiting)
+
+
+# -- processes ----------------------------------------------------------------------------------------------------
+
+
+@rule("exit", sender="client")
+def input_is_closed_before_signals(link: Link, event: TraceEvent) -> Verdict:
+    ends: list[JsonObject] = link.ends
+    signalled = next((n for n, each in enumerate(ends) if "signal" in each), None)
+    closed = next((n for n, each in enumerate(ends) if each.get("eof") == "client"), len(ends))
+    return "the end of its input first" if signalled is not None and signalled < closed else None

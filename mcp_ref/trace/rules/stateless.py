@@ -1,0 +1,469 @@
+"""What the stateless era adds: what every request says of itself, kinds of results, rounds, subscriptions, caching.
+
+Spec:      basic/index#_meta, basic/index#resulttype, basic/index#error-codes, basic/patterns/mrtr,
+           basic/patterns/subscriptions, server/utilities/caching, server/utilities/logging (2026-07-28)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mcp_ref.agreement import MAY_ASK
+from mcp_ref.basic.versioning import (
+    CLIENT_CAPABILITIES,
+    LOG_LEVEL,
+    SERVER_INFO,
+    SUBSCRIPTION_ID,
+    InvalidEnvelope,
+    read_envelope,
+)
+from mcp_ref.errors import STATELESS_ERRORS
+from mcp_ref.messages import JsonObject
+from mcp_ref.server.utilities.caching import CACHEABLE
+from mcp_ref.trace.rules import features
+from mcp_ref.trace.rules.seen import (
+    FRAME,
+    ORDER,
+    SHAPE,
+    Link,
+    Question,
+    Said,
+    Verdict,
+    as_list,
+    as_object,
+    key,
+    objects,
+    rule,
+)
+
+# -- who says what ------------------------------------------------------------------------------------------------
+
+
+@rule("request", sender="server", stage=FRAME)
+def servers_send_no_requests(link: Link, said: Said) -> Verdict:
+    return "an InputRequiredResult, as the answer to a request of the client"
+
+
+@rule("result", sender="client", stage=FRAME)
+def clients_send_no_results(link: Link, said: Said) -> Verdict:
+    return "no response: the answers go with the request when it is sent again"
+
+
+@rule("error", sender="client", stage=FRAME)
+def clients_send_no_errors(link: Link, said: Said) -> Verdict:
+    return "no response: the answers go with the request when it is sent again"
+
+
+@rule("request", sender="client", stage=SHAPE)
+def requests_say_what_they_are(link: Link, said: Said) -> Verdict:
+    try:
+        read_envelope(said.params)
+    except InvalidEnvelope as problem:
+        return str(problem).removeprefix("Invalid params: ")
+    return None
+
+
+@rule("rejection")
+def incomplete_requests_are_refused(link: Link, said: Said) -> Verdict:
+    broken = said.request is not None and "requests_say_what_they_are" in said.request.faults
+    return "error -32602" if broken and said.code != -32602 else None
+
+
+@rule("result", stage=SHAPE)
+def results_have_a_type(link: Link, said: Said) -> Verdict:
+    return None if isinstance(said.result.get("resultType"), str) else 'resultType, such as "complete"'
+
+
+@rule("result", stage=SHAPE)
+def result_types_are_known(link: Link, said: Said) -> Verdict:
+    kind = said.result.get("resultType")
+    declared = as_object(link.shared.capabilities).get("extensions")
+    if (
+        not isinstance(kind, str)
+        or kind in ("complete", "input_required")
+        or declared
+        or link.shared.capabilities is None
+    ):
+        return None
+    return f'"complete" or "input_required": the server declares no extension that would have {kind!r}'
+
+
+@rule("result", "server/discover")
+def results_name_the_server(link: Link, said: Said) -> Verdict:
+    return None if SERVER_INFO in as_object(said.result.get("_meta")) else f"{SERVER_INFO} in _meta"
+
+
+# -- errors -------------------------------------------------------------------------------------------------------
+
+
+@rule("error")
+def codes_of_the_past_are_gone(link: Link, said: Said) -> Verdict:
+    return "a code outside -32019 to -32000" if type(said.code) is int and -32019 <= said.code <= -32000 else None
+
+
+@rule("error")
+def code_32042_is_gone(link: Link, said: Said) -> Verdict:
+    return "an InputRequiredResult with an elicitation in URL mode" if said.code == -32042 else None
+
+
+@rule("error")
+def reserved_codes_are_left_alone(link: Link, said: Said) -> Verdict:
+    reserved = type(said.code) is int and -32099 <= said.code <= -32020
+    if not reserved or said.code == -32042 or said.code in STATELESS_ERRORS:
+        return None
+    return f"one of {', '.join(map(str, sorted(STATELESS_ERRORS, reverse=True)))}, or a code outside this range"
+
+
+@rule("error")
+def own_codes_are_outside_the_range(link: Link, said: Said) -> Verdict:
+    code = said.code
+    if type(code) is not int or not -32768 <= code <= -32100 or -32603 <= code <= -32600 or code == -32700:
+        return None
+    return "a code outside -32768 to -32000"
+
+
+@rule("error")
+def missing_capabilities_are_named(link: Link, said: Said) -> Verdict:
+    named = as_object(said.error.get("data")).get("requiredCapabilities")
+    return "data.requiredCapabilities" if said.code == -32021 and not (isinstance(named, dict) and named) else None
+
+
+# -- rounds (basic/patterns/mrtr) ---------------------------------------------------------------------------------
+
+_ASKING = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
+
+
+def _asked(said: Said) -> list[JsonObject]:
+    return objects(list(as_object(said.result.get("inputRequests")).values()))
+
+
+@rule("asking", stage=ORDER)
+def input_is_asked_where_it_may(link: Link, said: Said) -> Verdict:
+    return f"a complete result: only {', '.join(MAY_ASK)} may ask" if said.about not in MAY_ASK else None
+
+
+@rule("asking", stage=SHAPE)
+def questions_are_of_three_kinds(link: Link, said: Said) -> Verdict:
+    questions = said.result.get("inputRequests", {})
+    for each in questions.values() if isinstance(questions, dict) else [None]:
+        if not isinstance(each, dict) or each.get("method") not in _ASKING:
+            return f"requests that are one of {', '.join(_ASKING)}"
+    return None
+
+
+@rule("asking", stage=SHAPE)
+def input_required_asks_something(link: Link, said: Said) -> Verdict:
+    nothing = not said.result.keys() & {"inputRequests", "requestState"}
+    return "inputRequests, or requestState, or both" if nothing else None
+
+
+@rule("asking")
+def asks_only_what_is_declared(link: Link, said: Said) -> Verdict:
+    return _undeclared(link, said, "sampling/createMessage", "roots/list")
+
+
+@rule("asking")
+def elicits_only_where_declared(link: Link, said: Said) -> Verdict:
+    return _undeclared(link, said, "elicitation/create")
+
+
+def _undeclared(link: Link, said: Said, *methods: str) -> Verdict:
+    declared = link.declared("client", said)
+    for each in _asked(said) if declared is not None else ():
+        if each.get("method") in methods and _ASKING[each["method"]] not in (declared or {}):
+            return f"no {each['method']}: the request does not declare {_ASKING[each['method']]}"
+    return None
+
+
+def _question(method: str, problem: Callable[..., Verdict], name: str) -> None:
+    """A rule of a session's request, here for a question within a result."""
+
+    def ask(link: Link, said: Said) -> Verdict:
+        for each in _asked(said):
+            found = problem(link, said, as_object(each.get("params"))) if each.get("method") == method else None
+            if found:
+                return found
+        return None
+
+    ask.__name__ = name
+    rule("asking")(ask)
+
+
+def _declared(link: Link, said: Said) -> JsonObject | None:
+    return link.declared("client", said)
+
+
+_question(
+    "sampling/createMessage", lambda link, said, params: features.role_problem(params), "asked_messages_have_roles"
+)
+_question("sampling/createMessage", lambda link, said, params: features.mixing_problem(params), "asked_results_alone")
+_question(
+    "sampling/createMessage", lambda link, said, params: features.balance_problem(params), "asked_uses_have_results"
+)
+_question(
+    "sampling/createMessage",
+    lambda link, said, params: features.context_problem(params, _declared(link, said)),
+    "asked_context_is_declared",
+)
+_question(
+    "sampling/createMessage",
+    lambda link, said, params: (
+        "no tools: the request does not declare sampling.tools"
+        if features.samples_with_tools(params, _declared(link, said)) and "sampling" in (_declared(link, said) or {})
+        else None
+    ),
+    "asked_tools_are_declared",
+)
+_question("elicitation/create", lambda link, said, params: features.message_missing(params), "asked_with_a_message")
+_question("elicitation/create", lambda link, said, params: features.form_problem(params), "asked_forms_are_complete")
+_question(
+    "elicitation/create",
+    lambda link, said, params: features.url_missing(params, with_id=False),
+    "asked_urls_are_complete",
+)
+_question("elicitation/create", lambda link, said, params: features.url_problem(params), "asked_urls_are_valid")
+_question(
+    "elicitation/create",
+    lambda link, said, params: (
+        features.mode_problem(params, _declared(link, said), said.revision) if said.revision is not None else None
+    ),
+    "asked_mode_is_supported",
+)
+
+
+def question_of(link: Link, said: Said) -> Question | None:
+    """What a request answers, if it goes on with one that was asked for input."""
+    params, known = said.params, link.shared
+    if isinstance(state := params.get("requestState"), str) and state in known.states:
+        return known.states[state]
+    answers = as_object(params.get("inputResponses"))
+    return next(
+        (
+            each
+            for each in reversed(known.questions)
+            if _same(each, said) and answers and answers.keys() <= each.asked.keys()
+        ),
+        None,
+    )
+
+
+_ROUND = ("_meta", "inputResponses", "requestState")
+
+
+def _same(question: Question, said: Said) -> bool:
+    before = question.request
+    same = {name: value for name, value in before.params.items() if name not in _ROUND}
+    return before.method == said.method and same == {n: v for n, v in said.params.items() if n not in _ROUND}
+
+
+@rule("retry", *MAY_ASK, sender="client")
+def retries_bring_the_answers(link: Link, said: Said) -> Verdict:
+    question = question_of(link, said)
+    if question is None or not question.asked or as_object(said.params.get("inputResponses")):
+        return None
+    return f"inputResponses for {', '.join(question.asked)}"
+
+
+@rule("retry", *MAY_ASK, sender="client")
+def state_goes_back_as_it_came(link: Link, said: Said) -> Verdict:
+    state, question = said.params.get("requestState"), question_of(link, said)
+    if question is not None:
+        return None if state == question.state or question.state is None else "the requestState of that result"
+    given = [each for each in link.shared.questions if _same(each, said) and each.state is not None]
+    return "requestState as it came" if isinstance(state, str) and given else None
+
+
+@rule("retry", *MAY_ASK, sender="client")
+def no_state_where_none_came(link: Link, said: Said) -> Verdict:
+    question = question_of(link, said)
+    if question is None or question.state is not None or "requestState" not in said.params:
+        return None
+    return "no requestState: the result had none"
+
+
+@rule("retry", *MAY_ASK, sender="client")
+def retries_have_their_own_id(link: Link, said: Said) -> Verdict:
+    question = question_of(link, said)
+    if question is None or key(question.request.id) != key(said.id) or question.request.event.conn != said.event.conn:
+        return None
+    return "another id: it is another request"
+
+
+@rule("retry", sender="client")
+def state_is_for_its_request(link: Link, said: Said) -> Verdict:
+    question = link.shared.states.get(str(said.params.get("requestState")))
+    if question is None or question.request.method == said.method and _names(question.request) == _names(said):
+        return None
+    return f"a requestState only with the request that it came for, {question.request.method}"
+
+
+def _names(said: Said) -> Any:
+    return said.params.get("name", said.params.get("uri"))
+
+
+def _answered_undeclared(link: Link, said: Said, method: str) -> Verdict:
+    question, declared = question_of(link, said), link.declared("client", said)
+    for name in as_object(said.params.get("inputResponses")) if question and declared is not None else ():
+        asked = as_object(question.asked.get(name)) if question else {}
+        if asked.get("method") == method and _ASKING[method] not in (declared or {}):
+            return f"{_ASKING[method]} in {CLIENT_CAPABILITIES}: the request answers it"
+    return None
+
+
+@rule("retry", *MAY_ASK, sender="client")
+def answered_elicitation_is_declared(link: Link, said: Said) -> Verdict:
+    return _answered_undeclared(link, said, "elicitation/create")
+
+
+@rule("retry", *MAY_ASK, sender="client")
+def answered_sampling_is_declared(link: Link, said: Said) -> Verdict:
+    return _answered_undeclared(link, said, "sampling/createMessage")
+
+
+@rule("retry", *MAY_ASK, sender="client")
+def answered_roots_are_declared(link: Link, said: Said) -> Verdict:
+    return _answered_undeclared(link, said, "roots/list")
+
+
+def _answers(link: Link, said: Said, method: str) -> list[tuple[JsonObject, JsonObject]]:
+    """The questions of a method that a request answers, each with its answer."""
+    question = question_of(link, said)
+    given = as_object(said.params.get("inputResponses")) if question is not None else {}
+    pairs = [(as_object(question.asked.get(name)), as_object(answer)) for name, answer in given.items() if question]
+    return [(as_object(asked.get("params")), answer) for asked, answer in pairs if asked.get("method") == method]
+
+
+@rule("retry", *MAY_ASK, sender="client")
+def answered_tools_are_declared(link: Link, said: Said) -> Verdict:
+    declared = link.declared("client", said)
+    for params, _ in _answers(link, said, "sampling/createMessage"):
+        if features.samples_with_tools(params, declared) and "sampling" in (declared or {}):
+            return f"sampling.tools in {CLIENT_CAPABILITIES}: the request answers with tools"
+    return None
+
+
+@rule("retry", *MAY_ASK, sender="client")
+def answered_roots_are_files(link: Link, said: Said) -> Verdict:
+    return next((p for _, answer in _answers(link, said, "roots/list") if (p := features.roots_problem(answer))), None)
+
+
+@rule("retry", *MAY_ASK, sender="client")
+def answered_forms_fit(link: Link, said: Said) -> Verdict:
+    for params, answer in _answers(link, said, "elicitation/create"):
+        if problem := features.answer_problem(params, answer, said.revision):
+            return problem
+    return None
+
+
+@rule("retry", *MAY_ASK, sender="client")
+def answered_with_required_tools(link: Link, said: Said) -> Verdict:
+    for params, answer in _answers(link, said, "sampling/createMessage"):
+        if problem := features.choice_problem(params, answer, "required"):
+            return problem
+    return None
+
+
+@rule("retry", *MAY_ASK, sender="client")
+def answered_without_forbidden_tools(link: Link, said: Said) -> Verdict:
+    for params, answer in _answers(link, said, "sampling/createMessage"):
+        if problem := features.choice_problem(params, answer, "none"):
+            return problem
+    return None
+
+
+# -- subscriptions ------------------------------------------------------------------------------------------------
+
+_CHANGES = {
+    "notifications/tools/list_changed": "toolsListChanged",
+    "notifications/prompts/list_changed": "promptsListChanged",
+    "notifications/resources/list_changed": "resourcesListChanged",
+    "notifications/resources/updated": "resourceSubscriptions",
+}
+
+
+def _listening(link: Link, said: Said) -> Said | None:
+    return link.subscriptions.get(key(said.meta.get(SUBSCRIPTION_ID)))
+
+
+@rule("notification", *_CHANGES, sender="server")
+def changes_name_their_subscription(link: Link, said: Said) -> Verdict:
+    return None if SUBSCRIPTION_ID in said.meta else f"{SUBSCRIPTION_ID} in _meta"
+
+
+@rule("notification", *_CHANGES, sender="server")
+def only_changes_that_were_asked_for(link: Link, said: Said) -> Verdict:
+    request = _listening(link, said)
+    if request is None:
+        return None
+    wanted = as_object(request.params.get("notifications")).get(_CHANGES[said.method])
+    return None if wanted is True or as_list(wanted) else f"nothing: {_CHANGES[said.method]} was not asked for"
+
+
+@rule("notification", *_CHANGES, sender="server")
+def acknowledgement_comes_first(link: Link, said: Said) -> Verdict:
+    request = _listening(link, said)
+    if request is None or key(request.id) in link.acknowledged:
+        return None
+    return "notifications/subscriptions/acknowledged before it"
+
+
+@rule("notification", sender="server")
+def notifications_belong_to_the_request(link: Link, said: Said) -> Verdict:
+    body = None if said.exchange is None else said.exchange.body
+    if not link.http or body is None or said.exchange is None or not said.exchange.streams:
+        return None
+    named = said.params.get("progressToken") if said.method == "notifications/progress" else None
+    if named is not None and named != body.meta.get("progressToken"):
+        return f"the progressToken of this request, {body.meta.get('progressToken')!r}"
+    named = said.meta.get(SUBSCRIPTION_ID) if body.method == "subscriptions/listen" else None
+    return f"the subscription of this request, {body.id!r}" if named is not None and named != body.id else None
+
+
+@rule("notification", "notifications/message", sender="server")
+def logs_only_where_asked_for(link: Link, said: Said) -> Verdict:
+    if said.exchange is not None:
+        body = said.exchange.body
+        asked = body is None or LOG_LEVEL in body.meta or body.method == "subscriptions/listen"
+    else:
+        waiting = [each for each in link.asked.values() if each.sender == "client" and not each.answered]
+        asked = not link.whole or any(LOG_LEVEL in each.meta for each in waiting)
+    return None if asked else f"no log message: no request has {LOG_LEVEL}"
+
+
+@rule("notification", "notifications/message", sender="server")
+def logs_are_not_on_subscriptions(link: Link, said: Said) -> Verdict:
+    body = None if said.exchange is None else said.exchange.body
+    listening = SUBSCRIPTION_ID in said.meta or (body is not None and body.method == "subscriptions/listen")
+    return "the stream of the request that asked for it" if listening else None
+
+
+@rule("end")
+def ended_subscriptions_are_announced(link: Link, event: Any) -> Verdict:
+    for result in link.torn.values():
+        if result.event.seq < link.seq:
+            return result, "notifications/cancelled with the id of subscriptions/listen beside it"
+    return None
+
+
+# -- caching ------------------------------------------------------------------------------------------------------
+
+
+@rule("result", *sorted(CACHEABLE), stage=SHAPE)
+def results_have_caching_hints(link: Link, said: Said) -> Verdict:
+    if said.result.get("resultType") != "complete" or {"ttlMs", "cacheScope"} <= said.result.keys():
+        return None
+    return "ttlMs and cacheScope"
+
+
+@rule("result", stage=SHAPE)
+def ttl_is_not_negative(link: Link, said: Said) -> Verdict:
+    ttl = said.result.get("ttlMs")
+    return "0 or more" if isinstance(ttl, int | float) and ttl < 0 else None
+
+
+@rule("result", *sorted(CACHEABLE))
+def pages_have_one_scope(link: Link, said: Said) -> Verdict:
+    cursor = None if said.request is None else said.request.params.get("cursor")
+    before, now = link.shared.scopes.get(str(cursor)), said.result.get("cacheScope")
+    return f"{before!r}, as on the page before" if before is not None and now != before else None

@@ -1,0 +1,266 @@
+"""The checker: every rule on seeded violations, the rules as data, and what bad input gets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_ref.cli import main
+from mcp_ref.revisions import REVISIONS
+from mcp_ref.trace.check import Checker, Finding, _rules, _sentence, check
+from mcp_ref.trace.record import TraceEvent, read_trace, to_row
+from mcp_ref.trace.rules.seen import RULES
+from tests.test_spec_notes import SPEC, notes
+from tests.trace.rules import SENTENCES, rows
+from tests.trace.rules import made as sentences_made
+from tests.trace.seeds import Seed, http_seeds, seeds
+from tests.trace.talks import CLIENT, C, Line, S, events, full, http, opening, sse
+
+
+def planted(seed: Seed, revision: str, lines: list[Any], change: Any) -> list[TraceEvent]:
+    begun = opening(revision, seed.client, seed.server) if seed.opened else []
+    whole = full(revision, [*begun, *lines], seed.client)
+    tools = (
+        {
+            tool["name"]: tool["inputSchema"]
+            for line in whole
+            if isinstance(line.message, dict)
+            for tool in line.message.get("result", {}).get("tools", ())
+        }
+        if seed.over == "http"
+        else {}
+    )
+    if seed.over == "stdio":
+        made = [{"sender": line.sender, "message": line.message, "http": None} for line in whole]
+    elif seed.over == "http+sse":
+        made = sse([*whole, *full(revision, [C(1, "tools/list"), S(1, tools=[])], {})])
+    else:
+        made = http(revision, whole, tools)
+    made = json.loads(json.dumps(made))
+    if change is not None:
+        change(made)
+    return events(made, seed.over)
+
+
+THERE = {(row["rule"], each.partition("/")[0]) for row in rows() if "rule" in row for each in row["ids"]}
+
+
+def cases() -> Iterator[tuple[Seed, str]]:
+    for seed in (*seeds(), *http_seeds()):
+        yield from ((seed, revision) for revision in seed.only if (seed.rule, revision) in THERE)
+
+
+def known(findings: list[Finding]) -> list[str]:
+    return sorted(finding.rule for finding in findings)
+
+
+CASES = list(cases())
+
+
+@pytest.mark.parametrize(("seed", "revision"), CASES, ids=[f"{s.rule}-{r}-{n}" for n, (s, r) in enumerate(CASES)])
+def test_finds_a_violation_and_says_nothing_else(seed: Seed, revision: str) -> None:
+    sound = list(check(planted(seed, revision, seed.sound, None)))
+    if seed.sound is not seed.broken or seed.change is not None:
+        assert set(known(sound)) <= set(seed.base), sound
+    found = [each for each in check(planted(seed, revision, seed.broken, seed.change)) if each.rule not in seed.base]
+    assert known(found) == [seed.rule], found
+    (finding,) = found
+    # Of these sentences, and of all of them: of some rules the method or the transport chooses.
+    request = finding.message if isinstance(finding.message, dict) and "method" in finding.message else {}
+    expected = {
+        each
+        for row in rows()
+        if row.get("rule") == seed.rule
+        for each in row["ids"]
+        if each.startswith(revision)
+        if row.get("over", seed.over[:4]) in seed.over
+        if request.get("method", "") in row.get("methods", [request.get("method", "")]) or not request
+    }
+    assert set(finding.ids) <= expected and finding.ids
+    if request:
+        assert set(finding.ids) == expected
+    assert finding.says and finding.expected
+
+
+def test_plants_three_hundred_violations_or_more() -> None:
+    assert len(CASES) >= 300
+
+
+def test_every_rule_is_planted_in_every_revision_that_has_it() -> None:
+    # Without its version an `initialize` cannot be placed: it is judged by the last revision that has it.
+    unplaced = {("initialize_names_the_version", revision) for revision in ("2024-11-05", "2025-03-26", "2025-06-18")}
+    assert THERE - {(seed.rule, revision) for seed, revision in CASES} == unplaced
+
+
+# -- the rules as data --------------------------------------------------------------------------------------------
+
+
+def test_the_sentences_of_the_package_are_made_from_the_notes() -> None:
+    assert SENTENCES.read_text("utf-8") == sentences_made(), "run python -m tests.trace.rules --write"
+
+
+def test_every_rule_is_named_in_the_notes_and_every_name_is_a_rule() -> None:
+    assert {row["rule"] for row in rows() if "rule" in row} == set(RULES)
+
+
+def test_every_sentence_of_a_rule_has_a_row_in_a_note() -> None:
+    noted = {each for note in notes() for row in note.rows for each in row.ids}
+    assert not [each for row in rows() for each in row["ids"] if each not in noted]
+
+
+@pytest.mark.skipif(not (SPEC.parent / "teaching").exists(), reason="the count of what is decidable is not there")
+def test_every_sentence_that_is_decidable_has_a_rule_or_a_reason() -> None:
+    lines = (SPEC.parent / "teaching" / "decidable.jsonl").read_text("utf-8").splitlines()
+    decidable = {
+        each
+        for line in map(json.loads, lines)
+        if line["decidable"] in ("message", "conversation", "bytes")
+        for each in line["ids"]
+        if "/basic/authorization" not in each and "/basic/utilities/tasks" not in each
+    }
+    assert len(decidable) == 527
+    assert decidable == {each for row in rows() for each in row["ids"]}
+
+
+def test_a_finding_of_a_rule_has_sentences_in_every_revision_of_it() -> None:
+    for row in rows():
+        for each in row["ids"] if "rule" in row else ():
+            revision = each.partition("/")[0]
+            assert revision in REVISIONS
+            method = row.get("methods", [""])[0]
+            assert _sentence(row["rule"], revision, method, row.get("over") == "http") is not None
+
+
+# -- bad input ----------------------------------------------------------------------------------------------------
+
+
+def conversation(revision: str, *lines: Line, opened: bool = True) -> list[TraceEvent]:
+    begun = opening(revision) if opened else []
+    whole = full(revision, [*begun, *lines], CLIENT)
+    return events([{"sender": line.sender, "message": line.message, "http": None} for line in whole], "stdio")
+
+
+def test_a_trace_that_begins_in_the_middle_is_asked_only_what_all_revisions_say() -> None:
+    checker = Checker()
+    lines = [S(4, tools=[]), C(5, "tools/list"), S(5, tools="none"), C(6, "x", _meta={"a..b/c": 1})]
+    assert not list(check(conversation("2025-11-25", *lines, opened=False), checker))
+    assert {"meta_prefix_is_dotted", "id_not_used_before"} <= set(checker.skipped)
+    assert checker.skipped["meta_prefix_is_dotted"] == "revision unknown"
+    told = list(check(conversation("2025-11-25", *lines, opened=False), Checker("2025-11-25")))
+    assert known(told) == ["meta_prefix_is_dotted", "schema"]
+
+
+def test_a_redacted_value_is_not_decided() -> None:
+    (seed,) = [each for each in http_seeds() if each.rule == "mirrored_values_match" and "region" in str(each)][:1] or [
+        next(each for each in http_seeds() if each.rule == "mirrored_values_match")
+    ]
+    made = planted(seed, "2026-07-28", seed.broken, seed.change)
+    for event in made:
+        for name in (event.http or {}).get("headers", {}):
+            if name.startswith("mcp-param-"):
+                event.http["headers"][name] = "[redacted]"  # type: ignore[index]
+    checker = Checker()
+    assert not [each for each in check(made, checker) if each.rule == "mirrored_values_match"]
+    assert checker.skipped["mirrored_values_match"] == "redacted"
+
+
+def test_a_rule_that_raises_blames_the_checker_and_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raises(link: Any, said: Any) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setitem(RULES, "tool_names_are_plain", RULES["tool_names_are_plain"]._replace(function=raises))
+    _rules.cache_clear()
+    try:
+        tools = [{"name": "a", "inputSchema": {"type": "object"}}] * 2
+        found = list(check(conversation("2025-11-25", C(1, "tools/list"), S(1, tools=tools))))
+    finally:
+        _rules.cache_clear()
+    assert [(each.blame, each.rule) for each in found] == [
+        (None, "tool_names_are_plain"),
+        ("server", "tool_names_are_unique"),
+    ]
+    assert "ZeroDivisionError" in found[0].expected and not found[0].ids
+
+
+_VALUES: Any = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_no_message_makes_a_rule_fail(data: st.DataObject) -> None:
+    seed, revision = data.draw(st.sampled_from(CASES))
+    made = planted(seed, revision, seed.broken, seed.change)
+    number = data.draw(st.integers(0, len(made) - 1))
+    message = json.loads(json.dumps(made[number].message))
+    place = message
+    while isinstance(place, (dict, list)) and place:
+        name = data.draw(st.sampled_from(sorted(place)) if isinstance(place, dict) else st.integers(0, len(place) - 1))
+        if data.draw(st.booleans()):
+            place[name] = data.draw(_VALUES)
+            break
+        place = place[name]
+    made[number] = made[number]._replace(message=message)
+    assert not [each for each in check(made) if each.blame is None]
+
+
+# -- the command --------------------------------------------------------------------------------------------------
+
+
+def written(path: Path, made: list[TraceEvent]) -> str:
+    path.write_text("".join(to_row(event._replace(time=1e9)) + "\n" for event in made), "utf-8")
+    return str(path)
+
+
+def test_the_command_names_the_sentence_and_exits_with_3_if_strict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path / "t.jsonl", conversation("2025-11-25", C(1, "ping"), S(1, pong="\x1b[2J")))
+    assert main(["check", file]) == 0
+    told = capsys.readouterr().out
+    assert "2025-11-25/basic/utilities/ping#behavior-requirements.1" in told
+    assert "1 finding in 5 events" in told and "\x1b" not in told
+    assert main(["check", "--strict", file]) == 3
+    capsys.readouterr()
+    assert main(["check", "--strict", "--role", "client", file]) == 0
+    capsys.readouterr()
+    assert main(["check", "--format", "json", "--coverage", file]) == 0
+    finding, summary = map(json.loads, capsys.readouterr().out.splitlines())
+    assert finding["blame"] == "server" and finding["ids"] == [
+        "2025-11-25/basic/utilities/ping#behavior-requirements.1"
+    ]
+    assert summary["findings"] == 1 and summary["applied"]["pong_is_empty"] == 1
+
+
+def test_a_damaged_trace_is_refused_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "t.jsonl"
+    file.write_text(to_row(conversation("2025-11-25")[0]._replace(time=1.0)) + '\n{"seq": 2}\n', "utf-8")
+    assert main(["check", str(file)]) == 2
+    assert f"{file}:2: " in capsys.readouterr().err
+
+
+def test_the_command_lists_its_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--list", "--revision", "2024-11-05"]) == 0
+    told = capsys.readouterr().out
+    assert "2024-11-05/" in told and "2025-" not in told.replace("2025-03-26 alone", "")
+
+
+# -- no finding in what we do -------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("way", ["stdio", "http"])
+def test_finds_nothing_in_the_demo(revision: str, way: str, tmp_path: Path) -> None:
+    file = str(tmp_path / "t.jsonl")
+    assert main(["demo", "--revision", revision, "--trace", file, *(["--http"] if way == "http" else [])]) == 0
+    assert not list(check(read_trace(file)))
