@@ -77,9 +77,17 @@ def kind_of(address: str) -> Kind:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether the host of a URL is this machine by its name, or by its literal address."""
+    """Whether the host of a URL (or of "//HOST") is this machine, by its name or by its literal address."""
     host = (urlsplit(url).hostname or "").lower()
     return host == "localhost" or kind_of(host) == "loopback"
+
+
+def is_secure(url: str) -> bool:
+    """Whether a URL is https, or http on this machine, and has nothing in it that does not belong there."""
+    try:
+        return bool(check_url(url, url))
+    except ValueError:
+        return False
 
 
 def check_url(url: Any, named_by: str) -> str:

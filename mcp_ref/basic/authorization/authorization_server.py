@@ -39,11 +39,10 @@ from mcp_ref.basic.authorization.resource_server import (
     Principal,
     Protection,
     canonical,
-    is_loopback,
-    is_secure,
     send_document,
 )
 from mcp_ref.errors import McpError
+from mcp_ref.machinery.guarded_fetch import Reach, check_url, fetch, is_loopback, is_secure
 from mcp_ref.machinery.http_server import Endpoint, HttpRefusal, HttpReply, HttpRequest
 from mcp_ref.machinery.scopes import checked_scopes
 
@@ -238,8 +237,6 @@ class AuthorizationServer:
         """The client of that id: registered, or a metadata document at that URL."""
         if client_id in self._clients or not self._documents or "://" not in client_id:
             return self._clients.get(client_id)
-        from mcp_ref.machinery.guarded_fetch import Reach, check_url, fetch
-
         # MUST: the id of a document is an https URL with a path (basic/authorization#implementation-requirements)
         allowed = self._documents if callable(self._documents) else lambda url: True
         try:
@@ -248,7 +245,7 @@ class AuthorizationServer:
                 return None
             # SHOULD: consider what may be reached by fetching it
             # (basic/authorization#authorization-server-abuse-protection)
-            reply = fetch(url, Reach("loopback" if is_loopback(urlsplit(self.issuer).hostname or "") else "global"))
+            reply = fetch(url, Reach("loopback" if is_loopback(self.issuer) else "global"))
             document = _json(reply.body) if reply.status == 200 else {}
             # MUST: its `client_id` is its URL (basic/authorization#implementation-requirements)
             return _client_of(document, url, "none") if document.get("client_id") == url else None
@@ -491,7 +488,7 @@ def _question(asked: Asked, ticket: str) -> str:
     # (basic/authorization#localhost-redirect-uri-risks)
     warning = (
         "<p>That is a program on this computer. Go on only if you have just started it."
-        if is_loopback(urlsplit("//" + host).hostname or "")
+        if is_loopback(f"//{host}")
         else ""
     )
     return (
@@ -541,7 +538,7 @@ def _same_place(registered: str, asked: str) -> bool:
     if registered == asked:
         return True
     one, other = urlsplit(registered), urlsplit(asked) if is_secure(asked) else urlsplit("")
-    on_this_machine = one.scheme == "http" and is_loopback(one.hostname or "")
+    on_this_machine = one.scheme == "http" and is_loopback(registered)
     return on_this_machine and asked == one._replace(netloc=other.netloc).geturl() and one.hostname == other.hostname
 
 

@@ -24,10 +24,10 @@ from urllib.parse import urlsplit
 from mcp_ref.basic.authorization.fetching import Fetcher, checked, shown, usable
 from mcp_ref.basic.authorization.metadata import (
     AUTHORIZATION_SERVER,
-    OPENID,
     AuthorizationServerMetadata,
     Challenge,
     ProtectedResourceMetadata,
+    metadata_urls,
     resource_metadata_url,
     scopes_in,
 )
@@ -137,17 +137,11 @@ def _named(
     if not issuers:
         raise AuthorizationError(f"{_RESOURCE}: {shown(place)} has no authorization_servers")
     issuer = next((each for each in preferred if each in issuers), issuers[0])
-    parts = urlsplit(usable("the issuer", issuer, place))
-    if parts.query:
+    if urlsplit(usable("the issuer", issuer, place)).query:
         raise AuthorizationError(f"the issuer {shown(issuer)} has a query")
     # 3. MUST: try the addresses of RFC 8414 and of OpenID Connect Discovery, in this order
     #    (basic/authorization#authorization-server-metadata-discovery)
-    path = parts.path.rstrip("/")
-    origin = parts._replace(path="").geturl()
-    addresses = [f"{origin}{AUTHORIZATION_SERVER}{path}"]
-    if rules.openid_discovery:
-        addresses += dict.fromkeys((f"{origin}{OPENID}{path}", f"{origin}{path}{OPENID}"))
-    for address in addresses:
+    for address in metadata_urls(issuer, openid=rules.openid_discovery):
         if (document := fetcher.document(_SERVER, address, place)) is None:
             continue
         metadata: AuthorizationServerMetadata = checked(_SERVER, address, AuthorizationServerMetadata, document)

@@ -15,10 +15,11 @@ Not here:  who fetches the documents (discovery), and who serves them (server); 
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NotRequired, TypedDict
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 MAX_HEADER: Final = 16_384
 """Bytes of a WWW-Authenticate or Authorization header that are read."""
@@ -126,6 +127,26 @@ def resource_metadata_url(resource: str) -> str:
     parts = urlsplit(resource)
     path = PROTECTED_RESOURCE + parts.path.rstrip("/")
     return parts._replace(path=path, fragment="").geturl()
+
+
+def metadata_urls(issuer: str, *, openid: bool = True) -> list[str]:
+    """Where the metadata of an authorization server may stand, in the order in which it is looked for.
+
+    Args:
+        openid: whether the addresses of OpenID Connect Discovery are among them.
+    """
+    parts = urlsplit(issuer)
+    path, origin = parts.path.rstrip("/"), parts._replace(path="", query="").geturl()
+    # MUST: RFC 8414 with the path inserted, OpenID Connect with the path inserted, and with the path appended
+    # (basic/authorization#authorization-server-metadata-discovery)
+    places = [AUTHORIZATION_SERVER + path, OPENID + path, path + OPENID] if openid else [AUTHORIZATION_SERVER + path]
+    return [origin + place for place in dict.fromkeys(places)]
+
+
+def basic_credentials(client_id: str, secret: str) -> dict[str, str]:
+    """The header of `client_secret_basic`: both parts are form-encoded first (RFC 6749, section 2.3.1)."""
+    pair = f"{quote(client_id, safe='')}:{quote(secret, safe='')}"
+    return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
 
 def _escaped(value: str) -> str:

@@ -14,13 +14,13 @@ Not here:  what a client asks for (flow, extensions); where registrations are ke
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from typing import Any, Final, NotRequired, TypedDict
-from urllib.parse import quote, unquote_plus, urlsplit
+from urllib.parse import unquote_plus, urlsplit
 
 from mcp_ref.basic.authorization.discovery import Discovered
 from mcp_ref.basic.authorization.fetching import Fetcher, checked, shown
+from mcp_ref.basic.authorization.metadata import basic_credentials
 from mcp_ref.deprecated import warn_deprecated
 from mcp_ref.errors import AuthorizationError
 from mcp_ref.messages import JsonObject
@@ -159,9 +159,8 @@ def prove(client: Registered, found: Discovered, form: dict[str, str], *, confid
         form["client_secret"] = client.secret or ""
     if method != "client_secret_basic":
         return {}
-    # Both are form-encoded first (RFC 6749, section 2.3.1). Some servers insist on client_id in the form beside it.
-    pair = f"{quote(client.client_id, safe='')}:{quote(client.secret or '', safe='')}"
-    return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+    # Some authorization servers insist on `client_id` in the form as well.
+    return basic_credentials(client.client_id, client.secret or "")
 
 
 def refused(

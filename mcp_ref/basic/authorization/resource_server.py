@@ -1,24 +1,24 @@
-"""Authorization, an MCP server's half: whose token lets a request in, and what it must grant.
+"""Authorization, the server's half: whose token lets a request in, and which scopes it must grant.
 
 Spec:      basic/authorization (2025-03-26 ...): #access-token-usage, #error-handling, #authorization-server-location;
            #protected-resource-metadata-discovery-requirements, #runtime-insufficient-scope-errors (2025-11-25 ...);
            RFC 6750, RFC 9728
 Upholds:   spec_notes/basic/authorization.md
-Not here:  the words of challenges and of the metadata (metadata); what says whose a token is (verifiers); who gives
-           tokens (authorization_server)
+Not here:  how challenges and metadata are written (metadata); how tokens are verified (verifiers) and proofs checked
+           (dpop); who issues tokens (authorization_server)
 
     server.run("http", authorization=Protection(verify, authorization_servers=["https://auth.example.com"],
                                                 scopes=["notes:read"], resource="https://notes.example.com/mcp"))
 
-    a request                                            its answer
-      Host or Origin of somebody else                      403, before the token is looked at
-      no token                                             401  Bearer resource_metadata="...", scope="..."
-      what cannot be a token                               400  Bearer error="invalid_request"
-      a token that is unknown, expired, or of another      401  Bearer error="invalid_token": which of these is not told
-      nobody can say now whose it is                       503  Retry-After
-      scopes are missing                                   403  Bearer error="insufficient_scope", scope="all of them"
+    a request                                            the answer
+      its Host or Origin is somebody else's                403, before the token is looked at
+      it has no token                                      401  Bearer resource_metadata="...", scope="..."
+      its Authorization header is malformed                400  Bearer error="invalid_request"
+      its token is unknown, expired, for another server    401  Bearer error="invalid_token"; it is not told which
+      its token cannot be verified at the moment           503  Retry-After
+      its token lacks scopes                               403  Bearer error="insufficient_scope", scope="all of them"
 
-What a handler gets is a `Principal`, which has no token: it cannot pass it on.
+A handler gets a `Principal`, which does not contain the token: it cannot pass the token on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urljoin, urlsplit
 
@@ -43,6 +42,7 @@ from mcp_ref.basic.authorization.metadata import (
     resource_metadata_url,
 )
 from mcp_ref.errors import Refusal
+from mcp_ref.machinery.guarded_fetch import is_loopback, is_secure
 from mcp_ref.machinery.http_server import Endpoint, HttpRefusal, HttpReply, HttpRequest
 from mcp_ref.machinery.scopes import checked_scopes
 from mcp_ref.server.resources import ResourceNotFound, covers, find_resource
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RETRY_AFTER: Final = 5
-"""Seconds after which a client may ask again while nobody can say whose its token is."""
+"""Seconds after which a client may ask again if its token cannot be verified at the moment."""
 
 _CREDENTIALS: Final = re.compile(r"(?i:(bearer|dpop)) +([A-Za-z0-9._~+/-]+=*)")
 _SCHEME: Final = re.compile(r"(bearer|dpop)(?: +(?P<rest>.*))?", re.IGNORECASE)
@@ -62,19 +62,20 @@ _SCHEME: Final = re.compile(r"(bearer|dpop)(?: +(?P<rest>.*))?", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Principal:
-    """Who sent a request, as its token says. It does not have the token.
+    """Who sent a request, according to its token. It does not contain the token.
 
-    Two are equal if issuer, subject and client are: a token that was refreshed, or that grants more, is of the same
-    principal, and `str()` is the same. So sessions, the state of a multi round-trip request and rates go on.
+    Two principals are equal if issuer, subject and client are equal, and then `str()` is too. So a token that was
+    refreshed, or that grants more, belongs to the same principal: its sessions, the state of its multi round-trip
+    requests and its rates go on.
 
     Attributes:
-        subject: the user, or the client where it acts for itself; unique at its issuer alone.
-        issuer: the authorization server that says so.
-        client_id: the program that the user lets act.
-        scopes: what the token grants, without what that implies.
-        audience: the servers that the token is for, by their URLs. One that is for nobody lets nobody in.
-        expires: until when it counts, in seconds since the epoch; None: it does not end by itself.
-        claims: whatever else the authorization server says; not for the log.
+        subject: the user, or the client if it acts for itself. It is unique within its issuer only.
+        issuer: the authorization server.
+        client_id: the program that the user allows to act.
+        scopes: what the token grants, without the scopes that these imply.
+        audience: the URLs of the servers that the token is for. A token for no server lets nobody in.
+        expires: when the token ends, in seconds since the epoch. None: it does not end by itself.
+        claims: everything that the authorization server says. It may be personal: do not log it.
     """
 
     subject: str
@@ -90,11 +91,11 @@ class Principal:
 
 
 Verify = Callable[[str], Principal | None]
-"""Says whose an access token is; None: nobody's, or not any more. What it raises means that it cannot say now."""
+"""Says whose an access token is. None: it is not valid. Any exception: that cannot be found out at the moment."""
 
 
 class InsufficientScope(Refusal, HttpRefusal):
-    """403: the token does not grant what the operation needs; `data` is `{"scopes": [...]}`."""
+    """403: the token does not grant the scopes that the operation needs; `data` is `{"scopes": [...]}`."""
 
     def __init__(self, scopes: Sequence[str], challenge: str) -> None:
         headers = {"WWW-Authenticate": challenge}
@@ -103,19 +104,20 @@ class InsufficientScope(Refusal, HttpRefusal):
 
 
 class Protection:
-    """What guards a server on HTTP: `server.run("http", authorization=Protection(...))`.
+    """Guards a server on HTTP: `server.run("http", authorization=Protection(...))`.
 
     Args:
-        verify: says whose a token is; see `Verify`, `JwtVerifier` and `Introspection`. It is called in the thread of
-            the request, by several at once. That the token is for this server, and has not expired, is checked here.
-        authorization_servers: the issuers that clients can get a token from.
-        scopes: those that every request needs.
-        resource: the URL that clients use, which is what tokens must be for. May be left out on this machine alone.
-        implies: scopes by the broader one that includes them, such as `{"notes:write": ["notes:read"]}`.
-        dpop: whether tokens that are bound to a key are understood (`dpop`): "no", "optional" or "required". Such a
-            token lets in only together with a proof for the request; it needs the extra `auth`.
+        verify: says whose a token is: see `Verify`, `JwtVerifier` and `Introspection`. It is called in the thread of
+            each request, by several at once. Audience and expiry are checked here, whatever it does.
+        authorization_servers: the issuers from which clients can get a token.
+        scopes: the scopes that every request needs.
+        resource: the URL that clients use, which tokens must be issued for. It may be left out if the server listens
+            on this machine only.
+        implies: for a broader scope, the scopes that it includes, such as `{"notes:write": ["notes:read"]}`.
+        dpop: whether tokens that are bound to a key are accepted: "no", "optional", or "required". Such a token lets a
+            request in only together with a proof (see `dpop`). A draft; it needs the extra `auth`.
 
-    Raises: ValueError: no issuer, a URL that is not https (http: on this machine alone), a scope that includes itself.
+    Raises: ValueError: there is no issuer, a URL is not https (http: on this machine only), or a scope implies itself.
     Threads: any.
     """
 
@@ -131,10 +133,10 @@ class Protection:
     ) -> None:
         if dpop not in ("no", "optional", "required"):
             raise ValueError(f"dpop is 'no', 'optional' or 'required', not {dpop!r}")
-        # MUST: at least one entry in `authorization_servers` (basic/authorization#authorization-server-location)
+        # MUST: name at least one entry in `authorization_servers` (basic/authorization#authorization-server-location)
         if isinstance(authorization_servers, str) or not authorization_servers:
             raise ValueError("authorization_servers is a list of issuers, at least one")
-        # MUST: https for everything of the authorization server (basic/authorization#communication-security)
+        # MUST: serve every authorization server endpoint over https (basic/authorization#communication-security)
         for url in (*authorization_servers, *([] if resource is None else [resource])):
             if not is_secure(url):
                 raise ValueError(f"{url!r} must be an https URL without a fragment; http is for this machine alone")
@@ -156,42 +158,39 @@ class Protection:
 
     @property
     def routes(self) -> dict[str, Endpoint]:
-        """What is served beside the endpoint, by path."""
+        """Further endpoints to be served, by path."""
         return {}
 
     def opened(self, base: str) -> None:
-        """Told where the server listens: "http://127.0.0.1:8000"."""
+        """Called when the server listens, with its origin such as "http://127.0.0.1:8000"."""
 
     def hosts(self, host: str) -> set[str]:
-        """The hosts under which clients know a server that listens at `host`: that of `resource`.
+        """The host names that clients use for a server that listens at `host`: the one in `resource`.
 
-        Raises: ValueError: there is no `resource`, and it does not listen on this machine alone.
+        Raises: ValueError: there is no `resource`, and the server can be reached from other machines.
         """
-        if self.resource is None and not is_loopback(host):
+        if self.resource is None and not is_loopback(f"//[{host}]" if ":" in host.strip("[]") else f"//{host}"):
             raise ValueError(f"clients do not know this server as {host!r}: say what tokens are for, by resource=")
         named = urlsplit(self.resource or "").netloc
         return {named.lower().rpartition(":")[0] if re.search(r":[0-9]*$", named) else named.lower()} - {""}
 
     def door(self, server: Server, path: str, main: str) -> Door:
-        """The protection of one endpoint of a server; see `Door`."""
+        """The protection of one endpoint of a server."""
         return Door(self, server, path, main)
 
-    def grants(self, principal: Principal, needed: Collection[str]) -> bool:
-        """Whether the token of a principal grants all of these scopes."""
-        if principal.scopes.issuperset(needed):
-            return True
-        # MUST: a broader scope counts for those that it includes (basic/authorization#step-up-authorization-flow)
-        held = principal.scopes.union(*(self._included.get(scope, ()) for scope in principal.scopes))
-        return held.issuperset(needed)
+    def grants(self, held: Collection[str], needed: Collection[str]) -> bool:
+        """Whether a token with the scopes `held` grants all that are `needed`."""
+        # MUST: accept a broader scope in place of those it implies (basic/authorization#step-up-authorization-flow)
+        return set(held).union(*(self._included.get(scope, ()) for scope in held)).issuperset(needed)
 
 
 class Door:
-    """A `Protection` at one endpoint: who comes in, and what they may do there.
+    """A `Protection` at one endpoint: who may come in, and what they may do.
 
     Args:
-        path: of the endpoint. main: that of the one which `Protection.resource` names.
+        path: the path of the endpoint. main: the path of the endpoint that `Protection.resource` names.
 
-    Threads: any, once it is open.
+    Threads: any, once `open` has been called.
     """
 
     def __init__(self, protection: Protection, server: Server, path: str, main: str) -> None:
@@ -201,56 +200,57 @@ class Door:
             self.open("")
 
     def open(self, base: str) -> None:
-        """Learn where the server listens, which is what tokens are for unless `Protection.resource` says otherwise."""
+        """Take the origin at which the server listens. Tokens are for a URL there if `Protection` has no `resource`."""
         self.resource = self._protection.resource or base + self._main
         if self._path != self._main:
             self.resource = self.resource.removesuffix(self._main).rstrip("/") + self._path
         self._metadata = resource_metadata_url(self.resource)
         self._protection.opened(base)
 
-    # -- who asks
+    # -- who sends a request
 
     def authenticate(self, request: HttpRequest) -> Principal:
-        """Who sent a request. Raises HttpRefusal: 400, 401, 503."""
-        # 1. The token. One in the query or the body counts for nothing.
+        """The principal of a request. Raises: HttpRefusal: 400, 401 or 503."""
+        # 1. Read the token. One in the query or in the body is ignored.
         header, proofs = request.headers.get("authorization", ""), self._protection.proofs
         matched = _CREDENTIALS.fullmatch(header)
         if matched is None or len(header) > MAX_HEADER or "authorization" in request.repeated:
             scheme = _SCHEME.fullmatch(header)
             if "authorization" not in request.repeated and (scheme is None or not scheme["rest"]):
-                # MUST: 401 without a token (basic/authorization#error-handling); no `error`: none was made
+                # MUST: answer 401 if authorization is missing (basic/authorization#error-handling). There is no `error`
+                # in this challenge, since the client has made none (RFC 6750, section 3.1).
                 raise self._refusal(401, "Authorization required")
-            # MUST: 400 for a malformed authorization request (basic/authorization#error-handling)
+            # MUST: answer 400 if the authorization is malformed (basic/authorization#error-handling)
             raise self._refusal(400, "The Authorization header is malformed", "invalid_request")
         token, is_bound = matched[2], matched[1].lower() == "dpop"
         if is_bound and proofs is None:
             raise self._refusal(401, "Authorization required")
-        # 2. Whose it is.
+        # 2. Whose token is it?
         try:
             principal = self._protection.verify(token)
         except Exception as problem:
-            # Without its text, which may have the token in it.
+            # The text of the exception is not logged: it may contain the token.
             frames = "".join(traceback.format_tb(problem.__traceback__))
             log.error("could not verify a token: %s\n%s", type(problem).__name__, frames)
             headers = {"Retry-After": str(RETRY_AFTER)}
             raise HttpRefusal(503, "The token cannot be verified now", code=503, headers=headers) from None
-        # 3. Does it count, and here?
-        # MUST: validate access tokens before anything is done (basic/authorization#token-handling)
-        # MUST: that they were issued for this server, by their audience (basic/authorization#token-handling)
-        # MUST: 401 for an invalid or expired token (basic/authorization#token-handling)
+        # 3. Is it valid, and valid here?
+        # MUST: validate the token before the request is processed (basic/authorization#token-handling)
+        # MUST: accept only tokens whose audience is this server (basic/authorization#token-handling)
+        # MUST: answer 401 to an invalid or expired token (basic/authorization#token-handling)
         if (
             principal is None
             or (principal.expires is not None and principal.expires <= time.time())
             or not (self.resource in principal.audience or self._is_meant(principal.audience))
-            # Bound to a key that nobody has shown: it may be stolen.
+            # A token that is bound to a key, and comes without a proof of that key, may be stolen.
             or (is_bound != ("cnf" in principal.claims))
             or (self._protection.dpop == "required" and not is_bound)
         ):
             raise self._refusal(401, "The token does not count here", "invalid_token")
-        # 4. Has whoever sent it the key that it is bound to?
+        # 4. Does the sender hold the key that the token is bound to?
         if proofs is not None and is_bound:
             proof = "" if "dpop" in request.repeated else request.headers.get("dpop", "")
-            # Of HTTP+SSE the messages have a path of their own.
+            # HTTP+SSE has a path of its own for messages.
             url = self.resource if request.path == self._path else urljoin(self.resource, request.path)
             shown, bound = proofs.thumbprint(proof, request.method, url, token), principal.claims["cnf"]
             if shown is None or not isinstance(bound, dict) or bound.get("jkt") != shown:
@@ -258,26 +258,29 @@ class Door:
         return principal
 
     def _is_meant(self, audience: Collection[str]) -> bool:
-        """Whether one of the URLs is this server's, in another spelling."""
-        # SHOULD: accept an upper-case scheme and host (basic/authorization#canonical-server-uri)
+        """Whether one of the URLs is this server's, written differently."""
+        # SHOULD: accept upper-case scheme and host (basic/authorization#canonical-server-uri)
         ours = canonical(self.resource)
         return any(canonical(url) == ours for url in audience)
 
     # -- what they may do
 
     def authorize(self, principal: Principal, message: Any, more: Collection[str] = ()) -> None:
-        """Let a message pass, or a batch. Raises InsufficientScope (403), naming all the scopes that it needs."""
+        """Let a message or batch pass, which needs the scopes in `more` too.
+
+        Raises: InsufficientScope (403), with all the scopes that are needed.
+        """
         needed = self._protection.scopes
         if isinstance(message, dict | list) or more:
-            # SHOULD: all the scopes of the operation in one challenge
+            # SHOULD: name all scopes that the operation needs in one challenge
             # (basic/authorization#runtime-insufficient-scope-errors)
             needed = tuple(dict.fromkeys((*needed, *self._needed(message), *more)))
-        if not self._protection.grants(principal, needed):
-            # MUST: 403 if the scopes of a token do not suffice (basic/authorization#error-handling)
+        if not principal.scopes.issuperset(needed) and not self._protection.grants(principal.scopes, needed):
+            # MUST: answer 403 if the scopes of the token are insufficient (basic/authorization#error-handling)
             raise InsufficientScope(needed, self._challenge("insufficient_scope", needed))
 
     def _needed(self, message: Any) -> Iterator[str]:
-        """The scopes of what a message asks for. One that cannot be read asks for nothing, and is refused later."""
+        """The scopes that a message needs. A malformed message needs none: it is refused later."""
         if isinstance(message, list):
             for entry in message:
                 yield from self._needed(entry)
@@ -304,7 +307,7 @@ class Door:
                     yield from self._needed_of(str(uri), below=True)
 
     def _needed_of(self, uri: str, *, below: bool) -> Iterator[str]:
-        """The scopes of a resource; `below`: also of those that a subscription to it would tell of."""
+        """The scopes of a resource. `below`: also those of the resources that a subscription to it covers."""
         try:
             yield from find_resource(self._server, uri)[0].scopes
             anywhere = False
@@ -317,11 +320,12 @@ class Door:
                     if entry.scopes and (covers(uri, start) or (anywhere and uri.startswith(start))):
                         yield from entry.scopes
 
-    # -- what they are told
+    # -- challenges and metadata
 
     def _challenge(self, error: str | None, scopes: Sequence[str], words: str | None = None) -> str:
-        # MUST: `resource_metadata` in the challenge (2025-06-18/basic/authorization#authorization-server-location)
-        # SHOULD: `scope` in the challenge
+        """The value of `WWW-Authenticate`: one challenge for each kind of token that is accepted."""
+        # MUST: name `resource_metadata` in the challenge (2025-06-18/basic/authorization#authorization-server-location)
+        # SHOULD: name `scope` in the challenge
         # (2025-11-25/basic/authorization#protected-resource-metadata-discovery-requirements)
         told = {
             "error": error,
@@ -342,16 +346,16 @@ class Door:
 
     @property
     def routes(self) -> dict[str, Endpoint]:
-        """What is served beside the endpoint, by path: first of all the metadata, which anybody may read."""
+        """What is served beside the endpoint, by path: the metadata, which anybody may read, and further routes."""
         # MUST: publish protected resource metadata (basic/authorization#authorization-server-location)
-        # MUST: at the well-known address with the endpoint's path, which the challenge names too
+        # MUST: publish it at the well-known address with the endpoint's path, which the challenge names too
         # (basic/authorization#protected-resource-metadata-discovery-requirements)
         named = urlsplit(self.resource).path.rstrip("/")
         paths = {PROTECTED_RESOURCE + self._path.rstrip("/"), PROTECTED_RESOURCE + (named or self._path.rstrip("/"))}
         return {**dict.fromkeys(paths, self.tell), **self._protection.routes}
 
     def tell(self, request: HttpRequest, reply: HttpReply) -> None:
-        """Answer with the protected resource metadata."""
+        """Answer with the protected resource metadata (RFC 9728)."""
         document: ProtectedResourceMetadata = {
             "resource": self.resource,
             "authorization_servers": self._protection.authorization_servers,
@@ -366,7 +370,7 @@ class Door:
 
 
 def send_document(request: HttpRequest, reply: HttpReply, document: Mapping[str, Any]) -> None:
-    """Answer with a metadata document, which any page may read (RFC 9728, RFC 8414)."""
+    """Answer with a metadata document, which web pages of every origin may read (RFC 9728, RFC 8414)."""
     headers = {"Access-Control-Allow-Origin": "*"}
     if request.method == "OPTIONS":
         allowed = {"Access-Control-Allow-Methods": "GET", "Access-Control-Allow-Headers": "MCP-Protocol-Version"}
@@ -377,27 +381,9 @@ def send_document(request: HttpRequest, reply: HttpReply, document: Mapping[str,
         reply.send(200, {**headers, "Content-Type": "application/json"}, json.dumps(document).encode())
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a host names this machine."""
-    try:
-        return host.lower() == "localhost" or ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def is_secure(url: str) -> bool:
-    """Whether a URL is https, or http on this machine, with nothing in it that does not belong there."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-    except ValueError:
-        return False
-    plain = host and not parts.fragment and "@" not in parts.netloc and url.isascii() and url.isprintable()
-    return bool(plain) and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host)))
-
-
 @lru_cache(maxsize=1024)
 def canonical(url: str) -> str:
+    """A URL with its scheme and host in lower case, and without a slash after the host if nothing follows it."""
     scheme, mark, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     return f"{scheme.lower()}{mark}{authority.lower()}" + (slash + path if path else "")

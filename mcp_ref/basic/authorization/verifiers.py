@@ -1,93 +1,90 @@
-"""Whose an access token is: by its signature (`JwtVerifier`), or by asking who gave it out (`Introspection`).
+"""Whose an access token is: by its signature (`JwtVerifier`), or by asking the server that issued it (`Introspection`).
 
 Spec:      basic/authorization#token-handling, #access-token-privilege-restriction; RFC 9068, RFC 7519, RFC 8725;
            RFC 7662; RFC 8414 (where the keys are)
 Upholds:   spec_notes/basic/authorization.md, the rows on token handling
-Not here:  what is asked of every token, its audience, expiry and scopes (resource_server); keys and signatures
+Not here:  what is checked of every token: its audience, expiry and scopes (resource_server); keys and signatures
            (machinery/jwt)
 
-Both are a `Verify` of resource_server. They keep what they have found for a while, by the hash of the token.
+Both are a `Verify` of resource_server. They remember valid tokens for a while, by their hashes.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlencode
 
-from mcp_ref.basic.authorization.metadata import AUTHORIZATION_SERVER, OPENID
-from mcp_ref.basic.authorization.resource_server import RETRY_AFTER, Principal, is_secure
+from mcp_ref.basic.authorization.metadata import basic_credentials, metadata_urls
+from mcp_ref.basic.authorization.resource_server import RETRY_AFTER, Principal
 from mcp_ref.errors import McpError
-from mcp_ref.machinery.guarded_fetch import Reach, check_url, fetch, is_loopback
+from mcp_ref.machinery.guarded_fetch import Reach, check_url, fetch, is_loopback, is_secure
 from mcp_ref.machinery.http_call import origin_of
 
 MAX_KNOWN: Final = 1_000
-"""Tokens that a verifier remembers; the one that it has known the longest is forgotten first."""
+"""Tokens that a verifier remembers. When there are more, it forgets the one that it has known longest."""
 
 JWT_LIFETIME: Final = 300.0
-"""Seconds for which a token is believed without another look at its signature: one that is revoked counts so long."""
+"""Seconds until the signature of a known token is verified again. A token that is revoked still counts until then."""
 
 INTROSPECTION_LIFETIME: Final = 10.0
-"""The same for a token of which the authorization server has said that it counts."""
+"""Seconds until the authorization server is asked about a known token again."""
 
 KEYS_LIFETIME: Final = 600.0
 """Seconds after which the keys of an authorization server are fetched again."""
 
 KEYS_INTERVAL: Final = 60.0
-"""Seconds between two fetches because of a key that is not known."""
+"""Seconds that must pass before an unknown key can make the verifier fetch the keys again."""
 
 
-class _Known:
-    """Principals by the hashes of their tokens. Threads: any."""
+class _Verifier:
+    """Verifies tokens, and remembers the valid ones for `lifetime` seconds. Threads: any."""
 
     def __init__(self, lifetime: float) -> None:
         self._lifetime = lifetime
-        self._lock = threading.Lock()  # guards _found
-        self._found: dict[bytes, tuple[Principal, float]] = {}
+        self._lock = threading.Lock()  # guards _known
+        self._known: dict[bytes, tuple[Principal, float]] = {}  # by the hash of the token; until when it is believed
 
-    def get(self, token: str) -> Principal | None:
-        found = self._found.get(hashlib.sha256(token.encode()).digest())
-        return found[0] if found is not None and found[1] > time.time() else None
-
-    def put(self, token: str, principal: Principal) -> Principal:
-        until = min(time.time() + self._lifetime, principal.expires or float("inf"))
-        with self._lock:
-            self._found[hashlib.sha256(token.encode()).digest()] = principal, until
-            if len(self._found) > MAX_KNOWN:
-                del self._found[next(iter(self._found))]
+    def __call__(self, token: str) -> Principal | None:
+        """See `Verify`. Raises: ConnectionError: the authorization server cannot be reached, or refuses this server."""
+        digest, now = hashlib.sha256(token.encode()).digest(), time.time()
+        if (known := self._known.get(digest)) is not None and known[1] > now:
+            return known[0]
+        if (principal := self._verify(token)) is not None:
+            with self._lock:
+                self._known[digest] = principal, min(now + self._lifetime, principal.expires or float("inf"))
+                if len(self._known) > MAX_KNOWN:
+                    del self._known[next(iter(self._known))]
         return principal
+
+    def _verify(self, token: str) -> Principal | None:
+        """Verify a token that is not known."""
+        raise NotImplementedError
 
 
 def _principal(claims: Mapping[str, Any], issuer: str, leeway: float) -> Principal | None:
-    """Whom claims speak of (RFC 9068, RFC 7662); None if they speak of nobody."""
-    subject, client = claims.get("sub"), claims.get("client_id", claims.get("azp", ""))
-    subject = client if subject is None else subject
-    granted, audience, ends = claims.get("scope", claims.get("scp", "")), claims.get("aud"), claims.get("exp")
-    scopes = granted.split() if isinstance(granted, str) else granted
+    """The principal that claims describe (RFC 9068, RFC 7662); None if they describe nobody."""
+    client, audience, ends = claims.get("client_id", claims.get("azp", "")), claims.get("aud"), claims.get("exp")
+    # A program that acts for itself may have no `sub`. Several products call the scopes `scp`.
+    subject, scopes = claims.get("sub", client), claims.get("scope", claims.get("scp", ""))
+    scopes = scopes.split() if isinstance(scopes, str) else scopes
     urls = [audience] if isinstance(audience, str) else audience or []
-    texts = isinstance(scopes, list) and isinstance(urls, list) and all(isinstance(x, str) for x in (*scopes, *urls))
-    if not texts or not subject or not isinstance(subject, str) or not isinstance(client, str):
+    if not isinstance(scopes, list) or not isinstance(urls, list) or not subject or isinstance(ends, bool):
         return None
-    if not isinstance(ends, int | float | None) or isinstance(ends, bool):
+    if not all(isinstance(each, str) for each in (subject, client, *scopes, *urls)):
         return None
-    return Principal(
-        subject,
-        issuer,
-        client,
-        frozenset(scopes),
-        frozenset(urls),
-        None if ends is None else ends + leeway,
-        dict(claims),
-    )
+    if not isinstance(ends, int | float | None):
+        return None
+    expires = None if ends is None else ends + leeway
+    return Principal(subject, issuer, client, frozenset(scopes), frozenset(urls), expires, dict(claims))
 
 
 def _document(url: str, reach: Reach, **request: Any) -> dict[str, Any] | None:
-    """A JSON object; None if there is none at that URL. Raises: ConnectionError: nobody can say."""
+    """Fetch a JSON object; None if the server says that there is none. Raises: ConnectionError: it cannot be had."""
     try:
         reply = fetch(url, reach, **request)
         if 400 <= reply.status < 500:
@@ -96,25 +93,25 @@ def _document(url: str, reach: Reach, **request: Any) -> dict[str, Any] | None:
     except (McpError, ValueError, RecursionError) as problem:
         raise ConnectionError(f"no document from the authorization server: {problem}") from problem
     if not isinstance(found, dict):
-        raise ConnectionError(f"the authorization server answered with status {reply.status}, or with no JSON object")
+        raise ConnectionError(f"the authorization server answered with status {reply.status} and without a JSON object")
     return found
 
 
-class JwtVerifier:
-    """Verifies access tokens that are JWTs, with the keys that their issuer publishes; needs the extra `auth`.
+class JwtVerifier(_Verifier):
+    """Verifies access tokens that are JWTs with the keys that their issuer publishes. Needs the extra `auth`.
 
     Args:
-        issuer: of the tokens, exactly as they have it.
-        jwks_uri: where its keys are; None: where its metadata says, which must be a public address unless the issuer
-            itself is there.
-        algorithms: of signatures that count. None and HMAC are never among them.
-        types: what the header `typ` may say. ID tokens and others of the same issuer are no access tokens; name "jwt"
-            if your authorization server does not keep them apart.
-        leeway: seconds by which clocks may differ.
+        issuer: the `iss` of the tokens, compared as text.
+        jwks_uri: the URL of the issuer's keys. None: the issuer's metadata names it; then it must be a public address,
+            or be at the issuer itself.
+        algorithms: the signature algorithms that are accepted. `none` and HMAC are never among them.
+        types: the values of the header `typ` that are accepted. ID tokens and other JWTs of the same issuer are not
+            access tokens; add "jwt" if your authorization server does not tell them apart.
+        leeway: seconds by which the issuer's clock may differ from ours.
 
-    Raises: ImportError: PyJWT is not there. ValueError: a URL that is not https, an algorithm that cannot be.
-    Blocks: for at most 30 seconds each time that keys have to be fetched.
-    Threads: any; one at a time fetches, while the others wait.
+    Raises: ImportError: PyJWT is missing. ValueError: a URL is not https, or an algorithm has no public keys.
+    Blocks: at most 30 seconds for each document, whenever the keys have to be fetched.
+    Threads: any. One of them fetches the keys while the others wait.
     """
 
     def __init__(
@@ -126,9 +123,10 @@ class JwtVerifier:
         types: Sequence[str] = ("at+jwt",),
         leeway: float = 30,
     ) -> None:
-        # Here, so that it is missed before the first request.
+        # Imported here, so that a missing package is noticed before the first request.
         from mcp_ref.machinery import jwt
 
+        super().__init__(JWT_LIFETIME)
         if not is_secure(issuer) or not (jwks_uri is None or is_secure(jwks_uri)):
             raise ValueError(f"{issuer!r} and its keys must have https URLs; http is for this machine alone")
         if unknown := [name for name in algorithms if name[:2] not in ("ES", "RS", "PS", "Ed")]:
@@ -136,33 +134,25 @@ class JwtVerifier:
         self._jwt, self._issuer, self._jwks_uri = jwt, issuer, jwks_uri
         self._algorithms, self._leeway = frozenset(algorithms), leeway
         self._types = frozenset(kind.lower() for kind in types)
-        self._known = _Known(JWT_LIFETIME)
-        self._changed = threading.Condition()  # guards the four fields below; told when a fetch is over
+        self._changed = threading.Condition()  # guards the fields below; notified when a fetch is over
         self._keys: list[dict[str, Any]] = []
         self._fetching = False
-        self._fetched = self._again = float("-inf")  # when keys were fetched; when they may be asked for again
+        self._fetched = self._again = float("-inf")  # when the keys were fetched; when they may be fetched again
 
-    def __call__(self, token: str) -> Principal | None:
-        """See `Verify`. Raises: ConnectionError: the keys cannot be fetched."""
-        if (known := self._known.get(token)) is not None:
-            return known
-        # MUST NOT: believe a header before the signature: the algorithm and the type are ours to choose, and keys come
-        # from the issuer alone (RFC 8725)
+    def _verify(self, token: str) -> Principal | None:
+        # Nothing that the header says is believed: it only selects among the algorithms, types and keys that we accept
+        # (RFC 8725). `jku`, `x5u` and `jwk` are not read at all.
         header = self._jwt.header_of(token) or {}
-        kind, algorithm, named = header.get("typ"), header.get("alg"), header.get("kid")
-        if (
-            algorithm not in self._algorithms
-            or "crit" in header
-            or str(kind).lower().removeprefix("application/") not in self._types
-        ):
+        kind, algorithm = str(header.get("typ")).lower().removeprefix("application/"), header.get("alg")
+        if algorithm not in self._algorithms or kind not in self._types or "crit" in header:
             return None
-        key = self._key(algorithm, named)
-        claims = None if key is None else self._jwt.claims_of(token, key, algorithm, self._issuer, self._leeway)
-        principal = None if claims is None else _principal(claims, self._issuer, self._leeway)
-        return None if principal is None else self._known.put(token, principal)
+        if (key := self._key(algorithm, header.get("kid"))) is None:
+            return None
+        claims = self._jwt.claims_of(token, key, algorithm, self._issuer, self._leeway)
+        return None if claims is None else _principal(claims, self._issuer, self._leeway)
 
     def _key(self, algorithm: str, named: Any) -> dict[str, Any] | None:
-        """The one key of that name, or without a name the one that fits."""
+        """The key with this name. Without a name: the one key that fits the algorithm."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: not self._fetching, 60)
@@ -188,14 +178,11 @@ class JwtVerifier:
                     self._changed.notify_all()
 
     def _fetch(self) -> list[dict[str, Any]]:
-        """The keys that the issuer publishes. Raises: ConnectionError."""
+        """Fetch the keys that the issuer publishes. Raises: ConnectionError."""
         anywhere = Reach(anywhere=True)
         url, reach = self._jwks_uri, anywhere
         if url is None:
-            parts = urlsplit(self._issuer)
-            origin, path = parts._replace(path="", query="").geturl(), parts.path.rstrip("/")
-            places = (AUTHORIZATION_SERVER + path, OPENID + path, path + OPENID)
-            found = (_document(origin + place, anywhere) for place in dict.fromkeys(places))
+            found = (_document(place, anywhere) for place in metadata_urls(self._issuer))
             metadata = next((each for each in found if each is not None), {})
             if metadata.get("issuer") != self._issuer:
                 raise ConnectionError("the authorization server has no metadata, or that of another issuer")
@@ -203,7 +190,8 @@ class JwtVerifier:
                 url = check_url(metadata.get("jwks_uri"), self._issuer)
             except ValueError as problem:
                 raise ConnectionError(f"jwks_uri cannot be used: {problem}") from None
-            # Whoever configured the issuer meant it; where else it sends us was not said by them.
+            # The issuer itself may be anywhere, since whoever configured this server named it. What the issuer names
+            # may not.
             if origin_of(url) != origin_of(self._issuer):
                 reach = Reach("loopback" if is_loopback(self._issuer) else "global")
         keys = (_document(url, reach) or {}).get("keys")
@@ -212,35 +200,31 @@ class JwtVerifier:
         return [key for key in keys if isinstance(key, dict)]
 
 
-class Introspection:
-    """Verifies access tokens of any form by asking their authorization server (RFC 7662).
+class Introspection(_Verifier):
+    """Verifies access tokens of any form by asking the authorization server about them (RFC 7662).
 
     Args:
-        url: its introspection endpoint.
-        client_id, secret: what this server is known by there.
-        issuer: of the tokens; an answer that names another one counts for nothing.
+        url: the introspection endpoint of the authorization server.
+        client_id, secret: the credentials of this server there.
+        issuer: the authorization server. An answer that names another `iss` is a refusal.
 
     Raises: ValueError: the URL is not https.
-    Blocks: for at most 30 seconds for a token that was not asked about within the last 10.
+    Blocks: at most 30 seconds for a token that it has not asked about within the last 10.
     Threads: any.
     """
 
     def __init__(self, url: str, client_id: str, secret: str, *, issuer: str) -> None:
+        super().__init__(INTROSPECTION_LIFETIME)
         if not is_secure(url):
             raise ValueError(f"{url!r} must be an https URL; http is for this machine alone")
         self._url, self._issuer = url, issuer
-        pair = f"{quote(client_id, safe='')}:{quote(secret, safe='')}"
         self._headers = {
-            "Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}",
+            **basic_credentials(client_id, secret),
             "Accept": "application/json",
             "Content-Type": "application/x-www-form-urlencoded",
         }
-        self._known = _Known(INTROSPECTION_LIFETIME)
 
-    def __call__(self, token: str) -> Principal | None:
-        """See `Verify`. Raises: ConnectionError: the authorization server cannot be asked, or refuses this server."""
-        if (known := self._known.get(token)) is not None:
-            return known
+    def _verify(self, token: str) -> Principal | None:
         form = urlencode({"token": token, "token_type_hint": "access_token"}).encode()
         claims = _document(self._url, Reach(anywhere=True), method="POST", headers=self._headers, body=form)
         if claims is None:
@@ -250,5 +234,4 @@ class Introspection:
             return None
         if not isinstance(starts, int | float) or starts > time.time() + 30:
             return None
-        principal = _principal(claims, self._issuer, 0)
-        return None if principal is None else self._known.put(token, principal)
+        return _principal(claims, self._issuer, 0)

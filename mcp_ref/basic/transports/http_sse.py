@@ -182,7 +182,7 @@ class SseEndpoint:
                 session.receive(body)
             else:
                 session.principal, asked = identity, _SseReply(session)
-                asked.asked_by(identity, self._options.authorize)
+                asked.principal, asked.authorize = identity, self._options.authorize
                 session.conversation.peer.receive(body, asked)
             reply.send(202, {"Content-Type": "text/plain"}, b"Accepted")
 

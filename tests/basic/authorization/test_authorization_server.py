@@ -281,7 +281,8 @@ def test_consent_is_given_by_the_user_who_was_asked_once() -> None:
 
 def test_what_clients_say_of_themselves_is_shown_escaped_with_the_place() -> None:
     with site() as here:
-        uri = "https://app.example/<script>"
+        assert here.register(redirect_uris=["https://app.example/<script>"]).status_code == 400
+        uri = "https://app.example/x"
         evil = here.register(client_name="<script>alert(1)</script>", redirect_uris=[uri, BACK]).json()["client_id"]
         shown = here.ask(evil).text
         assert "<script>" not in shown and "&lt;script&gt;" in shown

@@ -174,7 +174,7 @@ def test_garbage_is_not_asked_about_and_not_remembered(issuer: Issuer) -> None:
     verify = JwtVerifier(issuer.url)
     for number in range(2_000):
         assert verify(f"garbage.{number}.x") is None
-    assert (issuer.asked, len(verify._known._found)) == ([], 0)
+    assert (issuer.asked, len(verify._known)) == ([], 0)
 
 
 def test_what_is_remembered_is_bounded(issuer: Issuer, monkeypatch: Any) -> None:
@@ -182,7 +182,7 @@ def test_what_is_remembered_is_bounded(issuer: Issuer, monkeypatch: Any) -> None
     verify = JwtVerifier(issuer.url)
     for number in range(5):
         assert verify(signed(issuer.claims(jti=str(number)))) is not None
-    assert len(verify._known._found) == 3
+    assert len(verify._known) == 3
 
 
 def test_without_the_authorization_server_known_tokens_go_on_and_others_get_503(issuer: Issuer) -> None:

@@ -245,22 +245,19 @@ class Asked:
 
     Attributes:
         principal: who asks, as the authentication said; None if nobody is asked.
+        authorize: refuses a request whose principal lacks scopes; None: scopes are not looked at.
     """
 
     principal: Any = None
-    _authorize: Authorize | None = None
+    authorize: Authorize | None = None
     _refused: HttpRefusal | None = None
-
-    def asked_by(self, principal: Any, authorize: Authorize | None) -> None:
-        """Remember who asks, and what decides on that."""
-        self.principal, self._authorize = principal, authorize
 
     def require_scopes(self, message: JsonObject, scopes: Collection[str]) -> None:
         """Refuse the request of that method and params unless who asks has these scopes too."""
-        if self._authorize is None:
+        if self.authorize is None:
             raise LocalProtocolError("nobody has scopes here: serve with authorization=")
         try:
-            self._authorize(self.principal, message, scopes)
+            self.authorize(self.principal, message, scopes)
         except HttpRefusal as refusal:
             self._refused = refusal
             raise
@@ -657,7 +654,7 @@ class SessionEra:
         post = PostReply(reply, session.new_stream, session.tap, revision.priming_event, headers)
         if identity is not None:
             # Of this request, and not of the session: its token may have other scopes than that which opened it.
-            post.asked_by(identity, self._options.authorize)
+            post.principal, post.authorize = identity, self._options.authorize
         try:
             peer.deliver(message, post)
         finally:
@@ -851,7 +848,7 @@ class StatelessEra:
             gone = request.gone if listens else lambda: self._closed or request.gone()
             post = PostReply(reply, partial(EventStream, "", None), tap)
             if identity is not None:
-                post.asked_by(identity, self._authorize)
+                post.principal, post.authorize = identity, self._authorize
             incoming = Incoming(message["id"], message["method"], message.get("params") or {}, post, gone)
             self._answer(incoming, request, reply, post, identity)
         finally:
