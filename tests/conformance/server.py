@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 import base64
 import json
+import os
 import threading
 from typing import Annotated, Any
 
-from mcp_ref import Context, Server, ToolError, audio, image, text
+from mcp_ref import Context, RedisBus, Server, StateKeys, ToolError, audio, image, text
 from mcp_ref.basic.mrtr import elicitation_form, input_required
 from mcp_ref.content import ContentBlock
 from mcp_ref.server.prompts import user
@@ -22,7 +23,13 @@ PNG = base64.b64decode(
 )
 WAV = base64.b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=")
 
-server = Server("mcp-ref-conformance", version="1.0.0")
+keys, redis = os.environ.get("CONFORMANCE_KEYS"), os.environ.get("CONFORMANCE_REDIS")
+server = Server(
+    "mcp-ref-conformance",
+    version="1.0.0",
+    state_keys=None if keys is None else StateKeys.from_env("CONFORMANCE_KEYS"),
+    bus=None if redis is None else RedisBus(redis),
+)
 pause = threading.Event()
 """Never set: waiting for it is how a tool takes its time."""
 

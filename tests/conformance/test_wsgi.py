@@ -1,0 +1,37 @@
+"""The official conformance suite against the same server under other WSGI servers, and in four processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.test_suite import NODE, SERVER_RUNS, SUITE, judge_server
+from tests.redis_server import redis_server
+from tests.under_wsgi import under
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (NODE.exists() and SUITE.exists()), reason="no conformance suite: run `bash .ci/conformance`"
+    ),
+    pytest.mark.timeout(120),
+]
+
+APPLICATION = "tests.conformance.server:application"
+STATELESS, SESSIONS = SERVER_RUNS[:2]
+
+
+@pytest.mark.parametrize("server", ["waitress", "gunicorn"])
+def test_the_server_conforms_in_both_eras_under(server: str, tmp_path: Path) -> None:
+    with under(server, APPLICATION, threads=50) as running:
+        for arguments, scenarios in (STATELESS, SESSIONS):
+            judge_server(running.url.replace("127.0.0.1", "localhost"), arguments, scenarios, tmp_path / arguments[1])
+
+
+def test_the_server_conforms_in_four_processes(tmp_path: Path) -> None:
+    """Whoever is asked has not been asked before: rounds go on elsewhere, and changes are told by the bus."""
+    with redis_server(tmp_path) as redis:
+        env = {"CONFORMANCE_KEYS": "k" * 43, "CONFORMANCE_REDIS": redis.url}
+        with under("gunicorn", APPLICATION, workers=4, threads=50, env=env) as running:
+            judge_server(running.url.replace("127.0.0.1", "localhost"), *STATELESS, tmp_path / "out")
