@@ -22,6 +22,7 @@ _PLACES: Final = {
     "basic.authorization.registration": "Registered client_metadata",
     "basic.authorization.resource_server": "Principal Protection",
     "basic.authorization.verifiers": "Introspection JwtVerifier",
+    "basic.extensions": "Extension Listen",
     "basic.mrtr": "StateKeys elicitation_form elicitation_url input_required roots_listing sampling",
     "basic.subscriptions": "Event Listening",
     "client.client": "Client",

@@ -7,6 +7,7 @@ from mcp_ref.basic.authorization.extensions import ClientCredentials, Enterprise
 from mcp_ref.basic.authorization.registration import Registered, client_metadata
 from mcp_ref.basic.authorization.resource_server import Principal, Protection
 from mcp_ref.basic.authorization.verifiers import Introspection, JwtVerifier
+from mcp_ref.basic.extensions import Extension, Listen
 from mcp_ref.basic.mrtr import StateKeys, elicitation_form, elicitation_url, input_required, roots_listing, sampling
 from mcp_ref.basic.subscriptions import Event, Listening
 from mcp_ref.client.client import Client
@@ -86,6 +87,7 @@ __all__ = [
     "EraMemory",
     "ErrorResponse",
     "Event",
+    "Extension",
     "FileStore",
     "Finding",
     "Host",
@@ -101,6 +103,7 @@ __all__ = [
     "InvalidRequest",
     "JsonObject",
     "JwtVerifier",
+    "Listen",
     "Listening",
     "LocalBus",
     "LocalProtocolError",

@@ -14,7 +14,7 @@ decision the first time a method is used, and afterwards it is one look-up:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from mcp_ref.errors import (
@@ -83,7 +83,8 @@ class Terms:
         rows: the method rows of every page, by wire name.
         local, remote: the capabilities that each side declared, already read through the revision.
         envelope: what every request that we send says in its `_meta` (basic/versioning); None: nothing.
-        kinds: values of `resultType` that an extension has, beside those of the protocol.
+        kinds: by method, what an extension has beside the protocol's results: their types by `resultType`, None for
+            one that is not checked; under "*" for any method.
 
     Attributes:
         open: whether everything agreed may be sent by now; until then the lifecycle is asked about each message.
@@ -102,12 +103,12 @@ class Terms:
         local: JsonObject,
         remote: JsonObject,
         envelope: JsonObject | None = None,
-        kinds: Collection[str] = (),
+        kinds: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         self.role, self.revision = role, revision
         self.local, self.remote = local, remote
         self.envelope = dict(envelope or ())
-        self._rows, self._kinds = rows, kinds
+        self._rows, self._kinds = rows, kinds or {}
         self.open = False
         self.answers = role == "server" or revision.servers_send_requests
         self.sent: dict[str, Rule] = {}
@@ -143,7 +144,7 @@ class Terms:
             None if row.result is None else _result_check(row, revision, self._kinds),
             projector(row.params, revision, replies=False) if row.params else None,
             losing(row.params, revision, replies=False) if row.params else frozenset(),
-            _result_check(row._replace(result=row.as_task), revision, ()) if row.as_task and revision.tasks else None,
+            _result_check(row._replace(result=row.as_task), revision, {}) if row.as_task and revision.tasks else None,
         )
         if missing is None:
             known[name] = rule
@@ -170,6 +171,8 @@ class Terms:
 
     def _undeclared(self, row: Method, receiver: JsonObject) -> str | None:
         """The capability that the method needs and its side did not declare; `receiver`: those of who receives it."""
+        if row.extension is not None and self.role == "client" and row.extension not in receiver.get("extensions", ()):
+            return f"extensions.{row.extension}"
         if (needed := row.capability(self.revision)) is None:
             return None
         side, _, path = needed.partition(".")
@@ -190,21 +193,25 @@ def _params_check(row: Method, revision: Revision) -> Check:
     return check_params
 
 
-def _result_check(row: Method, revision: Revision, kinds: Collection[str]) -> Check:
+def _result_check(row: Method, revision: Revision, further: Mapping[str, Mapping[str, Any]]) -> Check:
     name, check = row.name, checker(row.result, revision)
+    kinds = {**further.get("*", {}), **further.get(name, {})}
 
     def check_result(result: Any) -> None:
         """A mismatch is the peer's fault; in the stateless era the result says of which kind it is."""
+        fits: Callable[[Any, str], Any] = check
         if not revision.servers_send_requests:
             # MUST: a result without a `resultType` is complete; one of an unknown kind is invalid
             # (2026-07-28/basic/index#resulttype)
             kind = result.get("resultType", "complete")
             if isinstance(kind, str) and (kind in kinds or (kind == "input_required" and name in MAY_ASK)):
-                return
-            if kind != "complete":
+                if kinds.get(kind) is None:
+                    return
+                fits = checker(kinds[kind], revision)
+            elif kind != "complete":
                 raise RemoteProtocolError(f"the result of {name} is of a kind that was not expected: {kind!r}")
         try:
-            check(result, "result")
+            fits(result, "result")
         except SchemaMismatch as mismatch:
             raise RemoteProtocolError(f"the result of {name} does not fit revision {revision}: {mismatch}") from None
 

@@ -49,6 +49,7 @@ class Method(NamedTuple):
     needs_since: str | None = None  # the first revision in which that capability exists, if later than `since`
     servers_alone: str | None = None  # the first revision in which only a server may send it, if both could before
     as_task: Any = None  # the TypedDict of the result of a request that asked to become a task, if it can (2025-11-25)
+    extension: str | None = None  # the name of the extension that has it; None: the protocol
 
     @property
     def kind(self) -> Literal["request", "notification"]:

@@ -48,7 +48,7 @@ MEMBERS = {
               "server/processes", "server/tasks", "client/tasks",
               "client/client", "client/session", "client/stateless", "client/connecting", "client/config",
               "client/answers", "client/entries"),
-    "pages": ("basic/", "server/", "client/", "deprecated"),
+    "pages": ("basic/", "server/", "client/", "extensions/", "deprecated"),
 }  # fmt: skip
 
 LAZILY = {

@@ -149,7 +149,7 @@ def expand(groups: str, page: str) -> Iterator[str]:
 
 FILES = sorted(
     [NOTES / "index.md", NOTES / "deprecated.md"]
-    + [path for part in ("basic", "server", "client") for path in (NOTES / part).rglob("*.md")]
+    + [path for part in ("basic", "server", "client", "extensions") for path in (NOTES / part).rglob("*.md")]
 )
 
 
@@ -167,8 +167,10 @@ def notes() -> tuple[Note, ...]:
 def requirements() -> dict[str, dict[str, Any]]:
     """Every requirement of every revision by its id; empty where the specification's data is not there."""
     found: dict[str, dict[str, Any]] = {}
-    for revision in ALL:
-        file = SPEC / revision / "requirements.jsonl"
+    for file in (
+        *(SPEC / revision / "requirements.jsonl" for revision in ALL),
+        SPEC.parent / "tasks" / "extension.jsonl",
+    ):
         if file.exists():
             entries = (json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip())
             found.update((entry["id"], entry) for entry in entries)

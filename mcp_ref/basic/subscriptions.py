@@ -15,7 +15,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Container, Generator, Iterable, Iterator
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, Self, TypedDict, cast
@@ -57,6 +57,7 @@ log = logging.getLogger(__name__)
 LISTEN: Final = "subscriptions/listen"
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 UPDATED: Final = "notifications/resources/updated"
+TASK_TOLD: Final = "notifications/tasks"
 
 LIST_CHANGES: Final = {
     "notifications/tools/list_changed": "toolsListChanged",
@@ -129,6 +130,9 @@ MAX_OPEN: Final = 10_000
 MAX_URIS: Final = 10_000
 """URIs in one filter."""
 
+About = tuple[str, str]
+"""A field of a filter that an extension has, and one of the values in it."""
+
 MAX_PENDING: Final = 10_000
 """Messages that wait for one client; from there on a change is told as a change of the URI that was asked for."""
 
@@ -143,6 +147,7 @@ class Subscription:
 
     Attributes:
         id: of the request, its JSON type kept: 1 and "1" are two subscriptions.
+        also: what extensions tell it of: fields of the filter, each with a value.
 
     Its transport gives `carry` a function that has `flush` called by a thread that may block; when `flush` returns
     True, the subscription has ended gracefully and the transport sends `closing()` as the result of the request.
@@ -155,6 +160,7 @@ class Subscription:
         self.id, self.incoming, self.honoured = incoming.id, incoming, honoured
         self._uris = frozenset(honoured.get("resourceSubscriptions", ()))
         self._among = among
+        self.also: set[About] = set()
         self._reason: str | None = None
         self._lost = False
         self._outbox: Outbox[JsonObject] = Outbox()
@@ -171,28 +177,34 @@ class Subscription:
         """
         return self.incoming.cancelled or self._lost
 
-    def put(self, method: str, params: JsonObject | None = None) -> None:
+    def put(self, method: str, params: JsonObject | None = None, about: About | None = None) -> None:
         """Queue a notification if the filter asks for it; the same one that still waits takes up its news.
+
+        Args:
+            about: of an extension, what in the filter asks for it.
 
         Never blocks. Nothing happens once the subscription has ended or is gone.
         """
         params = params or {}
         # MUST NOT: send a notification that the client did not ask for (basic/patterns/subscriptions#opening-a-stream)
-        if method != UPDATED:
+        wanted: object
+        if about is not None:
+            wanted = about if about in self.also else None
+        elif method != UPDATED:
             wanted = self.honoured.get(LIST_CHANGES.get(method, ""))
         else:
             wanted = covering(params["uri"], self._uris)
             if wanted is not None and len(self._outbox) >= MAX_PENDING:
                 params = {**params, "uri": wanted}
         if wanted is not None:
-            self._put_tagged(method, params)
+            self._put_tagged(method, params, about)
 
-    def _put_tagged(self, method: str, params: Any) -> None:
+    def _put_tagged(self, method: str, params: Any, about: About | None = None) -> None:
         # MUST: every notification carries `io.modelcontextprotocol/subscriptionId`, the id of the listen request, in
         # its `_meta` (basic/patterns/subscriptions#receiving-notifications; basic/index#_meta)
         meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.id}
         message = messages.notification(method, {**params, "_meta": meta})
-        self._outbox.put((method, params.get("uri")), message)
+        self._outbox.put((method, about or params.get("uri")), message)
 
     def flush(self) -> bool:
         """Write what waits, in order. While another thread does, this returns at once.
@@ -272,13 +284,18 @@ class Subscriptions(dict[Subscription, None]):
     """
 
     def open(
-        self, incoming: Incoming, params: SubscriptionsListenRequestParams, capabilities: JsonObject
+        self,
+        incoming: Incoming,
+        params: SubscriptionsListenRequestParams,
+        capabilities: JsonObject,
+        also: Mapping[str, Sequence[str]] | None = None,
     ) -> Subscription:
         """Answer `subscriptions/listen` as far as it is answered at once; the transport carries what is returned.
 
         Args:
             params: checked against their type already.
             capabilities: what the server declares. What it does not declare is not honoured, and never sent.
+            also: what is honoured of the fields of extensions.
 
         Raises: InvalidParams: it names more than 10,000 URIs. InternalError: too many are open.
         Spec: basic/patterns/subscriptions#opening-a-stream
@@ -296,15 +313,17 @@ class Subscriptions(dict[Subscription, None]):
                 honoured[field] = list(dict.fromkeys(value)) if isinstance(value, list) else value
         if len(self) >= MAX_OPEN:
             raise InternalError("Too many subscriptions")
+        honoured |= also or {}
         subscription = Subscription(incoming, cast(SubscriptionFilter, honoured), self)
+        subscription.also = {(name, each) for name, values in (also or {}).items() for each in values}
         self[subscription] = None
         incoming.attach(subscription.lose)
         return subscription
 
-    def publish(self, method: str, params: JsonObject | None = None) -> None:
+    def publish(self, method: str, params: JsonObject | None = None, about: About | None = None) -> None:
         """Queue a notification for each that asks for it: a copy of its own, with its id. Never blocks."""
         for subscription in list(self):
-            subscription.put(method, params)
+            subscription.put(method, params, about)
 
 
 class ChannelSubscriptions:
@@ -388,6 +407,7 @@ def listen(
     prompts: bool = False,
     resources: Iterable[str] = (),
     resource_list: bool = False,
+    tasks: Iterable[str] = (),
     timeout: float | None = 10,
     reopen: bool = True,
     on_reopen: Callable[[], None] | None = None,
@@ -401,6 +421,7 @@ def listen(
     Args:
         tools, prompts, resource_list: whether changes of these lists are wanted.
         resources: URIs; a change of a resource, or of one below it, is wanted.
+        tasks: ids of tasks (extensions/tasks); their present state is told first.
         timeout: seconds for the server to acknowledge it; from then on it has no limit.
         reopen: when the connection breaks, ask again, ten times in a row within a minute at most.
         on_reopen: called, in the thread that iterates, when that has succeeded: changes in between were not told.
@@ -416,8 +437,10 @@ def listen(
     asked: JsonObject = {flag: True for flag, wanted in flags.items() if wanted}
     if uris := list(dict.fromkeys(resources)):
         asked["resourceSubscriptions"] = uris
+    if task_ids := list(dict.fromkeys(tasks)):
+        asked["taskIds"] = task_ids
     if not asked:
-        raise ValueError("listen for something: tools, prompts, resource_list or resources")
+        raise ValueError("listen for something: tools, prompts, resource_list, resources or tasks")
     return Listening(self, cast(SubscriptionFilter, asked), timeout, reopen, on_reopen)
 
 
@@ -709,6 +732,8 @@ class Listening:
                     return Event(cast(str, method), params)
                 if method == UPDATED and "resourceSubscriptions" in self.asked and isinstance(params.get("uri"), str):
                     return Event(UPDATED, params)
+                if method == TASK_TOLD and "taskIds" in self.asked:
+                    return Event(TASK_TOLD, params)
                 if method not in (None, "notifications/cancelled"):
                     self._complain("ignored %s, which was not asked for, or says nothing", method)
                     continue

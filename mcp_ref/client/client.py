@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from mcp_ref._version import __version__
 from mcp_ref.basic import batching, subscriptions, utilities, versioning
 from mcp_ref.basic import tasks as tasks_page
+from mcp_ref.basic.extensions import Extension, extensions_of
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.mrtr import MAX_ROUNDS, retry_params
 from mcp_ref.basic.transports.transport import is_transport
@@ -88,7 +89,8 @@ class Client:
         info: members of our `Implementation`, over the name and version of this library.
         capabilities: members laid over those that follow from the functions given, such as
             `{"sampling": {"tools": {}}}` or `{"experimental": {...}}`.
-        extensions: settings by the name of the extension, such as `{"com.example/audit": {}}` (stateless era).
+        extensions: settings by the name of the extension, such as `{"com.example/audit": {}}`, or a list of `Extension`
+            values (stateless era).
         result_types: values of `resultType` that an extension of yours has; any other is an error (stateless era).
         tasks: whether to follow tasks: `call_tool` then returns the end result also where the server answers with a
             task, and `call_tool_as_task` returns a handle.
@@ -134,7 +136,7 @@ class Client:
         revision: str | Revision | Sequence[str | Revision] | None = None,
         info: JsonObject | None = None,
         capabilities: JsonObject | None = None,
-        extensions: Mapping[str, JsonObject] | None = None,
+        extensions: Mapping[str, JsonObject] | Sequence[Extension] | None = None,
         result_types: Sequence[str] = (),
         tasks: bool = False,
         # How long it waits
@@ -166,17 +168,23 @@ class Client:
             [revision] if isinstance(revision, str | Revision) else tuple(REVISIONS) if revision is None else revision
         )
         self.revisions, self.result_types = in_order(rows), frozenset(result_types)
+        using: dict[str, Extension] = {}
         if auth is not None:
-            self.target, using = config.authorized(self.target, auth, self.revisions)
-            extensions = {**using, **(extensions or {})}
+            self.target, declaring = config.authorized(self.target, auth, self.revisions)
+            using = extensions_of(declaring)
         self.timeout, self.connect_timeout = timeout, connect_timeout
         self.probe_timeout, self.ping_interval = probe_timeout, ping_interval
         self.on_log, self.on_change = on_log, on_change
         self.on_close, self.on_reopen = on_close, on_reopen
         self.answers: Answers = Answers(roots, sample, elicit, open_url, rates)
         declared = _merged(self.answers.capabilities, capabilities or {})
-        if extensions:
-            declared["extensions"] = versioning.checked_extensions(extensions)
+        self.extensions = {**using, **extensions_of(extensions)}
+        if tasks:
+            from mcp_ref.extensions.tasks import TASKS
+
+            self.extensions[TASKS.name] = TASKS
+        if self.extensions:
+            declared["extensions"] = {name: each.settings for name, each in self.extensions.items()}
         self.introduction = Introduction({"name": "mcp_ref", "version": __version__, **(info or {})}, declared)
         self.follower: Follower | None = None
         if tasks:

@@ -15,6 +15,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from mcp_ref.agreement import Terms
+from mcp_ref.basic.extensions import kinds_of, rows_with
 from mcp_ref.basic.lifecycle import offered_instead
 from mcp_ref.basic.mrtr import answer_inputs
 from mcp_ref.basic.transports.transport import MirroringTransport, Transport
@@ -57,7 +58,7 @@ class Stateless(Conversation):
         if isinstance(transport, MirroringTransport):
             from mcp_ref.basic.transports.streamable_http.headers import RequestHeaders
 
-            self._headers = RequestHeaders(lambda: self.peer.terms.revision.name)
+            self._headers = RequestHeaders(lambda: self.peer.terms.revision.name, tuple(client.extensions.values()))
             transport.mirror = self._headers.mirror
 
     def terms(self, revision: Revision, remote: JsonObject | None = None) -> Terms:
@@ -65,7 +66,11 @@ class Stateless(Conversation):
         introduction = self.client.introduction
         local = client_capabilities(introduction.capabilities, revision)
         said = envelope(revision, introduction.info, local)
-        terms = Terms("client", revision, METHODS, local, remote or {}, said, self.client.result_types)
+        # What an extension brings counts where the server has it too.
+        shared = (remote or {}).get("extensions") or {}
+        both = [each for name, each in self.client.extensions.items() if name in shared]
+        rows, kinds = rows_with(METHODS, self.client.extensions.values()), kinds_of(both, self.client.result_types)
+        terms = Terms("client", revision, rows, local, remote or {}, said, kinds)
         terms.open = True
         return terms
 

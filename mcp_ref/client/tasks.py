@@ -26,10 +26,13 @@ from mcp_ref.errors import (
     ErrorResponse,
     LocalProtocolError,
     McpError,
+    RemoteProtocolError,
     RequestCancelled,
     RequestTimeout,
     TaskCancelled,
+    TransportClosed,
 )
+from mcp_ref.extensions.tasks import NAME
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Cancel, Deadline
 from mcp_ref.machinery.workers import before_block
@@ -41,6 +44,9 @@ if TYPE_CHECKING:
     from mcp_ref.client.client import Client
 
 log = logging.getLogger("mcp_ref.tasks")
+
+MAX_PAUSE: Final = 300.0
+"""Seconds for which the time limit of a wait stands still while the user answers questions of the task."""
 
 MIN_POLL_INTERVAL: Final = 0.05
 MAX_POLL_INTERVAL: Final = 60.0
@@ -85,7 +91,12 @@ class Follower(Answers):
         if self._client.revision.tasks and self._support(params["name"], options) == "required":
             handle = self.start(params["name"], params.get("arguments"), None, options)
         else:
-            return self._client.request(method, params, options)
+            result = self._client.request(method, params, options)
+            # MUST: cope with a result as with a task, whichever comes
+            # (2026-07-28/extensions/tasks#capability-negotiation)
+            if result.get("resultType") != "task" or options.get("by_hand"):
+                return result
+            handle = self._created(result, params["name"])
         try:
             return cast(JsonObject, handle.result(deadline.check("calling a tool"), cancel=options.get("cancel")))
         except (RequestTimeout, RequestCancelled):
@@ -101,6 +112,16 @@ class Follower(Answers):
         """See `basic.tasks.call_tool_as_task`."""
         client = self._client
         params: JsonObject = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
+        by_hand = options.get("by_hand", False)
+        options = cast(Options, {key: value for key, value in options.items() if key != "by_hand"})
+        # 1. 2026-07-28: the server decides.
+        if not client.revision.servers_send_requests:
+            if NAME not in client.server_capabilities.get("extensions", ()):
+                raise LocalProtocolError(f"the server did not declare the extension {NAME}")
+            if ttl is not None:
+                raise LocalProtocolError(f"in {client.revision} the server alone decides how long a task lives")
+            return self._created(client.request("tools/call", params, options), name, by_hand, push)
+        # 2. 2025-11-25: the client decides, within what the server and the tool allow.
         if not client.revision.tasks:
             raise LocalProtocolError(f"{client.revision} has no tasks")
         # MUST NOT: call a tool as a task of a server that does not declare `tasks.requests.tools.call`, or one
@@ -111,17 +132,24 @@ class Follower(Answers):
             raise LocalProtocolError(f"the tool {name} cannot be called as a task")
         # MAY: ask for a ttl (basic/utilities/tasks#creating-tasks)
         params["task"] = {} if ttl is None else {"ttl": max(1, round(ttl * 1000))}
-        state = client.request("tools/call", params, options)["task"]
+        return self._created(client.request("tools/call", params, options)["task"], name, by_hand)
+
+    def _created(self, state: JsonObject, name: str, by_hand: bool = False, push: bool = False) -> TaskHandle:
+        """The handle of what a call was answered with: a task, or in the stateless era also its result."""
+        if state.get("resultType", "task") != "task" or "taskId" not in state:
+            return ExtensionTask(self._client, None, name, {"status": "completed", "result": state}, False, False)
         # SHOULD: log the life of tasks, and what they are for (basic/utilities/tasks#audit-and-logging)
         log.info("the server made %s of a call of %s", state["taskId"], name)
-        return self.handle(state["taskId"], name, state, by_hand=options.get("by_hand", False), push=push)
+        return self.handle(state["taskId"], name, state, by_hand=by_hand, push=push)
 
     def handle(
         self, task_id: str, name: str | None = None, state: JsonObject | None = None, *, by_hand: bool = False,
         push: bool = False,
     ) -> TaskHandle:  # fmt: skip
         """A handle of a task."""
-        handle = TaskHandle(self._client, task_id, name, state, by_hand=by_hand, push=push)
+        if not self._client.revision.servers_send_requests:
+            return ExtensionTask(self._client, task_id, name, state, by_hand, push)
+        handle = TaskHandle(self._client, task_id, name, state, by_hand)
         if by_hand:
             self.by_hand[task_id] = handle
         return handle
@@ -151,16 +179,17 @@ class TaskHandle:
         push: be told of changes by `client.listen` instead of asking for them (2026-07-28).
 
     Attributes:
-        task_id: its id, to be kept: another process goes on with `client.task(task_id)`.
+        task_id: its id, to be kept: another process goes on with `client.task(task_id)`; None: the server has answered
+            the call at once (2026-07-28).
 
     Every call *raises* what calls of the client raise. *Threads*: any.
     """
 
     def __init__(
-        self, client: Client, task_id: str, name: str | None, state: JsonObject | None, *, by_hand: bool, push: bool
+        self, client: Client, task_id: str | None, name: str | None, state: JsonObject | None, by_hand: bool
     ) -> None:
         self._client, self.task_id, self._name, self._state = client, task_id, name, state
-        self._by_hand, self._push = by_hand, push
+        self._by_hand = by_hand
         self._lock = threading.Lock()  # guards the two fields below
         self._parked: dict[str, tuple[JsonObject, threading.Event, list[JsonObject]]] = {}
         self._fetching: threading.Thread | None = None
@@ -195,8 +224,11 @@ class TaskHandle:
                 if self.status()["status"] == "cancelled":
                     raise TaskCancelled(self._said()) from refusal
                 raise
-        check = self._client.session.peer.terms.sending("tools/call").check
-        if check is not None:
+        return self._checked(result, left, began)
+
+    def _checked(self, result: JsonObject, left: float | None, began: float) -> tools.CallToolResult:
+        """A result, checked as that of a call."""
+        if (check := self._client.session.peer.terms.sending("tools/call").check) is not None:
             check(result)
         if self._name is not None:
             tools.check_output(self._client, self._name, cast(tools.CallToolResult, result), {"timeout": left}, began)
@@ -209,7 +241,7 @@ class TaskHandle:
         """
         params = {"taskId": self.task_id}
         try:
-            self._state = self._client.request("tasks/cancel", params, cast(Options, {**_AGAIN, **options}))
+            self._client.request("tasks/cancel", params, cast(Options, {**_AGAIN, **options}))
         except ErrorResponse:
             if self.status(**options)["status"] not in ENDED:
                 raise
@@ -223,12 +255,12 @@ class TaskHandle:
             yield state
             if state["status"] in ENDED:
                 return
-            if state["status"] == "input_required":
-                self._fetch()
             before = state
             while state == before and self.questions.keys() <= seen:
-                # SHOULD: go on polling until it has ended (basic/utilities/tasks#getting-tasks)
-                self._pause(state, Deadline(None), None)
+                if not (state["status"] == "input_required" and self._see_to(state)):
+                    # SHOULD: go on polling until it has ended (basic/utilities/tasks#getting-tasks;
+                    # 2026-07-28/extensions/tasks#task-polling)
+                    self._pause(state, Deadline(None), None)
                 state = self.status()
 
     # -- questions
@@ -264,8 +296,10 @@ class TaskHandle:
             raise RequestCancelled(incoming.reason or "the question was taken back")
         return answers[0]
 
-    def _fetch(self) -> None:
-        """Have the questions of the task come while somebody iterates: they come to who waits in `tasks/result`."""
+    def _see_to(self, state: JsonObject) -> bool:
+        """Have the questions of the task answered while somebody iterates; whether some are now."""
+        # SHOULD: call `tasks/result` without waiting for the end: questions come to who does
+        # (basic/utilities/tasks#input-required-status)
 
         def fetch() -> None:
             try:
@@ -278,6 +312,7 @@ class TaskHandle:
                 # Daemon: it ends with the task, or with the connection of the client.
                 self._fetching = threading.Thread(target=fetch, name="mcp-task-result", daemon=True)
                 self._fetching.start()
+        return False
 
     # -- waiting
 
@@ -286,8 +321,9 @@ class TaskHandle:
 
     def _pause(self, state: JsonObject, deadline: Deadline, cancel: Cancel | None) -> None:
         """Wait until it is time for another poll. Raises: RequestTimeout, RequestCancelled."""
-        given = state.get("pollInterval")
-        # SHOULD: respect the server's `pollInterval` (basic/utilities/tasks#ttl-and-resource-management)
+        given = state.get("pollInterval", state.get("pollIntervalMs"))
+        # SHOULD: respect the server's interval (basic/utilities/tasks#ttl-and-resource-management;
+        # 2026-07-28/extensions/tasks#task-polling)
         seconds = POLL_INTERVAL if given is None else min(max(given / 1000, MIN_POLL_INTERVAL), MAX_POLL_INTERVAL)
         left = deadline.check("waiting for a task")
         given_up = threading.Event()
@@ -306,6 +342,97 @@ class TaskHandle:
                 cancel.detach(give_up)
         if cancel is not None and cancel.cancelled:
             raise RequestCancelled(cancel.reason or "cancelled by the caller")
+
+
+class ExtensionTask(TaskHandle):
+    """The same in the stateless era, where questions and results stand in the state of the task."""
+
+    def __init__(
+        self,
+        client: Client,
+        task_id: str | None,
+        name: str | None,
+        state: JsonObject | None,
+        by_hand: bool,
+        push: bool,
+    ) -> None:
+        super().__init__(client, task_id, name, state, by_hand)
+        self._push = push
+        self._answered: set[str] = set()  # keys that were answered, or are being; changed under the lock
+
+    def status(self, **options: Any) -> JsonObject:
+        """See `TaskHandle`; of a call that was answered at once, that it is completed."""
+        return self._state if self.task_id is None and self._state is not None else super().status(**options)
+
+    def result(self, timeout: float | None = None, *, cancel: Cancel | None = None) -> tools.CallToolResult:
+        """See `TaskHandle`."""
+        deadline, began = Deadline(timeout), time.monotonic()
+        state = self._watched(deadline) if self._push and self.task_id is not None else None
+        while state is None or state["status"] not in ENDED:
+            state = self.status(timeout=deadline.check("waiting for a task"), cancel=cancel)
+            # SHOULD: go on polling until it has ended (2026-07-28/extensions/tasks#task-polling)
+            if state["status"] not in ENDED and not self._see_to(state, deadline):
+                self._pause(state, deadline, cancel)
+        if state["status"] == "cancelled":
+            raise TaskCancelled(self._said())
+        if state["status"] == "failed":
+            error = state.get("error") or {}
+            raise ErrorResponse(error.get("code", -32603), error.get("message", ""), error.get("data"))
+        if not isinstance(state.get("result"), dict):
+            raise RemoteProtocolError("the server says that the task is completed, and gives no result")
+        return self._checked(state["result"], deadline.left(), began)
+
+    def _watched(self, deadline: Deadline) -> JsonObject | None:
+        """The state in which the task has ended, by being told; None: the server does not tell of it any longer."""
+        try:
+            with self._client.listen(tasks=[cast(str, self.task_id)], timeout=deadline.left()) as events:
+                while "taskIds" in cast(JsonObject, events.honoured):
+                    self._state = state = events.get(deadline.left()).params
+                    if state["status"] in ENDED:
+                        return state
+                    self._see_to(state, deadline)
+        except TransportClosed as problem:
+            log.info("is not told of %s any longer, and asks: %s", self.task_id, problem)
+        return None
+
+    @property
+    def questions(self) -> JsonObject:
+        """See `TaskHandle`; those of the state that was seen last."""
+        asked: JsonObject = (self._state or {}).get("inputRequests") or {}
+        return {key: question for key, question in asked.items() if self._by_hand and key not in self._answered}
+
+    def answer(self, key: str, response: JsonObject) -> None:
+        """See `TaskHandle`; with `tasks/update`."""
+        if key not in self.questions:
+            raise KeyError(key)
+        self._update({key: response})
+
+    def _see_to(self, state: JsonObject, deadline: Deadline | None = None) -> bool:
+        if self._by_hand:
+            return False
+        # SHOULD: answer each key once, and never show it twice to a person
+        # (2026-07-28/extensions/tasks#task-update-requests, #response)
+        with self._lock:
+            asked = (state.get("inputRequests") or {}).items()
+            new = {key: question for key, question in asked if key not in self._answered}
+            self._answered |= new.keys()
+        if not new:
+            return False
+        began = time.monotonic()
+        # MUST: treat a question as the same question outside of a task
+        # (2026-07-28/extensions/tasks#task-update-requests)
+        responses = self._client.answers_to({"resultType": "input_required", "inputRequests": new})
+        if deadline is not None:
+            # A user who thinks must not use up the time of the wait.
+            deadline.postpone(min(time.monotonic() - began, MAX_PAUSE))
+        self._update(responses)
+        return True
+
+    def _update(self, responses: JsonObject) -> None:
+        with self._lock:
+            self._answered |= responses.keys()
+        params = {"taskId": self.task_id, "inputResponses": responses}
+        self._client.request("tasks/update", params, cast(Options, _AGAIN))
 
 
 _AGAIN: Final = {

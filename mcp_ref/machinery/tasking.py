@@ -149,6 +149,11 @@ class Tasks:
             raise InvalidParams("Unknown task, or its time has passed", {"path": "params.taskId"})
         return record
 
+    def has(self, task_id: str, owner: str | None) -> bool:
+        """Whether `find` would find it."""
+        record = self.store.get(task_id)
+        return record is not None and record["owner"] in (None, owner)
+
     def change(self, task_id: str, edit: Callable[[JsonObject], bool]) -> JsonObject | None:
         """Read, decide, replace; again if somebody else was faster. None: there is no such record any more.
 
@@ -427,6 +432,24 @@ class TaskRun:
         self._milestone.set()
         return True
 
+    def as_call(self, ask: Callable[[], JsonObject]) -> JsonObject | None:
+        """What `ask` returns, if this is a call, and then it is one meanwhile too; None: it is a task.
+
+        If `ask` ends the work (by what is not an Exception) it becomes none any more.
+        """
+        if self._state == "becoming":
+            self._became.wait()  # bounded: a record is being written
+        with self._lock:
+            if self.id is not None:
+                return None
+            try:
+                return ask()
+            except Exception:
+                raise
+            except BaseException:
+                self._state = "over"
+                raise
+
     def resume(self, task_id: str) -> None:
         """Be a task that a dead process left, whose record names this process already."""
         self.id, self._state = task_id, "task"
@@ -435,8 +458,13 @@ class TaskRun:
         self.start()
 
     def start(self) -> None:
-        """Run in a thread of its own, as soon as there is a place."""
-        self.tasks.enqueue(self)
+        """Run in a thread of its own, as soon as there is a place. Raises: InternalError: there is no thread."""
+        try:
+            self.tasks.enqueue(self)
+        except InternalError as problem:
+            if self.id is not None:
+                self.tasks.finish(self, self.id, error_of(problem))
+            raise
 
     def milestone(self, timeout: float | None) -> bool:
         """Block until it is a task, or over; at most so long. Whether it is."""

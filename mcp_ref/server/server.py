@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
+from mcp_ref.basic.extensions import Extension, extensions_of
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.mrtr import StateKeys
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Transport
-from mcp_ref.basic.versioning import checked_extensions, server_discover
+from mcp_ref.basic.versioning import server_discover
 from mcp_ref.errors import LocalProtocolError
 from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.forks import opened_elsewhere
@@ -70,7 +71,7 @@ FEATURES: Final = {
 _LIMITED: Final = (
     *("tools/call", "completion/complete", "notifications/message", "notifications/progress"),
     # SHOULD: rate limits on task operations (basic/utilities/tasks#task-isolation-and-access-control)
-    *("tasks/get", "tasks/result", "tasks/list", "tasks/cancel"),
+    *("tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"),
 )
 DEFAULT_RATES: Final[Mapping[str, Rate]] = MappingProxyType(
     {method: Rate(per_second=50_000, burst=50_000) for method in _LIMITED}
@@ -113,7 +114,8 @@ class Server:
         declare: features to declare even while nothing is registered for them: "tools", "resources", "prompts",
             "completions". A feature with an entry is declared by itself.
         experimental: capabilities outside the protocol, by name.
-        extensions: settings by the name of the extension, such as `{"com.example/audit": {}}`; see `Context.extension`.
+        extensions: settings by the name of the extension, such as `{"com.example/audit": {}}`, or a list of `Extension`
+            values, for those that have methods of their own; see `Context.extension`.
 
         mask_errors: whether the client learns only the tool's name when a tool raises: the exception's text may
             hold what is not the client's business. The log has it all; the text of a `ToolError` is always sent.
@@ -154,7 +156,7 @@ class Server:
         instructions: str | None = None,
         declare: Sequence[str] = (),
         experimental: JsonObject | None = None,
-        extensions: Mapping[str, JsonObject] | None = None,
+        extensions: Mapping[str, JsonObject] | Sequence[Extension] | None = None,
         mask_errors: bool = False,
         # limits
         page_size: int = 100,
@@ -182,7 +184,7 @@ class Server:
         self.revisions, self.trace = in_order(revisions), trace
         self.info: JsonObject = {"name": name, "version": version, **(info or {})}
         self.instructions = instructions
-        self._experimental, self._extensions = experimental, checked_extensions(extensions)
+        self._experimental, self.extensions = experimental, dict[str, Extension]()
         self.mask_errors = mask_errors
         self.page_size, self.limits = page_size, RateLimits({**DEFAULT_RATES, **(rates or {})})
         self.max_workers = max_workers
@@ -194,7 +196,8 @@ class Server:
         self.bus = bus
         self.leave_bus: Callable[[], None] | None = None
         self.one_of_many = False  # whether other processes are known to serve the same clients
-        self.answers = ANSWERS
+        # By era: an extension of the stateless era may have methods that the other one has too.
+        self.answers: dict[str, dict[str, Answer]] = {"session": ANSWERS, "stateless": ANSWERS}
         self.span: Lifespan | None = None
         self.on_roots_changed: Callable[[Context], None] | None = None
         # Guards the replacement of what follows: none of it is changed in place, so that a reader needs no lock.
@@ -208,6 +211,8 @@ class Server:
         self._process = os.getpid()  # in which the sessions and services are
         alone = [revision for revision in self.revisions if revision.era == "stateless"]
         self.stateless = Stateless(self, alone) if alone else None
+        for extension in extensions_of(extensions).values():
+            self.extend(extension)
         self.tasks: ServerTasks | None = None
         if tasks is not None:
             self.offer_tasks(tasks)
@@ -302,8 +307,17 @@ class Server:
             from mcp_ref.server.tasks import ServerTasks
 
             self.tasks = ServerTasks(self, tasks)
-            self.answers = {**self.answers, **self.tasks.answers}
+            self.answers["session"] = {**self.answers["session"], **self.tasks.answers}
+            self.extend(self.tasks.extension)
+            self.answers["stateless"]["tools/call"] = self.tasks.tools_call
         return self.tasks
+
+    def extend(self, extension: Extension) -> None:
+        """Declare an extension, and answer its methods."""
+        with self.lock:
+            self.extensions = {**self.extensions, extension.name: extension}
+            self.answers["stateless"] = {**self.answers["stateless"], **extension.answering()}
+            self.generation += 1
 
     def introduction(self, owner: str | None = None) -> Introduction:
         """What a client is told when it opens a session; each revision gets the part that it knows.
@@ -315,8 +329,8 @@ class Server:
         capabilities: JsonObject = {"logging": {}}
         if self._experimental:
             capabilities["experimental"] = self._experimental
-        if self._extensions:
-            capabilities["extensions"] = self._extensions
+        if self.extensions:
+            capabilities["extensions"] = {name: each.settings for name, each in self.extensions.items()}
         # MUST: a server with tools declares `tools` (server/tools#capabilities)
         # MUST: a server with resources declares `resources` (server/resources#capabilities)
         # MUST: a server with prompts declares `prompts` (server/prompts#capabilities)

@@ -93,7 +93,7 @@ class Conversation:
         # 1. What the revision, the capabilities and the rates let through.
         method, terms, revision = incoming.method, self.terms, self.terms.revision
         check, project, *_ = terms.received.get(method) or terms.receiving(method)
-        handler = self.server.answers.get(method)
+        handler = self.server.answers[revision.era].get(method)
         if handler is None:
             # Also a notification that came with an id, before its params are looked at.
             raise MethodNotFound(f"Method not found: {method}", {"method": method})

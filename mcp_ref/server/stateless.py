@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp_ref import messages
 from mcp_ref.agreement import Terms
+from mcp_ref.basic.extensions import honoured, rows_with, tell_now
 from mcp_ref.basic.mrtr import Rounds
 from mcp_ref.basic.subscriptions import LISTEN, Subscription, Subscriptions, SubscriptionsListenRequestParams
 from mcp_ref.basic.utilities import token_of
@@ -96,8 +97,10 @@ class Stateless:
         generation, known = self._terms
         if generation != self.server.generation:
             generation, declared = self.server.generation, self.server.introduction().capabilities
+            extensions = self.server.extensions
+            rows = rows_with(METHODS, extensions.values()) if extensions else METHODS
             known = {
-                name: Terms("server", revision, METHODS, server_capabilities(declared, revision), {})
+                name: Terms("server", revision, rows, server_capabilities(declared, revision), {})
                 for name, revision in self.revisions.items()
             }
             self._terms = (generation, known)
@@ -120,7 +123,14 @@ class Stateless:
                 check(params)
             if wait := self.server.limits.take(call.source, method):
                 raise RateLimited(wait)
-            return self.subscriptions.open(incoming, cast(SubscriptionsListenRequestParams, params), terms.local)
+            listen = cast(SubscriptionsListenRequestParams, params)
+            if not self.server.extensions:
+                return self.subscriptions.open(incoming, listen, terms.local)
+            ctx, having = Context(call, incoming), self.server.extensions.values()
+            also = honoured(having, ctx, params["notifications"])
+            subscription = self.subscriptions.open(incoming, listen, terms.local, also)
+            tell_now(having, ctx, subscription)
+            return subscription
         result = call.serve(incoming)
         if method in CACHEABLE and result.get("resultType") != "input_required":
             # MUST: complete results of discovery, the lists and `resources/read` have `ttlMs` and `cacheScope`

@@ -19,10 +19,19 @@ from mcp_ref import messages
 from mcp_ref.agreement import undeclared
 from mcp_ref.basic import tasks as page
 from mcp_ref.basic.mrtr import KINDS, input_request, missing_capability
-from mcp_ref.errors import ErrorResponse, InternalError, InvalidParams, McpError, MethodNotFound
+from mcp_ref.errors import (
+    ErrorResponse,
+    InternalError,
+    InvalidParams,
+    McpError,
+    MethodNotFound,
+    MissingClientCapability,
+)
+from mcp_ref.extensions.tasks import NAME, TOLD, created, served, shown
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import check_seconds
 from mcp_ref.machinery.tasking import TaskRun, Tasks
+from mcp_ref.machinery.workers import before_block
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import DEFAULT, Options
 from mcp_ref.server import tools
@@ -60,6 +69,10 @@ class ServerTasks:
 
     def __init__(self, server: Server, tasks: Tasks | None) -> None:
         self.server, self.tasks = server, tasks or Tasks()
+        if self.tasks.on_change is not None:
+            raise ValueError("these tasks belong to another server")
+        self.tasks.on_change = self._publish
+        self.extension = served(self.tasks, tools.CallToolResult)
         self.close = self.tasks.close
         kept = self.tasks
         self.answers: dict[str, Callable[[Any, Any], Any]] = {
@@ -94,39 +107,90 @@ class ServerTasks:
     def tools_call(self, ctx: Context, params: tools.CallToolRequestParams) -> JsonObject:
         """Answer `tools/call`: with the result, or with a task. See `server.tools.tools_call`.
 
-        Raises: MethodNotFound: it was, or was not, to be a task, and that is not how the tool is called.
-        Spec: basic/utilities/tasks#tool-level-negotiation
+        Raises: MethodNotFound, or in the stateless era MissingClientCapability: that is not how the tool is called.
+        Spec: basic/utilities/tasks#tool-level-negotiation, 2026-07-28/extensions/tasks#capability-negotiation
         """
         entry: tools.ToolEntry | None = ctx.server.registered("tools").get(params["name"])
         rule = None if entry is None else entry.task
         asked = params.get("task") if ctx.revision.tasks else None
+        # MUST NOT: answer with a task if this request does not declare the extension; a client that declares only the
+        # `tasks` of 2025-11-25 does not (2026-07-28/extensions/tasks#capability-negotiation, #backward-compatibility)
+        follows = asked is not None or NAME in (ctx.peer_capabilities.get("extensions") or {})
         if entry is not None and asked is not None and rule is None:
             # SHOULD: -32601 if a tool without `taskSupport` is called as a task
             # (basic/utilities/tasks#tool-level-negotiation)
             raise MethodNotFound(f"The tool {params['name']} cannot be called as a task")
-        if rule is not None and asked is None and rule.support == "required":
+        if rule is not None and not follows and rule.support == "required":
+            if not ctx.revision.servers_send_requests:
+                # MUST: -32021 if a call cannot be answered without a task
+                # (2026-07-28/extensions/tasks#capability-negotiation)
+                raise MissingClientCapability({"extensions": {NAME: {}}})
             # MUST: -32601 if a tool that requires it is not called as a task
             # (basic/utilities/tasks#tool-level-negotiation)
             raise MethodNotFound(f"The tool {params['name']} can only be called as a task")
-        if rule is None or asked is None:
+        if rule is None or not follows:
             return cast(JsonObject, tools.tools_call(ctx, params))
-        ttl = asked["ttl"] / 1000 if "ttl" in asked else rule.ttl or self.tasks.ttl
-        if ttl is not None and ttl <= 0:
-            raise InvalidParams("Invalid params: params.task.ttl must be above 0", {"path": "params.task.ttl"})
-        run = TaskCall(self, ctx, rule, ttl).task
-        # MUST: an accepted request is answered with a `CreateTaskResult`; SHOULD: as soon as possible
+        ttl = rule.ttl or self.tasks.ttl
+        if asked is not None and "ttl" in asked:
+            ttl = asked["ttl"] / 1000
+            if ttl <= 0:
+                raise InvalidParams("Invalid params: params.task.ttl must be above 0", {"path": "params.task.ttl"})
+        return self._begin(TaskCall(self, ctx, rule, ttl), 0.0 if asked is not None else rule.after)
+
+    def _begin(self, call: TaskCall, after: float | None) -> JsonObject:
+        """Run a call that becomes a task after so many seconds; its answer: the task, or what it came to before."""
+        run = call.task
+        # 1. At once. MUST: an accepted request is answered with a `CreateTaskResult`; SHOULD: as soon as possible
         # (basic/utilities/tasks#result-retrieval)
-        run.become()
+        if after == 0:
+            run.become()
         run.start()
+        # 2. Or later: whichever comes first, the end, a question, the handler's word, or the time.
+        # SHOULD: finish the rounds of a call before it becomes a task (2026-07-28/extensions/tasks#task-creation)
+        before_block()
+        if not run.milestone(after):
+            try:
+                run.become()
+            except BaseException:
+                run.cancel("it can be no task")
+                raise
+            run.milestone(None)
+        if run.id is None:
+            if isinstance(call.origin, Call):
+                call.origin.run_here()
+            if isinstance(run.outcome, BaseException):
+                raise run.outcome
+            return run.outcome
+        # 3. The task is in the store: MUST NOT: answer before `tasks/get` would find it
+        # (2026-07-28/extensions/tasks#task-creation)
         # MUST: a task begins as `working` (basic/utilities/tasks#task-status-lifecycle)
-        return {"task": page.shown(run.record, self.tasks)}
+        if isinstance(call.origin, Session):
+            return {"task": page.shown(run.record, self.tasks)}
+        # If the answer cannot be written nobody knows of the task. So it ends.
+        task_id = run.id
+        call.asking.attach(lambda reason: self.tasks.finish(run, task_id, {"cancelled": reason}))
+        return created(run.record, self.tasks)
+
+    def _publish(self, record: JsonObject) -> None:
+        """Tell the subscriptions of a task that has changed."""
+        if self.server.stateless is None or not self.server.stateless.subscriptions:
+            return
+        latest: JsonObject | None = record
+        # Again if it has changed meanwhile: the news of another thread must not be overtaken by this.
+        while latest is not None:
+            record = latest
+            params = cast(JsonObject, shown(record, self.tasks, tools.CallToolResult))
+            self.server.stateless.subscriptions.publish(TOLD, params, ("taskIds", record["id"]))
+            latest = self.tasks.store.get(record["id"])
+            if latest is not None and latest["version"] == record["version"]:
+                return
 
 
 class TaskCall(Conversation):
     """With whom the handler of a call that may become a task speaks: as any other, until it has become one.
 
     Attributes:
-        origin: the conversation by which the call came.
+        origin, asking: the conversation by which the call came, and its request.
         task: its run, which may be a task.
     """
 
@@ -135,7 +199,7 @@ class TaskCall(Conversation):
         self.server, self.terms, self.origin = origin.server, origin.terms, origin
         self.client_info, self.client_capabilities = origin.client_info, origin.client_capabilities
         self.log_level, self.source, self.session_key = origin.log_level, origin.source, origin.session_key
-        self._among, self._asking = among, incoming
+        self._among, self.asking = among, incoming
         params = {key: value for key, value in incoming.params.items() if key in ("name", "arguments", "_meta")}
         seed: JsonObject = {
             "owner": incoming.owner, "ttl": ttl, "about": params["name"], "method": incoming.method, "params": params,
@@ -157,7 +221,7 @@ class TaskCall(Conversation):
     def _given_up(self) -> bool:
         # MUST NOT: take `notifications/cancelled`, or the end of a stream, for the end of a task
         # (2025-11-25/basic/utilities/cancellation#behavior-requirements)
-        return self.task.id is None and self._asking.cancelled
+        return self.task.id is None and self.asking.cancelled
 
     def _work(self, run: TaskRun) -> JsonObject:
         if isinstance(self.origin, Call):
@@ -173,8 +237,9 @@ class TaskCall(Conversation):
 
     def ask(self, method: str, params: JsonObject | None, options: Options | None, incoming: Incoming) -> JsonObject:
         """The client's answer to a question: of the call, or, once it is a task, of that."""
-        if self.task.id is None:
-            return self.origin.ask(method, params, options, self._asking)
+        answered = self.task.as_call(lambda: self.origin.ask(method, params, options, self.asking))
+        if answered is not None:
+            return answered
         revision = self.terms.revision
         question = input_request(method, params, revision)
         missing = missing_capability(question, self.client_capabilities, revision)
@@ -217,14 +282,14 @@ class TaskCall(Conversation):
 
     def input_response(self, key: str, method: str, incoming: Incoming) -> JsonObject | None:
         """See `Conversation`: answers to what the call asked by its result."""
-        return self.origin.input_response(key, method, self._asking)
+        return self.origin.input_response(key, method, self.asking)
 
     def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:
         """Send a notification: with the reply of the call; of a task, to whoever waits for its result, or else by the
         conversation that made it, if that can be told anything now."""
         task_id, tasks = self.task.id, self._among.tasks
         if task_id is None:
-            self.origin.notify(method, params, self._asking)
+            self.origin.notify(method, params, self.asking)
         elif self.task.cancel.cancelled:
             # MUST: progress ends with the task (2025-11-25/basic/utilities/progress#behavior-requirements)
             return
@@ -239,3 +304,10 @@ class TaskCall(Conversation):
                     self.origin.announce(method, params)
             except McpError as problem:
                 log.debug("could not tell %s of %s: %s", method, task_id, problem)
+        elif method == "notifications/progress":
+            # MUST NOT: send progress of a task where its state is pushed; it has none in this design
+            # (2026-07-28/extensions/tasks#task-status-notifications)
+            if message := (params or {}).get("message"):
+                self.task.status(message)
+        elif method == "notifications/message":
+            log.info("the task %s of %s: %s", task_id, self.task.seed["about"], (params or {}).get("data"))

@@ -13,7 +13,7 @@ import os
 import threading
 from typing import Annotated, Any
 
-from mcp_ref import Context, RedisBus, Server, StateKeys, ToolError, audio, image, text
+from mcp_ref import Context, InvalidParams, RedisBus, Server, StateKeys, TaskRule, ToolError, audio, image, text
 from mcp_ref.basic.mrtr import elicitation_form, input_required
 from mcp_ref.content import ContentBlock
 from mcp_ref.server.prompts import user
@@ -366,6 +366,64 @@ def prompt_that_asks(ctx: Context) -> str:
 
 application = server.wsgi()
 """The same under a WSGI server: `gunicorn tests.conformance.server:application`."""
+
+# -- tasks ---------------------------------------------------------------------------------------------------------
+
+
+@server.tool("greet")
+def greet(name: str) -> str:
+    """Is never a task."""
+    return f"Hello, {name}!"
+
+
+@server.tool("slow_compute", task="optional")
+def slow_compute(ctx: Context, seconds: float = 1, label: str = "") -> str:
+    """Takes its time, a little at a time."""
+    for _ in range(int(seconds * 20)):
+        ctx.check_cancelled()
+        pause.wait(0.05)
+    return f"Computed {label} in {seconds} s"
+
+
+@server.tool("failing_job", task="required")
+def failing_job() -> str:
+    """Fails after a second."""
+    pause.wait(1)
+    raise ToolError("This job fails on purpose")
+
+
+@server.tool("protocol_error_job", task="required")
+def protocol_error_job() -> str:
+    """Is refused after a moment."""
+    pause.wait(0.2)
+    raise InvalidParams("This job is refused on purpose")
+
+
+@server.tool("confirm_delete", task="required")
+def confirm_delete(filename: str, ctx: Context) -> str:
+    """Asks before it deletes, in the task."""
+    answer = ctx.elicit(f"Delete {filename}?", {"confirm": {"type": "boolean"}})
+    return f"{'Deleted' if (answer.get('content') or {}).get('confirm') else 'Kept'} {filename}"
+
+
+@server.tool("multi_input", task="required")
+def multi_input(ctx: Context) -> str:
+    """Asks two things at once, in the task."""
+    form = {"name": {"type": "string"}, "confirm": {"type": "boolean", "default": False}}
+    first, second = ctx.ask_all(lambda: ctx.elicit("First?", form), lambda: ctx.elicit("Second?", form))
+    return json.dumps([first, second])
+
+
+@server.tool("test_tool_with_task", task=TaskRule("required", after=None))
+def asks_and_becomes_a_task(ctx: Context) -> Any:
+    """Asks in a round, and becomes a task when it has the answer."""
+    name = (ctx.input_responses.get("user_name", {}).get("content") or {}).get("name")
+    if not isinstance(name, str):
+        return input_required({"user_name": elicitation_form("What is your name?", {"name": {"type": "string"}})})
+    ctx.become_task("greeting")
+    pause.wait(0.2)
+    return f"Hello, {name}!"
+
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser()

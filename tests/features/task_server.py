@@ -56,7 +56,7 @@ def make_server(tasks: Tasks | None = None, **options: Any) -> Server:
     def steps(ctx: Context) -> str:
         """Reports how far it is."""
         for done in (1, 2):
-            ctx.progress(done, 2)
+            ctx.progress(done, 2, f"step {done}")
         return f"task: {ctx.task_id is not None}"
 
     @server.tool()

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypedDict
 
 import pytest
+import requests
 
 from mcp_ref import (
     Cancel,
     Client,
     Context,
     ErrorResponse,
+    Extension,
     HttpRequest,
     LocalProtocolError,
     Rate,
+    RemoteProtocolError,
     RequestCancelled,
     RequestTimeout,
     Server,
@@ -26,9 +31,10 @@ from mcp_ref import (
     Tasks,
     Url,
 )
+from mcp_ref.methods import Method
 from tests.features.task_server import elicit, make_server
 
-CORE = "2025-11-25"
+CORE, EXTENSION = "2025-11-25", "2026-07-28"
 LIMIT = 5.0
 
 
@@ -70,43 +76,49 @@ def wait_until(handle: Any, status: str) -> None:
 # -- the same handler everywhere ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
 @pytest.mark.parametrize("transport", ["memory", "http", "stdio"])
-def test_a_tool_that_asks_before_and_after_it_is_a_task_gives_one_result(transport: str) -> None:
-    with connected(transport=transport) as client:
+def test_a_tool_that_asks_before_and_after_it_is_a_task_gives_one_result(transport: str, revision: str) -> None:
+    with connected(transport=transport, revision=revision) as client:
         assert client.call_tool("book", {"city": "Oslo"})["content"][0]["text"] == "Oslo: Ann, 12A, soup"
         task = client.call_tool_as_task("book", {"city": "Oslo"})
         assert task.result(LIMIT)["content"][0]["text"] == "Oslo: Ann, 12A, soup"
-        assert task.status()["status"] == "completed"
+        assert task.task_id is not None and task.status()["status"] == "completed"
 
 
-def test_a_client_that_follows_no_tasks_gets_results() -> None:
-    with connected(tasks=False) as client:
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_a_client_that_follows_no_tasks_gets_results(revision: str) -> None:
+    with connected(tasks=False, revision=revision) as client:
         assert client.call_tool("book", {"city": "Oslo"})["content"][0]["text"] == "Oslo: Ann, 12A, soup"
         with pytest.raises(LocalProtocolError):
             client.call_tool_as_task("book", {"city": "Oslo"})
 
 
-def test_call_tool_calls_a_required_tool_as_a_task() -> None:
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_call_tool_calls_a_required_tool_as_a_task(revision: str) -> None:
     server = make_server()
     server.released.set()  # type: ignore[attr-defined]
-    with connected(server) as client:
+    with connected(server, revision=revision) as client:
         assert client.call_tool("wait")["content"][0]["text"] == "released"
 
 
-def test_several_questions_of_a_task_are_open_at_once() -> None:
-    with connected() as client:
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_several_questions_of_a_task_are_open_at_once(revision: str) -> None:
+    with connected(revision=revision) as client:
         task = client.call_tool_as_task("ask_two")
         assert task.result(LIMIT)["content"][0]["text"] == "Ann, 1 folders"
 
 
-def test_an_iteration_ends_with_the_end_and_answers_questions() -> None:
-    with connected(make_server(Tasks(poll=0.05))) as client:
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_an_iteration_ends_with_the_end_and_answers_questions(revision: str) -> None:
+    with connected(make_server(Tasks(poll=0.05)), revision=revision) as client:
         states = list(client.call_tool_as_task("book", {"city": "Rome"}))
         assert states[0]["status"] == "working" and states[-1]["status"] == "completed"
 
 
-def test_questions_can_be_answered_by_hand() -> None:
-    with connected(make_server(Tasks(poll=0.05))) as client:
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_questions_can_be_answered_by_hand(revision: str) -> None:
+    with connected(make_server(Tasks(poll=0.05)), revision=revision) as client:
         task = client.call_tool_as_task("ask_two", by_hand=True)
         wait_until(task, "input_required")
         for state in task:
@@ -118,12 +130,15 @@ def test_questions_can_be_answered_by_hand() -> None:
         assert task.result(LIMIT)["content"][0]["text"] == "Zed, 0 folders"
 
 
-def test_another_client_goes_on_with_a_task_by_its_id() -> None:
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_another_client_goes_on_with_a_task_by_its_id_in_either_design(revision: str) -> None:
     server = make_server()
-    with connected(server) as one, Client(server, revision=CORE, tasks=True, elicit=elicit) as other:
+    with connected(server, revision=revision) as one:
         task_id = one.call_tool_as_task("book", {"city": "Oslo"}).task_id
-        assert other.task(task_id).result(LIMIT)["content"][0]["text"] == "Oslo: Ann, 12A, soup"
-        assert [each["taskId"] for each in other.list_tasks()] == [task_id]
+        with Client(server, revision=CORE, tasks=True, elicit=elicit) as other:
+            assert other.task(task_id).result(LIMIT)["content"][0]["text"] == "Oslo: Ann, 12A, soup"
+            assert [each["taskId"] for each in other.list_tasks()] == [task_id]
+        assert one.task(task_id).result(LIMIT)["content"][0]["text"] == "Oslo: Ann, 12A, soup"
 
 
 # -- what is on the wire -------------------------------------------------------------------------------------------
@@ -270,8 +285,10 @@ def test_a_cancelled_task_stays_cancelled_and_has_no_result() -> None:
         task.cancel()
 
 
-def test_a_time_limit_of_call_tool_cancels_its_task_and_that_of_a_handle_does_not() -> None:
-    with connected() as client:
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_a_time_limit_of_call_tool_cancels_its_task_and_that_of_a_handle_does_not(revision: str) -> None:
+    tasks = Tasks(poll=0.05)
+    with connected(make_server(tasks), revision=revision) as client:
         with pytest.raises(RequestTimeout):
             client.call_tool("wait", timeout=0.1)
         task = client.call_tool_as_task("wait")
@@ -282,7 +299,8 @@ def test_a_time_limit_of_call_tool_cancels_its_task_and_that_of_a_handle_does_no
         with pytest.raises(RequestCancelled):
             client.call_tool("wait", cancel=give_up)
         assert task.status()["status"] == "working"
-        assert sorted(each["status"] for each in client.list_tasks()) == ["cancelled", "cancelled", "working"]
+        outcomes = [record["outcome"] for record in tasks.store.of_owner("", None, 10)]
+        assert sorted("cancelled" in (outcome or ()) for outcome in outcomes) == [False, True, True]
 
 
 def test_a_cancellation_ends_the_wait_for_an_answer() -> None:
@@ -312,9 +330,10 @@ def test_a_cancellation_ends_the_wait_for_an_answer() -> None:
         assert task.status()["status"] == "cancelled"
 
 
-def test_a_server_that_closes_ends_its_tasks() -> None:
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_a_server_that_closes_ends_its_tasks(revision: str) -> None:
     server = make_server()
-    with connected(server) as client:
+    with connected(server, revision=revision) as client:
         task = client.call_tool_as_task("wait")
         server.tasks.close()  # type: ignore[union-attr]
         state = task.status()
@@ -401,7 +420,7 @@ def test_a_rule_that_is_none_is_refused_when_the_tool_is_registered() -> None:
 def test_a_server_without_tasks_has_no_thread_and_no_method_of_them() -> None:
     server = Server("plain")
     server.tool("plain")(lambda: "plain")
-    assert server.tasks is None and "tasks/get" not in server.answers
+    assert server.tasks is None and "tasks/get" not in {**server.answers["session"], **server.answers["stateless"]}
     with connected(server) as client:
         assert refused(client, "tools/call", {"name": "plain", "task": True}).code == -32602
         assert client.request("tools/call", {"name": "plain"})["content"][0]["text"] == "plain"
@@ -443,3 +462,257 @@ def test_the_life_of_a_task_is_logged_without_contents(caplog: pytest.LogCapture
     for word in ("created", "answered", "ended", "read", "refused", "the server made"):
         assert any(line.startswith(word) for line in said), word
     assert not any("Oslo" in line or "Ann" in line for line in said)
+
+
+# -- the extension -------------------------------------------------------------------------------------------------
+
+DECLARED = {"io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
+NEEDED = {"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
+
+
+def post(url: str, method: str, params: Any, capabilities: Any = None, name: str | None = None) -> Any:
+    """Send a request by hand; the status and the answer."""
+    meta = {"io.modelcontextprotocol/protocolVersion": EXTENSION, "io.modelcontextprotocol/clientCapabilities": {}}
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": method,
+        "params": {**params, "_meta": {**meta, **(capabilities or {})}},
+    }
+    headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": EXTENSION, "Mcp-Method": method}
+    headers |= {} if name is None else {"Mcp-Name": name}
+    answer = requests.post(url, json=body, headers=headers, timeout=LIMIT)
+    return answer.status_code, answer.json()
+
+
+def test_without_the_declaration_there_is_no_task_and_no_method_of_tasks() -> None:
+    server = make_server()
+    with closing(server), server.serve_http() as http:
+        with Client(http.url, revision=EXTENSION) as client:
+            assert client.server_capabilities["extensions"] == {"io.modelcontextprotocol/tasks": {}}
+            assert "tasks" not in client.server_capabilities
+            assert client.call_tool("steps")["content"][0]["text"] == "task: False"
+            with pytest.raises(ErrorResponse) as caught, client.listen(tasks=["x"]):
+                pass
+            assert caught.value.code == -32021
+        answers = [post(http.url, "tools/call", {"name": "wait"}, name="wait")]
+        for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+            answers.append(post(http.url, method, {"taskId": "x", "inputResponses": {}}, name="x"))
+        old = {"io.modelcontextprotocol/clientCapabilities": {"tasks": {"requests": {"tools": {"call": {}}}}}}
+        answers.append(post(http.url, "tools/call", {"name": "wait", "task": {}}, old, name="wait"))
+        for status, answer in answers:
+            assert (status, answer["error"]["code"], answer["error"]["data"]) == (400, -32021, NEEDED)
+        for method in ("tasks/result", "tasks/list"):
+            assert post(http.url, method, {"taskId": "x"}, DECLARED)[1]["error"]["code"] == -32601
+        assert post(http.url, "tasks/get", {"taskId": "x"}, DECLARED, name="x")[1]["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize("method", ["tasks/result", "tasks/list"])
+def test_what_only_the_other_design_has_is_unknown(method: str) -> None:
+    with connected(revision=EXTENSION) as client:
+        with pytest.raises(LocalProtocolError):
+            client.request(method, {"taskId": "x"})
+        assert not any("execution" in tool for tool in client.list_tools())
+        with pytest.raises(LocalProtocolError):
+            client.call_tool_as_task("steps", ttl=60)
+
+
+def test_a_client_sends_nothing_to_a_server_without_the_extension() -> None:
+    server = Server("plain")
+    server.tool("plain")(lambda: "plain")
+    with connected(server, revision=EXTENSION) as client:
+        assert client.call_tool("plain")["content"][0]["text"] == "plain"
+        with pytest.raises(LocalProtocolError):
+            client.call_tool_as_task("plain")
+        with pytest.raises(LocalProtocolError):
+            client.task("x").status()
+
+
+def test_the_state_has_what_belongs_to_it_and_nothing_of_the_other_design() -> None:
+    with connected(make_server(Tasks(poll=0.05)), revision=EXTENSION) as client:
+        task = client.call_tool_as_task("ask_two", by_hand=True)
+        wait_until(task, "input_required")
+        while len(task.questions) < 2:
+            task.status()
+        state = task.status()
+        assert set(state["inputRequests"]) == {"elicitation-1", "roots-2"} or len(state["inputRequests"]) == 2
+        assert (
+            state["ttlMs"] == 3_600_000
+            and state["pollIntervalMs"] == 50
+            and not {"ttl", "result", "error"} & set(state)
+        )
+        first, second = state["inputRequests"]
+        answers = {"elicitation/create": {"action": "accept", "content": {"name": "Zed"}}, "roots/list": {"roots": []}}
+        task.answer(first, answers[state["inputRequests"][first]["method"]])
+        assert set(task.status()["inputRequests"]) == {second}
+        task.answer(second, answers[state["inputRequests"][second]["method"]])
+        assert task.result(LIMIT)["content"][0]["text"] == "Zed, 0 folders"
+        done = task.status()
+        assert done["result"]["resultType"] == "complete" and "inputRequests" not in done
+        assert "io.modelcontextprotocol/related-task" not in done["result"].get("_meta", {})
+
+
+def test_answers_that_do_not_fit_are_refused_and_others_ignored() -> None:
+    with connected(make_server(Tasks(poll=0.05)), revision=EXTENSION) as client:
+        task = client.call_tool_as_task("ask_two", by_hand=True)
+        while len(task.questions) < 2:
+            task.status()
+        (name,) = [key for key, each in task.questions.items() if each["method"] == "elicitation/create"]
+        wrong = {"taskId": task.task_id, "inputResponses": {name: {"action": "perhaps"}, "other": {"ignored": True}}}
+        assert refused(client, "tasks/update", wrong).data == {"path": f"params.inputResponses.{name}.action"}
+        assert len(task.status()["inputRequests"]) == 2
+        client.request("tasks/update", {"taskId": task.task_id, "inputResponses": {"other": {"ignored": True}}})
+        right = {name: {"action": "accept", "content": {"name": "One"}}}
+        client.request("tasks/update", {"taskId": task.task_id, "inputResponses": right})
+        late = {name: {"action": "accept", "content": {"name": "Two"}}}
+        client.request("tasks/update", {"taskId": task.task_id, "inputResponses": late})
+        (roots,) = task.status()["inputRequests"]
+        task.answer(roots, {"roots": []})
+        assert task.result(LIMIT)["content"][0]["text"] == "One, 0 folders"
+
+
+@pytest.mark.parametrize("transport", ["memory", "http"])
+def test_changes_are_pushed_to_who_listens_and_the_present_state_first(transport: str) -> None:
+    with connected(transport=transport, revision=EXTENSION) as client:
+        pushed = client.call_tool_as_task("book", {"city": "Oslo"}, push=True)
+        assert pushed.result(LIMIT)["content"][0]["text"] == "Oslo: Ann, 12A, soup"
+        with client.listen(tasks=[pushed.task_id, "nonsense"]) as events:
+            assert events.honoured == {"taskIds": [pushed.task_id]}
+            event = events.get(LIMIT)
+            assert event.method == "notifications/tasks" and event.params["status"] == "completed"
+            assert event.params["result"]["content"][0]["text"] == "Oslo: Ann, 12A, soup"
+
+
+def test_results_and_errors_of_the_extension() -> None:
+    with connected(make_server(Tasks(poll=0.05)), revision=EXTENSION) as client:
+        failed = client.call_tool_as_task("fail", {"how": "tool"})
+        assert failed.result(LIMIT)["isError"] is True and failed.status()["status"] == "completed"
+        refused_call = client.call_tool_as_task("fail", {"how": "protocol"})
+        with pytest.raises(ErrorResponse) as caught:
+            refused_call.result(LIMIT)
+        state = refused_call.status()
+        assert (caught.value.code, caught.value.data) == (-32602, {"why": "so"})
+        assert (state["status"], state["statusMessage"], state["error"]["code"]) == ("failed", "it is refused", -32602)
+        assert "result" not in state
+
+
+def test_progress_of_a_task_is_its_status_message_in_the_extension() -> None:
+    trace: list[Any] = []
+    with connected(make_server(Tasks(poll=0.05)), revision=EXTENSION, trace=trace.append) as client:
+        task = client.call_tool_as_task("steps", on_progress=lambda *report: None, push=True)
+        task.result(LIMIT)
+        assert task.status()["statusMessage"] == "step 2"
+    assert not any(each.message.get("method") == "notifications/progress" for each in trace if each.message)
+
+
+def test_a_task_in_answer_to_another_method_is_an_invalid_response() -> None:
+    server = make_server()
+    task: Any = {
+        "resultType": "task",
+        "taskId": "x",
+        "status": "working",
+        "ttlMs": None,
+        "createdAt": "",
+        "lastUpdatedAt": "",
+    }
+    server.answers["stateless"] = {**server.answers["stateless"], "tools/list": lambda ctx, params: task}
+    with connected(server, revision=EXTENSION) as client, pytest.raises(RemoteProtocolError):
+        client.list_tools()
+
+
+def test_a_quick_call_never_becomes_a_task_and_a_slow_one_does() -> None:
+    server = Server("jobs")
+    go_on = threading.Event()
+
+    @server.tool(task=TaskRule("required", after=0.1))
+    def job(slow: bool) -> str:
+        if slow:
+            go_on.wait(LIMIT)
+        return "done"
+
+    with connected(server, revision=EXTENSION) as client:
+        assert client.call_tool_as_task("job", {"slow": False}).task_id is None
+        task = client.call_tool_as_task("job", {"slow": True})
+        go_on.set()
+        assert task.task_id is not None and task.result(LIMIT)["content"][0]["text"] == "done"
+
+
+def test_a_question_that_the_client_cannot_answer_is_the_error_of_the_task() -> None:
+    with connected(revision=EXTENSION, elicit=None) as client:
+        task = client.call_tool_as_task("ask_two")
+        with pytest.raises(ErrorResponse) as caught:
+            task.result(LIMIT)
+        assert caught.value.code == -32021 and task.status()["status"] == "failed"
+
+
+def test_over_http_the_id_of_a_task_is_mirrored_and_compared() -> None:
+    server = make_server()
+    with closing(server), server.serve_http() as http, Client(http.url, revision=EXTENSION, tasks=True) as client:
+        task = client.call_tool_as_task("steps")
+        assert task.task_id is not None
+        assert post(http.url, "tasks/get", {"taskId": task.task_id}, DECLARED, name=task.task_id)[0] == 200
+        status, answer = post(http.url, "tasks/get", {"taskId": task.task_id}, DECLARED, name="other")
+        assert (status, answer["error"]["code"]) == (400, -32020)
+
+
+def test_a_client_that_hangs_up_before_the_answer_leaves_no_task() -> None:
+    import socket
+    from urllib.parse import urlsplit
+
+    tasks, began, go_on = Tasks(), threading.Event(), threading.Event()
+    server = Server("jobs", tasks=tasks)
+    cancelled: list[bool] = []
+    ended = threading.Event()
+
+    @server.tool(task=TaskRule("required", after=None))
+    def job(ctx: Context) -> None:
+        began.set()
+        go_on.wait(LIMIT)
+        ctx.become_task()
+        while not ctx.cancelled and len(cancelled) < 500:
+            cancelled.append(False)
+            go_on.wait(0)
+            threading.Event().wait(0.01)
+        ended.set()
+
+    with closing(server), server.serve_http() as http:
+        where = urlsplit(http.url)
+        meta = {**DECLARED, "io.modelcontextprotocol/protocolVersion": EXTENSION}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "job", "_meta": meta}})
+        head = (f"POST /mcp HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Type: application/json\r\n"
+                f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {EXTENSION}\r\n"
+                f"Mcp-Method: tools/call\r\nMcp-Name: job\r\nContent-Length: {len(body)}\r\n\r\n")  # fmt: skip
+        with socket.create_connection((where.hostname, where.port), LIMIT) as connection:
+            connection.sendall((head + body).encode())
+            assert began.wait(LIMIT)
+        go_on.set()
+        assert ended.wait(LIMIT)
+    assert all("cancelled" in record["outcome"] for record in tasks.store._records.values())  # type: ignore[attr-defined]
+
+
+def test_an_extension_of_ones_own_has_methods_kinds_and_declarations() -> None:
+    row = Method("example/double", "client", "com.example/double", "twice a number", DoubleParams, DoubleResult,
+                 since="2026-07-28", extension="com.example/double")  # fmt: skip
+    ours = Extension("com.example/double", {"most": 10}, rows=[row], result_types={"tools/call": {"later": None}})
+    served_ours = replace(ours, answers={"example/double": lambda ctx, params: {"value": 2 * params["value"]}})
+    server = Server("doubles", extensions=[served_ours])
+    server.tool("plain")(lambda: {"content": [], "resultType": "later"})
+    with Client(server, revision=EXTENSION, extensions=[ours]) as client:
+        assert client.request("example/double", {"value": 4})["value"] == 8
+        assert client.request("tools/call", {"name": "plain"})["resultType"] == "later"
+        problem = refused(client, "example/double", {"value": "four"})
+        assert problem.code == -32602 and problem.data == {"path": "params.value"}
+    with Client(server, revision=EXTENSION) as client:
+        assert refused(client, "example/double", {"value": 4}).code == -32021
+    with Client(Server("other"), revision=EXTENSION, extensions=[ours]) as client, pytest.raises(LocalProtocolError):
+        client.request("example/double", {"value": 4})
+    with Client(server, revision=CORE, extensions=[ours]) as client:
+        assert refused(client, "example/double", {"value": 4}).code == -32601
+
+
+class DoubleParams(TypedDict):
+    value: int
+
+
+class DoubleResult(TypedDict):
+    value: int

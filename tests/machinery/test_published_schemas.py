@@ -24,6 +24,7 @@ import pytest
 
 import mcp_ref
 from mcp_ref.errors import LocalProtocolError
+from mcp_ref.extensions import tasks as tasks_extension
 from mcp_ref.machinery.checking import Check, SchemaMismatch, checker
 from mcp_ref.machinery.projection import projector
 from mcp_ref.machinery.publishing import json_schema
@@ -45,6 +46,7 @@ BASE = "a base of published types; ours have its fields"
 INLINED = "published without a name, inside the types that hold it"
 SCHEMA = "user data, which projection must not enter; registering a tool is where its root is checked"
 ERRORS = "built and read by the class of errors.py that has its code"
+EXTENSION = "published by an extension: see the last test here"
 OPTIONS = "keyword arguments of a function of ours; it never goes on the wire"
 
 DIFFERENCES = {
@@ -78,7 +80,13 @@ NOT_PUBLISHED = {
     "RunOptions": OPTIONS,
     "SampleOptions": OPTIONS,
     "SamplingCapability": INLINED,
+    "DetailedTask": EXTENSION,
+    "DetailedTaskResult": EXTENSION,
+    "TaskCreatedResult": EXTENSION,
     "TaskRequestParams": INLINED,
+    "TaskState": EXTENSION,
+    "TasksNotificationParams": EXTENSION,
+    "UpdateTaskRequestParams": EXTENSION,
     "TitledItems": INLINED,
     "UntitledItems": INLINED,
 }
@@ -471,3 +479,40 @@ def test_every_reason_is_needed() -> None:
     idle = [pattern for pattern in DIFFERENCES if not fnmatch.filter(paths, pattern)]
     idle += [pattern for pattern in UNMATCHED if not fnmatch.filter(names, pattern)]
     assert not idle
+
+
+TASKS = SPEC.parent / "tasks" / "schema.json"
+"""The schema of the extension of tasks."""
+
+OF_TASKS = {
+    # our type: the published one
+    tasks_extension.TaskState: "Task",
+    tasks_extension.TaskCreatedResult: "CreateTaskResult",
+    tasks_extension.DetailedTaskResult: "GetTaskResult",
+    tasks_extension.TasksNotificationParams: "TaskStatusNotificationParams",
+}
+
+
+@pytest.mark.skipif(not TASKS.exists(), reason="the schema of the extension is not beside this checkout")
+@pytest.mark.parametrize("wire_type", OF_TASKS, ids=lambda each: each.__name__)
+def test_the_types_of_the_extension_of_tasks_have_the_fields_of_its_schema(wire_type: Any) -> None:
+    document = json.loads(TASKS.read_text("utf-8"))
+    definitions = document.get("$defs") or document["definitions"]
+
+    def fields(definition: JsonObject) -> tuple[dict[str, Any], set[str]]:
+        """All that a definition may have, and what it must."""
+        if "$ref" in definition:
+            definition = definitions[definition["$ref"].rpartition("/")[2]]
+        properties, required = dict(definition.get("properties", {})), set(definition.get("required", ()))
+        for part in definition.get("allOf", ()):
+            inner = fields(part)
+            properties, required = {**properties, **inner[0]}, required | inner[1]
+        if arms := [fields(arm) for arm in definition.get("anyOf", ())]:
+            properties |= {key: value for arm, _ in arms for key, value in arm.items()}
+            required |= set.intersection(*(must for _, must in arms))
+        return properties, required
+
+    theirs, must = fields(definitions[OF_TASKS[wire_type]])
+    mine = json_schema(wire_type, STATELESS_REVISIONS[-1])
+    assert set(mine["properties"]) == set(theirs)
+    assert set(mine["required"]) - {"resultType"} == must - {"resultType"}

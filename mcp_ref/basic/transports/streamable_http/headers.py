@@ -19,15 +19,18 @@ import base64
 import json
 import logging
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from mcp_ref.errors import HeaderMismatch, LocalProtocolError
 from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.http_server import HttpRefusal, HttpRequest
 from mcp_ref.messages import JsonObject
+
+if TYPE_CHECKING:
+    from mcp_ref.basic.extensions import Extension
 
 log = logging.getLogger(__name__)
 complain = Complaints(log)
@@ -267,12 +270,23 @@ def _mirrored(input_schema: JsonObject, arguments: Any) -> Iterator[tuple[str, A
 # -- the client writes --------------------------------------------------------------------------------------------
 
 
-def mirror(message: JsonObject, revision_name: str, input_schema: JsonObject | None = None) -> dict[str, str]:
+def named(method: str, extensions: Iterable[Extension]) -> str | None:
+    """Which member of `params` an extension has mirrored into `Mcp-Name`."""
+    return next((each.mirrored[method] for each in extensions if method in each.mirrored), None)
+
+
+def mirror(
+    message: JsonObject,
+    revision_name: str,
+    input_schema: JsonObject | None = None,
+    extensions: Collection[Extension] = (),
+) -> dict[str, str]:
     """The headers of the POST of a request or notification.
 
     Args:
         input_schema: that of the tool which is called, as the server listed it; None if it is not known, or no tool is
             called. Annotations that break the rules of the page are not followed.
+        extensions: those of the client.
 
     Raises: LocalProtocolError: something cannot be written into a header, such as an integer beyond 2**53 - 1.
     Spec: basic/transports/streamable-http#client-behavior
@@ -283,7 +297,8 @@ def mirror(message: JsonObject, revision_name: str, input_schema: JsonObject | N
     # MUST: `MCP-Protocol-Version` and `Mcp-Method` go with every POST, and `Mcp-Name` with what has a name
     # (basic/transports/streamable-http#protocol-version-header, #standard-request-headers, #client-behavior)
     headers = {"MCP-Protocol-Version": revision_name, "Mcp-Method": method}
-    name = params.get(NAMED[method]) if method in NAMED else None
+    member = NAMED.get(method) or (named(method, extensions) if extensions else None)
+    name = None if member is None else params.get(member)
     values: list[tuple[str, Any]] = [("Mcp-Name", name)] if isinstance(name, str) else []
     if method == "tools/call" and input_schema is not None:
         # MUST: each argument that the schema marks goes into its header, unless it is missing or null
@@ -304,12 +319,13 @@ class RequestHeaders:
 
     Args:
         version: gives the name of the revision in use.
+        extensions: those of the client.
 
     Threads: any.
     """
 
-    def __init__(self, version: Callable[[], str]) -> None:
-        self._version = version
+    def __init__(self, version: Callable[[], str], extensions: Collection[Extension] = ()) -> None:
+        self._version, self._extensions = version, extensions
         self._schemas: dict[str, JsonObject] = {}  # by the name of the tool; replaced, never changed in place
 
     def mirror(self, message: JsonObject) -> Mapping[str, str]:
@@ -317,7 +333,8 @@ class RequestHeaders:
         name = (message.get("params") or {}).get("name") if message["method"] == "tools/call" else None
         # MUST: a client that supports `x-mcp-header` repeats the arguments so marked in headers
         # (basic/transports/streamable-http#custom-headers-from-tool-parameters)
-        return mirror(message, self._version(), self._schemas.get(name) if isinstance(name, str) else None)
+        schema = self._schemas.get(name) if isinstance(name, str) else None
+        return mirror(message, self._version(), schema, self._extensions)
 
     def usable(self, result: JsonObject) -> JsonObject:
         """The result of `tools/list`, with the tools whose calls can be sent."""
@@ -343,14 +360,17 @@ class MirroredHeaders:
     Args:
         headers: names in lower case.
         repeated: those that came more than once.
+        extensions: those of the server.
 
     Spec: basic/transports/streamable-http#server-validation
     """
 
-    __slots__ = ("_headers", "_repeated")
+    __slots__ = ("_extensions", "_headers", "_repeated")
 
-    def __init__(self, headers: Mapping[str, str], repeated: Collection[str] = ()) -> None:
-        self._headers, self._repeated = headers, repeated
+    def __init__(
+        self, headers: Mapping[str, str], repeated: Collection[str] = (), extensions: Collection[Extension] = ()
+    ) -> None:
+        self._headers, self._repeated, self._extensions = headers, repeated, extensions
 
     def check(self, method: str, params: JsonObject, version: str) -> None:
         """The headers that every request has. Raises HeaderMismatch."""
@@ -358,8 +378,9 @@ class MirroredHeaders:
         # (basic/transports/streamable-http#server-validation)
         self._compare("MCP-Protocol-Version", version)
         self._compare("Mcp-Method", method)
-        if method in NAMED:
-            name = params.get(NAMED[method])
+        member = NAMED.get(method) or (named(method, self._extensions) if self._extensions else None)
+        if member is not None:
+            name = params.get(member)
             self._compare("Mcp-Name", name if isinstance(name, str) else None, encoded=True)
 
     def check_arguments(self, input_schema: JsonObject, arguments: JsonObject) -> None:

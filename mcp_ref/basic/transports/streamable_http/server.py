@@ -862,7 +862,7 @@ class StatelessEra:
         assert self._server.stateless is not None
         principal = None if identity is None else str(identity)
         try:
-            mirrored = MirroredHeaders(request.headers, request.repeated)
+            mirrored = MirroredHeaders(request.headers, request.repeated, self._server.extensions.values())
             result = self._server.stateless.answer(incoming, principal, mirrored, source=request.peer)
             if not isinstance(result, dict):
                 self._hold(result, incoming, reply, post)

@@ -1,0 +1,136 @@
+"""Extensions: what a specification of its own adds to the protocol, as a value. Nothing is loaded by name.
+
+Spec:      basic/versioning#extension-negotiation, basic/index#resulttype (2026-07-28)
+Upholds:   spec_notes/basic/versioning.md, the rows on extensions; spec_notes/extensions.md
+Not here:  tasks, which are one (extensions/tasks); those of authorization (basic/authorization/extensions)
+
+A side declares the extensions that it was given. What one brings counts only where the other side has declared it too:
+a server answers -32021 to a request without the declaration, and to a client its methods are a LocalProtocolError.
+Without any, the rows of a conversation are the protocol's own, and nothing here is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mcp_ref.basic.versioning import checked_extensions
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Method
+
+if TYPE_CHECKING:
+    from mcp_ref.basic.subscriptions import Subscription
+    from mcp_ref.server.context import Context
+
+Kinds = Mapping[str, Mapping[str, Any]]
+"""By method, the types of further kinds of results, by their `resultType`; under "*" those of any method. A type None:
+it is not checked."""
+
+
+@dataclass(frozen=True)
+class Listen:
+    """A field of the filter of `subscriptions/listen`, a list of strings, and the notification that it asks for.
+
+    Attributes:
+        method: of the notification; member: of its params, which names what it is about: one of those strings.
+        honour: the part of what a client asks for that it is told of.
+        now: called with each of these once it is acknowledged: the params of a first notification, or None.
+    """
+
+    method: str
+    member: str
+    honour: Callable[[Context, list[str]], list[str]] = lambda ctx, asked: asked
+    now: Callable[[Context, str], JsonObject | None] = lambda ctx, asked: None
+
+
+@dataclass(frozen=True)
+class Extension:
+    """One extension, for `Server(extensions=[...])` and `Client(extensions=[...])`.
+
+    Attributes:
+        name: with a prefix, such as "com.example/audit".
+        settings: what this side declares of it.
+        rows: its methods. In the revisions that they name they stand over those of the protocol with the same name.
+        result_types: by method, the types of further kinds of results, by their `resultType`; None: not checked.
+        mirrored: by method, the member of `params` that HTTP repeats in `Mcp-Name`.
+        listens: fields of the filter of `subscriptions/listen`.
+        answers: by method, a server's function: called with the `Context` and the params, it makes the result.
+    """
+
+    name: str
+    settings: JsonObject = field(default_factory=dict)
+    rows: Sequence[Method] = ()
+    result_types: Kinds = field(default_factory=dict)
+    mirrored: Mapping[str, str] = field(default_factory=dict)
+    listens: Mapping[str, Listen] = field(default_factory=dict)
+    answers: Mapping[str, Callable[[Context, Any], Any]] = field(default_factory=dict)
+
+    def answering(self) -> dict[str, Callable[[Context, Any], Any]]:
+        """Its answers, each refused to a client that did not declare the extension."""
+
+        def checked(answer: Callable[[Context, Any], Any]) -> Callable[[Context, Any], Any]:
+            def answer_declared(ctx: Context, params: Any) -> Any:
+                # MUST: refuse what needs an extension that the client did not declare
+                # (2026-07-28/basic/versioning#extension-negotiation; 2026-07-28/extensions/tasks#protocol-errors)
+                ctx.require_extension(self.name)
+                return answer(ctx, params)
+
+            return answer_declared
+
+        return {method: checked(answer) for method, answer in self.answers.items()}
+
+
+def extensions_of(given: Mapping[str, JsonObject] | Sequence[Extension] | None) -> dict[str, Extension]:
+    """Extensions by name, from what a client or server was given. Raises: ValueError: as `checked_extensions`."""
+    if not isinstance(given, Mapping):
+        named = {each.name: each for each in given or ()}
+        checked_extensions({name: each.settings for name, each in named.items()})
+        return named
+    return {name: Extension(name, settings) for name, settings in checked_extensions(given).items()}
+
+
+def rows_with(rows: Mapping[str, Method], extensions: Iterable[Extension]) -> Mapping[str, Method]:
+    """The rows of a conversation of the stateless era: those of the protocol, and over them those of the extensions."""
+    added = {row.name: row for extension in extensions for row in extension.rows}
+    return {**rows, **added} if added else rows
+
+
+def kinds_of(extensions: Iterable[Extension], others: Iterable[str]) -> Kinds:
+    """The further kinds of results that are accepted.
+
+    Args:
+        others: kinds that any method may have, and that are not checked.
+    """
+    # MUST: accept the kinds of the protocol and of extensions that this side advertises, and no others
+    # (2026-07-28/basic/index#resulttype)
+    found: dict[str, dict[str, Any]] = {"*": dict.fromkeys(others)}
+    for extension in extensions:
+        for method, types in extension.result_types.items():
+            found.setdefault(method, {}).update(types)
+    return found
+
+
+def honoured(extensions: Iterable[Extension], ctx: Context, asked: JsonObject) -> JsonObject:
+    """The part of a filter that extensions honour. Raises: MissingClientCapability: the client did not declare one."""
+    found: JsonObject = {}
+    for extension in extensions:
+        for name, listen in extension.listens.items():
+            if isinstance(values := asked.get(name), list):
+                # MUST: -32021 if the client did not declare the extension
+                # (2026-07-28/extensions/tasks#task-status-notifications, #protocol-errors)
+                ctx.require_extension(extension.name)
+                if told := listen.honour(ctx, [each for each in dict.fromkeys(values) if isinstance(each, str)]):
+                    found[name] = told
+    return found
+
+
+def tell_now(extensions: Iterable[Extension], ctx: Context, subscription: Subscription) -> None:
+    """Tell a subscription that was opened the present state of what extensions tell it of."""
+    for name, each in sorted(subscription.also):
+        listen = next(extension.listens[name] for extension in extensions if name in extension.listens)
+        before: JsonObject | None = None
+        # Again if it has changed meanwhile: the news of another thread must not be overtaken by what was read before.
+        while (params := listen.now(ctx, each)) is not None and params != before:
+            subscription.put(listen.method, params, (name, each))
+            before = params
