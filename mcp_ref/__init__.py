@@ -45,7 +45,7 @@ _PLACES: Final = {
     "host.models": "Model",
     "machinery.bus": "Bus LocalBus RedisBus",
     "machinery.deadline": "Cancel",
-    "machinery.http_server": "HttpLimits HttpRefusal HttpRequest",
+    "machinery.http_exchange": "HttpLimits HttpRefusal HttpRequest",
     "machinery.rates": "Rate",
     "machinery.shapes": "JsonObject",
     "machinery.task_store": "MemoryTasks TaskStore",

@@ -47,7 +47,7 @@ from mcp_ref.host.life import ServerDown
 from mcp_ref.host.models import Model
 from mcp_ref.machinery.bus import Bus, LocalBus, RedisBus
 from mcp_ref.machinery.deadline import Cancel
-from mcp_ref.machinery.http_server import HttpLimits, HttpRefusal, HttpRequest
+from mcp_ref.machinery.http_exchange import HttpLimits, HttpRefusal, HttpRequest
 from mcp_ref.machinery.rates import Rate
 from mcp_ref.machinery.shapes import JsonObject
 from mcp_ref.machinery.task_store import MemoryTasks, TaskStore

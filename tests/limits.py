@@ -51,7 +51,7 @@ class Limit(NamedTuple):
 
 
 _LIMITS, _HTTP = "tests/features/test_limits.py::", "tests/basic/transports/streamable_http/"
-_SERVER, _JSON = "machinery.http_server:HttpLimits.", "machinery.json_schema:"
+_SERVER, _JSON = "machinery.http_exchange:HttpLimits.", "machinery.json_schema:"
 _ENDPOINT = "basic.transports.streamable_http.server:EndpointOptions."
 _SUBSCRIPTIONS = "tests/basic/test_subscriptions.py::"
 _AUTH = "tests/basic/authorization/"
@@ -157,6 +157,9 @@ MET: dict[str, list[Limit]] = {
               "it lives so long", (_TASKS,)),
         Limit("tasks that are kept in memory, with those that have ended", "machinery.task_store:MAX_RECORDS",
               "a store of yours", "`-32603`", (f"{_LIMITS}test_a_store_in_memory_keeps_so_many_tasks",)),
+        Limit("announcements that wait for a `RedisBus`", "machinery.bus:MAX_WAITING", "",
+              "all that is kept at clients counts as changed",
+              ("tests/machinery/test_bus.py::test_nobody_waits_for_a_redis_that_does_not_answer",)),
         Limit("completion values in one answer", "server.utilities.completion:MAX_VALUES", "",
               "the rest is told as `hasMore`",
               ("tests/server/test_end_to_end_utilities.py::test_at_most_100_values_are_sent_and_the_rest_is_told",)),
@@ -206,6 +209,9 @@ MET: dict[str, list[Limit]] = {
               "they are not believed", (f"{_AUTH}test_metadata.py::test_a_challenge_can_be_read_as_it_was_written",)),
         Limit("tokens that a verifier remembers", "basic.authorization.verifiers:MAX_KNOWN", "",
               "the oldest is verified again", (f"{_AUTH}test_verifiers.py::test_what_is_remembered_is_bounded",)),
+        Limit("proofs that are remembered, so that none counts twice", "basic.authorization.dpop:MAX_PROOFS", "",
+              "the oldest is forgotten",
+              (f"{_AUTH}test_dpop.py::test_the_proofs_that_are_remembered_are_bounded",)),
         Limit("clients that an `AuthorizationServer` registers", "basic.authorization.authorization_server:MAX_KEPT",
               "", "503", (f"{_AUTH}test_authorization_server.py::test_registration_is_bounded",)),
         Limit("bytes of a document that is fetched, such as metadata", "machinery.guarded_fetch:MAX_DOCUMENT", "",
@@ -237,14 +243,18 @@ NOT_MET: dict[str, str] = {
     "client.entries:MAX_NAME": "a name in a file of the user's",
     "client.session:CLOSING_TIMEOUT": "of a close, which has its own bound",
     "client.stateless:MAX_VERSIONS_NAMED": "what an error text names",
+    "client.tasks:MAX_PAUSE": "of a wait for a task, as for a call",
     "client.tasks:MAX_POLL_INTERVAL": "how often is looked",
     "client.tasks:MIN_POLL_INTERVAL": "how often is looked",
     "client.tasks:POLL_INTERVAL": "how often is looked",
+    "extensions.tasks:MAX_TOLD": "how many ids of a filter are honoured, which the answer says",
     "host.host:PING_INTERVAL": "how often is looked",
     "host.life:MAX_RESTARTS": "see the host",
     "host.life:RESTART_INTERVAL": "see the host",
     "host.models:MAX_NAME": "see the host",
     "incoming:WRITE_TIMEOUT": "a minute in which the peer takes a notification, as a call has",
+    "machinery.bus:LOOK_INTERVAL": "how often is looked",
+    "machinery.bus:REDIS_TIMEOUT": "another thread waits, and nobody for it",
     "machinery.handlers:MAX_SHOWN": "characters in an error text",
     "machinery.http_server:LINGER_TIMEOUT": "of a close, which has its own bound",
     "machinery.json_schema:MAX_UNCOUNTED": "from where steps are counted",

@@ -23,7 +23,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from mcp_ref.machinery.http_server import (
+from mcp_ref.machinery.http_exchange import (
     SMALL_BODY,
     Endpoint,
     HttpLimits,

@@ -24,7 +24,8 @@ from mcp_ref.basic.transports.streamable_http.headers import LOOPBACK
 from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, StreamableEndpoint
 from mcp_ref.basic.transports.streamable_http.streams import EventStore
 from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.machinery.http_server import Endpoint, HttpLimits, HttpRequest, HttpServer
+from mcp_ref.machinery.http_exchange import Endpoint, HttpLimits, HttpRequest
+from mcp_ref.machinery.http_server import HttpServer
 from mcp_ref.machinery.running import end_by_sigterm, tell
 
 if TYPE_CHECKING:

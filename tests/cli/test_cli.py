@@ -14,7 +14,7 @@ import pytest
 
 from mcp_ref.cli import main
 from mcp_ref.cli.demo import build_server
-from mcp_ref.machinery.http_server import HttpRequest
+from mcp_ref.machinery.http_exchange import HttpRequest
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.record import TraceEvent, read_trace

@@ -19,7 +19,7 @@ import requests
 
 from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, RequestTimeout, Server, TransportClosed, text
 from mcp_ref.client.sampling import reply
-from mcp_ref.machinery.http_server import HttpLimits
+from mcp_ref.machinery.http_exchange import HttpLimits
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from mcp_ref.server.hosting import HttpService
 from tests.basic.transports.streamable_http.raw import Wire, opened, request

@@ -24,7 +24,7 @@ from mcp_ref.basic.transports.streamable_http.server import MAX_ENDED
 from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.errors import InternalError, McpError, ParseError, RemoteProtocolError, TransportClosed
 from mcp_ref.machinery import json_schema, task_store
-from mcp_ref.machinery.http_server import SMALL_BODY
+from mcp_ref.machinery.http_exchange import SMALL_BODY
 from mcp_ref.server.session import MAX_ANNOUNCEMENTS
 from tests.basic.transports.streamable_http.raw import Wire, opened, post, request, until
 from tests.basic.transports.streamable_http.replies import BOTH, PATIENCE, Front

@@ -15,7 +15,7 @@ from mcp_ref import Client, Context, ErrorResponse, Server, text
 from mcp_ref.basic.mrtr import StateKeys, elicitation_form, input_required
 from mcp_ref.client.config import Url
 from mcp_ref.client.sampling import reply
-from mcp_ref.machinery.http_server import HttpRefusal
+from mcp_ref.machinery.http_exchange import HttpRefusal
 from tests.features.conftest import Connect, stateless_era
 from tests.wire import PATIENCE, Background
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_ref.machinery.http_server import MAX_HEAD, Head, HttpRefusal, read_head, write_head
+from mcp_ref.machinery.http_exchange import HttpRefusal
+from mcp_ref.machinery.http_server import MAX_HEAD, Head, read_head, write_head
 
 HOST = b"Host: x\r\n"
 

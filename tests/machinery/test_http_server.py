@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.machinery.http_server import HANG_UP, HttpLimits, HttpReply, HttpRequest, HttpServer
+from mcp_ref.machinery.http_exchange import HANG_UP, HttpLimits, HttpReply, HttpRequest, has_hung_up
+from mcp_ref.machinery.http_server import HttpServer
 from tests.basic.transports.streamable_http.raw import Wire, descriptors, http_threads, request, until
 from tests.basic.transports.streamable_http.replies import PATIENCE
 
@@ -394,7 +395,7 @@ def test_descriptors_above_what_select_can_take() -> None:
         with serving(stream) as server, Wire(server.address) as wire:
             assert wire.socket.fileno() > 1023
             assert wire.ask(request(body=b"abc")).body == b"abc"
-            assert [each.gone() for each in server._connections] == [False]
+            assert [has_hung_up(each.socket) for each in server._connections] == [False]
     finally:
         for each in held:
             each.close()

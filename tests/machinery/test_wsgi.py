@@ -10,7 +10,7 @@ from wsgiref.validate import validator
 
 import pytest
 
-from mcp_ref.machinery.http_server import Endpoint, HttpLimits, HttpRefusal, HttpReply, HttpRequest
+from mcp_ref.machinery.http_exchange import Endpoint, HttpLimits, HttpRefusal, HttpReply, HttpRequest
 from mcp_ref.machinery.wsgi import WsgiFront
 
 

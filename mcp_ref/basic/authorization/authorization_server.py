@@ -43,7 +43,7 @@ from mcp_ref.basic.authorization.resource_server import (
 )
 from mcp_ref.errors import McpError
 from mcp_ref.machinery.guarded_fetch import Reach, check_url, fetch, is_loopback, is_secure
-from mcp_ref.machinery.http_server import Endpoint, HttpRefusal, HttpReply, HttpRequest
+from mcp_ref.machinery.http_exchange import Endpoint, HttpRefusal, HttpReply, HttpRequest
 from mcp_ref.machinery.scopes import checked_scopes
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ from mcp_ref.basic.authorization.metadata import (
 )
 from mcp_ref.errors import Refusal
 from mcp_ref.machinery.guarded_fetch import is_loopback, is_secure
-from mcp_ref.machinery.http_server import Endpoint, HttpRefusal, HttpReply, HttpRequest
+from mcp_ref.machinery.http_exchange import Endpoint, HttpRefusal, HttpReply, HttpRequest
 from mcp_ref.machinery.scopes import checked_scopes
 from mcp_ref.server.resources import ResourceNotFound, covers, find_resource
 

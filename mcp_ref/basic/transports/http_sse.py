@@ -30,7 +30,7 @@ from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Receive
 from mcp_ref.errors import McpError, Refusal, RemoteProtocolError, RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted
 from mcp_ref.machinery.http_call import HttpCall, origin_of
-from mcp_ref.machinery.http_server import HttpRefusal, HttpReply, HttpRequest, Places
+from mcp_ref.machinery.http_exchange import HttpRefusal, HttpReply, HttpRequest, Places
 from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qs
 
-from mcp_ref.machinery.http_server import HttpReply, HttpRequest, HttpServer
+from mcp_ref.machinery.http_exchange import HttpReply, HttpRequest
+from mcp_ref.machinery.http_server import HttpServer
 from tests.basic.authorization.guarded import RESOURCE
 
 

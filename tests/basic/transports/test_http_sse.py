@@ -14,7 +14,7 @@ from mcp_ref import Context, Server
 from mcp_ref.basic.transports.http_sse import SseEndpoint
 from mcp_ref.basic.transports.streamable_http.server import EndpointOptions
 from mcp_ref.errors import TransportClosed
-from mcp_ref.machinery.http_server import HttpRequest
+from mcp_ref.machinery.http_exchange import HttpRequest
 from mcp_ref.revisions import SESSION_REVISIONS
 from tests.basic.transports.streamable_http.raw import until
 from tests.basic.transports.streamable_http.replies import PATIENCE, ListReply

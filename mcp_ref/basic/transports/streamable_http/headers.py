@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 from mcp_ref.errors import HeaderMismatch, LocalProtocolError
 from mcp_ref.machinery.complaints import Complaints
-from mcp_ref.machinery.http_server import HttpRefusal, HttpRequest
+from mcp_ref.machinery.http_exchange import HttpRefusal, HttpRequest
 from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:

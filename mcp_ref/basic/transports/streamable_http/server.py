@@ -71,7 +71,7 @@ from mcp_ref.errors import (
 )
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.machinery.http_server import HttpRefusal, HttpReply, HttpRequest, Places
+from mcp_ref.machinery.http_exchange import HttpRefusal, HttpReply, HttpRequest, Places
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import SESSION_REVISIONS, Revision
 

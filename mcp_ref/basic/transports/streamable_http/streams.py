@@ -23,7 +23,7 @@ from typing import Protocol
 
 from mcp_ref.basic.transports.sse import COMMENT, CONTENT_TYPE, encode_event
 from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.machinery.http_server import HttpReply
+from mcp_ref.machinery.http_exchange import HttpReply
 
 log = logging.getLogger(__name__)
 

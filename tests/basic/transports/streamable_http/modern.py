@@ -10,7 +10,7 @@ from mcp_ref import Server
 from mcp_ref.basic.transports.streamable_http.headers import mirror
 from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, StreamableEndpoint
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
-from mcp_ref.machinery.http_server import HttpRequest
+from mcp_ref.machinery.http_exchange import HttpRequest
 from tests.basic.transports.streamable_http import raw
 from tests.basic.transports.streamable_http.replies import BOTH, PATIENCE, ListReply
 

@@ -10,7 +10,7 @@ from typing import Any
 from mcp_ref import Server
 from mcp_ref.basic.transports.sse import Event, EventParser
 from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, StreamableEndpoint
-from mcp_ref.machinery.http_server import HttpRequest
+from mcp_ref.machinery.http_exchange import HttpRequest
 
 PATIENCE = 5.0
 

@@ -12,7 +12,7 @@ import pytest
 from mcp_ref import Context, Server
 from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.errors import TransportClosed
-from mcp_ref.machinery.http_server import HttpRefusal
+from mcp_ref.machinery.http_exchange import HttpRefusal
 from mcp_ref.revisions import SESSION_REVISIONS
 from tests.basic.transports.streamable_http.raw import until
 from tests.basic.transports.streamable_http.replies import PATIENCE, Front, ListReply

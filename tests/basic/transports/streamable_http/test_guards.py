@@ -13,7 +13,7 @@ from mcp_ref.basic.transports.streamable_http.headers import (
     check_content_type,
     check_host_and_origin,
 )
-from mcp_ref.machinery.http_server import HttpRefusal, HttpRequest
+from mcp_ref.machinery.http_exchange import HttpRefusal, HttpRequest
 
 
 def status_of(check: Callable[..., None], headers: dict[str, str], *arguments: Any) -> int:

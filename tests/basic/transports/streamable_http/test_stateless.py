@@ -13,7 +13,7 @@ import pytest
 from mcp_ref import Context, Server
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID
 from mcp_ref.errors import InvalidParams, MissingClientCapability, Refusal, RequestCancelled
-from mcp_ref.machinery.http_server import HttpRefusal
+from mcp_ref.machinery.http_exchange import HttpRefusal
 from tests.basic.transports.streamable_http.modern import (
     MODERN,
     ModernFront,
