@@ -240,23 +240,6 @@ class Peer:
         if self.process != os.getpid():
             raise opened_elsewhere("the conversation", self.process)
 
-    def ask(self, pending: PendingRequest, params: JsonObject | None) -> Callable[[], JsonObject]:
-        """Send a request over a channel, and return at once with what waits for its result, as `request` does."""
-        try:
-            arriving = self.transport.exchange(self.begin(pending, params), pending, pending.deadline)
-        except BaseException as reason:
-            self.abandon(pending, reason)
-            raise
-
-        def answer() -> JsonObject:
-            try:
-                return self.await_answer(pending, arriving)
-            except BaseException as reason:
-                self.abandon(pending, reason)
-                raise
-
-        return answer
-
     def deadline(self, options: Options) -> Deadline:
         """The time limit of a call, as its options (or the peer's own `timeout`) say; it runs from now on."""
         timeout = options.get("timeout", DEFAULT)

@@ -17,68 +17,38 @@ from typing import Any, Final, Literal, NamedTuple
 
 
 class Revision(NamedTuple):
-    """One column of the table: what one revision says. `str(revision)` is its name on the wire.
+    """One column of the table: what one revision says. `str(revision)` is its name on the wire."""
 
-    Attributes:
-        name: its name on the wire.
-        order: 0 for the oldest.
-        era: "session" (it opens with `initialize`) or "stateless" (every request stands alone).
-        batching: JSON-RPC batches exist, and receivers MUST accept them.
-        error_id_optional: an error response to an unreadable request leaves `id` out; before, it carries null, as
-            JSON-RPC says.
-        servers_send_requests: servers send requests of their own; otherwise they ask through the result of the client's
-            request.
-        resource_not_found: the error code for a resource that does not exist.
-        tool_input_errors_are_results: arguments that do not fit `inputSchema` are a result with `isError`; before, a
-            -32602 error.
-        url_elicitation_error: the error -32042 exists.
-        elicitation_modes: elicitation has a `mode`, and the capability says which (form, url).
-        tasks: a request can ask to become a task, by `params.task`.
-        sampling_tools: `tools` and `toolChoice` exist in sampling, behind the capability `sampling.tools`.
-        structured_content: what `structuredContent` and the root of an `outputSchema` may be.
-        reserved_meta_label: which label of a `_meta` prefix must not be `modelcontextprotocol` or `mcp`; with "first",
-            another label follows it.
-        http: the HTTP transport: HTTP+SSE, Streamable HTTP with sessions, or its stateless shape.
-        version_header: `MCP-Protocol-Version` exists; it is sent after `initialize` or, in the stateless era, always.
-        session_header: `Mcp-Session-Id` exists.
-        sse_resumption: event streams can be resumed with `Last-Event-ID`.
-        priming_event: the server may begin a stream with an event of empty data and close it before the response.
-        disconnect_is_cancellation: a client cancels a request over HTTP by closing its connection.
-        sse_fallback: the answers to a POST after which a client tries the older HTTP+SSE transport.
-        authorization: which authorization server a server has: none that the revision knows, itself (at the root of its
-            origin), or the one that its protected resource metadata names.
-        metadata_probing: a client looks for that metadata at the well-known addresses, if no challenge names one.
-        openid_discovery: the metadata of an authorization server may stand where OpenID Connect puts it.
-        resource_parameter: a client names the server with `resource` whenever it asks for a token.
-        pkce_advertised: a client refuses an authorization server whose metadata does not say that it knows PKCE.
-    """
-
-    name: str
-    order: int
-    era: Literal["session", "stateless"]
-    batching: bool
-    error_id_optional: bool
-    servers_send_requests: bool
-    resource_not_found: int
-    tool_input_errors_are_results: bool
-    url_elicitation_error: bool
-    elicitation_modes: bool
-    tasks: bool
-    sampling_tools: bool
-    structured_content: Literal["none", "object", "any"]
+    name: str  # its name on the wire
+    order: int  # 0 for the oldest
+    era: Literal["session", "stateless"]  # it opens with `initialize`, or every request stands alone
+    batching: bool  # JSON-RPC batches exist, and receivers MUST accept them
+    error_id_optional: bool  # the error for an unreadable request has no `id`; before, it is null, as JSON-RPC says
+    servers_send_requests: bool  # otherwise they ask through the result of the client's request
+    resource_not_found: int  # the error code for a resource that does not exist
+    tool_input_errors_are_results: bool  # arguments that do not fit make a result with `isError`; before, -32602
+    url_elicitation_error: bool  # the error -32042 exists
+    elicitation_modes: bool  # elicitation has a `mode`, and the capability says which (form, url)
+    tasks: bool  # a request can ask to become a task, by `params.task`
+    sampling_tools: bool  # `tools` and `toolChoice` exist in sampling, behind the capability `sampling.tools`
+    structured_content: Literal["none", "object", "any"]  # what it and the root of an `outputSchema` may be
+    # the label of a `_meta` prefix that is not `modelcontextprotocol` or `mcp`; after "first" there is another one
     reserved_meta_label: Literal["none", "first", "second"]
-    http: Literal["sse", "streamable", "stateless"]
-    version_header: bool
-    session_header: bool
-    sse_resumption: bool
-    priming_event: bool
-    disconnect_is_cancellation: bool
+    http: Literal["sse", "streamable", "stateless"]  # HTTP+SSE, Streamable HTTP with sessions, or its stateless shape
+    version_header: bool  # `MCP-Protocol-Version` is sent: after `initialize` or, in the stateless era, always
+    session_header: bool  # `Mcp-Session-Id` exists
+    sse_resumption: bool  # event streams can be resumed with `Last-Event-ID`
+    priming_event: bool  # the server may begin a stream with an event of empty data and close it before the response
+    disconnect_is_cancellation: bool  # a client cancels a request over HTTP by closing its connection
+    # the answers to a POST after which a client tries the older HTTP+SSE transport
     sse_fallback: Literal["none", "any 4xx", "400, 404, 405", "400, 404, 405 without a modern error"]
+    # which authorization server a server has: none that the revision knows, itself (at the root of its origin), or the
+    # one that its protected resource metadata names
     authorization: Literal["none", "itself", "named"]
-    metadata_probing: bool
-    openid_discovery: bool
-    resource_parameter: bool
-    pkce_advertised: bool
+    metadata_probing: bool  # a client looks for that metadata at the well-known addresses, if no challenge names one
+    openid_discovery: bool  # the metadata of an authorization server may stand where OpenID Connect puts it
+    resource_parameter: bool  # a client names the server with `resource` whenever it asks for a token
+    pkce_advertised: bool  # a client refuses an authorization server whose metadata does not say that it knows PKCE
 
     def __str__(self) -> str:
         return self.name

@@ -78,9 +78,8 @@ class Client:
     Args:
         target: a command as a list of strings, a `Command` (with environment, folder and what becomes of stderr), a
             URL, a `Url` (with headers, proxies and what TLS needs), a `Server` in this process, or a transport.
-        session: a `requests.Session` to send by to a URL, as you have set it up: its `auth`, headers, cookies, proxies,
-            certificates and adapters. It is neither changed nor closed. What an adapter of yours cannot do stands at
-            `basic.transports.streamable_http.client.HttpOptions`.
+        session: a `requests.Session` to send by to a URL, as you have set it up; it is neither changed nor closed. What
+            an adapter of yours cannot do stands at `basic.transports.streamable_http.client.HttpOptions`.
         auth: for a URL, what authorizes the requests to it: a bearer token, a function that gives one, a callable of a
             prepared request as `requests` has them, or what gets tokens by itself, such as `OAuth("My script")`.
 
@@ -92,8 +91,8 @@ class Client:
         extensions: settings by the name of the extension, such as `{"com.example/audit": {}}`, or a list of `Extension`
             values (stateless era).
         result_types: values of `resultType` that an extension of yours has; any other is an error (stateless era).
-        tasks: whether to follow tasks: `call_tool` then returns the end result also where the server answers with a
-            task, and `call_tool_as_task` returns a handle.
+        tasks: whether to follow tasks: `call_tool` then waits for those that the server makes of a call, and
+            `call_tool_as_task` returns a handle.
 
         How long it waits, in seconds; None for no limit:
         timeout: a call that does not say.
@@ -120,8 +119,8 @@ class Client:
         What is kept:
         cache: whether to keep results for as long as the server says; several clients can share a `ResultCache`
             (stateless era).
-        trace: a path, an open file, a callable of one `TraceEvent`, or a `Recorder`. A transport that is given as the
-            target is not traced by this: it takes a tap of its own.
+        trace: a path, an open file, a callable of one `TraceEvent`, or a `Recorder`; a transport given as the target is
+            not traced.
 
     Nothing happens before `connect()`, or `with`.
     """
@@ -364,11 +363,6 @@ class Client:
         """The server's hints for the model, or None."""
         return self.session.instructions
 
-    @property
-    def elicitors(self) -> elicitation.Elicitors:
-        """The user's functions for elicitation, and the visits under way."""
-        return self.answers.elicitors
-
     @cached_property
     def cache(self) -> CacheView | None:
         """The results of this server that are kept, from the first on that may be; None: none are."""
@@ -503,10 +497,6 @@ class Client:
             if next_one is None:
                 raise
             next_one.peer.notify(method, params)
-
-    def ask_for_logs(self, level: str) -> None:
-        """Say with each request, from now on, that log messages of this level and above are wanted (stateless era)."""
-        self.log_level = level
 
 
 def known_target(target: Any, session: requests.Session | None = None) -> Any:

@@ -27,11 +27,15 @@ class Command(NamedTuple):
     Attributes:
         argv: the program and its arguments.
         env: variables to add to, change in or (None) take out of its environment.
-        inherit: what it gets of ours beside a few like HOME and PATH: nothing, the variables named, or (True) all.
-        cwd: its working directory.
-        stderr: what becomes of its standard error: "capture" (logged), "inherit", "ignore", or a function of a line.
-        grace: seconds that closing waits after each step of the shutdown.
-        max_message: bytes that a message of the server may have.
+        inherit: what else it gets of ours. False: HOME, LOGNAME, PATH, SHELL, TERM, USER, LANG, LC_*, TZ and TMPDIR
+            alone, or what Windows has for these, since the rest may hold secrets that are not the server's business;
+            names: those as well; True: everything.
+        cwd: its working directory; None: ours.
+        stderr: what becomes of its standard error. "capture": each line is logged at level INFO; "inherit": it goes
+            where ours goes; "ignore": nowhere; a function: it is called with each line, in a thread of its own.
+            Captured or given to a function, the last 20 lines are quoted when the server ends by itself.
+        grace: seconds that closing waits after closing its input, and again after SIGTERM, if there is time.
+        max_message: bytes that a message of the server may have; a longer one ends the connection.
 
     Spec: basic/transports#stdio
     """

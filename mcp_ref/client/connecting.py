@@ -149,7 +149,14 @@ class _Opening:
         method, params = conversation.opening(conversation.revisions[-1])
         self.pending = _ArrivingRequest(method, {}, deadline)
         self.pending.arrived, self.pending.opening = self.arrived, self
-        self._answer = conversation.peer.ask(self.pending, params)
+        self._peer = conversation.peer
+        try:
+            self._arriving = self._peer.transport.exchange(
+                self._peer.begin(self.pending, params), self.pending, deadline
+            )
+        except BaseException as reason:
+            self._peer.abandon(self.pending, reason)
+            raise
 
     def arrives(self, until: Deadline) -> bool:
         """Wait for the next answer to any of the openings; whether there was one in time."""
@@ -159,8 +166,11 @@ class _Opening:
             return False
         if first.failed is None:
             try:
-                first._outcome = first._answer()
-            except McpError as problem:
+                first._outcome = first._peer.await_answer(first.pending, first._arriving)
+            except BaseException as problem:
+                first._peer.abandon(first.pending, problem)
+                if not isinstance(problem, McpError):
+                    raise
                 first._outcome = problem
             first.failed = isinstance(first._outcome, McpError)
         return True

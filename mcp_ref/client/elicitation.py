@@ -795,9 +795,9 @@ def visit_required(self: Client, page: ElicitRequestURLParams) -> ElicitResult:
     Threads: any.
     Spec: client/elicitation#url-elicitation-required-error
     """
-    if self.elicitors.url is None:
+    if self.answers.elicitors.url is None:
         raise LocalProtocolError("this client has no open_url, and cannot visit what the server requires")
     try:
-        return visit(self.elicitors, self, page)
+        return visit(self.answers.elicitors, self, page)
     except InvalidParams as problem:
         raise RemoteProtocolError(f"a page that the server requires cannot be visited: {problem}") from None

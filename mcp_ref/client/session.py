@@ -184,7 +184,7 @@ class Conversation:
         if self.peer.terms.revision.era == "stateless" and method in INVALIDATED_BY and client.cache is not None:
             client.cache.changed(method, params)
         if method == "notifications/elicitation/complete" and not elicitation_complete(
-            client.elicitors, cast(ElicitationCompleteParams, params)
+            client.answers.elicitors, cast(ElicitationCompleteParams, params)
         ):
             return
         if method == "notifications/message":

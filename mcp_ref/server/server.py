@@ -108,17 +108,15 @@ class Server:
             be set later, as an attribute, until the server runs.
 
     What it says of itself:
-        info: more members of its `Implementation`, such as `title`, `description`, `icons`, `websiteUrl`; those that a
-            revision does not have are left out there.
+        info: more members of its `Implementation`, such as `title`, `icons`, `websiteUrl`.
         instructions: hints for the model, given to each client.
         declare: features to declare even while nothing is registered for them: "tools", "resources", "prompts",
-            "completions". A feature with an entry is declared by itself.
+            "completions".
         experimental: capabilities outside the protocol, by name.
         extensions: settings by the name of the extension, such as `{"com.example/audit": {}}`, or a list of `Extension`
             values, for those that have methods of their own; see `Context.extension`.
-
-        mask_errors: whether the client learns only the tool's name when a tool raises: the exception's text may
-            hold what is not the client's business. The log has it all; the text of a `ToolError` is always sent.
+        mask_errors: whether the client learns only the tool's name when a tool raises (but for a `ToolError`): the
+            exception's text may hold what is not the client's business. The log has it all.
 
     Limits:
         page_size: how many entries a page of a list holds, at least 1.
@@ -132,8 +130,7 @@ class Server:
     In the stateless era:
         cache: how long clients may keep results, by method; see `CacheHint`.
         state_keys: what signs the `requestState` of multi round-trip requests; processes of the same `name` that share
-            them can answer each other's: `StateKeys.from_file`, `StateKeys.from_env`. None: one random key, known to
-            this process alone.
+            them can answer each other's: `StateKeys.from_file`, `StateKeys.from_env`. None: a random key.
 
     In several processes:
         bus: carries what is announced to the clients of all processes of the same `name`; see `RedisBus`. None: those
@@ -205,7 +202,7 @@ class Server:
         self._registries: dict[str, dict[str, Any]] = {feature: {} for feature in FEATURES}
         self._declare = set(declare)
         self.generation = 0
-        self._sessions: tuple[Session, ...] = ()
+        self.sessions: tuple[Session, ...] = ()  # that have not been closed
         self.services: tuple[HttpService | WsgiApplication, ...] = ()
         self._recorder: Recorder | None = None
         self._process = os.getpid()  # in which the sessions and services are
@@ -247,11 +244,10 @@ class Server:
         ...     with sqlite3.connect("trips.db") as connection:
         ...         yield connection
 
-        The function starts before the first client is served, by `run`, `serve_http` or a client in this process, and
-        goes on behind its `yield` when the last of these has ended, also by Ctrl-C or SIGTERM. What it yields is
-        `ctx.lifespan` in each handler. What it raises before that is raised by whoever serves; afterwards it is logged.
+        The function starts before the first client is served, and goes on behind its `yield` when the last has gone,
+        also by Ctrl-C or SIGTERM. What it yields is `ctx.lifespan` in each handler.
         """
-        if self._sessions or self.services:
+        if self.sessions or self.services:
             raise RuntimeError("the server serves already: its lifespan has begun without this")
         self.span = Lifespan(function)
         return function
@@ -320,11 +316,7 @@ class Server:
             self.generation += 1
 
     def introduction(self, owner: str | None = None) -> Introduction:
-        """What a client is told when it opens a session; each revision gets the part that it knows.
-
-        Args:
-            owner: who asks, if they can be told from others.
-        """
+        """What a client is told when it opens a session; `owner` is who asks, if they can be told from others."""
         # MUST: declare `logging` to send log messages (server/utilities/logging#capabilities)
         capabilities: JsonObject = {"logging": {}}
         if self._experimental:
@@ -348,10 +340,7 @@ class Server:
 
     @property
     def state_keys(self) -> StateKeys:
-        """What seals each `requestState`; if none was given, a key of this process, made when it is first needed.
-
-        Raises: LocalProtocolError: none was given, and others serve beside this process.
-        """
+        """What seals each `requestState`; if none was given, a key of this process, made when it is first needed."""
         with self.lock:
             if self._state_keys is None and self.one_of_many:
                 raise LocalProtocolError(
@@ -379,7 +368,7 @@ class Server:
         if self.span is not None:
             self.span.enter()
         with self.lock:
-            self._sessions = (*self._sessions, session)
+            self.sessions = (*self.sessions, session)
         try:
             session.start()
         except BaseException:
@@ -390,7 +379,7 @@ class Server:
     def take_over(self) -> None:
         """Serve in this process from here on; LocalProtocolError if it was forked from one that has sessions."""
         if self._process != os.getpid():
-            if self._sessions or self.services:
+            if self.sessions or self.services:
                 raise opened_elsewhere("the server", self._process)
             self._process, self.leave_bus = os.getpid(), None
         if self.bus is not None and self.leave_bus is None:
@@ -398,15 +387,10 @@ class Server:
 
             join_bus(self, self.bus)
 
-    @property
-    def sessions(self) -> tuple[Session, ...]:
-        """The conversations that have not been closed."""
-        return self._sessions
-
     def forget(self, session: Session) -> None:
         """Called by a session that was closed."""
         with self.lock:
-            known, self._sessions = self._sessions, tuple(other for other in self._sessions if other is not session)
+            known, self.sessions = self.sessions, tuple(other for other in self.sessions if other is not session)
         # It may be closed several times, and leaves once.
         if self.span is not None and session in known:
             self.span.leave()
@@ -415,7 +399,7 @@ class Server:
         """Queue a notification for every open session that wants it; never blocks, whether or not clients read."""
         if self._process != os.getpid():
             self.take_over()
-        for session in self._sessions:
+        for session in self.sessions:
             if session.lifecycle.state == "open" and wanted(session):
                 session.announce(method, params)
 
@@ -463,7 +447,6 @@ class Server:
         and each stream that a client keeps open takes a thread of the WSGI server's for as long as it lasts.
 
         Args: see `HttpOptions`; of `limits` those on bodies count, and `write` where the server shows its sockets.
-        Raises: ValueError: as `serve_http`; `authorization=` without `resource=`.
         """
         from mcp_ref.server.wsgi import WsgiApplication
 
@@ -477,10 +460,9 @@ class Server:
 
         Over stdio, descriptors 0 and 1 are out of reach from here on: what a handler prints goes to stderr. At the end
         of input, handlers have a second to finish; on Ctrl-C, or SIGTERM, they are cancelled at once. A handler that
-        does not end is named in the log, and the process leaves without it. At a terminal it says what it waits for.
+        does not end is named in the log, and the process leaves without it.
 
         Blocks: until the end of input, the parent's end, Ctrl-C, SIGTERM, or `close()` in another thread.
-        Threads: one; the main thread if signals are to be heard.
         Spec: basic/transports#stdio, basic/lifecycle#shutdown
         """
         if transport == "http":
@@ -524,7 +506,7 @@ class Server:
         deadline = Deadline(timeout)
         for service in self.services:
             service.close(deadline.left() or 0.0)
-        stuck = [doing for session in self._sessions for doing in session.close(deadline.left() or 0.0)]
+        stuck = [doing for session in self.sessions for doing in session.close(deadline.left() or 0.0)]
         if self.tasks is not None:
             stuck += self.tasks.close(deadline.left() or 0.0)
         if self.leave_bus is not None:

@@ -488,6 +488,7 @@ class Peer:
     answers: dict[str, list[Any]]
     revision: Revision = LATEST
     timeout: float | None = 60.0
+    follower: Any = None
     peer_capabilities: JsonObject = field(default_factory=dict)
     tool_definitions: dict[str, Any] = field(default_factory=dict)
     sent: list[tuple[str, Any]] = field(default_factory=list)

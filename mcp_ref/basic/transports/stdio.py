@@ -358,23 +358,22 @@ class StdioClientTransport(StdioTransport):
 
     Args:
         command: the program and its arguments, each a string. A single string is refused: no shell takes it apart.
-        env: variables to add or to change; None as a value takes one away.
-        inherit: what else the server gets of this process's environment. False: HOME, LOGNAME, PATH, SHELL, TERM, USER,
-            LANG, LC_*, TZ and TMPDIR alone, or what Windows has for these, since the rest may hold secrets that are not
-            the server's business; names: those as well; True: everything.
-        cwd: the server's working directory; None for this process's.
-        stderr: what becomes of the server's standard error. "capture": each line is logged at level INFO; "inherit": it
-            goes where ours goes; "ignore": nowhere; a function: it is called with each line, in a thread of its own.
-            Captured or given to a function, the last 20 lines are quoted when the server ends by itself.
-        grace: seconds that `close()` waits after closing standard in, and again after SIGTERM, if its deadline allows.
-        max_message: bytes that an inbound message may have; a longer one ends the connection.
         tap: is shown every message, and every line of standard error that is captured.
+        The others: see `client.config.Command`.
 
     The process is launched by `start()`, in a session of its own. The connection is lost when the server ends or closes
     its output; the reason given has its exit code and last words. A line that cannot be a message is skipped: the first
     is logged as a warning, more of them as debugging.
 
-    Spec: basic/transports#stdio
+    `close` ends the server in the order of the specification. Its standard in is closed; what still runs after `grace`
+    seconds gets SIGTERM, then SIGKILL: the server with its process group. Meanwhile what it still says is read, so that
+    it is not kept from ending. A part of the group that holds the pipes open counts as the server; another is left
+    alone. The reader and the reader of standard error end with their pipes, and where somebody holds those open, by a
+    pipe of their own which they also wait for. A function given for standard error is the only thing that can keep a
+    thread: it is left behind then, and named in a warning. Beyond the deadline it takes a quarter of a second, for the
+    system to end what SIGKILL ended.
+
+    Spec: basic/transports#stdio, basic/lifecycle#stdio
     """
 
     def __init__(
@@ -485,22 +484,6 @@ class StdioClientTransport(StdioTransport):
             # It may have ended for the lack of one of them. Names alone: the values may be secrets.
             how += f"\n    (without these variables of this process: {', '.join(self._withheld)}; see inherit=)"
         return f"{self._server} {how}" + (f"; its last words:{words}" if words else "")
-
-    def close(self, deadline: Deadline) -> None:
-        """End the server and the connection, in the order of the specification; see `Transport.close`.
-
-        Its standard in is closed; what still runs after `grace` seconds gets SIGTERM, then SIGKILL: the server with its
-        process group. Meanwhile what it still says is read, so that it is not kept from ending. A part of the group
-        that holds the pipes open counts as the server; another is left alone.
-
-        Whoever waits in `send` gets `TransportClosed`. The reader and the reader of standard error end with their
-        pipes, and where somebody holds those open, by a pipe of their own which they also wait for. A function given
-        for standard error is the only thing that can keep a thread: it is left behind then, and named in a warning.
-
-        Blocks: at most until the deadline, and a quarter of a second for the system to end what SIGKILL ended.
-        Spec: basic/lifecycle#stdio
-        """
-        super().close(deadline)
 
     def _end(self, deadline: Deadline) -> None:
         def patience() -> Deadline:

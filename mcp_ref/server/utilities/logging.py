@@ -153,6 +153,6 @@ def set_log_level(self: Client, level: LoggingLevel, **options: Unpack[Options])
     """
     _check_level(level)
     if self.revision.era == "stateless":
-        self.ask_for_logs(level)
+        self.log_level = level
     else:
         self.request("logging/setLevel", {"level": level}, options)
