@@ -1,17 +1,17 @@
-"""Authorization, the client's half: which token goes with a request, and what follows a 401 or 403.
+"""Authorization, the client's half: which token goes with a request, and what a client does after a 401 or 403.
 
 Spec:      basic/authorization#token-requirements, #error-handling, #scope-selection-strategy,
            #step-up-authorization-flow
 Upholds:   spec_notes/basic/authorization.md, the rows on tokens, scopes and step-up
-Not here:  where to ask for a token (discovery), as whom (registration), and how (flow, extensions)
+Not here:  where to ask for a token (discovery), as which client (registration), and how (flow, extensions, dpop)
 
-    a request        the token goes with it; one that ends within 30 seconds is renewed first
-    401              the metadata is read again; the token is refreshed, or the user is asked; the request is sent again
-    403              insufficient_scope: the user is asked for more; the request is sent again
-    the same again   final
+    a request        carries the token; a token that ends within 30 seconds is refreshed first
+    401              read the metadata again; refresh the token, or ask the user; send the request again
+    403              if the challenge says insufficient_scope: ask the user for more scopes; send the request again
+    the same again   is final
 
-One thread renews a token, in the call that needs it; others that need it wait, and those whose token is valid go on. No
-lock is held meanwhile. The time limit of a call stands still while its token is renewed.
+The call that needs a new token gets it, in its own thread, and its time limit stands still meanwhile. Other calls that
+need the new token wait for it; calls whose token is valid go on. No lock is held during any of this.
 """
 
 from __future__ import annotations
@@ -48,25 +48,27 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_VISITS: Final = 3
-"""Times that the user's browser is opened for one server within `VISITS_INTERVAL`."""
+"""How often the user's browser may be opened for one server within `VISITS_INTERVAL`."""
 
 VISITS_INTERVAL: Final = 600.0  # seconds
 
-_MAX_ASKED: Final = 1_000  # step-ups that are remembered
+_MAX_ASKED: Final = 1_000  # step-ups that are remembered; there are no more after that
 
 
 # -- for the transports ------------------------------------------------------------------------------------------------
 
 
 class AuthorizedRequest(NamedTuple):
-    """One HTTP request, as far as its authorization goes.
+    """The authorization of one HTTP request, which may have to be sent more than once.
 
     Attributes:
-        http, call: by which everything is sent. method, url, plain (its headers), body: of the request.
-        operation: what it does, such as "tools/call add"; "" for what no user waits for.
-        revisions: the one that was agreed on, or all that may be spoken.
-        note: shows a trace what is fetched.
-        refused: holds how it was refused, so that the same is not answered twice.
+        authorizer: knows the token.
+        http, call: send everything, for this request and for what it needs before.
+        method, url, plain, body: the request; `plain` is its headers without those for its authorization.
+        operation: what the request does, such as "tools/call add". "" if no user waits for it.
+        revisions: the revision that was agreed on, or all that may be.
+        note: shows a trace what is sent to get a token.
+        refused: how the request was refused so far, so that the same refusal is not answered twice.
     """
 
     authorizer: Authorizer
@@ -82,15 +84,16 @@ class AuthorizedRequest(NamedTuple):
     refused: set[int | str]
 
     def headers(self) -> dict[str, str]:
-        """The headers that it has for its authorization. Raises: AuthorizationError."""
+        """The headers that authorize the request. Raises: AuthorizationError."""
         return self.authorizer.headers(self)
 
     def concerns(self, reply: HttpResponse) -> bool:
-        """Whether a 401 or 403 is about the token."""
+        """Whether another token could help against this 401 or 403."""
         return self.authorizer.renews and (reply.status == 401 or _lacks_scope(_challenge_of(reply)))
 
     def renew(self, reply: HttpResponse) -> bool:
-        """After such a reply: whether there is another token, so that it is sent again. Raises: AuthorizationError."""
+        """Get another token after such a reply. True: send the request again. Raises: AuthorizationError."""
+        # A proof that lacked a nonce is made once more, beside whatever follows a 401.
         if USE_NONCE not in self.refused and self.authorizer.learns_nonce(self, reply):
             self.refused.add(USE_NONCE)
             return True
@@ -102,7 +105,7 @@ class AuthorizedRequest(NamedTuple):
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """What is done within uses up no time of the call."""
+        """A block that does not use up the time of the call."""
         deadline, began = self.call.deadline, time.monotonic()
         self.call.deadline = Deadline(None)
         try:
@@ -114,37 +117,37 @@ class AuthorizedRequest(NamedTuple):
 
 
 class Authorizer:
-    """What authorizes the requests to one server URL."""
+    """Authorizes the requests to one server URL."""
 
     renews = True
-    """Whether a 401 is about what this knows."""
+    """Whether there can be another token after a refusal."""
 
     owner: str | None = None
-    """Names the authorization whose token is in use; while it is the same, so is the user."""
+    """Names the login that the token comes from. While it stays the same, so does the user."""
 
     extension: str | None = None
-    """The extension of the protocol that this is, by its name."""
+    """The name of the protocol extension that this is, if any."""
 
     def headers(self, request: AuthorizedRequest) -> dict[str, str]:
-        """The headers that a request has for its authorization. Raises: AuthorizationError."""
+        """The headers that authorize a request. Raises: AuthorizationError."""
         raise NotImplementedError
 
     def renew(self, request: AuthorizedRequest, reply: HttpResponse) -> bool:
-        """Whether a request that was refused is to be sent again. Raises: AuthorizationError."""
+        """Get another token after a refusal. True: send the request again. Raises: AuthorizationError."""
         return False
 
     def learns_nonce(self, request: AuthorizedRequest, reply: HttpResponse) -> bool:
-        """Whether a request was refused only because its proof lacked a nonce, and has one now."""
+        """Whether the proof of a request only lacked a nonce, which is known now."""
         return False
 
     def await_token(self, call: HttpCall) -> None:
-        """Wait for another token than the one that the call was sent with. Raises: whatever cuts the call."""
+        """Wait until there is another token than the one that the call was sent with. Raises: what cuts the call."""
         while True:
             call.sleep(None)
 
 
 class Bound(NamedTuple):
-    """The authorizer of a URL, for one client. `revisions`: those that the client may speak, oldest first."""
+    """The authorizer of a URL, for a client that may speak these revisions, oldest first."""
 
     authorizer: Authorizer
     revisions: tuple[Revision, ...]
@@ -153,7 +156,7 @@ class Bound(NamedTuple):
         self, http: HttpClient, call: HttpCall, method: str, url: str, headers: Mapping[str, str], body: bytes | None,
         message: Any, agreed: Revision | None, note: Note,
     ) -> AuthorizedRequest:  # fmt: skip
-        """One request: `message` is what it carries, or says for what somebody waits."""
+        """The authorization of one request. `message` is what it carries, or in words what a user waits for."""
         operation = message if isinstance(message, str) else _operation(message)
         revisions = self.revisions if agreed is None else (agreed,)
         return AuthorizedRequest(
@@ -162,7 +165,7 @@ class Bound(NamedTuple):
 
 
 def _operation(message: Any) -> str:
-    """What a user waits for; "" for what goes on in the background."""
+    """What a user waits for when this message is sent. "" if it goes out in the background."""
     if isinstance(message, list):
         return next(filter(None, map(_operation, message)), "")
     if not isinstance(message, dict) or "id" not in message or message.get("method") in (None, "ping"):
@@ -183,18 +186,18 @@ def _lacks_scope(challenge: Challenge | None) -> bool:
 
 
 def bind(auth: Any, url: str, revisions: Sequence[Revision] = tuple(REVISIONS.values())) -> Bound:
-    """What the argument `auth` of a client stands for.
+    """What the argument `auth` of a client means for a server URL.
 
-    Raises: AuthorizationError: a token must not go to such a URL. TypeError: this is nothing that authorizes.
+    Raises: AuthorizationError: a token must not be sent to this URL. TypeError: `auth` is none of the known kinds.
     """
     if isinstance(auth, Bound):
         return auth
-    # MUST: https; http is for this machine alone (basic/authorization#communication-security)
+    # MUST: send tokens over https only; http is for this machine (basic/authorization#communication-security)
     try:
         check_url(url, url)
     except ValueError as problem:
         raise AuthorizationError(
-            f"no token goes to {shown(url)}: {problem}; what is safe there, only headers= knows"
+            f"a token must not be sent to {shown(url)}: {problem}; if you know that it is safe there, use headers="
         ) from None
     if isinstance(auth, Grant):
         authorizer: Authorizer = auth.for_url(url)
@@ -210,13 +213,13 @@ def bind(auth: Any, url: str, revisions: Sequence[Revision] = tuple(REVISIONS.va
             authorizer = _Prepared(auth)
     else:
         raise TypeError(
-            f"auth is a token, a function, or what gets tokens, such as OAuth(...); not {type(auth).__name__}"
+            f"auth is a token, a function, or something like OAuth(...) that gets tokens; not {type(auth).__name__}"
         )
     return Bound(authorizer, tuple(revisions))
 
 
 class _Bearer(Authorizer):
-    """A bearer token from elsewhere. A function is asked once, and again after a 401."""
+    """A bearer token from the user's program. A function is called once, and once more after a 401."""
 
     def __init__(self, get: Callable[[], str], *, final: bool = False) -> None:
         self._get, self._final = get, final
@@ -227,8 +230,10 @@ class _Bearer(Authorizer):
         if token is None:
             token = self._token = self._get()
         if not isinstance(token, str) or not token.isascii() or not token.isprintable() or " " in token or not token:
-            # The token itself is not shown.
-            raise ValueError("this is not a token: it is empty, or has spaces, line breaks or other than ASCII")
+            # The message does not show it: it may be a token all the same.
+            raise ValueError(
+                "this is not a token: it is empty, or contains spaces, line breaks or non-ASCII characters"
+            )
         request.call.token = token
         return {"Authorization": f"Bearer {token}"}
 
@@ -241,7 +246,7 @@ class _Bearer(Authorizer):
 
 
 class _Prepared(Authorizer):
-    """A callable of a prepared request, such as one of `requests.auth`: it may set headers."""
+    """A callable that is given each prepared request, such as those of `requests.auth`. It may set headers."""
 
     renews = False
 
@@ -265,14 +270,14 @@ class Grant:
     """A way to get tokens: what `OAuth` and the extensions have in common.
 
     Attributes:
-        name: tells it from others in a store. store: where tokens are kept.
-        scopes: what is asked for, in place of what the server names; or None.
-        issuer: the only authorization server that will do, or None.
-        asks_user: whether it takes the user. steps_up: whether it can ask for more scopes.
+        name: distinguishes its entries in the store. store: where tokens are kept.
+        scopes: what to ask for, whatever the server names; None: what the server names.
+        issuer: the only authorization server that is accepted, or None.
+        asks_user: whether it needs the user. steps_up: whether it can ask for more scopes.
         allow_private: whether a server may name addresses in networks that it is not in itself.
-        extension: of the protocol that this is, by its name; None: the protocol itself has it, or the name is not
-            settled.
-        prover: makes the proofs that go with the tokens (DPoP), or None: they are bearer tokens.
+        extension: the name of the protocol extension that it is. None: it belongs to the protocol itself, or the name
+            of the extension is not settled.
+        prover: makes the proofs that go with the tokens (DPoP). None: they are bearer tokens.
     """
 
     asks_user = steps_up = False
@@ -297,29 +302,29 @@ class Grant:
 
     @property
     def kind(self) -> str:
-        """Of the tokens, as `token_type` names it."""
+        """The kind of its tokens, as `token_type` names it."""
         return "Bearer" if self.prover is None else "DPoP"
 
     def for_url(self, url: str) -> TokenKeeper:
-        """What keeps the token of one server URL, for all clients and threads."""
-        # MUST NOT: send a server a token that was issued for another (basic/authorization#token-handling)
+        """The keeper of the token for one server URL. All clients and threads share it."""
+        # MUST NOT: send a server a token that was issued for another server (basic/authorization#token-handling)
         return self._keepers.setdefault(url, TokenKeeper(self, url))
 
     def preferred(self) -> list[str]:
-        """The issuers to choose among those that a server trusts."""
+        """Issuers to prefer if a server trusts several."""
         return [self.issuer] if self.issuer else []
 
     def client(self, found: Discovered) -> Registered | None:
-        """Who this client is for an authorization server, if it is known there already."""
+        """The identity of this client at an authorization server. None: it is not known there yet."""
         return None
 
     def obtain(self, job: Job) -> Token:
-        """A new token. Raises: AuthorizationError."""
+        """Get a new token. Raises: AuthorizationError."""
         raise NotImplementedError
 
 
 class Job(NamedTuple):
-    """One renewal. `scopes`: what is asked for, or None."""
+    """Everything that a grant needs to get a token. `scopes`: what to ask for, or None."""
 
     request: AuthorizedRequest
     fetcher: Fetcher
@@ -329,7 +334,7 @@ class Job(NamedTuple):
 
 
 class _Renewal:
-    """A renewal under way: who waits for it, and how it ended."""
+    """A renewal in progress: which calls wait for it, and how it ended."""
 
     def __init__(self) -> None:
         self.process, self.over = os.getpid(), False
@@ -338,21 +343,21 @@ class _Renewal:
 
 
 class TokenKeeper(Authorizer):
-    """The token for one server URL. Threads: any."""
+    """Keeps the token for one server URL, and renews it. Threads: any."""
 
     def __init__(self, grant: Grant, url: str) -> None:
         self.grant, self.url, self._name = grant, url, f"token {grant.name} {url}"
-        self._lock = threading.Lock()  # guards the fields below; held for assignments alone
+        self._lock = threading.Lock()  # guards the fields below; held for assignments only
         self._token: Token | None = None
         self._loaded = False
         self._renewal: _Renewal | None = None
         self._found: Discovered | None = None
         self._reach = Reach()
-        self._requested: tuple[str, ...] = ()  # scopes that were asked for in this login
-        self._asked: set[tuple[str, frozenset[str]]] = set()  # operations, and the scopes that were asked for them
+        self._requested: tuple[str, ...] = ()  # the scopes that the last login asked for
+        self._asked: set[tuple[str, frozenset[str]]] = set()  # step-ups: the operation, and the scopes asked for
         self._visits: deque[float] = deque()
-        self._standing: WeakSet[HttpCall] = WeakSet()  # calls that wait for another token
-        self.port = 0  # on which the browser came back last
+        self._standing: WeakSet[HttpCall] = WeakSet()  # calls in `await_token`
+        self.port = 0  # where the browser came back last
 
     @property
     def owner(self) -> str | None:  # type: ignore[override]
@@ -374,12 +379,12 @@ class TokenKeeper(Authorizer):
                     self._token, self._loaded = kept, True
         token = self._token
         if token is not None and token.stale and token.refresh and self._found is not None:
-            # Where the token comes from is known only if there was a challenge; before, the request finds out.
+            # Only a challenge tells where tokens come from. Without one so far, send the request and see.
             request.call.token = token
             self._renew(request, None, None)
             token = self._token
         request.call.token = token
-        # MUST: on every request, also within a session (basic/authorization#token-requirements)
+        # MUST: include authorization in every request, also within a session (basic/authorization#token-requirements)
         if token is None:
             return {}
         prover = self.grant.prover
@@ -397,7 +402,7 @@ class TokenKeeper(Authorizer):
         """See `Authorizer`."""
         challenge, more = _challenge_of(reply), None
         if reply.status == 403:
-            # SHOULD: act on insufficient_scope by asking for more, for a user who waits
+            # SHOULD: answer insufficient_scope by asking for a token with more scopes, if a user waits for the call
             # (basic/authorization#step-up-authorization-flow)
             if challenge is None or not self.grant.steps_up or not request.operation:
                 return False
@@ -416,12 +421,13 @@ class TokenKeeper(Authorizer):
     # -- renewing
 
     def _renew(self, request: AuthorizedRequest, challenge: Challenge | None, more: tuple[str, ...] | None) -> bool:
-        """Have another token than the one that was used; False if there is none without a user.
+        """Get another token than the one that was used. False: that would need a user, and none waits.
 
-        One thread does the work. What it fails with, those who wait for it raise too, unless only its call was ended.
+        One thread does the work. If it fails, those who wait for it raise the same error. If only its own call was
+        ended, the next of them starts again.
 
         Args:
-            more: the scopes that a 403 has named; None for a 401, or a token that ends soon.
+            more: the scopes that a 403 names; None after a 401, or before a token ends.
         """
         used = request.call.token
         assert used is None or isinstance(used, Token)
@@ -460,9 +466,10 @@ class TokenKeeper(Authorizer):
     def _next_token(
         self, request: AuthorizedRequest, used: Token | None, challenge: Challenge | None, more: tuple[str, ...] | None
     ) -> Token | None:
+        """Get the next token: from the store, by a refresh, or by the grant. None: it takes a user who is not there."""
         grant, store = self.grant, self.grant.store
         fetcher = Fetcher(request.http, request.call, self._reach, request.note)
-        # 1. Whom to ask: found again after each refusal, since the server may trust somebody else by now.
+        # 1. Find the authorization server: again after each refusal, since the server may trust another one by now.
         found = self._found
         if found is None or challenge is not None:
             known = grant.preferred() or ([used.issuer] if used is not None else [])
@@ -471,7 +478,8 @@ class TokenKeeper(Authorizer):
                 raise AuthorizationError(f"{shown(self.url)} trusts {shown(found.issuer)}, not {shown(grant.issuer)}")
             self._found = found
         client = grant.client(found)
-        # 2. Without the user: what another process has got meanwhile, or the refresh token.
+        # 2. Without the user: take the token that another process has stored meanwhile, or refresh ours. A refresh
+        #    cannot grant more scopes, so it is not tried after a 403.
         if more is None:
             with store.lock(self._name, request.call.sleep):
                 kept = Token.kept(store.get(self._name), grant.kind)
@@ -483,19 +491,20 @@ class TokenKeeper(Authorizer):
                 if used is not None and fits and used.refresh and client and client.client_id == used.client_id:
                     try:
                         token = refresh(fetcher, found, client, used, grant.prover)
-                        # Stored before it is used: the refresh token before may be worth nothing now.
+                        # It is stored before it is used: the old refresh token may be worthless now (rotation).
                         store.put(self._name, token._asdict())
                         return token
                     except AuthorizationError as refused:
-                        log.info("the token was not refreshed: %s", refused)
+                        log.info("could not refresh the token: %s", refused)
                         if refused.error not in ("invalid_grant", "invalid_client"):
                             raise
-        # 3. A new token, for which it may take the user.
+        # 3. Get a new token, which may need the user.
         if grant.asks_user and not request.operation:
             return None
         scopes = self._scopes(found, challenge, used, more)
         if more is not None:
-            # SHOULD: limit retries, and remember what was asked for (basic/authorization#step-up-authorization-flow)
+            # SHOULD: limit retries and keep track of step-ups, to avoid asking again for what did not help
+            # (basic/authorization#step-up-authorization-flow)
             asking = (request.operation, frozenset(scopes or ()))
             with self._lock:
                 if asking in self._asked or len(self._asked) >= _MAX_ASKED:
@@ -509,25 +518,25 @@ class TokenKeeper(Authorizer):
     def _scopes(
         self, found: Discovered, challenge: Challenge | None, used: Token | None, more: tuple[str, ...] | None
     ) -> tuple[str, ...] | None:
-        """What is asked for."""
-        # SHOULD: the scopes of the challenge, otherwise all of scopes_supported, otherwise none
+        """The scopes to ask for; None: the request names none."""
+        # SHOULD: ask for the scopes of the challenge; without those for all of `scopes_supported`; else for none
         # (basic/authorization#scope-selection-strategy)
         named = challenge.scopes if challenge is not None else None
         wanted = self.grant.scopes if self.grant.scopes is not None else named if named is not None else found.scopes
         before: tuple[str, ...] = ()
         if used is not None and used.issuer == found.issuer:
-            # SHOULD: together with those that were granted before (basic/authorization#scope-selection-strategy)
+            # SHOULD: include the scopes that were granted before (basic/authorization#scope-selection-strategy)
             before = (*(used.scopes or ()), *self._requested)
         scopes = tuple(dict.fromkeys((*before, *(wanted or ()), *(more or ()))))
-        # MAY: offline_access if the authorization server lists it (basic/authorization#refresh-tokens)
+        # MAY: add `offline_access` if the authorization server lists it (basic/authorization#refresh-tokens)
         if scopes and self.grant.asks_user and OFFLINE in found.metadata.get("scopes_supported", ()):
             scopes = tuple(dict.fromkeys((*scopes, OFFLINE)))
         return scopes or None
 
-    # -- for the grants
+    # -- what the grants use
 
     def count_visit(self) -> None:
-        """Note that the user's browser is about to be opened. Raises: AuthorizationError: that was too often."""
+        """Note that the user's browser is about to be opened. Raises: AuthorizationError: too often."""
         now = time.monotonic()
         with self._lock:
             while self._visits and now - self._visits[0] > VISITS_INTERVAL:
@@ -549,7 +558,7 @@ class TokenKeeper(Authorizer):
 
 
 def open_browser(url: str) -> None:
-    """Open the user's browser. Raises: AuthorizationError: there is none."""
+    """Open the user's browser, without a shell. Raises: AuthorizationError: there is no browser."""
     import webbrowser
 
     if not webbrowser.open(url):
@@ -557,30 +566,31 @@ def open_browser(url: str) -> None:
 
 
 class OAuth(Grant):
-    """Authorization in the user's browser: the authorization code flow, with everything that leads to it.
+    """Authorization by the user, in a browser: the authorization code flow, with everything that leads to it.
 
     >>> with Client("https://mcp.example.com/mcp", auth=OAuth("My script")) as client:
     ...     client.call_tool("report", {})
 
-    The browser is opened when the server first asks, and only for a call of the user's. One object may serve any number
-    of clients and servers; each server URL has a token of its own.
+    The browser is opened when the server first asks for a token, and only while a user waits for a call. One object may
+    serve any number of clients and servers; each server URL has a token of its own.
 
     Args:
-        name: of this client, as the user is shown it.
-        client: what was registered beforehand. document: the URL of a client id metadata document (`client_metadata`
-            makes it). Without both, or where the document is not supported, the client registers itself.
-        scopes: what to ask for, in place of what the server names.
-        redirect_uri: where the browser comes back to; port 0 takes a free one. With https, `visit` must return.
+        name: what the user is told about this client.
+        client: its identity, if it was registered beforehand. document: the URL of its client id metadata document,
+            which `client_metadata` makes. Without either, or if the authorization server does not support documents,
+            the client registers itself.
+        scopes: what to ask for, whatever the server names.
+        redirect_uri: where the browser comes back to; port 0 means a free port. With https, `visit` must return.
         visit: is given the URL that the user must visit; None: `open_browser`. It may return the URL that the browser
-            came back to; otherwise a listener on the redirect URI waits for it.
-        store: keeps tokens and registrations; None: memory. `FileStore` keeps them for the next start.
-        issuer: the only authorization server that will do.
-        timeout: seconds that the user has.
-        dpop: whether tokens must be bound to a key that is kept in `store`, so that they are of no use to others. An
-            extension in draft, which needs the extra `auth`.
+            came back to. Otherwise a listener at the redirect URI waits for it.
+        store: keeps tokens and registrations; None: in memory. A `FileStore` keeps them for the next start.
+        issuer: the only authorization server that is accepted.
+        timeout: seconds that the user has to log in.
+        dpop: whether tokens must be bound to a key, which is kept in `store`, so that nobody else can use them. A
+            draft; it needs the extra `auth`.
         allow_private: whether a server may name addresses in private networks that it is not in itself.
 
-    Raises: ValueError: the document's URL, or the redirect URI, is not one.
+    Raises: ValueError: `document` or `redirect_uri` is not a usable URL. ImportError: `dpop` without the extra.
     Spec: basic/authorization
     """
 
@@ -609,7 +619,7 @@ class OAuth(Grant):
             self.store.put(f"key {name}", {"pem": pem})
             self.prover = Prover(pem)
         self._given, self._document = client, None if document is None else checked_document(document)
-        # MUST: redirect URIs are https, or on this machine (basic/authorization#communication-security)
+        # MUST: use redirect URIs that are https, or on this machine (basic/authorization#communication-security)
         check_url(redirect_uri, redirect_uri)
         self._redirect, self._visit, self._timeout = urlsplit(redirect_uri), visit or open_browser, timeout
 
@@ -624,10 +634,10 @@ class OAuth(Grant):
         return issuer if isinstance(issuer, str) else None
 
     def client(self, found: Discovered) -> Registered | None:
-        """See `Grant`. Raises: AuthorizationError: it was registered with somebody else."""
+        """See `Grant`. Raises: AuthorizationError: it was registered with another authorization server."""
         if (given := self._given) is not None:
-            # MUST NOT: use credentials at another authorization server than the one that gave them; SHOULD: an error
-            # if those given beforehand no longer fit
+            # MUST NOT: use credentials at another authorization server than the one that issued them; SHOULD: report an
+            # error if credentials that were registered beforehand no longer fit
             # (basic/authorization/client-registration#authorization-server-binding)
             bound = given.issuer or self._bound(given)
             if bound is not None and bound != found.issuer:
@@ -638,7 +648,7 @@ class OAuth(Grant):
             if bound is None:
                 self.store.put(f"issuer of {given.client_id}", {"issuer": found.issuer})
             return given
-        # SHOULD: a document if its support is advertised, then dynamic registration
+        # SHOULD: use a metadata document if its support is advertised, else register dynamically
         # (basic/authorization#client-registration-approaches)
         if self._document is not None and found.metadata.get("client_id_metadata_document_supported"):
             return Registered(self._document, method="none")
@@ -646,18 +656,19 @@ class OAuth(Grant):
         return None if record is None else _registered(record)
 
     def obtain(self, job: Job) -> Token:
-        """See `Grant`: the user visits the authorization server, and comes back with a code."""
+        """See `Grant`. The user visits the authorization server, and the browser comes back with a code."""
         found, listener, wanted = job.found, None, set(job.scopes or ())
         try:
             while True:
                 known = self.client(found)
-                record = self._registration(found.issuer) if known and self._is_dynamic(known) else None
-                # 1. Where the browser comes back to. A port that was registered is taken again if it is free.
+                dynamic = self._given is None and known is not None and known.client_id != self._document
+                record = self._registration(found.issuer) if dynamic else None
+                # 1. Where does the browser come back to? The port that was registered is used again if it is free.
                 if self._redirect.scheme == "http" and listener is None:
                     listener = self._listen(job.keeper, record)
                 redirect_uri = self._redirect_uri(listener)
-                # 2. As whom. A registration is for one redirect URI, and at some authorization servers for the scopes
-                #    that it names.
+                # 2. Who is this client? A registration is for one redirect URI, and at some authorization servers only
+                #    for the scopes that it names.
                 fits = known is not None
                 if record is not None:
                     named = record.get("scope")
@@ -669,24 +680,24 @@ class OAuth(Grant):
                     known, fresh = _registered(record), True
                 else:
                     fresh = record is None
-                # 3. The user.
+                # 3. Send the user there.
                 asking = AuthorizationRequest(found, known, redirect_uri, job.scopes, self.prover)
                 job.keeper.count_visit()
                 query = self._visited(job, asking, redirect_uri, listener)
-                # 4. The token.
+                # 4. Exchange the code for a token.
                 try:
                     return asking.redeem(job.fetcher, asking.code(query))
                 except AuthorizationError as refused:
                     if fresh or refused.error != "invalid_client":
                         raise
-                    log.info("the registration is no longer known: registering again")
+                    log.info("the authorization server no longer knows this client: registering again")
                     self.store.put(self._key(found.issuer), None)
         finally:
             if listener is not None:
                 listener.close()
 
     def _visited(self, job: Job, asking: AuthorizationRequest, redirect_uri: str, listener: Loopback | None) -> str:
-        """The query with which the browser came back."""
+        """Send the user to the authorization server; the query with which the browser comes back."""
         if job.request.note is not None:
             about = {"method": "browser", "url": shown(asking.url), "oauth": without_secrets(asking.said)}
             job.request.note("send", about)
@@ -717,7 +728,7 @@ class OAuth(Grant):
         except OSError as problem:
             if wanted:
                 raise AuthorizationError(f"cannot listen on {self._redirect.netloc}: {problem}") from None
-            # Somebody has taken it: another port, and another registration.
+            # Another program has the port. Take another one, and register again.
             return Loopback(0, self._redirect.path, host)
 
     def _redirect_uri(self, listener: Loopback | None) -> str:
@@ -727,7 +738,7 @@ class OAuth(Grant):
         return self._redirect._replace(netloc=f"{host}:{listener.port}").geturl()
 
     def _key(self, issuer: str) -> str:
-        # MUST: keep credentials by the issuer that gave them
+        # MUST: associate credentials with the issuer that gave them
         # (basic/authorization/client-registration#authorization-server-binding)
         return f"client {self.name} {issuer} {self._redirect.geturl()}"
 
@@ -735,11 +746,8 @@ class OAuth(Grant):
         record = self.store.get(self._key(issuer))
         return record if record is not None and isinstance(record.get("client_id"), str) else None
 
-    def _is_dynamic(self, known: Registered) -> bool:
-        return self._given is None and known.client_id != self._document
-
     def forget(self, url: str) -> None:
-        """Forget the token of a server URL, here and in the store; the next call asks the user again."""
+        """Forget the token for a server URL, in memory and in the store. The next call asks the user again."""
         self.for_url(url).forget()
 
 

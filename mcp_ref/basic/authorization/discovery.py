@@ -1,15 +1,16 @@
-"""Discovery, the client's half: from a challenge to the authorization server and what it can do.
+"""Discovery, the client's half: from a challenge to the authorization server and its metadata.
 
 Spec:      2025-03-26/basic/authorization#authorization-base-url, #fallbacks-for-servers-without-metadata-discovery;
            basic/authorization#authorization-server-discovery (2025-06-18, 2025-11-25);
            basic/authorization/authorization-server-discovery (2026-07-28); RFC 9728, RFC 8414
 Upholds:   spec_notes/basic/authorization.md, the rows on discovery
-Not here:  the documents themselves (metadata); the server's half (server)
+Not here:  what the documents contain (metadata); the server's half (resource_server)
 
-    401, resource_metadata=URL          the protected resource metadata is at that URL
-    401 without it                      ... at the well-known address of the URL, or of its origin
-    neither, and 2025-03-26 is spoken   the server is its own authorization server, at its origin
-                                        authorization_servers names the issuer
+    401 with resource_metadata=URL      the protected resource metadata is at that URL
+    401 without it                      it is at the well-known address of the server's URL, or of its origin
+    it is nowhere, and the client       the server is its own authorization server, at its origin
+      speaks 2025-03-26
+                                        authorization_servers in it names the issuer
     issuer https://host/tenant          https://host/.well-known/oauth-authorization-server/tenant
                                         https://host/.well-known/openid-configuration/tenant
                                         https://host/tenant/.well-known/openid-configuration
@@ -40,14 +41,14 @@ _SERVER = "the metadata of the authorization server"
 
 
 class Discovered(NamedTuple):
-    """Whom to ask for a token, and for what.
+    """Where to ask for a token, and for which server.
 
     Attributes:
-        issuer: of the authorization server, as text that is compared as it is.
-        metadata: what it says of itself.
+        issuer: the authorization server. It is compared as text.
+        metadata: what the authorization server says of itself.
         resource: what `resource` says in every request for a token; None: it is not sent.
-        scopes: all that the server has, or None.
-        rules: the revision whose rules hold.
+        scopes: all scopes of the MCP server, or None.
+        rules: the revision whose rules apply.
     """
 
     issuer: str
@@ -60,19 +61,19 @@ class Discovered(NamedTuple):
 def discover(
     fetcher: Fetcher, server: str, challenge: Challenge | None, revisions: Sequence[Revision], preferred: Sequence[str]
 ) -> Discovered:
-    """Find the authorization server of an MCP server, and what it can do.
+    """Find the authorization server of an MCP server.
 
     Args:
         server: the URL of the MCP server.
-        challenge: of the 401 or 403, if there was one.
-        revisions: the one that was agreed on, or all that may be spoken, oldest first: then the newest rules.
-        preferred: the issuers to be chosen, if the server trusts several.
+        challenge: the one of the 401 or 403, if there was one.
+        revisions: the revision that was agreed on, or all that may be, oldest first. The rules of the newest apply.
+        preferred: issuers to choose if the server trusts several.
 
     Raises: AuthorizationError.
     """
     rules = revisions[-1]
-    # 1. MUST: use resource_metadata of WWW-Authenticate, otherwise look at the well-known address with the path, then
-    #    at that of the origin (basic/authorization#protected-resource-metadata-discovery-requirements)
+    # 1. MUST: use `resource_metadata` in WWW-Authenticate; without it try the well-known address with the path, then
+    #    the one at the root (basic/authorization#protected-resource-metadata-discovery-requirements)
     if challenge is not None and "resource_metadata" in challenge.repeated:
         raise AuthorizationError("the server's challenge names resource_metadata more than once")
     named = challenge.parameters.get("resource_metadata") if challenge is not None else None
@@ -86,24 +87,24 @@ def discover(
                 rules, preferred)  # fmt: skip
     if named:
         raise AuthorizationError(f"{_RESOURCE}: there is none at {shown(named)}, where the server says it is")
-    # 2. In 2025-03-26 an MCP server is its own authorization server. What answers with 404 may be that old.
+    # 2. In 2025-03-26 an MCP server is its own authorization server. A server without the metadata may be that old.
     older = [revision for revision in revisions if revision.authorization != "named"]
     if not older:
         raise AuthorizationError(f"{shown(server)} wants authorization and does not say by whom: it has no metadata")
     rules = older[-1]
-    # SHOULD: MCP-Protocol-Version goes with the request for metadata
+    # SHOULD: send MCP-Protocol-Version with the request for metadata
     # (2025-03-26/basic/authorization#server-metadata-discovery)
     version = {"MCP-Protocol-Version": rules.name}
     place = origin + AUTHORIZATION_SERVER
-    # MUST: the authorization base URL is the origin of the server, without its path
+    # MUST: take the server's URL without its path as the authorization base URL
     # (2025-03-26/basic/authorization#authorization-base-url)
     if (document := fetcher.document(_SERVER, place, server, version)) is not None:
         metadata: AuthorizationServerMetadata = checked(_SERVER, place, AuthorizationServerMetadata, document)
-        # Nobody has named the issuer here, so one slash at its end is as good as none.
+        # Nobody has named an issuer that could be compared as text, so a slash at its end makes no difference.
         if metadata["issuer"] not in (origin, f"{origin}/"):
             raise AuthorizationError(f"{_SERVER}: {shown(place)} is of another issuer: {shown(metadata['issuer'])}")
     else:
-        # MUST: without metadata, the default paths /authorize, /token, /register
+        # MUST: use the default paths /authorize, /token and /register if there is no metadata
         # (2025-03-26/basic/authorization#fallbacks-for-servers-without-metadata-discovery)
         metadata = {
             "issuer": origin,
@@ -123,8 +124,8 @@ def _named(
     rules: Revision,
     preferred: Sequence[str],
 ) -> Discovered:
-    """The authorization server that the metadata of an MCP server names."""
-    # 1. Is it about this server? Who is asked for a token for another one would give it to this one.
+    """Find the authorization server that the metadata of an MCP server names."""
+    # 1. Is the metadata about this server? Otherwise this server would be sent a token that is meant for another.
     mine, theirs = urlsplit(server), urlsplit(usable(_RESOURCE, resource["resource"], server))
     path = theirs.path.rstrip("/")
     fits = origin_of(server) == origin_of(resource["resource"]) and (mine.path.rstrip("/") + "/").startswith(path + "/")
@@ -132,20 +133,20 @@ def _named(
         raise AuthorizationError(
             f"{_RESOURCE}: {shown(place)} is of another resource: {shown(resource['resource'])}, not {shown(server)}"
         )
-    # 2. MUST: authorization_servers has at least one entry (basic/authorization#authorization-server-location)
+    # 2. MUST: find at least one entry in `authorization_servers` (basic/authorization#authorization-server-location)
     issuers = resource.get("authorization_servers") or []
     if not issuers:
         raise AuthorizationError(f"{_RESOURCE}: {shown(place)} has no authorization_servers")
     issuer = next((each for each in preferred if each in issuers), issuers[0])
     if urlsplit(usable("the issuer", issuer, place)).query:
         raise AuthorizationError(f"the issuer {shown(issuer)} has a query")
-    # 3. MUST: try the addresses of RFC 8414 and of OpenID Connect Discovery, in this order
+    # 3. MUST: try the addresses of RFC 8414 and of OpenID Connect Discovery in the order of the page
     #    (basic/authorization#authorization-server-metadata-discovery)
     for address in metadata_urls(issuer, openid=rules.openid_discovery):
         if (document := fetcher.document(_SERVER, address, place)) is None:
             continue
         metadata: AuthorizationServerMetadata = checked(_SERVER, address, AuthorizationServerMetadata, document)
-        # MUST NOT: use metadata whose issuer is not the one that was asked for; compared as text
+        # MUST NOT: use metadata whose `issuer` differs, as text, from the one that was asked for
         # (basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery)
         if metadata["issuer"] != issuer:
             raise AuthorizationError(
@@ -154,7 +155,7 @@ def _named(
         return Discovered(
             issuer,
             metadata,
-            # MUST: `resource` names this server; as it came, since the other side compares text
+            # MUST: name this server in `resource`, exactly as it writes itself, since the other side compares text
             # (basic/authorization#resource-parameter-implementation)
             resource["resource"] if rules.resource_parameter else None,
             scopes_in(" ".join(resource.get("scopes_supported") or ())),

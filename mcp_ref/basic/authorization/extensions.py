@@ -1,15 +1,15 @@
-"""Extensions of authorization: ways to a token that take no browser.
+"""Extensions of authorization: ways to get a token without a browser.
 
-Spec:      the extensions OAuth client credentials and enterprise-managed authorization, both final; workload identity
-           federation, a draft, which may change; RFC 6749 (4.4), RFC 7523, RFC 8693
-Upholds:   spec_notes/basic/authorization.md, the rows on extensions
-Not here:  when a token is asked for, and that it is renewed (client); how a client proves who it is (registration)
+Spec:      the extensions OAuth client credentials and enterprise-managed authorization (both final), and workload
+           identity federation (a draft, which may change); RFC 6749 (4.4), RFC 7523, RFC 8693
+Upholds:   spec_notes/basic/authorization.md, the section on extensions
+Not here:  when a token is needed, and its renewal (client); how a client authenticates (registration); DPoP (dpop)
 
-    ClientCredentials      a program for itself: it is registered, and has a secret or a key
-    EnterpriseManaged      a user who is signed in at the company's identity provider, which decides
-    WorkloadIdentity       a program that its platform vouches for
+    ClientCredentials      a program acts for itself: it was registered, and has a secret or a key
+    EnterpriseManaged      a user is signed in at the company's identity provider, which decides
+    WorkloadIdentity       the platform that runs a program vouches for it
 
-Each has one way, and falls back to no other: what is refused is an AuthorizationError.
+Each of them has one way to a token, and tries no other: a refusal is an AuthorizationError.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _EXCHANGE: Final = "the exchange of the ID token"
 
 
 class ClientCredentials(Grant):
-    """Authorization of a program for itself (`client_credentials`).
+    """Authorization of a program that acts for itself (`client_credentials`).
 
     Args:
-        client: what was registered beforehand, with a secret or a key.
-        scopes, issuer, allow_private: as of `OAuth`.
+        client: its identity, registered beforehand, with a secret or a key.
+        scopes, issuer, allow_private: see `OAuth`.
 
     Spec: io.modelcontextprotocol/oauth-client-credentials (final)
     """
@@ -68,11 +68,11 @@ class EnterpriseManaged(Grant):
     """Authorization of a user by the company's identity provider (ID-JAG).
 
     Args:
-        client: what was registered beforehand with the server's authorization server.
-        idp: who the client is for the identity provider; its `issuer` may be left out.
-        token_endpoint: of the identity provider.
-        id_token: what it has signed for the user, or a function that gives it.
-        scopes, issuer, allow_private: as of `OAuth`.
+        client: the identity of this client at the server's authorization server, registered beforehand.
+        idp: the identity of this client at the identity provider. Its `issuer` may be left out.
+        token_endpoint: the token endpoint of the identity provider.
+        id_token: the ID token of the user, or a function that returns it.
+        scopes, issuer, allow_private: see `OAuth`.
 
     Spec: io.modelcontextprotocol/enterprise-managed-authorization (final)
     """
@@ -97,14 +97,14 @@ class EnterpriseManaged(Grant):
         """See `Grant`."""
         found = job.found
         self.issuer = found.issuer
-        # 1. The identity provider turns the ID token into one that says: this client, for this user, at that server.
+        # 1. The identity provider exchanges the ID token for a statement: this client may act for this user there.
         subject = self._id_token() if callable(self._id_token) else self._id_token
         form = {
             "grant_type": TOKEN_EXCHANGE,
             "requested_token_type": ID_JAG,
             "subject_token": subject,
             "subject_token_type": ID_TOKEN,
-            # The authorization server that will take it, and the server that it is for.
+            # Which authorization server will accept the statement, and which MCP server it is for.
             "audience": found.issuer,
             "resource": found.resource or job.keeper.url,
         } | _scope(job)
@@ -112,24 +112,24 @@ class EnterpriseManaged(Grant):
         if self._idp.secret or self._idp.key:
             provider["token_endpoint_auth_methods_supported"] = ["private_key_jwt", "client_secret_basic"]
         headers = prove(self._idp, Discovered(provider["issuer"], provider, None, None, found.rules), form)
-        # The identity provider is the company's, named by whoever wrote this program, not by a server.
+        # No server has named this address: whoever wrote this program did.
         reply, answer = job.fetcher.post(_EXCHANGE, self._endpoint, self._endpoint, form, headers=headers)
         if reply.status != 200:
             raise refused(_EXCHANGE, self._endpoint, reply.status, answer, (subject, self._idp.secret or ""))
         grant = answer.get("access_token")
         if answer.get("issued_token_type") != ID_JAG or not isinstance(grant, str):
             raise AuthorizationError(f"{_EXCHANGE}: {shown(self._endpoint)} gave something else than an ID-JAG")
-        # 2. The authorization server takes that in place of the user's consent.
+        # 2. The authorization server accepts the statement in place of the user's consent.
         taken = {"grant_type": JWT_BEARER, "assertion": grant} | _scope(job)
         return request_token(job.fetcher, found, self._client, taken, job.scopes)
 
 
 class WorkloadIdentity(Grant):
-    """Authorization of a program by its platform. An extension in draft: it may change.
+    """Authorization of a program by the platform that runs it. A draft: it may change.
 
     Args:
-        token: what the platform has signed for this program, or a function that gives the current one.
-        scopes, issuer, allow_private: as of `OAuth`.
+        token: the JWT that the platform issued to this program, or a function that returns the current one.
+        scopes, issuer, allow_private: see `OAuth`.
 
     Spec: io.modelcontextprotocol/auth/wif (draft)
     """

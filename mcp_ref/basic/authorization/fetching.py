@@ -1,11 +1,11 @@
-"""How the pages of authorization reach the servers that they name: JSON documents, and forms that are answered by JSON.
+"""Requests to the servers that take part in authorization: JSON documents, and forms that are answered with JSON.
 
 Spec:      basic/authorization#communication-security; security_best_practices#server-side-request-forgery-ssrf
 Upholds:   spec_notes/basic/authorization.md, the rows on communication
 Not here:  which addresses may be reached, and how (machinery/guarded_fetch)
 
-Every failure is an AuthorizationError that names the document and where it was asked for, and nothing is tried in its
-place. Only the status 4xx says that there is no such document.
+Every failure is an AuthorizationError that names the document and the address; nothing else is tried in its place. Only
+a status 4xx means that a document does not exist.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _SHOWN: Final = (
     "redirect_uris", "registration_endpoint", "resource", "response_type", "scopes_supported", "token_endpoint",
     "token_endpoint_auth_method", "token_type",
 )  # fmt: skip
-"""What a trace shows of what is said for authorization. Everything else may be a secret."""
+"""The parameters whose values a trace shows. All others may be secret."""
 
 Note = Callable[[Literal["send", "receive"], Mapping[str, Any]], None]
-"""Shows a trace what is sent or received: `note("send", facts)`."""
+"""Tells a trace what is sent or received: `note("send", facts)`."""
 
 
 class Fetcher:
-    """Fetches for one call, in its thread.
+    """Sends requests on behalf of one call, in the thread of that call.
 
     Args:
-        http: the client that the call is made by, for its certificates and proxies.
+        http: the client that makes the call, for its certificates and proxies.
         call: whatever cuts it ends the fetch.
-        reach: the addresses that the server may send us to.
+        reach: the addresses that the MCP server may name.
 
     Raises, from every method: AuthorizationError; and whatever cut the call.
     """
@@ -57,10 +57,10 @@ class Fetcher:
         self._http, self.call, self._reach, self._note = http, call, reach, note
 
     def document(self, what: str, url: str, named_by: str, headers: Mapping[str, str] | None = None) -> Any:
-        """A JSON object; None if the server says that there is none.
+        """Fetch a JSON object. None: the server says that there is none.
 
         Args:
-            what: it is, for errors. named_by: the URL of whoever names the address.
+            what: the document in words, for errors. named_by: the URL of whoever named this address.
         """
         reply = self._send(what, url, named_by, "GET", {"Accept": "application/json", **(headers or {})}, None, {})
         if 400 <= reply.status < 500:
@@ -78,7 +78,7 @@ class Fetcher:
         json: JsonObject | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> tuple[Fetched, JsonObject]:
-        """Send a form, or JSON; the reply, whatever its status, and the JSON object in it (empty if it has none)."""
+        """Send a form, or JSON. Returns the reply, whatever its status, and its JSON object (empty: it has none)."""
         body = messages.encode(json) if json is not None else urlencode(form or {}).encode()
         kind = FORM if json is None else "application/json"
         sent = {"Accept": "application/json", "Content-Type": kind, **(headers or {})}
@@ -116,7 +116,7 @@ class Fetcher:
             told = {"method": method, "what": what, "status": reply.status, "oauth": without_secrets(answered)}
             self._note("receive", told)
         if 300 <= reply.status < 400:
-            # What a redirect leads to was not checked (security best practices).
+            # It could lead anywhere: only the address that was named has been checked.
             where = shown(reply.headers.get("Location") or "")
             raise AuthorizationError(f"{what}: {shown(url)} redirects to {where!r}, and that is not followed")
         return reply
@@ -134,14 +134,14 @@ def _json(what: str, url: str, reply: Fetched) -> JsonObject:
 
 
 def without_secrets(said: Any) -> JsonObject:
-    """What a trace shows of a form, a query or a document: every name, and the values that are no secrets."""
+    """What a trace shows of a form, a query or a document: every name, and the values that cannot be secret."""
     said = said if isinstance(said, dict) else {}
     return {name: value if name in _SHOWN else "[redacted]" for name, value in said.items()}
 
 
 def usable(what: str, url: str, named_by: str) -> str:
-    """The URL, if it is one that may be used."""
-    # MUST: every endpoint of an authorization server is https (basic/authorization#communication-security)
+    """The URL, if it is safe to use. Raises: AuthorizationError."""
+    # MUST: use authorization server endpoints over https only (basic/authorization#communication-security)
     try:
         return check_url(url, named_by)
     except ValueError as problem:
@@ -149,7 +149,7 @@ def usable(what: str, url: str, named_by: str) -> str:
 
 
 def checked(what: str, url: str, wire_type: Any, document: JsonObject) -> Any:
-    """The document, if it is of that type."""
+    """The document, if it has the members of this type. Raises: AuthorizationError."""
     try:
         checker(wire_type, LATEST_SESSION)(document, "the document")
     except SchemaMismatch as problem:
@@ -158,7 +158,7 @@ def checked(what: str, url: str, wire_type: Any, document: JsonObject) -> Any:
 
 
 def shown(url: str) -> str:
-    """A URL for a message: without what may be secret in it, and without what a terminal may act on."""
+    """A URL for a message: without user information and query, and without characters that a terminal acts on."""
     try:
         parts = urlsplit(url[:500])
     except ValueError:

@@ -1,15 +1,15 @@
-"""The authorization code flow: the request that the user's browser takes, its answer, and requests for tokens.
+"""The authorization code flow: the request that the user's browser carries, its answer, and the requests for tokens.
 
 Spec:      basic/authorization#authorization-flow-steps, #resource-parameter-implementation,
            #authorization-code-protection, #open-redirection; #authorization-response-validation, #refresh-tokens
            (2026-07-28); OAuth 2.1, RFC 7636, RFC 8707, RFC 9207
 Upholds:   spec_notes/basic/authorization.md, the rows on the authorization request and its answer
-Not here:  whom to ask (discovery), who asks (registration), when (client)
+Not here:  which authorization server (discovery), as which client (registration), and when (client)
 
     1. the browser goes to authorization_endpoint?code_challenge=...&state=...&resource=...
-    2. the user consents, and it comes back to redirect_uri?code=...&state=...&iss=...
+    2. the user consents, and the browser comes back to redirect_uri?code=...&state=...&iss=...
     3. POST token_endpoint, grant_type=authorization_code, code=..., code_verifier=...     a token
-    4. POST token_endpoint, grant_type=refresh_token, refresh_token=...                    the next one
+    4. POST token_endpoint, grant_type=refresh_token, refresh_token=...                    the next token
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from mcp_ref.errors import AuthorizationError
 from mcp_ref.messages import JsonObject
 
 MAX_LIFETIME: Final = 315_360_000.0
-"""Seconds that a token can last, as far as it is believed: ten years."""
+"""The longest lifetime of a token that is believed, in seconds: ten years."""
 
 EARLY: Final = 30.0
-"""Seconds before its end at which a token is renewed, or half of its life if that is shorter."""
+"""How many seconds before its end a token is refreshed, or half of its lifetime if that is shorter."""
 
 OFFLINE: Final = "offline_access"
 
@@ -43,15 +43,15 @@ _TOKENS: Final = "the request for a token"
 
 
 class Token(NamedTuple):
-    """An access token, and all that belongs to it. It is secret, and so is not shown.
+    """An access token and everything that belongs to it. It is secret, so its `repr` does not show it.
 
     Attributes:
-        access: goes with each request. kind: "Bearer" or "DPoP".
-        fresh_until: seconds since the UNIX epoch, some time before it ends; None: that is not known.
-        refresh: what the next one is asked for with, or None.
+        access: the token that each request carries. kind: "Bearer" or "DPoP".
+        fresh_until: when it should be refreshed, in seconds since the epoch, somewhat before it ends; None: unknown.
+        refresh: the refresh token, or None.
         scopes: what was granted, or None if nobody said.
-        issuer, resource, client_id: where, for what and by whom it was asked for.
-        login: names the authorization that it comes from; a refreshed token has the same.
+        issuer, resource, client_id: who issued it, for which server, and to which client.
+        login: names the login that it comes from. A refreshed token keeps it.
     """
 
     access: str
@@ -68,18 +68,19 @@ class Token(NamedTuple):
         return f"<Token of {self.issuer}>"
 
     def headers(self) -> dict[str, str]:
-        """What each request has."""
-        # MUST: in the Authorization header; MUST NOT: in the query (basic/authorization#token-requirements)
+        """The header that carries the token in each request."""
+        # MUST: send the token in the Authorization header, MUST NOT: in the query of the URL
+        # (basic/authorization#token-requirements)
         return {"Authorization": f"{self.kind} {self.access}"}
 
     @property
     def stale(self) -> bool:
-        """Whether it ends soon, or has ended, as far as is known."""
+        """Whether it is known to have ended, or to end soon."""
         return self.fresh_until is not None and time.time() >= self.fresh_until
 
     @classmethod
     def kept(cls, record: JsonObject | None, kind: str) -> Token | None:
-        """A token as it was kept in a store; None if that is not one of this kind."""
+        """The token in a record of a store; None if the record is not a token of this kind."""
         try:
             token = cls(**record) if record is not None else None
         except TypeError:
@@ -92,14 +93,17 @@ class Token(NamedTuple):
 
 
 class AuthorizationRequest:
-    """One authorization request: where the browser goes, and whether what it comes back with is the answer.
+    """One authorization request: the URL that the browser is sent to, and the check of what it comes back with.
 
     Args:
         client: who asks. redirect_uri: where the browser comes back to.
-        scopes: what is asked for; None: nothing is said.
+        scopes: what to ask for; None: the request names no scopes.
         prover: makes proofs, if the token is to be bound to a key.
 
-    Raises: AuthorizationError: the authorization server is not one that it is safe to ask.
+    Attributes:
+        url: where the browser is sent. said: the parameters in it.
+
+    Raises: AuthorizationError: it is not safe to ask this authorization server.
     """
 
     def __init__(
@@ -113,17 +117,17 @@ class AuthorizationRequest:
         endpoint = found.metadata.get("authorization_endpoint")
         if endpoint is None:
             raise AuthorizationError(f"{shown(found.issuer)} has no authorization_endpoint")
-        # Only https, and http on this machine: no other scheme gets to the browser (security best practices).
+        # The browser is sent to https URLs, and to http on this machine. Any other scheme could run a program.
         usable("the authorization endpoint", endpoint, found.issuer)
-        # MUST: refuse an authorization server that does not say that it knows PKCE; MUST: use S256
+        # MUST: refuse an authorization server whose metadata lacks `code_challenge_methods_supported`
         # (basic/authorization#authorization-code-protection)
         methods = found.metadata.get("code_challenge_methods_supported")
         if (methods is None and found.rules.pkce_advertised) or (methods is not None and "S256" not in methods):
-            told = "does not say that it knows PKCE" if methods is None else "does not know PKCE with S256"
+            told = "does not say that it supports PKCE" if methods is None else "does not support PKCE with S256"
             raise AuthorizationError(f"{shown(found.issuer)} {told}: a stolen code could be used")
         if prover is not None:
             prover.check_support(found.metadata, shown(found.issuer))
-        # MUST: remember the issuer of the validated metadata, beside the verifier and the state
+        # MUST: record the issuer of the validated metadata beside the PKCE verifier and `state`
         # (basic/authorization#authorization-response-validation)
         self._found, self._client, self._redirect_uri, self._scopes = found, client, redirect_uri, scopes
         self._prover = prover
@@ -133,45 +137,45 @@ class AuthorizationRequest:
             "response_type": "code",
             "client_id": client.client_id,
             "redirect_uri": redirect_uri,
-            # MUST: PKCE with S256 (basic/authorization#authorization-code-protection)
+            # MUST: use PKCE with S256 (basic/authorization#authorization-code-protection)
             "code_challenge": challenge,
             "code_challenge_method": "S256",
-            # SHOULD: state, to be compared with what comes back (basic/authorization#open-redirection)
+            # SHOULD: send `state`, to be compared with what comes back (basic/authorization#open-redirection)
             "state": self._state,
             **({} if prover is None else prover.binding),
         }
         if scopes is not None:
             query["scope"] = " ".join(scopes)
             if OFFLINE in scopes:
-                # OpenID Connect Core, section 11: without consent there is no refresh token.
+                # Without `prompt=consent` there is no refresh token (OpenID Connect Core, section 11).
                 query["prompt"] = "consent"
-        # MUST: resource in the authorization request (basic/authorization#resource-parameter-implementation)
+        # MUST: name `resource` in the authorization request (basic/authorization#resource-parameter-implementation)
         if found.resource is not None:
             query["resource"] = found.resource
         parts = urlsplit(endpoint)
-        # Of what the endpoint has in its own query, nothing may stand beside ours.
+        # The endpoint may have a query of its own, in which our parameters must not stand a second time.
         own = [(name, value) for name, value in parse_qsl(parts.query) if name not in query]
         self.said = query
         self.url = parts._replace(query=urlencode([*own, *query.items()])).geturl()
 
     def is_answer(self, query: str) -> bool:
-        """Whether the browser came back from this request: by `state`, which nobody else knows."""
-        # SHOULD: drop an answer without state, or with another (basic/authorization#open-redirection)
+        """Whether the browser came back from this request. Nobody else knows its `state`."""
+        # SHOULD: discard an answer without `state`, or with another one (basic/authorization#open-redirection)
         states = parse_qs(query, keep_blank_values=True).get("state", [])
         return len(states) == 1 and secrets.compare_digest(states[0].encode(), self._state.encode())
 
     def code(self, query: str) -> str:
-        """The code that the browser came back with.
+        """The code in the query that the browser came back with.
 
-        Raises: AuthorizationError: the answer is not of this request or this issuer, or the user has refused.
+        Raises: AuthorizationError: the answer belongs to another request or issuer, or the user refused.
         """
         answer = parse_qs(query, keep_blank_values=True)
         if not self.is_answer(query):
             raise AuthorizationError("the browser came back without the state that it was sent with")
         if twice := [name for name in ("code", "iss", "error") if len(answer.get(name, [])) > 1]:
             raise AuthorizationError(f"the browser came back with more than one {twice[0]}")
-        # MUST: compare iss, as text, before the code goes anywhere; MUST NOT: act on or show the fields of an error
-        # whose iss is wrong (basic/authorization#authorization-response-validation)
+        # MUST: compare `iss` as text before the code is sent anywhere; MUST NOT: act on or show an error whose `iss` is
+        # wrong (basic/authorization#authorization-response-validation)
         issuer = answer.get("iss", [None])[0]
         promised = self._found.metadata.get("authorization_response_iss_parameter_supported", False)
         if issuer is None and promised:
@@ -206,24 +210,24 @@ def request_token(
     before: Token | None = None,
     prover: Prover | None = None,
 ) -> Token:
-    """POST to the token endpoint.
+    """Ask the token endpoint for a token.
 
     Args:
-        client: who asks; None: the grant itself says it.
-        form: the grant. scopes: what was asked for.
-        before: the token that this one replaces.
+        client: who asks. None: the grant itself says who.
+        form: the parameters of the grant. scopes: what was asked for.
+        before: the token that the new one replaces.
         prover: makes proofs, if the token is to be bound to a key.
 
-    Raises: AuthorizationError, with the code of OAuth if the authorization server refuses.
+    Raises: AuthorizationError, with the code of the authorization server if it refuses.
     """
     endpoint = found.metadata.get("token_endpoint")
     if endpoint is None:
         raise AuthorizationError(f"{shown(found.issuer)} has no token_endpoint")
-    # MUST: resource in the token request too (basic/authorization#resource-parameter-implementation)
+    # MUST: name `resource` in the token request too (basic/authorization#resource-parameter-implementation)
     if found.resource is not None:
         form["resource"] = found.resource
     confidential = form["grant_type"] not in ("authorization_code", "refresh_token")
-    nonces = 0 if prover is None else 1  # that are learnt: the request is made again once
+    nonces = 0 if prover is None else 1  # how many may still be learnt: the request is sent once more with one
     while True:
         headers = {} if client is None else prove(client, found, form, confidential=confidential)
         if prover is not None:
@@ -244,8 +248,8 @@ def request_token(
 def refresh(
     fetcher: Fetcher, found: Discovered, client: Registered, token: Token, prover: Prover | None = None
 ) -> Token:
-    """The next token, by the refresh token. It keeps the refresh token unless there is another one (rotation)."""
-    # Without scope: then it has the same as before.
+    """Get the next token with the refresh token, which stays unless the answer has another one (rotation)."""
+    # Without `scope` the new token has the same scopes.
     form = {"grant_type": "refresh_token", "refresh_token": token.refresh or ""}
     return request_token(fetcher, found, client, form, token.scopes, token, prover)
 
@@ -254,7 +258,7 @@ def _token_in(
     answer: JsonObject, endpoint: str, found: Discovered, wanted: str, client_id: str,
     scopes: tuple[str, ...] | None, before: Token | None,
 ) -> Token:  # fmt: skip
-    """The token in an answer of a token endpoint."""
+    """Read the answer of a token endpoint, which must be a token of the kind `wanted`."""
     access, kind = answer.get("access_token"), answer.get("token_type")
     if not isinstance(kind, str) or kind.lower() != wanted.lower():
         raise AuthorizationError(f"{_TOKENS}: {shown(endpoint)} gave a token of type {str(kind)[:40]!a}, not {wanted}")
@@ -262,7 +266,7 @@ def _token_in(
         raise AuthorizationError(f"{_TOKENS}: {shown(endpoint)} gave a token that cannot be sent")
     lasts, next_one, granted = answer.get("expires_in"), answer.get("refresh_token"), answer.get("scope")
     if isinstance(lasts, str) and lasts.isdecimal() and len(lasts) < 12:
-        lasts = int(lasts)  # several products quote it
+        lasts = int(lasts)  # several products send it as a string
     if isinstance(lasts, bool) or not isinstance(lasts, int | float) or not 0 <= lasts <= MAX_LIFETIME:
         lasts = None
     if before is not None and (not isinstance(next_one, str) or not next_one):
@@ -272,7 +276,7 @@ def _token_in(
         wanted,
         None if lasts is None else time.time() + lasts - min(EARLY, lasts / 2),
         next_one if isinstance(next_one, str) and next_one else None,
-        # What was granted is what was asked for, unless the answer says otherwise (RFC 6749, section 5.1).
+        # Without `scope` in the answer, everything that was asked for was granted (RFC 6749, section 5.1).
         (scopes_in(granted) or scopes) if granted is not None else scopes,
         found.issuer,
         found.resource,

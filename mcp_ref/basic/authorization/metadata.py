@@ -3,8 +3,8 @@
 Spec:      basic/authorization#authorization-server-discovery (2025-06-18 ...), #scope-challenge-handling (2025-11-25
            ...); RFC 6750 (section 3), RFC 9728, RFC 8414
 Upholds:   spec_notes/basic/authorization.md
-Not here:  who fetches the documents (discovery), and who serves them (server); what a client does about a challenge
-           (client)
+Not here:  who fetches the documents (discovery) and who serves them (resource_server, authorization_server); what a
+           client does about a challenge (client)
 
     HTTP/1.1 401 Unauthorized
     WWW-Authenticate: Bearer resource_metadata="https://host/.well-known/oauth-protected-resource/mcp", scope="read"
@@ -22,10 +22,10 @@ from typing import Any, Final, NotRequired, TypedDict
 from urllib.parse import quote, urlsplit
 
 MAX_HEADER: Final = 16_384
-"""Bytes of a WWW-Authenticate or Authorization header that are read."""
+"""How many bytes of a WWW-Authenticate or Authorization header are read."""
 
 MAX_SCOPES: Final = 8_192
-"""Characters that the scopes of a challenge may have together."""
+"""How many characters the scopes of a challenge may have together."""
 
 PROTECTED_RESOURCE: Final = "/.well-known/oauth-protected-resource"
 AUTHORIZATION_SERVER: Final = "/.well-known/oauth-authorization-server"
@@ -39,7 +39,7 @@ _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 class ProtectedResourceMetadata(TypedDict):
-    """What an MCP server says of itself: which authorization servers it trusts (RFC 9728, section 2)."""
+    """What an MCP server says about itself, above all which authorization servers it trusts (RFC 9728, section 2)."""
 
     resource: str
     authorization_servers: NotRequired[list[str]]
@@ -52,7 +52,7 @@ class ProtectedResourceMetadata(TypedDict):
 
 
 class AuthorizationServerMetadata(TypedDict):
-    """What an authorization server says of itself (RFC 8414; OpenID Connect Discovery has the same names)."""
+    """What an authorization server says about itself (RFC 8414; OpenID Connect Discovery uses the same names)."""
 
     issuer: str
     authorization_endpoint: NotRequired[str]
@@ -76,7 +76,7 @@ class Challenge:
     """One challenge of a `WWW-Authenticate` header: its scheme in lower case, and its parameters by lower-case name.
 
     Attributes:
-        repeated: the names that stand in it more than once; of these the first value counts.
+        repeated: the names that occur more than once. The first value counts.
     """
 
     def __init__(self, scheme: str, parameters: Mapping[str, str], repeated: Iterable[str] = ()) -> None:
@@ -84,7 +84,7 @@ class Challenge:
 
     @property
     def scopes(self) -> tuple[str, ...] | None:
-        """The scopes that it names, each once; None if it names none, or what cannot be scopes."""
+        """The scopes that it names, each once; None if it names none, or if what it names cannot be scopes."""
         return scopes_in(self.parameters.get("scope"))
 
     def __str__(self) -> str:
@@ -97,7 +97,7 @@ class Challenge:
 def read_challenges(header: str | None) -> list[Challenge]:
     """The challenges of a `WWW-Authenticate` header, or of several that were joined by commas.
 
-    What cannot be read ends the list; nothing is raised, for the header is a stranger's.
+    The list ends at the first part that cannot be read. Nothing is raised, whatever a stranger sends.
     """
     text, at, found = (header or "")[:MAX_HEADER], 0, []
     while scheme := _SCHEME.match(text, at):
@@ -115,7 +115,7 @@ def read_challenges(header: str | None) -> list[Challenge]:
 
 
 def scopes_in(text: Any) -> tuple[str, ...] | None:
-    """The scopes of a `scope` parameter or member, each once, in their order; None if it is not one (RFC 6749, 3.3)."""
+    """The scopes in a `scope` parameter, each once and in order; None if the text is malformed (RFC 6749, 3.3)."""
     if not isinstance(text, str) or len(text) > MAX_SCOPES:
         return None
     scopes = tuple(dict.fromkeys(text.split(" ")))
@@ -123,7 +123,7 @@ def scopes_in(text: Any) -> tuple[str, ...] | None:
 
 
 def resource_metadata_url(resource: str) -> str:
-    """Where the protected resource metadata of a URL stands: the well-known path, before the URL's own (RFC 9728)."""
+    """The address of the protected resource metadata for a URL: the well-known path, then the URL's own (RFC 9728)."""
     parts = urlsplit(resource)
     path = PROTECTED_RESOURCE + parts.path.rstrip("/")
     return parts._replace(path=path, fragment="").geturl()

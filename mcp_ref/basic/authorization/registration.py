@@ -1,4 +1,4 @@
-"""Registration: who a client is for an authorization server, and how it proves that.
+"""Registration: the identity of a client at an authorization server, and how the client proves it.
 
 Spec:      2025-03-26/basic/authorization#dynamic-client-registration;
            basic/authorization#client-registration-approaches (2025-11-25),
@@ -7,8 +7,8 @@ Spec:      2025-03-26/basic/authorization#dynamic-client-registration;
 Upholds:   spec_notes/basic/authorization.md, the rows on registration
 Not here:  what a client asks for (flow, extensions); where registrations are kept (machinery/token_store)
 
-    registered beforehand          Registered("id", "secret")      the authorization server's owner has given them
-    a metadata document            its URL is the client's id      if the metadata says that this is supported
+    registered beforehand          Registered("id", "secret")      by the owner of the authorization server
+    a metadata document            its URL is the client id        if the authorization server supports that
     dynamic registration           POST registration_endpoint      if there is such an endpoint
 """
 
@@ -41,11 +41,11 @@ class Registered:
     """A client that an authorization server knows.
 
     Args:
-        client_id: its name there.
-        secret: what it proves that with; None for a public client.
-        issuer: the authorization server that it is known to; None: the first one that it is used with.
-        key: a private key in PEM, in place of a secret (`private_key_jwt`, which needs the extra `auth`).
-        method: how it proves who it is, as `token_endpoint_auth_method` names it; None: as the metadata says.
+        client_id: its id there.
+        secret: its secret; None for a public client.
+        issuer: the authorization server that knows it; None: the first one that it is used with.
+        key: a private key in PEM instead of a secret (`private_key_jwt`; it needs the extra `auth`).
+        method: how it authenticates, as `token_endpoint_auth_method` names it; None: in a way that the metadata lists.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Registered:
 
 
 def client_metadata(name: str, url: str, redirect_uri: str = "http://127.0.0.1/callback") -> JsonObject:
-    """The client id metadata document to be published at a URL, which is then `OAuth(name, document=url)`.
+    """The client id metadata document to publish at `url`, for `OAuth(name, document=url)`.
 
     Spec: basic/authorization#client-id-metadata-documents
     """
@@ -72,10 +72,10 @@ def client_metadata(name: str, url: str, redirect_uri: str = "http://127.0.0.1/c
 
 
 def checked_document(url: str) -> str:
-    """The URL of a metadata document, or a ValueError."""
+    """The URL, if a metadata document can stand there. Raises: ValueError."""
     parts = urlsplit(url)
     dots = {".", ".."} & set(parts.path.split("/"))
-    # MUST: https, with a path (basic/authorization#implementation-requirements)
+    # MUST: publish the document at an https URL with a path (basic/authorization#implementation-requirements)
     if parts.scheme != "https" or not parts.hostname or parts.path in ("", "/") or "@" in parts.netloc or dots:
         raise ValueError(f"a metadata document stands at a URL of https with a path, unlike {url!r}")
     if "#" in url:
@@ -84,13 +84,13 @@ def checked_document(url: str) -> str:
 
 
 def _about(name: str, redirect_uri: str) -> JsonObject:
-    # MUST: application_type "native" for programs that a browser comes back to on loopback
+    # MUST: say "native" in `application_type` if the browser comes back to a program on this machine
     # (basic/authorization/client-registration#application-type-and-redirect-uri-constraints)
     native = redirect_uri.startswith("http:")
     return {
         "client_name": name,
         "redirect_uris": [redirect_uri],
-        # SHOULD: refresh_token among grant_types (basic/authorization#refresh-tokens)
+        # SHOULD: include `refresh_token` in `grant_types` (basic/authorization#refresh-tokens)
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
         "application_type": "native" if native else "web",
@@ -98,28 +98,28 @@ def _about(name: str, redirect_uri: str) -> JsonObject:
 
 
 def register(fetcher: Fetcher, found: Discovered, name: str, redirect_uri: str, scopes: tuple[str, ...] | None) -> Any:
-    """Register a client by RFC 7591; what the authorization server answered, to be kept.
+    """Register a client (RFC 7591). Returns what the authorization server answered, to be kept.
 
-    Raises: AuthorizationError: it has no such endpoint, or refuses.
+    Raises: AuthorizationError: there is no registration endpoint, or it refuses.
     """
     endpoint = found.metadata.get("registration_endpoint")
     if endpoint is None:
         raise AuthorizationError(
-            f"{shown(found.issuer)} registers no clients by itself: give OAuth(client=Registered(...)) what its owner"
-            " has registered, or document= the URL of a metadata document if it supports those"
+            f"{shown(found.issuer)} does not let clients register themselves: have this one registered by its owner and"
+            " give OAuth(client=Registered(...)), or document= the URL of a metadata document if that is supported"
         )
     # MAY: dynamic registration, which 2026-07-28 deprecates
     # (basic/authorization/client-registration#dynamic-client-registration)
     warn_deprecated("Dynamic Client Registration", found.rules)
     methods = found.metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
-    # A public client keeps no secret, which a program on a user's machine could not keep anyway.
+    # We prefer to be a public client: a program on a user's machine could not keep a secret anyway.
     usable = [each for each in ("none", "client_secret_basic", "client_secret_post") if each in methods]
     wanted = _about(name, redirect_uri) | ({"scope": " ".join(scopes)} if scopes else {})
     wanted |= {"token_endpoint_auth_method": usable[0]} if usable else {}
     reply, answer = fetcher.post(_ENDPOINT, endpoint, found.issuer, json=wanted)
     if reply.status not in (200, 201):
         code = answer.get("error")
-        # MUST: cope with a registration that is refused for its redirect URI; SHOULD: say so plainly
+        # MUST: handle a registration that is refused because of its redirect URI; SHOULD: report a meaningful error
         # (basic/authorization/client-registration#application-type-and-redirect-uri-constraints)
         about = f" (it was asked to come back to {redirect_uri})" if code == "invalid_redirect_uri" else ""
         raise refused(_ENDPOINT, endpoint, reply.status, answer, (), about)
@@ -128,12 +128,12 @@ def register(fetcher: Fetcher, found: Discovered, name: str, redirect_uri: str, 
 
 
 def prove(client: Registered, found: Discovered, form: dict[str, str], *, confidential: bool = False) -> dict[str, str]:
-    """Say who asks for a token: puts it into the form, or gives the headers for it.
+    """Authenticate the client in a request for a token: adds to the form, and returns the headers to add.
 
     Args:
-        confidential: whether the client must prove it.
+        confidential: whether a client that cannot authenticate is refused.
 
-    Raises: AuthorizationError: the authorization server has none of the methods that the client can.
+    Raises: AuthorizationError: the authorization server lists no method that the client can use.
     """
     offered = found.metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
     can = ["private_key_jwt"] if client.key else ["client_secret_basic", "client_secret_post"] if client.secret else []
@@ -141,8 +141,8 @@ def prove(client: Registered, found: Discovered, form: dict[str, str], *, confid
     method = client.method or next((each for each in can if each in offered), None if can != ["none"] else "none")
     if method is None:
         raise AuthorizationError(
-            f"{shown(found.issuer)} knows clients by {', '.join(map(ascii, offered)) or 'nothing'},"
-            f" and this one can only do {' or '.join(can)}"
+            f"{shown(found.issuer)} authenticates clients by {', '.join(map(ascii, offered)) or 'nothing'},"
+            f" and this one can only use {' or '.join(can)}"
         )
     if method == "private_key_jwt":
         from mcp_ref.machinery.jwt import client_assertion
@@ -166,7 +166,7 @@ def prove(client: Registered, found: Discovered, form: dict[str, str], *, confid
 def refused(
     what: str, url: str, status: int, answer: Mapping[str, Any], secrets: tuple[str, ...], about: str = ""
 ) -> AuthorizationError:
-    """The error for a refusal of an authorization server: its code, and its words, unless they repeat a secret."""
+    """The error for a refusal of an authorization server: with its code, and its words unless they repeat a secret."""
     code, words = answer.get("error"), answer.get("error_description")
     code = code if isinstance(code, str) and len(code) <= 64 else None
     told = f": {ascii(code)[1:-1]}" if code else ""

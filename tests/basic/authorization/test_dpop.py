@@ -106,15 +106,15 @@ WRONG: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("changed", WRONG, ids=str)
+@pytest.mark.parametrize("changed", WRONG, ids=[f"{number}-{'-'.join(each)}" for number, each in enumerate(WRONG)])
 @pytest.mark.filterwarnings("ignore::Warning")
 def test_a_wrong_proof_lets_nobody_in(server: Guarded, changed: dict[str, Any]) -> None:
     assert refusal(ask(server, proof(**changed))) == (401, "invalid_dpop_proof")
 
 
-@pytest.mark.parametrize("text", ["", "x", "a.b.c", "\u00e9", proof() + "A", proof()[:-8], "x" * 9_000])
-def test_what_is_not_a_proof_lets_nobody_in(server: Guarded, text: str) -> None:
-    assert refusal(ask(server, text)) == (401, "invalid_dpop_proof")
+def test_what_is_not_a_proof_lets_nobody_in(server: Guarded) -> None:
+    for text in ("", "x", "a.b.c", "\u00e9", proof() + "A", proof()[:-8], "x" * 9_000):
+        assert refusal(ask(server, text)) == (401, "invalid_dpop_proof")
 
 
 @pytest.mark.parametrize("apart", [-301, 301, float("inf"), float("nan")])
