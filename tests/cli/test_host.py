@@ -162,6 +162,13 @@ class Pty:
         before, _, self.seen = self.seen.partition(text)
         return before
 
+    def until_all(self, *texts: str) -> None:
+        """Until each of several texts has come, in whatever order."""
+        seen = ""
+        while missing := [text for text in texts if text not in seen + self.seen]:
+            shortest = min(missing, key=len)
+            seen += self.until(shortest) + shortest
+
     def type(self, text: str) -> None:
         os.write(self.fd, f"{text}\n".encode())
 

@@ -35,6 +35,9 @@ SESSION = "session era"
 OLD_SDK_PYTHON = Path(os.environ.get("MCP_REF_OLD_SDK_PYTHON", ROOT / ".ci/old-sdk/bin/python"))
 NODE_MODULES = Path(os.environ.get("MCP_REF_NODE_MODULES", HERE / "node/node_modules"))
 
+SERVERS = Path(os.environ.get("MCP_REF_SERVERS", ROOT / ".ci/servers/bin"))
+"""The folder of the servers of others for Python."""
+
 OUR_PATH = {"PYTHONPATH": str(ROOT)}
 """What a program of ours needs in its environment where mcp_ref is not installed."""
 
