@@ -196,7 +196,7 @@ def free_port() -> int:
 def nginx(folder: Path, *processes: Running) -> Iterator[str]:
     """The configuration that the README names, with the addresses of these processes; gives the URL."""
     if NGINX is None:
-        pytest.skip("no nginx: apt-get install nginx-light, or bash .ci/servers")
+        pytest.skip("no nginx: apt-get install nginx-light, or bash .ci/system-packages")
     config, port = (ROOT / "examples/recipes/pinned_sessions.conf").read_text(), free_port()
     for number, process in enumerate(processes, 8001):
         config = config.replace(f"127.0.0.1:{number}", urlsplit(process.url).netloc)

@@ -35,7 +35,7 @@ SESSION = "session era"
 OLD_SDK_PYTHON = Path(os.environ.get("MCP_REF_OLD_SDK_PYTHON", ROOT / ".ci/old-sdk/bin/python"))
 NODE_MODULES = Path(os.environ.get("MCP_REF_NODE_MODULES", HERE / "node/node_modules"))
 
-SERVERS = Path(os.environ.get("MCP_REF_SERVERS", ROOT / ".ci/servers/bin"))
+SERVERS = Path(os.environ.get("MCP_REF_SERVERS", ROOT / ".ci/python-servers/bin"))
 """The folder of the servers of others for Python."""
 
 OUR_PATH = {"PYTHONPATH": str(ROOT)}
