@@ -48,6 +48,7 @@ _PLACES: Final = {
     "machinery.http_exchange": "HttpLimits HttpRefusal HttpRequest",
     "machinery.rates": "Rate",
     "machinery.shapes": "JsonObject",
+    "machinery.task_sqlite": "SqliteTasks",
     "machinery.task_store": "MemoryTasks TaskStore",
     "machinery.tasking": "Tasks",
     "machinery.token_store": "FileStore MemoryStore",

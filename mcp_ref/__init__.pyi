@@ -50,6 +50,7 @@ from mcp_ref.machinery.deadline import Cancel
 from mcp_ref.machinery.http_exchange import HttpLimits, HttpRefusal, HttpRequest
 from mcp_ref.machinery.rates import Rate
 from mcp_ref.machinery.shapes import JsonObject
+from mcp_ref.machinery.task_sqlite import SqliteTasks
 from mcp_ref.machinery.task_store import MemoryTasks, TaskStore
 from mcp_ref.machinery.tasking import Tasks
 from mcp_ref.machinery.token_store import FileStore, MemoryStore
@@ -137,6 +138,7 @@ __all__ = [
     "Server",
     "ServerDown",
     "SessionExpired",
+    "SqliteTasks",
     "StateKeys",
     "TaskCancelled",
     "TaskHandle",

@@ -61,12 +61,16 @@ class Tasks:
     Attributes:
         on_change: called with each record that is changed here, by whichever thread changes it; must not block.
         adopt: called with a record that a dead process left, if it may run again; whether it does now.
+        look: called now and then while the store is shared, for what other processes have changed.
+        serving: whether somebody is served who may ask for tasks.
 
     Threads: any. `mcp-task-n` runs one task and ends with it; `mcp-tasks` ends after the last.
     """
 
     on_change: Callable[[JsonObject], None] | None = None
     adopt: Callable[[JsonObject], bool] | None = None
+    look: Callable[[], None] | None = None
+    serving: Callable[[], bool] = staticmethod(lambda: False)
 
     def __init__(
         self,
@@ -98,7 +102,6 @@ class Tasks:
         self._queue: deque[TaskRun] = deque()
         self._unwritten: dict[str, Outcome] = {}
         self._keeper: threading.Thread | None = None
-        self._serving = 0
 
     # -- records
 
@@ -281,20 +284,13 @@ class Tasks:
 
     # -- the keeper
 
-    def serve(self) -> None:
-        """A conversation, or a service, begins: look after what other processes leave, if any share the store."""
+    def wake(self) -> None:
+        """Somebody is served from here on: look after what other processes leave, if any share the store."""
         with self._changed:
-            self._serving += 1
             self._wake_keeper_locked()
 
-    def leave(self) -> None:
-        """It has ended."""
-        with self._changed:
-            self._serving -= 1
-            self._changed.notify_all()
-
     def _needed_locked(self) -> bool:
-        return bool(self.runs or self._unwritten or (self._serving and self.store.holder is not None))
+        return bool(self.runs or self._unwritten or (self.store.holder is not None and self.serving()))
 
     def _wake_keeper_locked(self) -> None:
         if self._keeper is None and self._needed_locked():
@@ -314,6 +310,8 @@ class Tasks:
                     return
             try:
                 self._sweep(self.clock())
+                if self.look is not None and self.store.holder is not None:
+                    self.look()
             except Exception as problem:
                 log.error("the store of tasks fails: %s", problem)
 
@@ -374,8 +372,10 @@ class Tasks:
         for run in [*queued, *list(self.runs.values())]:
             if run.id is not None:
                 self._leave(run.id)
-        if (keeper := self._keeper) is not None and keeper is not threading.current_thread() and not self._serving:
+        if (keeper := self._keeper) is not None and keeper is not threading.current_thread() and not self.serving():
             keeper.join(deadline.left())
+        if (close := getattr(self.store, "close", None)) is not None:
+            close()
         return [thread.name for thread in left if thread.is_alive()]
 
 

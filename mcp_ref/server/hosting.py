@@ -163,6 +163,8 @@ def begin_service(server: Server, start: Callable[[], Service]) -> Service:
         raise
     with server.lock:
         server.services = (*server.services, service)
+    if server.tasks is not None:
+        server.tasks.tasks.wake()
     return service
 
 

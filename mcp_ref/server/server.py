@@ -369,6 +369,8 @@ class Server:
             self.span.enter()
         with self.lock:
             self.sessions = (*self.sessions, session)
+        if self.tasks is not None:
+            self.tasks.tasks.wake()
         try:
             session.start()
         except BaseException:

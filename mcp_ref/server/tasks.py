@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from mcp_ref import messages
-from mcp_ref.agreement import undeclared
+from mcp_ref.agreement import Terms, undeclared
 from mcp_ref.basic import tasks as page
 from mcp_ref.basic.mrtr import KINDS, input_request, missing_capability
 from mcp_ref.errors import (
@@ -26,14 +26,16 @@ from mcp_ref.errors import (
     McpError,
     MethodNotFound,
     MissingClientCapability,
+    TransportClosed,
 )
 from mcp_ref.extensions.tasks import NAME, TOLD, created, served, shown
 from mcp_ref.incoming import Incoming
-from mcp_ref.machinery.deadline import check_seconds
+from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.tasking import TaskRun, Tasks
 from mcp_ref.machinery.workers import before_block
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import DEFAULT, Options
+from mcp_ref.revisions import find_revision
 from mcp_ref.server import tools
 from mcp_ref.server.context import Context
 from mcp_ref.server.session import Conversation, Session
@@ -71,10 +73,12 @@ class ServerTasks:
         self.server, self.tasks = server, tasks or Tasks()
         if self.tasks.on_change is not None:
             raise ValueError("these tasks belong to another server")
-        self.tasks.on_change = self._publish
-        self.extension = served(self.tasks, tools.CallToolResult)
-        self.close = self.tasks.close
         kept = self.tasks
+        kept.on_change, kept.adopt, kept.look = self._publish, self._adopt, self._look
+        kept.serving = lambda: bool(server.sessions or server.services)
+        self._told: dict[str, int] = {}  # the versions that subscriptions were told; used by one thread
+        self.extension = served(self.tasks, tools.CallToolResult)
+        self.close = kept.close
         self.answers: dict[str, Callable[[Any, Any], Any]] = {
             "tools/call": self.tools_call,
             "tasks/get": lambda ctx, params: page.tasks_get(kept, ctx.owner, params),
@@ -185,6 +189,65 @@ class ServerTasks:
             if latest is not None and latest["version"] == record["version"]:
                 return
 
+    def _look(self) -> None:
+        """Tell the subscriptions what other processes have changed."""
+        subscriptions = () if self.server.stateless is None else tuple(self.server.stateless.subscriptions)
+        asked = {each for subscription in subscriptions for name, each in subscription.also if name == "taskIds"}
+        self._told = {task_id: version for task_id, version in self._told.items() if task_id in asked}
+        for task_id in asked:
+            record = self.tasks.store.get(task_id)
+            if record is not None and record["version"] != self._told.get(task_id):
+                self._told[task_id] = record["version"]
+                self._publish(record)
+
+    def _adopt(self, record: JsonObject) -> bool:
+        """Run a task again that a dead process left; whether this is done, here or by another process."""
+        entry: tools.ToolEntry | None = self.server.registered("tools").get(record["about"])
+        if entry is None or entry.task is None or record["tries"] >= MAX_TRIES:
+            return False
+        answered = {key: question for key, question in record["asked"].items() if key in record["answered"]}
+
+        def take(latest: JsonObject) -> bool:
+            if latest["version"] != record["version"]:
+                return False
+            latest |= {"holder": self.tasks.store.holder, "asked": answered, "replayed": len(answered)}
+            latest["tries"] += 1
+            return True
+
+        taken = self.tasks.change(record["id"], take)
+        if taken is not None and taken["holder"] == self.tasks.store.holder and record["id"] not in self.tasks.runs:
+            log.info("runs %s of %s again", record["id"], record["about"])
+            left = _Left(self.server, record)
+            incoming = Incoming(record["id"], record["method"], record["params"], _NoClient(record["owner"]))
+            TaskCall(self, Context(left, incoming), entry.task, record["ttl"]).task.resume(record["id"])
+        return True
+
+
+MAX_TRIES = 5
+"""Processes that may die of one task; afterwards it fails."""
+
+
+class _Left(Conversation):
+    """With whom a task was that a dead process left: with nobody any more. Its record says what it may ask."""
+
+    def __init__(self, server: Server, record: JsonObject) -> None:
+        revision = find_revision(record["revision"])
+        self.server, self.terms = server, Terms("server", revision, {}, {}, {})
+        self.client_info, self.client_capabilities = {}, record["capabilities"]
+        self.log_level = self.source = self.session_key = None
+
+
+class _NoClient:
+    """The reply to a call that was answered by another process."""
+
+    def __init__(self, owner: str | None) -> None:
+        if owner != "":
+            self.principal = owner
+
+    def send(self, message: Any, deadline: Deadline) -> None:
+        """Refuse."""
+        raise TransportClosed("the call was answered by another process")
+
 
 class TaskCall(Conversation):
     """With whom the handler of a call that may become a task speaks: as any other, until it has become one.
@@ -203,7 +266,8 @@ class TaskCall(Conversation):
         params = {key: value for key, value in incoming.params.items() if key in ("name", "arguments", "_meta")}
         seed: JsonObject = {
             "owner": incoming.owner, "ttl": ttl, "about": params["name"], "method": incoming.method, "params": params,
-            "again": rule.again, "revision": self.terms.revision.name, "capabilities": self.client_capabilities,
+            "again": rule.again, "tries": 0, "revision": self.terms.revision.name,
+            "capabilities": self.client_capabilities,
         }  # fmt: skip
         self.task = TaskRun(among.tasks, seed, self._work, self._tell)
         # What the handler looks at: given up by the caller while it is a call, and with the task afterwards.

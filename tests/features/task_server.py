@@ -1,4 +1,5 @@
-"""A server with tasks: `make_server()`, or over stdio `python -m tests.features.task_server [DATABASE]`."""
+"""A server with tasks: `make_server()`, or over stdio `python -m tests.features.task_server [DATABASE]`, with short
+leases."""
 
 from __future__ import annotations
 
@@ -59,6 +60,18 @@ def make_server(tasks: Tasks | None = None, **options: Any) -> Server:
             ctx.progress(done, 2, f"step {done}")
         return f"task: {ctx.task_id is not None}"
 
+    @server.tool(task=TaskRule("required", again=True))
+    def again(path: str, ctx: Context) -> str:
+        """Two questions, and a line in a file for each run; it stays for ever in the first."""
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("run\n")
+        first = ctx.elicit("Name?", {"name": {"type": "string"}})["content"]["name"]
+        with open(path, encoding="utf-8") as file:
+            if len(file.readlines()) == 1:
+                server.released.wait()  # type: ignore[attr-defined]
+        second = ctx.elicit("Seat?", {"seat": {"type": "string"}})["content"]["seat"]
+        return f"{first}, {second}"
+
     @server.tool()
     def plain() -> str:
         """Is never a task."""
@@ -80,5 +93,5 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         from mcp_ref import SqliteTasks
 
-        store = SqliteTasks(sys.argv[1])
-    make_server(Tasks(store)).run()
+        store = SqliteTasks(sys.argv[1], lease=0.5)
+    make_server(Tasks(store, poll=0.05)).run()

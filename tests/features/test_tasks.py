@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
@@ -26,6 +27,7 @@ from mcp_ref import (
     RequestCancelled,
     RequestTimeout,
     Server,
+    SqliteTasks,
     TaskCancelled,
     TaskRule,
     Tasks,
@@ -39,7 +41,7 @@ LIMIT = 5.0
 
 
 @contextmanager
-def served(transport: str, server: Server) -> Iterator[Any]:
+def served(transport: str, server: Server, *arguments: str) -> Iterator[Any]:
     """What a client is given as its target."""
     with closing(server):
         if transport == "memory":
@@ -48,7 +50,7 @@ def served(transport: str, server: Server) -> Iterator[Any]:
             with server.serve_http() as http:
                 yield http.url
         else:
-            yield [sys.executable, "-m", "tests.features.task_server"]
+            yield [sys.executable, "-m", "tests.features.task_server", *arguments]
 
 
 @contextmanager
@@ -56,7 +58,10 @@ def connected(
     server: Server | None = None, transport: str = "memory", revision: str = CORE, **options: Any
 ) -> Iterator[Client]:
     options = {"tasks": True, "elicit": elicit, "roots": ["/"], **options}
-    with served(transport, server or make_server()) as target, Client(target, revision=revision, **options) as client:
+    with (
+        served(transport, server or make_server(Tasks(poll=0.05))) as target,
+        Client(target, revision=revision, **options) as client,
+    ):
         yield client
 
 
@@ -78,8 +83,15 @@ def wait_until(handle: Any, status: str) -> None:
 
 @pytest.mark.parametrize("revision", [CORE, EXTENSION])
 @pytest.mark.parametrize("transport", ["memory", "http", "stdio"])
-def test_a_tool_that_asks_before_and_after_it_is_a_task_gives_one_result(transport: str, revision: str) -> None:
-    with connected(transport=transport, revision=revision) as client:
+@pytest.mark.parametrize("store", ["memory", "sqlite"])
+def test_a_tool_that_asks_before_and_after_it_is_a_task_gives_one_result(
+    transport: str, revision: str, store: str, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "tasks.db")
+    tasks = Tasks(SqliteTasks(path) if store == "sqlite" and transport != "stdio" else None, poll=0.05)
+    arguments = [path] if store == "sqlite" else []
+    options: Any = {"revision": revision, "tasks": True, "elicit": elicit}
+    with served(transport, make_server(tasks), *arguments) as target, Client(target, **options) as client:
         assert client.call_tool("book", {"city": "Oslo"})["content"][0]["text"] == "Oslo: Ann, 12A, soup"
         task = client.call_tool_as_task("book", {"city": "Oslo"})
         assert task.result(LIMIT)["content"][0]["text"] == "Oslo: Ann, 12A, soup"
@@ -165,7 +177,7 @@ def test_a_task_begins_as_working_and_says_how_long_it_lives() -> None:
     with connected() as client:
         params = {"name": "book", "arguments": {"city": "Oslo"}, "task": {"ttl": 60_000}}
         created = client.request("tools/call", params)["task"]
-        assert created["status"] == "working" and created["ttl"] == 60_000 and created["pollInterval"] == 1_000
+        assert created["status"] == "working" and created["ttl"] == 60_000 and created["pollInterval"] == 50
         assert len(created["taskId"]) == 32 and created["createdAt"].endswith("Z")
 
 

@@ -1,0 +1,182 @@
+"""Tasks in a file of SQLite: they survive a restart, and several processes of one machine share them.
+
+The contract is that of `TaskStore`. Which process runs a task stands in its record (`holder`). A process says that it
+lives by a lease, which it renews while it looks at `due`; whoever looks finds the tasks of one whose lease has run out.
+A slow process whose tasks were taken up meanwhile finds, when it writes, that another has.
+
+Lives of tasks are counted by the clock on the wall, which survives a restart. Leases are not: they are counted by the
+clock of the machine since it started, which all of its processes share and nobody sets; after another start nobody's
+lease holds.
+
+Not here:  what runs tasks (machinery/tasking)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from mcp_ref.machinery.shapes import JsonObject
+from mcp_ref.machinery.task_store import Waiters, expired
+
+LEASE_TIMEOUT: Final = 15.0
+"""Seconds without a sign of life after which a process counts as dead."""
+
+LEASE_INTERVAL: Final = 5.0
+"""Seconds between two signs of life."""
+
+BUSY_TIMEOUT: Final = 5.0
+"""Seconds in which another process must let go of the file."""
+
+_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS tasks (id TEXT PRIMARY KEY, owner TEXT, created REAL, expires REAL, version INTEGER,
+    runs INTEGER, holder TEXT, record TEXT) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS of_owner ON tasks (owner, created, id);
+CREATE INDEX IF NOT EXISTS by_expiry ON tasks (expires);
+CREATE INDEX IF NOT EXISTS by_holder ON tasks (holder) WHERE runs;
+CREATE TABLE IF NOT EXISTS holders (id TEXT PRIMARY KEY, boot TEXT, until REAL) WITHOUT ROWID;
+"""
+
+
+def _boot() -> str:
+    """What tells this start of the machine from others; "" where that cannot be known."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return ""
+
+
+class SqliteTasks:
+    """Tasks in a file: `Server("jobs", tasks=Tasks(store=SqliteTasks("jobs.db")))`. See `TaskStore`.
+
+    The file, which only its owner can read (mode 0600), holds arguments, answers and results in clear. It belongs on a
+    disk of this machine, not on a network's. A record that was written survives the process; with `full=True` also a
+    failure of the machine, at about ten times the cost of a write.
+
+    Args:
+        lease: seconds without a sign of life after which a process counts as dead.
+
+    Raises: sqlite3.Error: the file cannot be opened, or is no database. So do all calls, where the disk is full, or
+        another process keeps the file for more than five seconds: a server then refuses to create a task, -32603, and
+        keeps what one has come to until it can be written.
+    Threads: any. A connection is opened in each process that uses it, also after a fork.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, full: bool = False, lease: float = LEASE_TIMEOUT) -> None:
+        self._path, self._full, self._lease = os.fspath(path), full, lease
+        self._boot, self._waiters = _boot(), Waiters()
+        self.clock: Callable[[], float] = time.time
+        self.holder: str | None = None
+        self._process = 0
+        # Guards the connection, and is held for the statements that are run on it.
+        self._lock = threading.RLock()
+        self._run("SELECT 1")
+
+    def _connect(self) -> None:
+        """Open the file in this process."""
+        os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+        self._process, self.holder = os.getpid(), f"{os.getpid()}-{os.urandom(8).hex()}"
+        self._connection = sqlite3.connect(
+            self._path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+        )
+        self._connection.execute("PRAGMA journal_mode=WAL")
+        self._connection.execute(f"PRAGMA synchronous={'FULL' if self._full else 'NORMAL'}")
+        self._connection.executescript(_TABLES)
+        self._renewed, self._seen = -1e9, -1
+
+    def _run(self, statement: str, values: Sequence[Any] = ()) -> tuple[list[Any], int]:
+        """Run a statement; its rows, and how many it has changed."""
+        with self._lock:
+            if self._process != os.getpid():
+                self._connect()
+            cursor = self._connection.execute(statement, values)
+            return cursor.fetchall(), cursor.rowcount
+
+    def _values(self, record: JsonObject) -> tuple[Any, ...]:
+        expires = None if record["ttl"] is None else record["created"] + record["ttl"]
+        text = json.dumps(record, separators=(",", ":"))
+        return (record["owner"], record["created"], expires, record["version"], record["outcome"] is None,
+                record["holder"], text)  # fmt: skip
+
+    def create(self, record: JsonObject) -> None:
+        """See `TaskStore`."""
+        # The lease comes first: nobody may find the task of a process that has not said yet that it lives.
+        self._renew()
+        self._run("INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (record["id"], *self._values(record)))
+
+    def get(self, task_id: str) -> JsonObject | None:
+        """See `TaskStore`."""
+        rows, _ = self._run("SELECT record FROM tasks WHERE id = ?", (task_id,))
+        record: JsonObject | None = json.loads(rows[0][0]) if rows else None
+        return None if record is None or expired(record, self.clock()) else record
+
+    def replace(self, record: JsonObject, version: int) -> bool:
+        """See `TaskStore`."""
+        fields = "owner = ?, created = ?, expires = ?, version = ?, runs = ?, holder = ?, record = ?"
+        values = (*self._values(record), record["id"], version)
+        _, changed = self._run(f"UPDATE tasks SET {fields} WHERE id = ? AND version = ?", values)
+        if changed == 1:
+            self._waiters.tell(record["id"])
+        return changed == 1
+
+    def of_owner(self, owner: str, after: tuple[float, str] | None, most: int) -> list[JsonObject]:
+        """See `TaskStore`."""
+        where = "owner = ? AND (created, id) > (?, ?) AND (expires IS NULL OR expires > ?) ORDER BY created, id LIMIT ?"
+        values = (owner, *(after or (0.0, "")), self.clock(), most)
+        return self._records(f"SELECT record FROM tasks WHERE {where}", values)
+
+    def _records(self, statement: str, values: Iterable[Any]) -> list[JsonObject]:
+        return [json.loads(text) for (text,) in self._run(statement, tuple(values))[0]]
+
+    def wait(self, task_id: str, version: int, timeout: float | None) -> None:
+        """See `TaskStore`."""
+
+        def is_current() -> bool:
+            rows, _ = self._run("SELECT version FROM tasks WHERE id = ?", (task_id,))
+            return bool(rows) and rows[0][0] == version
+
+        self._waiters.wait(task_id, is_current, timeout)
+
+    def _renew(self) -> None:
+        """Say that this process lives, now and then."""
+        now = time.monotonic()
+        if self._process != os.getpid() or now - self._renewed >= min(LEASE_INTERVAL, self._lease / 3):
+            self._run("SELECT 1")
+            self._run("INSERT OR REPLACE INTO holders VALUES (?, ?, ?)", (self.holder, self._boot, now + self._lease))
+            self._run("DELETE FROM holders WHERE boot <> ? OR until < ?", (self._boot, now - 3600))
+            self._renewed = now
+
+    def due(self, now: float) -> list[JsonObject]:
+        """See `TaskStore`."""
+        self._renew()
+        # What others have written: who waits for it looks again.
+        ((version,),), _ = self._run("PRAGMA data_version")
+        if version != self._seen:
+            self._seen = version
+            for task_id in self._waiters.ids():
+                self._waiters.tell(task_id)
+        found = self._records("SELECT record FROM tasks WHERE expires <= ?", (now,))
+        living = "SELECT id FROM holders WHERE boot = ? AND until > ?"
+        values = (self.holder, self._boot, time.monotonic())
+        return found + self._records(
+            f"SELECT record FROM tasks WHERE runs AND holder <> ? AND holder NOT IN ({living})", values
+        )
+
+    def delete(self, task_id: str) -> None:
+        """See `TaskStore`."""
+        self._run("DELETE FROM tasks WHERE id = ?", (task_id,))
+        self._waiters.tell(task_id)
+
+    def close(self) -> None:
+        """Close the file, and say that this process does not run its tasks any longer. Idempotent."""
+        with self._lock:
+            if self._process == os.getpid():
+                self._run("DELETE FROM holders WHERE id = ?", (self.holder,))
+                self._connection.close()
+                self._process = 0

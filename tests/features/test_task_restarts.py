@@ -1,0 +1,322 @@
+"""Tasks in a file: several processes, processes that die, and a store that fails."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_ref import Client, ErrorResponse, Server, SqliteTasks, TaskCancelled, Tasks
+from tests.features.task_server import elicit, make_server
+
+CORE, EXTENSION = "2025-11-25", "2026-07-28"
+LIMIT = 10.0
+ROOT = Path(__file__).parents[2]
+
+
+def client_of(target: Any, revision: str, **options: Any) -> Client:
+    return Client(target, revision=revision, tasks=True, **{"elicit": elicit, "roots": ["/"], **options})
+
+
+def until(look: Any) -> Any:
+    """Look again until there is something to see."""
+    end = time.monotonic() + LIMIT
+    while not (seen := look()):
+        assert time.monotonic() < end, "nothing to be seen"
+        threading.Event().wait(0.01)
+    return seen
+
+
+# -- two processes of one file, which are two servers here ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_another_process_carries_the_questions_and_has_the_result(tmp_path: Path, revision: str) -> None:
+    one, two = (make_server(Tasks(SqliteTasks(tmp_path / "tasks.db"), poll=0.05)) for _ in range(2))
+    with closing(one), closing(two), client_of(one, revision) as first, client_of(two, revision) as second:
+        task_id = first.call_tool_as_task("ask_two", by_hand=True).task_id
+        assert second.task(task_id).result(LIMIT)["content"][0]["text"] == "Ann, 1 folders"
+        assert first.task(task_id).status()["status"] == "completed"
+
+
+def test_another_process_cancels_a_task_and_is_told_of_its_changes(tmp_path: Path) -> None:
+    one, two = (make_server(Tasks(SqliteTasks(tmp_path / "tasks.db"), poll=0.05)) for _ in range(2))
+    with closing(one), closing(two), client_of(one, EXTENSION) as first, client_of(two, EXTENSION) as second:
+        task = first.call_tool_as_task("wait")
+        with second.listen(tasks=[task.task_id]) as events:
+            assert events.get(LIMIT).params["status"] == "working"
+            first.task(task.task_id).cancel()
+            assert events.get(LIMIT).params["status"] == "cancelled"
+        other = first.call_tool_as_task("wait")
+        second.task(other.task_id).cancel()
+        until(lambda: not one.tasks.tasks.runs)  # type: ignore[union-attr]
+        with pytest.raises(TaskCancelled):
+            other.result(LIMIT)
+
+
+def test_two_answers_and_two_ends_at_once_count_once(tmp_path: Path) -> None:
+    stores = [SqliteTasks(tmp_path / "tasks.db") for _ in range(2)]
+    engines = [Tasks(store) for store in stores]
+    record: Any = {"id": "x", "owner": "", "created": time.time(), "updated": 0.0, "ttl": None, "version": 1,
+                   "outcome": None, "holder": None, "asked": {"k": {}}, "answered": {}}  # fmt: skip
+    stores[0].create(record)
+    ended: list[bool] = []
+
+    def race(engine: Tasks, number: int) -> None:
+        engine.answer("x", {"k": {"result": number}})
+        ended.append(engine.end("x", {"result": {"number": number}}))
+
+    threads = [threading.Thread(target=race, args=(engines[n % 2], n)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT)
+    assert sorted(ended) == [False] * 7 + [True]
+    known = stores[1].get("x")
+    assert known is not None and known["version"] == 3
+    for store in stores:
+        store.close()
+
+
+# -- processes that die ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", [CORE, pytest.param(EXTENSION, marks=pytest.mark.slow)])
+def test_a_task_whose_process_was_killed_fails_or_runs_again_with_the_answers_it_had(
+    tmp_path: Path, revision: str
+) -> None:
+    path, runs = str(tmp_path / "tasks.db"), tmp_path / "runs"
+    command = [sys.executable, "-m", "tests.features.task_server", path]
+    asked: list[str] = []
+
+    def ask(message: str, schema: Any) -> Any:
+        asked.append(message)
+        return elicit(message, schema)
+
+    child = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, path, revision, str(runs)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    lost, again = child.stdout.readline().split()
+    until(lambda: '"Name?"' in _dump(path, again) and '"answered":{}' not in _dump(path, again))
+    child.kill()
+    child.wait()
+    child.stdout.close()
+    with client_of(command, revision, elicit=ask) as client:
+        with pytest.raises(ErrorResponse) as caught:
+            client.task(lost).result(LIMIT)
+        assert caught.value.code == -32603 and "has ended" in caught.value.message
+        assert client.task(again).result(LIMIT)["content"][0]["text"] == "Ann, 12A"
+    assert asked == ["Seat?"] and runs.read_text("utf-8") == "run\nrun\n"
+
+
+HOLDER = """
+import sys
+from mcp_ref import Client, SqliteTasks, Tasks
+from tests.features.task_server import elicit, make_server
+path, revision, runs = sys.argv[1:]
+server = make_server(Tasks(SqliteTasks(path, lease=0.5), poll=0.05))
+with Client(server, revision=revision, tasks=True, elicit=elicit) as client:
+    lost = client.call_tool_as_task("wait")
+    again = client.call_tool_as_task("again", {"path": runs})
+    print(lost.task_id, again.task_id, flush=True)
+    again.result()
+"""
+
+
+def _dump(path: str, task_id: str) -> str:
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT record FROM tasks WHERE id = ?", (task_id,)).fetchall()
+    return str(rows[0][0]) if rows else ""
+
+
+def test_a_slow_process_is_not_taken_for_dead_and_a_dead_one_is(tmp_path: Path) -> None:
+    one, two = SqliteTasks(tmp_path / "tasks.db", lease=0.3), SqliteTasks(tmp_path / "tasks.db", lease=0.3)
+    record: Any = {"id": "x", "owner": "", "created": time.time(), "ttl": None, "version": 1, "outcome": None}
+    one.create({**record, "holder": one.holder})
+    now = time.time()
+    assert two.due(now) == [] and two.due(now + 1e9) == []
+    for _ in range(5):
+        threading.Event().wait(0.1)
+        one.due(now)
+        assert two.due(now) == []
+    until(lambda: two.due(now))
+    one.close()
+    two.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(90)
+def test_one_of_two_processes_is_killed_again_and_again_and_every_task_ends_once(tmp_path: Path) -> None:
+    path, logs = str(tmp_path / "tasks.db"), tmp_path / "log"
+
+    def start() -> tuple[subprocess.Popen[str], str]:
+        with logs.open("a") as log:
+            child = subprocess.Popen(
+                [sys.executable, "-c", WORKER, path], cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        assert child.stdout is not None
+        return child, child.stdout.readline().strip()
+
+    children, made, over = [start(), start()], list[str](), time.monotonic() + 20
+    steady = Client(children[0][1], revision=EXTENSION, tasks=True)
+
+    def call() -> None:
+        number = 0
+        while time.monotonic() < over:
+            number += 1
+            try:
+                if number % 2:
+                    made.append(steady.call_tool_as_task("job").task_id or "")
+                else:
+                    with Client(children[1][1], revision=EXTENSION, tasks=True, timeout=5) as client:
+                        made.append(client.call_tool_as_task("job").task_id or "")
+            except Exception:
+                threading.Event().wait(0.02)
+
+    with steady:
+        callers = [threading.Thread(target=call) for _ in range(4)]
+        for caller in callers:
+            caller.start()
+        kills = 0
+        while time.monotonic() < over:
+            threading.Event().wait(1)
+            children[1][0].kill()
+            children[1][0].communicate()
+            children[1] = start()
+            kills += 1
+        for caller in callers:
+            caller.join(LIMIT)
+        assert kills >= 8 and len(made) > 100
+        for task_id in made:
+            assert steady.task(task_id).result(30)["content"][0]["text"] == "done"
+    for child, _ in children:
+        child.kill()
+        child.communicate()
+    said = Counter(line.split()[1] for line in logs.read_text().splitlines() if line.startswith("ended "))
+    assert said and max(said.values()) == 1
+    with closing(sqlite3.connect(path)) as connection:
+        ((left,),) = connection.execute("SELECT count(*) FROM tasks WHERE runs").fetchall()
+    assert left == 0
+
+
+WORKER = """
+import logging, sys, time
+from mcp_ref import Context, Server, SqliteTasks, TaskRule, Tasks
+logging.basicConfig(level=logging.INFO, format="%(message)s")
+server = Server("jobs", tasks=Tasks(SqliteTasks(sys.argv[1], lease=1), poll=0.1))
+@server.tool(task=TaskRule("required", again=True))
+def job(ctx: Context) -> str:
+    time.sleep(0.2)
+    return "done"
+with server.serve_http() as http:
+    print(http.url, flush=True)
+    http.wait()
+"""
+
+
+# -- a store that fails ---------------------------------------------------------------------------------------------
+
+
+class Failing(SqliteTasks):
+    """Fails while it is told to."""
+
+    broken = False
+
+    def _run(self, statement: str, values: Any = ()) -> Any:
+        if self.broken and not statement.startswith("SELECT"):
+            raise sqlite3.OperationalError("database or disk is full")
+        return super()._run(statement, values)
+
+
+def test_a_disk_that_is_full_refuses_tasks_and_an_outcome_is_written_later(tmp_path: Path) -> None:
+    store = Failing(tmp_path / "tasks.db")
+    server = make_server(Tasks(store, poll=0.05))
+    with closing(server), client_of(server, CORE) as client:
+        task = client.call_tool_as_task("wait")
+        store.broken = True
+        with pytest.raises(ErrorResponse) as caught:
+            client.call_tool_as_task("wait")
+        assert caught.value.code == -32603
+        server.released.set()  # type: ignore[attr-defined]
+        until(lambda: server.tasks.tasks._unwritten)  # type: ignore[union-attr]
+        assert task.status()["status"] == "working"
+        store.broken = False
+        assert task.result(LIMIT)["content"][0]["text"] == "released"
+
+
+def test_a_database_that_is_locked_refuses_tasks(tmp_path: Path) -> None:
+    store = SqliteTasks(tmp_path / "tasks.db")
+    store._connection.execute("PRAGMA busy_timeout = 50")
+    server = make_server(Tasks(store))
+    with (
+        closing(server),
+        client_of(server, CORE) as client,
+        closing(sqlite3.connect(tmp_path / "tasks.db", isolation_level=None)) as other,
+    ):
+        client.list_tools()
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(ErrorResponse) as caught:
+            client.call_tool_as_task("wait")
+        assert caught.value.code == -32603
+        other.execute("ROLLBACK")
+        server.released.set()  # type: ignore[attr-defined]
+        assert client.call_tool("wait")["content"][0]["text"] == "released"
+
+
+def test_a_file_that_is_no_database_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "tasks.db").write_text("this is not a database, and has more than a hundred bytes" * 10, "utf-8")
+    with pytest.raises(sqlite3.DatabaseError):
+        SqliteTasks(tmp_path / "tasks.db")
+
+
+def test_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    with closing(SqliteTasks(tmp_path / "tasks.db")):
+        assert (tmp_path / "tasks.db").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_a_clock_that_jumps_makes_lives_shorter_or_longer(tmp_path: Path, kind: str) -> None:
+    now = [1_000.0]
+    store = SqliteTasks(tmp_path / "tasks.db") if kind == "sqlite" else None
+    tasks = Tasks(store, ttl=100)
+    tasks.clock = lambda: now[0]
+    if store is not None:
+        store.clock = tasks.clock
+    server = make_server(tasks)
+    with closing(server), client_of(server, CORE) as client:
+        task = client.call_tool_as_task("steps")
+        assert task.result(LIMIT)["content"][0]["text"] == "task: True"
+        now[0] -= 500
+        assert task.status()["status"] == "completed"
+        now[0] += 601
+        with pytest.raises(ErrorResponse):
+            task.status()
+
+
+def test_a_server_that_closes_in_order_leaves_what_may_run_again(tmp_path: Path) -> None:
+    path, runs = tmp_path / "tasks.db", str(tmp_path / "runs")
+    first = make_server(Tasks(SqliteTasks(path), poll=0.05))
+    with client_of(first, CORE) as client:
+        lost, again = client.call_tool_as_task("wait"), client.call_tool_as_task("again", {"path": runs}, by_hand=True)
+        until(lambda: Path(runs).exists())
+        assert first.close(1) == []
+    second = make_server(Tasks(SqliteTasks(path), poll=0.05))
+    with closing(second), client_of(second, CORE) as client:
+        assert client.task(lost.task_id or "").status()["status"] == "failed"
+        assert client.task(again.task_id or "").result(LIMIT)["content"][0]["text"] == "Ann, 12A"
+
+
+def test_a_tool_without_again_is_never_run_twice(tmp_path: Path) -> None:
+    server = Server("jobs", tasks=Tasks(SqliteTasks(tmp_path / "tasks.db")))
+    with closing(server):
+        record: Any = {"about": "nothing", "tries": 0, "id": "x", "asked": {}, "answered": {}}
+        assert server.tasks is not None and server.tasks._adopt(record) is False
