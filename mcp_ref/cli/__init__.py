@@ -10,6 +10,7 @@ Not here:  what the commands do (cli/commands); the conversation that `demo` sho
     mcp-ref spec tools/call                                       what the rows say of a method
     mcp-ref narrate trace.jsonl                                   a recorded trace in words
     mcp-ref check trace.jsonl                                     the sentences of the specification that it breaks
+    mcp-ref check -- python weather.py                            the same, between any client and this server
     mcp-ref host mcp.json                                         several servers, with your consent
 
 Exit codes: 0 done; 1 the tool failed (`isError`); 2 the command line is wrong; 3 the peer answered with an error, or
@@ -188,9 +189,11 @@ def _parser() -> argparse.ArgumentParser:
     narrate = other("narrate", commands.narrated, "tell a recorded trace", full)
     narrate("file", help="the trace; - for standard input")
     narrate("--follow", action="store_true", help="go on as the file grows, until Ctrl-C")
-    about = "which sentences of the specification a recorded conversation breaks"
-    check = other("check", _check, about, revision)
+    about = "which sentences of the specification a conversation breaks: recorded, or passing through here"
+    check = other("check", _check, about, revision, tracing)
     check("file", nargs="?", help="the trace; - for standard input")
+    check("--http", metavar="URL", help="stand between a client and the server at this URL, until Ctrl-C")
+    check("--port", type=port, default=0, metavar="P", help="with --http: where to listen (a free port)")
     check("--report", metavar="FILE", help="write the findings there, and not to standard output")
     check("--format", choices=["text", "json"], default="text", help="of the findings (text)")
     check("--level", choices=["must", "should"], default="should", help="what to report (should: both)")

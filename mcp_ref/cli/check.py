@@ -1,6 +1,8 @@
-"""The command `check`: which sentences of the specification a conversation breaks.
+"""The command `check`: which sentences of the specification a conversation breaks, in a trace or as it happens.
 
-Not here:  judging (trace/check)
+Not here:  judging (trace/check), standing between two peers (trace/between)
+
+Between two peers standard output belongs to the server; findings go to standard error, or to `--report`.
 
 Exit codes are those of the command line; 3 also where `--strict` finds something.
 """
@@ -9,43 +11,95 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from typing import Any, TextIO
 
 from mcp_ref.cli import shown
 from mcp_ref.cli.commands import Exit, UsageError
 from mcp_ref.messages import JsonObject
-from mcp_ref.trace.check import Checker, Finding, check, sentences
+from mcp_ref.trace.check import Checker, Finding, sentences
 from mcp_ref.trace.narrate import escaped
-from mcp_ref.trace.record import TraceEvent, events_of
+from mcp_ref.trace.record import Recorder, TraceEvent, events_of
 
 _LEVELS = {"must": ("MUST", "FAULT"), "should": ("MUST", "FAULT", "SHOULD")}
 
 
 def run(args: argparse.Namespace) -> Exit:
-    """Judge a trace."""
+    """Judge a trace, or what passes between a client and the server that is named."""
     if args.list:
         shown.put(_listed(args.revision))
         return Exit.OK
-    if not args.file:
-        raise UsageError("which trace? Name its file, or - for standard input")
+    if bool(args.file) + bool(args.target) + bool(args.http) != 1:
+        raise UsageError("check TRACE, or -- and the command of a server, or --http and its URL")
+    if args.file and (args.trace or args.exact):
+        raise UsageError("--trace and --exact are for what happens now; this trace exists")
+    default = sys.stdout if args.file else sys.stderr
     try:
-        report = open(args.report, "w", encoding="utf-8") if args.report else nullcontext(sys.stdout)  # noqa: SIM115
-        opened = nullcontext(sys.stdin.buffer) if args.file == "-" else open(args.file, "rb")  # noqa: SIM115
+        report = open(args.report, "w", encoding="utf-8") if args.report else nullcontext(default)  # noqa: SIM115
     except OSError as problem:
         raise UsageError(str(problem)) from None
+    with report as out:
+        return _judge_trace(args, out) if args.file else _judge_live(args, out)
+
+
+def _judge_trace(args: argparse.Namespace, out: TextIO) -> Exit:
     checker = Checker(args.revision)
-    with opened as lines, report as out:
-        writer = Report(args, checker, out)
-        try:
-            name = "standard input" if args.file == "-" else args.file
-            for finding in check(writer.counted(events_of(lines, name)), checker):
-                writer.write(finding)
-        except ValueError as problem:
-            raise UsageError(str(problem)) from None
-        return writer.end()
+    writer = Report(args, checker, out)
+    name = "standard input" if args.file == "-" else args.file
+    try:
+        with nullcontext(sys.stdin.buffer) if args.file == "-" else open(args.file, "rb") as lines:
+            for event in events_of(lines, name):
+                writer.feed(event)
+    except (OSError, ValueError) as problem:
+        raise UsageError(str(problem)) from None
+    return writer.end()
+
+
+def _judge_live(args: argparse.Namespace, out: TextIO) -> Exit:
+    """Stand between a client and a server, until the server has exited, or Ctrl-C."""
+    from mcp_ref.trace.between import HttpProxy, Pipes
+
+    checker = Checker(args.revision, whole=not args.http)
+    writer = Report(args, checker, out)
+    if args.exact:
+        shown.note(f"{args.trace} will hold everything that is said, secrets too")
+    try:
+        recorders = [Recorder(writer.feed, exact=True)]
+        recorders += [Recorder(args.trace, exact=args.exact)] if args.trace else []
+    except OSError as problem:
+        raise UsageError(f"cannot write the trace: {problem}") from None
+    code = 0
+    try:
+        if args.target:
+            code = Pipes(args.target, recorders).run()
+        else:
+            with HttpProxy(args.http, recorders, shown.note, args.port) as proxy:
+                shown.note(f"give your client this URL: {proxy.url}")
+                with suppress(KeyboardInterrupt):
+                    proxy.serve_forever()
+    except ValueError as problem:
+        raise UsageError(str(problem)) from None
+    except OSError as problem:
+        what = f"{args.target[0]!r} cannot be started" if args.target else f"cannot listen on port {args.port}"
+        raise UsageError(f"{what}: {problem.strerror or problem}") from None
+    finally:
+        for recorder in recorders:
+            recorder.close()
+    found = writer.end()
+    if found:
+        return found
+    out.flush()
+    if code < 0:
+        # As the server has ended, so does this.
+        with suppress(OSError):  # SIGKILL cannot be set
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code) if args.target else None
+    return Exit.OK
 
 
 class Report:
@@ -59,10 +113,11 @@ class Report:
         self._args, self._checker, self._out = args, checker, out
         self.events = self.found = 0
 
-    def counted(self, events: Iterable[TraceEvent]) -> Iterator[TraceEvent]:
-        for event in events:
-            self.events += 1
-            yield event
+    def feed(self, event: TraceEvent) -> None:
+        """Judge an event, and write what is found."""
+        self.events += 1
+        for finding in self._checker.feed(event):
+            self.write(finding)
 
     def write(self, finding: Finding) -> None:
         """Write a finding, if it is one of those that are wanted."""
@@ -78,7 +133,9 @@ class Report:
         self._out.flush()
 
     def end(self) -> Exit:
-        """Say how much was looked at."""
+        """Write what only the end shows, and say how much was looked at."""
+        for finding in self._checker.end():
+            self.write(finding)
         applied, skipped = self._checker.applied, self._checker.skipped
         reasons = {reason: sorted(name for name in skipped if skipped[name] == reason) for reason in skipped.values()}
         if self._args.format == "json":

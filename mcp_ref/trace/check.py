@@ -287,6 +287,7 @@ class Checker:
             self._run("event", body.method if body else "", "server", link, revision, event, exchange)
             exchange.primed = exchange.primed or (event.message is None and "eventId" in facts)
             if "eventId" in facts:
+                exchange.last_event = str(facts["eventId"])
                 _remember(link.event_ids, str(facts["eventId"]), (exchange.number, event.message))
             if "id" in as_object(event.message):
                 _remember(link.delivered, encode(as_object(event.message)), exchange.number)

@@ -239,6 +239,8 @@ def explain_exchange(http: JsonObject, about: str | None) -> tuple[str, list[str
         (title,) = say(_OAUTH_TITLES, http)
         return title, list(say(_IN_OAUTH_REPLIES if "status" in http else _IN_OAUTH_REQUESTS, http))
     (title,) = say(_TITLES, http)
+    if "end" in http:
+        return title, []
     lines = [*say(_IN_REPLIES if "status" in http or "event" in http or "retry" in http else _IN_REQUESTS, http)]
     if "eventId" in http and "event" not in http:
         lines.append("gives the place in the stream to come back to")

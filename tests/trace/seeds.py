@@ -998,22 +998,9 @@ def http_seeds() -> Iterator[Seed]:
             add(
                 get(revision),
                 opened,
-                row(
-                    "server",
-                    {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": 1}},
-                    exchange=90,
-                    method="GET",
-                    status=200,
-                    eventId="z",
-                ),
-                row(
-                    "server",
-                    {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": 2}},
-                    exchange=90,
-                    method="GET",
-                    status=200,
-                    eventId="z",
-                ),
+                row("server", told[0], exchange=90, method="GET", status=200, eventId="z"),
+                *other,
+                row("server", told[1], exchange=91, method="GET", status=200, eventId="z"),
             ),
             **one,
         )

@@ -468,7 +468,9 @@ def messages_go_on_one_stream(link: Link, exchange: Exchange, event: TraceEvent)
 def event_ids_are_unique(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     named = as_object(event.http).get("eventId")
     before = link.event_ids.get(str(named)) if named is not None else None
-    if before is None or exchange.header("last-event-id") is not None or before == (exchange.number, event.message):
+    again = exchange.header("last-event-id") is not None or before == (exchange.number, event.message)
+    # An event without an id is recorded with the one before it, which is still in force.
+    if before is None or again or named == exchange.last_event:
         return None
     return f"an id of its own: {named!r} was that of another event"
 

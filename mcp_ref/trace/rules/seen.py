@@ -66,6 +66,7 @@ class Exchange:
     events: int = 0
     answered: bool = False
     primed: bool = False
+    last_event: str | None = None
     retry: int | None = None
     closed: str | None = None
     faults: set[str] = field(default_factory=set)

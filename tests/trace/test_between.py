@@ -1,0 +1,383 @@
+"""Standing between two peers: bytes, ends, signals and hang-ups pass unchanged, over stdio and HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from mcp_ref import Client, Command, Context, Server
+from mcp_ref.trace.between import HttpProxy, Lines
+from mcp_ref.trace.check import Checker, Finding
+from mcp_ref.trace.record import Recorder, TraceEvent, read_trace
+from tests.trace.talks import C, full
+
+ROOT = Path(__file__).parent.parent.parent
+CHECK = [sys.executable, "-m", "mcp_ref", "check"]
+ENV = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+WEATHER = str(ROOT / "examples" / "weather.py")
+PATIENCE = 20.0
+
+# A server that is a mirror: what comes in goes out, and its length to standard error.
+MIRROR = (
+    "import os, sys\n"
+    "n = 0\n"
+    "while chunk := os.read(0, 65536):\n"
+    "    n += len(chunk)\n"
+    "    while chunk: chunk = chunk[os.write(1, chunk):]\n"
+    "os.write(2, b'%d' % n)\n"
+    "sys.exit(7)\n"
+)
+
+
+def between(*command: str, options: tuple[str, ...] = (), **kwargs: Any) -> subprocess.Popen[bytes]:
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([*CHECK, *options, "--", *command], env=ENV, **pipes, **kwargs)
+
+
+def noise(seed: int, size: int) -> bytes:
+    """Anything at all, with lines, half lines, JSON, zero bytes and bytes that are not UTF-8 in it."""
+    pick = random.Random(seed)
+    parts = []
+    while sum(map(len, parts)) < size:
+        parts.append(
+            pick.choice(
+                (b"\n", b"\r\n", b"{}", b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n', b"\xff\xfe\x00",
+                 b'{"a":1,"a":2}\n', b"[" * 2000, pick.randbytes(pick.randrange(1, 300)), "\u2028\U0001f600".encode())
+            )
+        )  # fmt: skip
+    return b"".join(parts)
+
+
+@pytest.mark.parametrize("streams", [200, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_any_bytes_in_any_pieces_come_out_as_they_went_in_and_the_exit_code_too(streams: int, tmp_path: Path) -> None:
+    report, trace = tmp_path / "report", tmp_path / "trace"
+    options = ("--report", str(report), "--trace", str(trace))
+    sent = b"".join(noise(seed, 40) for seed in range(streams)) + b"half a line"
+    child = between(sys.executable, "-c", MIRROR, options=options)
+    assert child.stdin and child.stdout and child.stderr
+    write = child.stdin
+
+    def feed() -> None:
+        rest, pick = sent, random.Random(1)
+        while rest:
+            size = pick.choice((1, 3, 100, 5000, 70_000))
+            write.write(rest[:size])
+            write.flush()
+            rest = rest[size:]
+        write.close()
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    with child:
+        got = child.stdout.read()
+        feeder.join(PATIENCE)
+        assert got == sent
+        assert child.stderr.read() == b"%d" % len(sent)
+        assert child.wait(PATIENCE) == 7
+    # The trace is readable, whatever passed.
+    events = list(read_trace(trace))
+    assert [event.end for event in events if event.end] == [{"eof": "client"}, {"exit": 7}]
+    assert "findings in" in report.read_text("utf-8")
+
+
+def test_what_was_cut_into_lines_is_what_came() -> None:
+    for seed in range(200):
+        sent, pick, lines, found = noise(seed, 500), random.Random(seed), Lines(), list[bytes]()
+        rest = sent
+        while rest:
+            size = pick.randrange(1, 200)
+            found += lines.feed(rest[:size])
+            rest = rest[size:]
+        assert b"\n".join([*found, lines.rest()]) == sent
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_passes_and_the_end_by_it_comes_back(number: int) -> None:
+    code = "import signal, sys, time; print('{}', flush=True); time.sleep(60)"
+    child = between(sys.executable, "-c", f"import signal; signal.signal(2, signal.SIG_DFL); {code}")
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"{}\n"
+    child.send_signal(number)
+    assert child.wait(PATIENCE) == -number
+    child.communicate()
+
+
+def test_a_server_that_dies_in_the_middle_of_a_line_is_seen_to() -> None:
+    child = between(sys.executable, "-c", "import os; os.write(1, b'{\"half'); os._exit(3)")
+    out, err = child.communicate(timeout=PATIENCE)
+    assert (out, child.returncode) == (b'{"half', 3)
+    assert b"A server writes nothing to its standard output that is not a message." in err
+
+
+def test_a_command_that_does_not_exist_is_one_sentence() -> None:
+    child = between("no-such-command")
+    out, err = child.communicate(timeout=PATIENCE)
+    assert (out, child.returncode) == (b"", 2)
+    assert err.decode().count("\n") == 1 and "no-such-command" in err.decode()
+
+
+def test_a_finding_is_told_on_stderr_and_the_client_sees_its_server() -> None:
+    program = (
+        "import sys, json\n"
+        "print('hello')\n"
+        "for line in sys.stdin:\n"
+        "    m = json.loads(line)\n"
+        "    if 'id' in m: print(json.dumps({'jsonrpc': '2.0', 'id': str(m['id']), 'result': {}}), flush=True)\n"
+    )
+    child = between(sys.executable, "-c", program, options=("--strict",))
+    (line,) = full("2025-11-25", [C(1, "ping")], {})
+    out, err = child.communicate(json.dumps(line.message).encode() + b"\n", timeout=PATIENCE)
+    assert out == b'hello\n{"jsonrpc": "2.0", "id": "1", "result": {}}\n'
+    assert b"2 findings" in err or b"1 finding " in err
+    assert child.returncode == 3
+
+
+def test_a_client_of_ours_works_through_it_without_a_finding(tmp_path: Path) -> None:
+    for revision in ("2025-03-26", "2025-11-25", "2026-07-28"):
+        report = tmp_path / f"{revision}.json"
+        command = [
+            *CHECK,
+            "--format",
+            "json",
+            "--report",
+            str(report),
+            "--",
+            sys.executable,
+            "-m",
+            "mcp_ref",
+            "serve",
+            WEATHER,
+        ]
+        with Client(Command(command, {"PYTHONPATH": str(ROOT)}), revision=revision) as client:
+            assert client.call_tool("forecast", {"city": "Oslo"})["content"]
+        summary = json.loads(report.read_text("utf-8").splitlines()[-1])
+        assert summary["findings"] == 0 and summary["asked"] > 15
+
+
+# -- HTTP ---------------------------------------------------------------------------------------------------------
+
+
+class Upstream(ThreadingHTTPServer):
+    """Answers with what a test wants, and remembers what came."""
+
+    daemon_threads = True
+    request_queue_size = 300
+
+    def __init__(self, answer: Any) -> None:
+        self.answer, self.requests, self.gone = (
+            answer,
+            list[tuple[str, list[tuple[str, str]], bytes]](),
+            threading.Event(),
+        )
+        super().__init__(("127.0.0.1", 0), _Answering)
+        self.url = f"http://127.0.0.1:{self.server_port}/mcp"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        self.gone.set()
+
+
+class _Answering(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Upstream
+
+    def log_message(self, format: str, *args: Any) -> None: ...
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        self.server.requests.append((self.command, list(self.headers.items()), body))
+        self.server.answer(self, body)
+
+    do_GET = do_PUT = do_DELETE = do_POST
+
+
+@contextmanager
+def proxied(answer: Any) -> Iterator[tuple[Upstream, HttpProxy, list[TraceEvent]]]:
+    seen: list[TraceEvent] = []
+    said: list[str] = []
+    with Upstream(answer) as upstream, Recorder(seen.append, exact=True) as recorder:
+        threading.Thread(target=upstream.serve_forever, args=(0.01,), daemon=True).start()
+        with HttpProxy(upstream.url, [recorder], said.append) as proxy:
+            threading.Thread(target=proxy.serve_forever, args=(0.01,), daemon=True).start()
+            yield upstream, proxy, seen
+            proxy.shutdown()
+        upstream.shutdown()
+
+
+def echo(handler: _Answering, body: bytes) -> None:
+    """The body back: with a length, in chunks, or until the end of the connection."""
+    how = handler.headers.get("x-how")
+    handler.send_response_only(int(handler.headers.get("x-status", "200")))
+    handler.send_header("Content-Type", handler.headers.get("x-type", "text/plain"))
+    handler.send_header("X-Own", "kept")
+    if how == "length":
+        handler.send_header("Content-Length", str(len(body)))
+    elif how == "chunked":
+        handler.send_header("Transfer-Encoding", "chunked")
+    else:
+        handler.send_header("Connection", "close")
+        handler.close_connection = True
+    handler.end_headers()
+    pick = random.Random(len(body))
+    while body:
+        part, body = body[: (size := pick.randrange(1, 4000))], body[size:]
+        handler.wfile.write(b"%x\r\n%b\r\n" % (len(part), part) if how == "chunked" else part)
+    if how == "chunked":
+        handler.wfile.write(b"0\r\n\r\n")
+
+
+def exchange(url: str, body: bytes, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    with closing(http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE)) as connection:
+        connection.request("POST", "/mcp?x=1", body, {name.replace("_", "-"): value for name, value in headers.items()})
+        with connection.getresponse() as reply:
+            return reply.status, dict(reply.getheaders()), reply.read()
+
+
+@pytest.mark.parametrize("bodies", [4, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("how", ["length", "chunked", "end"])
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream", "text/plain"])
+def test_bodies_pass_byte_for_byte_in_every_framing(how: str, kind: str, bodies: int) -> None:
+    with proxied(echo) as (upstream, proxy, _):
+        for seed in range(bodies):
+            body = noise(seed, 20_000)
+            status, headers, got = exchange(proxy.url, body, X_How=how, X_Type=kind, X_Status="203", X_Mine="a, b")
+            assert (status, headers["X-Own"], got) == (203, "kept", body)
+            _, sent, came = upstream.requests[-1]
+            assert came == body and ("X-Mine", "a, b") in sent
+            assert dict(sent)["Host"] == upstream.url.removeprefix("http://").partition("/")[0]
+
+
+def test_a_stream_arrives_as_it_is_written_and_a_hang_up_passes_within_a_second() -> None:
+    begun, gone = threading.Event(), threading.Event()
+
+    def stream(handler: _Answering, body: bytes) -> None:
+        handler.send_response_only(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        handler.wfile.write(b"data: {}\n\n")
+        handler.wfile.flush()
+        begun.set()
+        if handler.connection.recv(1) == b"":
+            gone.set()
+
+    with proxied(stream) as (_, proxy, seen):
+        with socket.create_connection(("127.0.0.1", proxy.server_port), PATIENCE) as client:
+            client.sendall(b"POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+            got = b""
+            while b"data: {}\n\n" not in got:
+                got += client.recv(4096)
+        began = time.monotonic()
+        assert gone.wait(PATIENCE)
+        assert time.monotonic() - began < 1.0
+    assert any((event.http or {}).get("end") == "client" for event in seen)
+
+
+def test_a_server_that_breaks_off_is_seen_to() -> None:
+    def cut(handler: _Answering, body: bytes) -> None:
+        handler.send_response_only(200)
+        handler.send_header("Content-Length", "100")
+        handler.end_headers()
+        handler.wfile.write(b"half")
+        handler.close_connection = True
+
+    with proxied(cut) as (_, proxy, _), pytest.raises(http.client.IncompleteRead):
+        exchange(proxy.url, b"{}")
+
+
+def test_a_server_that_is_not_there_is_a_connection_that_breaks() -> None:
+    said: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    with HttpProxy(f"http://127.0.0.1:{port}/mcp", [], said.append) as proxy:
+        threading.Thread(target=proxy.serve_forever, args=(0.01,), daemon=True).start()
+        with pytest.raises(OSError):
+            exchange(proxy.url, b"{}")
+        proxy.shutdown()
+    assert len(said) == 1 and f"127.0.0.1:{port}" in said[0]
+
+
+def test_an_absolute_endpoint_is_rewritten_and_that_is_said() -> None:
+    def sse(handler: _Answering, body: bytes) -> None:
+        data = f"event: endpoint\ndata: http://127.0.0.1:{handler.server.server_port}/messages?s=1\n\n".encode()
+        handler.send_response_only(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        handler.wfile.write(data)
+        handler.close_connection = True
+
+    with proxied(sse) as (upstream, proxy, _):
+        with socket.create_connection(("127.0.0.1", proxy.server_port), PATIENCE) as client:
+            client.sendall(b"GET /mcp HTTP/1.0\r\nHost: x\r\n\r\n")
+            got = b"".join(iter(lambda: client.recv(4096), b""))
+        assert b"data: http://127.0.0.1:%d/messages?s=1\n\n" % proxy.server_port in got
+        assert b":%d/" % upstream.server_port not in got
+
+
+def test_two_hundred_connections_at_once_pass() -> None:
+    barrier = threading.Barrier(200, timeout=PATIENCE)
+
+    def wait(handler: _Answering, body: bytes) -> None:
+        # All 200 are here before the first is answered.
+        barrier.wait()
+        echo(handler, body)
+
+    with proxied(wait) as (_, proxy, _):
+        found: list[bytes] = []
+
+        def one(number: int) -> None:
+            found.append(exchange(proxy.url, b"%d" % number, X_How="length")[2])
+
+        threads = [threading.Thread(target=one, args=(number,)) for number in range(200)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+        assert sorted(found) == sorted(b"%d" % number for number in range(200))
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
+def test_clients_of_ours_work_through_the_proxy_without_a_finding(revision: str) -> None:
+    server = Server("weather")
+
+    @server.tool()
+    def forecast(city: str, ctx: Context) -> str:
+        ctx.progress(1, 2)
+        return f"{city}: sun"
+
+    found: list[Finding] = []
+    checker = Checker()
+    with (
+        server.serve_http(sse_path="/sse") as served,
+        Recorder(lambda e: found.extend(checker.feed(e)), exact=True) as seen,
+    ):
+        url = served.sse_url if revision == "2024-11-05" else served.url
+        with HttpProxy(url or "", [seen], lambda text: None) as proxy:
+            threading.Thread(target=proxy.serve_forever, args=(0.01,), daemon=True).start()
+            clients = [Client(proxy.url, revision=revision) for _ in range(2)]
+            for client in clients:
+                client.connect()
+            for client in clients * 2:
+                client.list_tools()
+                client.call_tool("forecast", {"city": "Oslo"}, on_progress=lambda *seen: None)
+            for client in clients:
+                client.close()
+            proxy.shutdown()
+    assert found + checker.end() == []
+    assert len(checker.applied) > 20
