@@ -58,7 +58,7 @@ def redis_server(folder: Path, *, started: bool = True) -> Iterator[Redis]:
     """A Redis server for a test, which is skipped where there is none."""
     pytest.importorskip("redis", reason="no package redis: pip install -e '.[test]'")
     if shutil.which("redis-server") is None:
-        pytest.skip("no redis-server: bash .ci/servers, or apt-get install redis-server")
+        pytest.skip("no redis-server: bash .ci/system-packages, or apt-get install redis-server")
     redis = Redis(folder)
     try:
         if started:
