@@ -177,7 +177,7 @@ class Client:
         self.on_close, self.on_reopen = on_close, on_reopen
         self.answers: Answers = Answers(roots, sample, elicit, open_url, rates)
         declared = _merged(self.answers.capabilities, capabilities or {})
-        self.extensions = {**using, **extensions_of(extensions)}
+        self.extensions = {**using, **(extensions_of(extensions) if extensions else {})}
         if tasks:
             from mcp_ref.extensions.tasks import TASKS
 

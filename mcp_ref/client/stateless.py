@@ -12,6 +12,7 @@ the opening learned (`server/discover`) says only what is worth sending.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mcp_ref.agreement import Terms
@@ -26,7 +27,7 @@ from mcp_ref.errors import ErrorResponse, HeaderMismatch, LocalProtocolError, Un
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Cancel, Deadline
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Options
+from mcp_ref.methods import Method, Options
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.pagination import walk
@@ -66,10 +67,13 @@ class Stateless(Conversation):
         introduction = self.client.introduction
         local = client_capabilities(introduction.capabilities, revision)
         said = envelope(revision, introduction.info, local)
-        # What an extension brings counts where the server has it too.
-        shared = (remote or {}).get("extensions") or {}
-        both = [each for name, each in self.client.extensions.items() if name in shared]
-        rows, kinds = rows_with(METHODS, self.client.extensions.values()), kinds_of(both, self.client.result_types)
+        extensions, kinds = self.client.extensions, None
+        rows: Mapping[str, Method] = METHODS
+        if extensions or self.client.result_types:
+            # What an extension brings counts where the server has it too.
+            shared = (remote or {}).get("extensions") or {}
+            both = [each for name, each in extensions.items() if name in shared]
+            rows, kinds = rows_with(METHODS, extensions.values()), kinds_of(both, self.client.result_types)
         terms = Terms("client", revision, rows, local, remote or {}, said, kinds)
         terms.open = True
         return terms

@@ -174,7 +174,7 @@ class Server:
             raise ValueError(f"page_size must be at least 1, not {page_size!r}")
         if unknown := set(declare) - set(FEATURES):
             raise ValueError(f"unknown features {sorted(unknown)}; known: {', '.join(FEATURES)}")
-        if unknown := set(rates or ()) - set(METHODS):
+        if unknown := set(rates or ()) - {*METHODS, *DEFAULT_RATES}:
             raise ValueError(f"rates for unknown methods: {sorted(unknown)}")
         if unknown := set(cache or ()) - CACHEABLE:
             raise ValueError(f"no results to cache: {sorted(unknown)}; there are {sorted(CACHEABLE)}")
@@ -208,7 +208,7 @@ class Server:
         self._process = os.getpid()  # in which the sessions and services are
         alone = [revision for revision in self.revisions if revision.era == "stateless"]
         self.stateless = Stateless(self, alone) if alone else None
-        for extension in extensions_of(extensions).values():
+        for extension in extensions_of(extensions).values() if extensions else ():
             self.extend(extension)
         self.tasks: ServerTasks | None = None
         if tasks is not None:
