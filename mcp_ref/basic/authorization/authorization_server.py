@@ -1,19 +1,19 @@
-"""A small authorization server beside an MCP server, in memory. For lessons and tests.
+"""A small authorization server beside an MCP server, in memory. It is for lessons and tests.
 
 Spec:      2025-03-26/basic/authorization, where an MCP server is its own authorization server; what the later pages ask
            of authorization servers; RFC 6749, 7009, 7591, 7636, 8252, 8414, 8707, 9207
 Upholds:   spec_notes/basic/authorization.md, the rows on authorization servers
 Not here:  the metadata of the MCP server, challenges and scopes (resource_server)
 
-NOT FOR PRODUCTION: it forgets everything at its end, lets passwords be guessed, and keeps no record of anything. Run a
-real authorization server, and give its issuer to `Protection`.
+NOT FOR PRODUCTION: it forgets everything when it ends, lets anybody guess passwords, and keeps no records. Run a real
+authorization server instead, and name its issuer in `Protection`.
 
-    GET  /.well-known/oauth-authorization-server     what it can do
-    POST /register                                   a client says what it is
-    GET  /authorize                                  a page that asks: who are you, and may this program do that?
+    GET  /.well-known/oauth-authorization-server     its metadata
+    POST /register                                   a client describes itself
+    GET  /authorize                                  a page that asks the user: who are you, may this program do that?
     POST /authorize                                  the user's answer; the browser goes back to the client with a code
-    POST /token                                      the code, or a refresh token, for an access token
-    POST /revoke                                     a token is not needed any more
+    POST /token                                      a code or a refresh token, in exchange for an access token
+    POST /revoke                                     a token is no longer needed
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ REFRESH_LIFETIME: Final = 30 * 86_400.0
 
 MAX_BODY: Final = 64 * 1024
 MAX_KEPT: Final = 1_000
-"""Clients that may be registered; and questions to users, and codes, that wait: of those the oldest is forgotten."""
+"""How many clients can be registered, and how many questions and codes are kept: the oldest is forgotten first."""
 
 _METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
 _HEADERS: Final = {
@@ -68,15 +68,15 @@ _HEADERS: Final = {
 
 
 class OAuthError(Exception):
-    """A refusal with a code of OAuth, such as "invalid_grant"."""
+    """A refusal with an error code of OAuth, such as "invalid_grant"."""
 
     def __init__(self, error: str, description: str, status: int = 400) -> None:
         super().__init__(description)
         self.error, self.status = error, status
 
 
-class Client(NamedTuple):
-    """A program that may ask users for their consent."""
+class KnownClient(NamedTuple):
+    """A client that may ask users for their consent. `secret` is a hash."""
 
     id: str
     name: str
@@ -86,8 +86,8 @@ class Client(NamedTuple):
 
 
 @dataclass(eq=False)
-class Grant:
-    """What a user has allowed a client, and all the tokens that came of it: they are revoked together."""
+class Consent:
+    """What a user has allowed a client. All tokens that come from it are revoked together."""
 
     client: str
     subject: str
@@ -97,24 +97,24 @@ class Grant:
 
 
 @dataclass(eq=False)
-class Asked:
-    """An authorization request: a question to the user, and then a code."""
+class Question:
+    """An authorization request: first a question to the user, then a code."""
 
-    client: Client
+    client: KnownClient
     params: Mapping[str, str]
     scopes: tuple[str, ...]
     audience: frozenset[str]
     subject: str | None
     browser: str
     until: float
-    grant: Grant | None = None
+    grant: Consent | None = None
 
 
 @dataclass
-class Token:
-    """An access token, or a refresh token: what it stands for, and whether it was used up."""
+class IssuedToken:
+    """An access token or a refresh token, and whether it was used up."""
 
-    grant: Grant
+    grant: Consent
     scopes: tuple[str, ...]
     until: float
     refreshes: bool
@@ -129,11 +129,11 @@ class AuthorizationServer:
 
     Args:
         users: passwords by name.
-        scopes: all that can be granted; a client that names none gets those that every request needs.
-        login: instead of `users`: says who sits at the browser of a request, or raises HttpRefusal, such as 302 with
-            the `Location` of a third party's login, which leads back here.
-        alive: whether what a third party said of a user still holds; asked whenever a token is used.
-        documents: whether a client may be the https URL of a metadata document, or a function of that URL that says so.
+        scopes: all scopes that can be granted. A client that names none gets those that every request needs.
+        login: instead of `users`: says who sits at the browser of a request. It may raise an HttpRefusal, such as 302
+            with the `Location` of a third party's login that leads back here.
+        alive: whether a third party still vouches for a user; asked whenever a token is verified.
+        documents: whether a client id may be the https URL of a metadata document; or a function that decides by URL.
 
     Threads: any.
     Spec: 2025-03-26/basic/authorization
@@ -155,13 +155,13 @@ class AuthorizationServer:
         self._protection: Protection | None = None
         self._doors: list[Door] = []
         self._lock = threading.Lock()  # guards the four fields below
-        self._clients: dict[str, Client] = {}
-        self._questions: dict[str, Asked] = {}
-        self._codes: dict[bytes, Asked] = {}
-        self._tokens: dict[bytes, Token] = {}
+        self._clients: dict[str, KnownClient] = {}
+        self._questions: dict[str, Question] = {}
+        self._codes: dict[bytes, Question] = {}
+        self._tokens: dict[bytes, IssuedToken] = {}
 
     def protection(self, **options: Any) -> Protection:
-        """The `Protection` of the MCP server beside it: `scopes`, `resource`, `implies`. For one server."""
+        """The `Protection` of the MCP server beside it, for one server. Options: `scopes`, `resource`, `implies`."""
         self._protection = _Own(self, options)
         return self._protection
 
@@ -170,7 +170,7 @@ class AuthorizationServer:
         found = self._tokens.get(_hash(token))
         if found is None or found.refreshes or found.grant.revoked or found.until <= time.time():
             return None
-        # MUST: check that the token of a third party still counts
+        # MUST: check that the third party's authorization is still valid
         # (2025-03-26/basic/authorization#session-binding-requirements)
         if not self._alive(found.grant.subject):
             found.grant.revoked = True
@@ -182,8 +182,8 @@ class AuthorizationServer:
 
     @property
     def routes(self) -> dict[str, Endpoint]:
-        """Its endpoints: those that a client takes for granted if it finds no metadata."""
-        # MUST: without metadata the default paths /authorize, /token and /register
+        """Its endpoints, at the paths that a client uses if it finds no metadata."""
+        # MUST: serve /authorize, /token and /register at these default paths
         # (2025-03-26/basic/authorization#fallbacks-for-servers-without-metadata-discovery)
         answers = {
             "/authorize": self._authorize,
@@ -213,7 +213,7 @@ class AuthorizationServer:
         send_document(request, reply, document)
 
     def _register(self, request: HttpRequest, reply: HttpReply) -> None:
-        """Dynamic registration (RFC 7591)."""
+        """Register a client (RFC 7591)."""
         asked = _json(request.body)
         client = _client_of(asked, secrets.token_urlsafe(16), asked.get("token_endpoint_auth_method", _METHODS[1]))
         secret = secrets.token_urlsafe(32) if client.method != "none" else ""
@@ -233,21 +233,21 @@ class AuthorizationServer:
         told = {"client_secret": secret, "client_secret_expires_at": 0} if secret else {}
         _send_json(reply, {**document, **told}, 201)
 
-    def _client(self, client_id: str) -> Client | None:
-        """The client of that id: registered, or a metadata document at that URL."""
+    def _client(self, client_id: str) -> KnownClient | None:
+        """The client with this id: one that is registered, or the metadata document at that URL."""
         if client_id in self._clients or not self._documents or "://" not in client_id:
             return self._clients.get(client_id)
-        # MUST: the id of a document is an https URL with a path (basic/authorization#implementation-requirements)
+        # MUST: accept only https URLs with a path as ids of documents (basic/authorization#implementation-requirements)
         allowed = self._documents if callable(self._documents) else lambda url: True
         try:
             url = check_url(client_id, self.issuer)
             if len(urlsplit(url).path) < 2 or not allowed(url):
                 return None
-            # SHOULD: consider what may be reached by fetching it
+            # SHOULD: consider which addresses a stranger could make this server fetch (SSRF)
             # (basic/authorization#authorization-server-abuse-protection)
             reply = fetch(url, Reach("loopback" if is_loopback(self.issuer) else "global"))
             document = _json(reply.body) if reply.status == 200 else {}
-            # MUST: its `client_id` is its URL (basic/authorization#implementation-requirements)
+            # MUST: check that `client_id` in the document is its URL (basic/authorization#implementation-requirements)
             return _client_of(document, url, "none") if document.get("client_id") == url else None
         except (OAuthError, McpError, ValueError):
             return None
@@ -261,8 +261,8 @@ class AuthorizationServer:
             self._answer(request, reply)
 
     def _ask(self, request: HttpRequest, reply: HttpReply) -> None:
-        """Show the user who asks for what. What is wrong goes back to the client once client and place are known."""
-        # 1. The client, and where its answer goes: what is wrong here is told to the user alone.
+        """Show the user who asks for what. Errors go to the client once its identity and redirect URI are known."""
+        # 1. Which client is it, and where does the answer go? If that is wrong, only the user is told.
         params = _form(request.query.encode())
         client = self._client(params.get("client_id", ""))
         place = params.get("redirect_uri", "")
@@ -271,12 +271,12 @@ class AuthorizationServer:
             raise OAuthError(
                 "invalid_request", "This program, or the place it wants you to go back to, is not known here."
             )
-        # 2. What it asks for.
+        # 2. What does it ask for?
         try:
             if params.get("response_type") != "code":
                 raise OAuthError("unsupported_response_type", "response_type must be code")
             if params.get("code_challenge_method") != "S256" or not _is_challenge(params.get("code_challenge")):
-                # MUST: PKCE, by S256 (basic/authorization#authorization-code-protection)
+                # MUST: require PKCE with S256 (basic/authorization#authorization-code-protection)
                 raise OAuthError("invalid_request", "code_challenge by S256 is needed")
             scopes = tuple(dict.fromkeys(params.get("scope", "").split())) or self._needed()
             if unknown := [scope for scope in scopes if scope not in (*self.scopes, *self._needed(), "offline_access")]:
@@ -285,13 +285,14 @@ class AuthorizationServer:
         except OAuthError as problem:
             self._go_back(reply, params, {"error": problem.error, "error_description": str(problem)})
             return
-        # 3. The question, which only this browser can answer, once.
+        # 3. Ask the user. Only this browser can answer the question, and only once.
         subject = self._login(request) if self._login is not None else None
         ticket, browser = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-        asked = Asked(client, params, scopes, audience, subject, browser, time.time() + TICKET_LIFETIME)
+        asked = Question(client, params, scopes, audience, subject, browser, time.time() + TICKET_LIFETIME)
         with self._lock:
             _keep(self._questions, ticket, asked)
-        # MUST: consent for each client, whatever was consented to before (basic/authorization#confused-deputy-problem)
+        # MUST: ask for consent for each client, whatever the user consented to before
+        # (basic/authorization#confused-deputy-problem)
         _send_page(reply, 200, _question(asked, ticket), {"Set-Cookie": self._cookie(browser)})
 
     def _answer(self, request: HttpRequest, reply: HttpReply) -> None:
@@ -317,14 +318,14 @@ class AuthorizationServer:
         if self._login is not None and subject != asked.subject:
             raise OAuthError("access_denied", "Somebody else was asked. Start again.", 403)
         code = secrets.token_urlsafe(32)
-        asked.grant = Grant(asked.client.id, subject, asked.scopes, asked.audience)
+        asked.grant = Consent(asked.client.id, subject, asked.scopes, asked.audience)
         asked.until = time.time() + CODE_LIFETIME
         with self._lock:
             _keep(self._codes, _hash(code), asked)
         self._go_back(reply, asked.params, {"code": code})
 
     def _go_back(self, reply: HttpReply, params: Mapping[str, str], answer: Mapping[str, str]) -> None:
-        # SHOULD: `iss` in the answer, also in that of an error (basic/authorization#authorization-response-validation)
+        # SHOULD: send `iss` in every answer, errors included (basic/authorization#authorization-response-validation)
         answer = {**answer, **({"state": params["state"]} if "state" in params else {}), "iss": self.issuer}
         place = params["redirect_uri"]
         reply.send(303, {**_HEADERS, "Location": f"{place}{'&' if '?' in place else '?'}{urlencode(answer)}"})
@@ -338,20 +339,20 @@ class AuthorizationServer:
         return () if self._protection is None else self._protection.scopes
 
     def _audience(self, resource: str | None) -> frozenset[str]:
-        """What a token is for: the resource that is named, or all that there are (2025-03-26 names none)."""
+        """The servers that a token is for: the one that is named, or all of them (2025-03-26 has no `resource`)."""
         ours = [door.resource for door in self._doors]
         found = [each for each in ours if resource is None or canonical(each) == canonical(resource)]
         if not found:
-            raise OAuthError("invalid_target", "resource is not a server of here")
+            raise OAuthError("invalid_target", "resource is not one of the servers here")
         return frozenset(found)
 
     # -- tokens
 
     def _token(self, request: HttpRequest, reply: HttpReply) -> None:
-        """A code, or a refresh token, for tokens."""
+        """Exchange a code or a refresh token for tokens."""
         form = _form(request.body)
         client = self._authenticated(request, form)
-        kind, wrong = form.get("grant_type"), OAuthError("invalid_grant", "it does not count, or not for this client")
+        kind, wrong = form.get("grant_type"), OAuthError("invalid_grant", "it is not valid, or not for this client")
         now = time.time()
         with self._lock:
             if kind == "authorization_code":
@@ -359,7 +360,7 @@ class AuthorizationServer:
                 if asked is None or asked.grant is None:
                     raise wrong
                 grant, scopes = asked.grant, asked.grant.scopes
-                # A code that comes twice was stolen: what the first one brought does not count any more (RFC 6749).
+                # A code that is used twice was stolen: the tokens from its first use are revoked (RFC 6749).
                 grant.revoked = grant.revoked or asked.until <= now
                 challenge = _base64(hashlib.sha256(form.get("code_verifier", "").encode()).digest())
                 same = ("redirect_uri", "resource") if "resource" in form else ("redirect_uri",)
@@ -375,7 +376,7 @@ class AuthorizationServer:
                 held = self._tokens.get(_hash(form.get("refresh_token", "")))
                 if held is None or not held.refreshes or held.grant.client != client.id or held.until <= now:
                     raise wrong
-                # MUST: rotate the refresh tokens of public clients; one that comes twice was stolen, and ends them all
+                # MUST: rotate the refresh tokens of public clients. One that is used twice was stolen, and revokes all
                 # (basic/authorization#token-theft)
                 grant, scopes = held.grant, tuple(form.get("scope", "").split()) or held.grant.scopes
                 grant.revoked = grant.revoked or held.used
@@ -388,14 +389,14 @@ class AuthorizationServer:
                 raise OAuthError("unsupported_grant_type", "authorization_code or refresh_token")
             access, refresh = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
             self._tokens = {name: each for name, each in self._tokens.items() if each.until > now}
-            # SHOULD: access tokens that live shortly (basic/authorization#token-theft)
-            self._tokens[_hash(access)] = Token(grant, scopes, now + ACCESS_LIFETIME, False)
-            self._tokens[_hash(refresh)] = Token(grant, scopes, now + REFRESH_LIFETIME, True)
+            # SHOULD: issue short-lived access tokens (basic/authorization#token-theft)
+            self._tokens[_hash(access)] = IssuedToken(grant, scopes, now + ACCESS_LIFETIME, False)
+            self._tokens[_hash(refresh)] = IssuedToken(grant, scopes, now + REFRESH_LIFETIME, True)
         told = {"access_token": access, "token_type": "Bearer", "expires_in": int(ACCESS_LIFETIME)}
         _send_json(reply, {**told, "refresh_token": refresh, "scope": " ".join(scopes)})
 
-    def _authenticated(self, request: HttpRequest, form: Mapping[str, str]) -> Client:
-        """The client that asks, by the way it was registered with."""
+    def _authenticated(self, request: HttpRequest, form: Mapping[str, str]) -> KnownClient:
+        """The client of a request, authenticated by the method that it was registered with."""
         scheme, _, pair = request.headers.get("authorization", "").partition(" ")
         client_id, secret = form.get("client_id", ""), form.get("client_secret", "")
         method = "client_secret_post" if secret else "none"
@@ -414,7 +415,7 @@ class AuthorizationServer:
         return client
 
     def _revoke(self, request: HttpRequest, reply: HttpReply) -> None:
-        """A token does not count any more (RFC 7009): with a refresh token all that came of the same consent."""
+        """Revoke a token (RFC 7009). A refresh token takes all tokens of the same consent with it."""
         form = _form(request.body)
         client = self._authenticated(request, form)
         with self._lock:
@@ -425,10 +426,10 @@ class AuthorizationServer:
 
 
 class _Own(Protection):
-    """The protection of the MCP server beside which its authorization server stands."""
+    """The protection of an MCP server that has its authorization server beside it."""
 
     def __init__(self, server: AuthorizationServer, options: Mapping[str, Any]) -> None:
-        # The issuer is known once the server listens.
+        # A placeholder: the issuer is known once the server listens.
         super().__init__(server.verify, authorization_servers=["http://localhost"], **options)
         self._server = server
 
@@ -442,7 +443,7 @@ class _Own(Protection):
         return door
 
     def opened(self, base: str) -> None:
-        # MUST: the authorization base URL is the MCP server's, without its path
+        # MUST: use the MCP server's URL without its path as the authorization base URL
         # (2025-03-26/basic/authorization#authorization-base-url)
         parts = urlsplit(self.resource or base)
         self._server.issuer = f"{parts.scheme}://{parts.netloc}"
@@ -453,7 +454,7 @@ class _Own(Protection):
 
 
 def _answered(answer: Endpoint, request: HttpRequest, reply: HttpReply) -> None:
-    """Have a request answered, also if it is refused: with a page where a user sees it, else with JSON."""
+    """Answer a request, and turn a refusal into a page if a user sees it, else into JSON."""
     seen = request.path == "/authorize"
     try:
         if request.method not in (("GET", "POST") if seen else ("POST",)):
@@ -480,11 +481,11 @@ def _send_page(reply: HttpReply, status: int, body: str, more: Mapping[str, str]
     reply.send(status, {**_HEADERS, "Content-Type": "text/html; charset=utf-8", **(more or {})}, page.encode())
 
 
-def _question(asked: Asked, ticket: str) -> str:
-    """The page that asks the user."""
+def _question(asked: Question, ticket: str) -> str:
+    """The body of the page that asks the user."""
     host = urlsplit(asked.params["redirect_uri"]).netloc
     who = "<p><input name=user placeholder=Name> <input name=password type=password placeholder=Password>"
-    # MUST: show the host of the redirect URI; SHOULD: warn where that is this machine, which any program can listen on
+    # MUST: show the host of the redirect URI; SHOULD: warn if that is this machine, where any program can listen
     # (basic/authorization#localhost-redirect-uri-risks)
     warning = (
         "<p>That is a program on this computer. Go on only if you have just started it."
@@ -502,7 +503,7 @@ def _question(asked: Asked, ticket: str) -> str:
 
 
 def _form(data: bytes) -> dict[str, str]:
-    """The parameters of a query or a form, none of which may come twice."""
+    """The parameters of a query or a form. None may occur twice."""
     try:
         pairs = parse_qsl(data.decode("ascii"), keep_blank_values=True, max_num_fields=64, errors="strict")
     except ValueError:
@@ -522,19 +523,19 @@ def _json(data: bytes) -> dict[str, Any]:
     return found
 
 
-def _client_of(document: Mapping[str, Any], client_id: str, method: Any) -> Client:
-    """A client, by what it says of itself."""
+def _client_of(document: Mapping[str, Any], client_id: str, method: Any) -> KnownClient:
+    """A client as it describes itself. Raises: OAuthError."""
     uris = document.get("redirect_uris")
-    # MUST: redirect URIs are https, or on this machine (basic/authorization#communication-security)
+    # MUST: accept redirect URIs only if they are https, or on this machine (basic/authorization#communication-security)
     if not isinstance(uris, list) or not uris or not all(isinstance(uri, str) and is_secure(uri) for uri in uris):
         raise OAuthError("invalid_redirect_uri", "redirect_uris must be https URLs, or http on this machine")
     if method not in _METHODS:
         raise OAuthError("invalid_client_metadata", f"token_endpoint_auth_method must be one of {', '.join(_METHODS)}")
-    return Client(client_id, str(document.get("client_name", client_id))[:200], tuple(uris), method)
+    return KnownClient(client_id, str(document.get("client_name", client_id))[:200], tuple(uris), method)
 
 
 def _same_place(registered: str, asked: str) -> bool:
-    """Whether a redirect URI is the one that was registered: as text, but for the port on this machine (RFC 8252)."""
+    """Whether a redirect URI equals the registered one as text; on this machine the port may differ (RFC 8252)."""
     if registered == asked:
         return True
     one, other = urlsplit(registered), urlsplit(asked) if is_secure(asked) else urlsplit("")

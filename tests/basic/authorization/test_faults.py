@@ -49,7 +49,9 @@ FAULTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault", [each if each == "it fails" else pytest.param(each, marks=pytest.mark.slow) for each in FAULTS]
+)
 def test_a_fetch_that_fails_once_is_an_error_in_time_and_the_next_call_works(
     world: World, path: str, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
