@@ -330,9 +330,11 @@ class Host:
     def for_model(self) -> list[JsonObject]:
         """The tools as a model gets them: under names that every provider takes; `call_for_model` leads back.
 
-        A tool whose definition has changed is among them once somebody has consented to the change.
+        A tool that a rule denies is not among them; one whose definition has changed is, once somebody has consented to
+        the change.
         """
         rows = [row for row in self.tools() if "model" in _visible_to(row.definition)]
+        rows = [row for row in rows if self.consent.ruling("tool", row.name) != "deny"]
         changed = [row for row in rows if row.state == "changed"]
         for row in changed:
             if not self._approved(self.servers[row.server], row.name, row.definition):
