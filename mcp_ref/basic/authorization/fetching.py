@@ -10,6 +10,7 @@ a status 4xx means that a document does not exist.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -75,14 +76,14 @@ class Fetcher:
         url: str,
         named_by: str,
         form: Mapping[str, str] | None = None,
-        json: JsonObject | None = None,
+        document: JsonObject | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> tuple[Fetched, JsonObject]:
         """Send a form, or JSON. Returns the reply, whatever its status, and its JSON object (empty: it has none)."""
-        body = messages.encode(json) if json is not None else urlencode(form or {}).encode()
-        kind = FORM if json is None else "application/json"
+        body = messages.encode(document) if document is not None else urlencode(form or {}).encode()
+        kind = FORM if document is None else "application/json"
         sent = {"Accept": "application/json", "Content-Type": kind, **(headers or {})}
-        reply = self._send(what, url, named_by, "POST", sent, body, json or form or {})
+        reply = self._send(what, url, named_by, "POST", sent, body, document or form or {})
         try:
             return reply, _json(what, url, reply)
         except AuthorizationError:
@@ -123,10 +124,17 @@ class Fetcher:
 
 
 def _json(what: str, url: str, reply: Fetched) -> JsonObject:
-    """The JSON object of a reply, without members that are null."""
+    """The JSON object of a reply, without members that are null. None may occur twice: that could be read two ways."""
+
+    def once(pairs: list[tuple[str, Any]]) -> JsonObject:
+        if len(found := dict(pairs)) < len(pairs):
+            raise ValueError("a member occurs twice")
+        return found
+
     try:
-        found = messages.decode(reply.body)
-    except Refusal as problem:
+        messages.decode(reply.body)  # which bounds its depth, and knows more that is not JSON
+        found = json.loads(reply.body, object_pairs_hook=once)
+    except (Refusal, ValueError) as problem:
         raise AuthorizationError(f"{what}: {shown(url)} answered with no JSON: {problem}") from None
     if not isinstance(found, dict):
         raise AuthorizationError(f"{what}: {shown(url)} answered with no JSON object")

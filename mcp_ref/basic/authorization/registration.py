@@ -116,7 +116,7 @@ def register(fetcher: Fetcher, found: Discovered, name: str, redirect_uri: str, 
     usable = [each for each in ("none", "client_secret_basic", "client_secret_post") if each in methods]
     wanted = _about(name, redirect_uri) | ({"scope": " ".join(scopes)} if scopes else {})
     wanted |= {"token_endpoint_auth_method": usable[0]} if usable else {}
-    reply, answer = fetcher.post(_ENDPOINT, endpoint, found.issuer, json=wanted)
+    reply, answer = fetcher.post(_ENDPOINT, endpoint, found.issuer, document=wanted)
     if reply.status not in (200, 201):
         code = answer.get("error")
         # MUST: handle a registration that is refused because of its redirect URI; SHOULD: report a meaningful error

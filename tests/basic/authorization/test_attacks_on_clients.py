@@ -127,6 +127,7 @@ ATTACKS: list[tuple[str, Change, str, str]] = [
     ("100,000 levels", raw(PRM, b"[" * 100_000), "nested", AS),
     ("a list", raw(PRM, b"[]"), "no JSON object", AS),
     ("NaN", raw(AS, b'{"issuer": NaN}'), "NaN", "/register"),
+    ("a member twice", raw(PRM, b'{"resource": "a", "resource": "b"}'), "occurs twice", AS),
     ("HTML", raw(AS, b"<html>"), "no JSON", "/register"),
     ("packed with gzip, unasked", raw(AS, b"x", **{"Content-Encoding": "gzip"}), "encoded", "/register"),
     ("resource_metadata twice", challenge('Bearer resource_metadata="URL/a", resource_metadata="URL/b"'), "once", PRM),

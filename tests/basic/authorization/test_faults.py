@@ -13,7 +13,18 @@ from typing import Any
 import pytest
 import requests
 
-from mcp_ref import AuthorizationError, AuthorizationServer, Client, Context, OAuth, Server
+from mcp_ref import (
+    AuthorizationError,
+    AuthorizationServer,
+    Cancel,
+    Client,
+    Context,
+    McpError,
+    OAuth,
+    RequestCancelled,
+    Server,
+    TransportClosed,
+)
 from mcp_ref.basic.authorization import authorization_server
 from tests.basic.authorization.world import WAIT, World, answer
 
@@ -93,6 +104,15 @@ class Counting(AuthorizationServer):
                 token.until = token.until if token.refreshes else 0
 
 
+def visit(url: str) -> str:
+    """What a user does who signs in and allows everything."""
+    with requests.Session() as browser:
+        page = browser.get(url, timeout=WAIT)
+        (ticket,) = re.findall('name=ticket value="([^"]*)"', page.text)
+        form = {"ticket": ticket, "user": "ada", "password": "pw", "answer": "allow"}
+        return browser.post(page.url.partition("?")[0], form, allow_redirects=False, timeout=WAIT).headers["Location"]
+
+
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_32_threads_and_an_open_stream_get_a_new_token_once(revision: str) -> None:
     server, login, told = Server("notes"), Counting(users={"ada": "pw"}), Queue[Any]()
@@ -100,15 +120,6 @@ def test_32_threads_and_an_open_stream_get_a_new_token_once(revision: str) -> No
     @server.tool()
     def whoami(ctx: Context) -> str:
         return str(ctx.principal.subject)
-
-    def visit(url: str) -> str:
-        with requests.Session() as browser:
-            page = browser.get(url, timeout=WAIT)
-            (ticket,) = re.findall('name=ticket value="([^"]*)"', page.text)
-            form = {"ticket": ticket, "user": "ada", "password": "pw", "answer": "allow"}
-            return browser.post(page.url.partition("?")[0], form, allow_redirects=False, timeout=WAIT).headers[
-                "Location"
-            ]
 
     with (
         server.serve_http(authorization=login.protection()) as http,
@@ -146,3 +157,55 @@ def test_32_threads_and_an_open_stream_get_a_new_token_once(revision: str) -> No
             server.tool(name=f"another-{time.monotonic()}")(lambda: "")
             time.sleep(0.05)
         assert not told.empty()
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("how", ["close", "cancel"])
+def test_a_fetch_can_be_ended_while_it_waits(world: World, path: str, how: str) -> None:
+    reached, go_on, cancel, ended = threading.Event(), threading.Event(), Cancel(), list[BaseException]()
+
+    def wait(asked: Any) -> Any:
+        reached.set()
+        assert go_on.wait(WAIT)
+        return DROP
+
+    with world.client() as client:
+        world.at[path] = wait
+        world.valid = set()
+        world.resource["authorization_servers"] = [world.other if path == "/register" else world.issuer]
+
+        def call() -> None:
+            try:
+                client.call_tool("t", cancel=cancel)
+            except McpError as problem:
+                ended.append(problem)
+
+        thread = threading.Thread(target=call)
+        thread.start()
+        try:
+            assert reached.wait(WAIT)
+            if how == "close":
+                client.close()
+            else:
+                cancel()
+            thread.join(WAIT)
+            assert not thread.is_alive()
+        finally:
+            go_on.set()
+    assert [type(problem) for problem in ended] == [TransportClosed if how == "close" else RequestCancelled]
+
+
+def test_the_same_login_works_over_http_with_sse_in_2024_11_05() -> None:
+    server, login = Server("notes"), Counting(users={"ada": "pw"})
+
+    @server.tool()
+    def whoami(ctx: Context) -> str:
+        return str(ctx.principal.subject)
+
+    with server.serve_http(authorization=login.protection(), sse_path="/sse") as http:
+        url = f"{http.url.removesuffix('/mcp')}/sse"
+        with Client(url, auth=OAuth("tests", visit=visit), revision="2024-11-05") as client:
+            assert client.call_tool("whoami")["content"][0]["text"] == "ada"
+            login.end_access_tokens()
+            assert client.call_tool("whoami")["content"][0]["text"] == "ada"
+    assert login.given == ["authorization_code", "refresh_token"]
