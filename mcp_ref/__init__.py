@@ -32,7 +32,7 @@ _PLACES: Final = {
     "client.entries": "Entry",
     "client.roots": "is_within root_path",
     "client.sampling": "UserRejected choose_model reply",
-    "client.tasks": "TaskHandle",
+    "client.following": "TaskHandle",
     "content": "audio data_of image text text_of",
     "errors": (
         "AnswerLost AuthorizationError ErrorResponse HttpStatusError InputRefused InternalError InvalidParams "

@@ -15,9 +15,9 @@ from mcp_ref.client.config import Command, Url
 from mcp_ref.client.connecting import EraMemory
 from mcp_ref.client.elicitation import UrlElicitationRequired, accept, cancel, decline, required_urls, url_elicitation
 from mcp_ref.client.entries import Entry
+from mcp_ref.client.following import TaskHandle
 from mcp_ref.client.roots import is_within, root_path
 from mcp_ref.client.sampling import UserRejected, choose_model, reply
-from mcp_ref.client.tasks import TaskHandle
 from mcp_ref.content import audio, data_of, image, text, text_of
 from mcp_ref.errors import (
     AnswerLost,

@@ -20,9 +20,10 @@ import base64
 import json
 import logging
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Literal, NotRequired, TypedDict, Unpack, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, NotRequired, TypedDict, Unpack, cast
 
+from mcp_ref.agreement import declares
 from mcp_ref.content import text_of
 from mcp_ref.errors import (
     ErrorResponse,
@@ -42,7 +43,8 @@ from mcp_ref.types import NotificationParams, PaginatedRequestParams, RequestPar
 
 if TYPE_CHECKING:
     from mcp_ref.client.client import Client
-    from mcp_ref.client.tasks import Follower, TaskHandle
+    from mcp_ref.client.following import TaskHandle
+    from mcp_ref.client.tasks import Follower
     from mcp_ref.machinery.tasking import TaskRun, Tasks
     from mcp_ref.server.context import Context
 
@@ -224,7 +226,7 @@ def tasks_get(tasks: Tasks, owner: str | None, params: TaskRequestParams) -> Get
     return cast(GetTaskResult, shown(tasks.find(params["taskId"], owner), tasks))
 
 
-def tasks_result(tasks: Tasks, ctx: Any, result_type: Any, params: TaskRequestParams) -> JsonObject:
+def tasks_result(tasks: Tasks, owner: str | None, ctx: Any, result_type: Any, params: TaskRequestParams) -> JsonObject:
     """Answer `tasks/result` with what the request would have returned, once that is there.
 
     Meanwhile it asks the requestor what the task asks: here is where a question of the task gets its answer. A newer
@@ -240,7 +242,7 @@ def tasks_result(tasks: Tasks, ctx: Any, result_type: Any, params: TaskRequestPa
     Spec: basic/utilities/tasks#result-retrieval, #input-required-status
     """
     task_id = params["taskId"]
-    record = tasks.find(task_id, ctx.owner)
+    record = tasks.find(task_id, owner)
     carrier, may_ask = Carrier(ctx.notify), hasattr(ctx, "request")
     before, tasks.carriers[task_id] = tasks.carriers.get(task_id), carrier
     if before is not None:
@@ -268,12 +270,12 @@ def tasks_result(tasks: Tasks, ctx: Any, result_type: Any, params: TaskRequestPa
                     may_ask = False
                 except RequestCancelled:
                     ctx.check_cancelled()
-            record = tasks.find(task_id, ctx.owner)
+            record = tasks.find(task_id, owner)
     finally:
         if tasks.carriers.get(task_id) is carrier:
             del tasks.carriers[task_id]
     # SHOULD: log the retrieval of a result (basic/utilities/tasks#audit-and-logging)
-    log.info("read %s by %r", task_id, ctx.owner)
+    log.info("read %s by %r", task_id, owner)
     # MUST: return what the request would have returned, result or that very error
     # (basic/utilities/tasks#result-retrieval, #task-execution-errors)
     outcome = record["outcome"]
@@ -401,3 +403,66 @@ def _follower(client: Client) -> Follower:
     if client.follower is None:
         raise LocalProtocolError("this client follows no tasks: make it with Client(..., tasks=True)")
     return client.follower
+
+
+# -- the requestor's half, of a server's handler (bound by Context) -----------------------------------------------
+
+
+class _Question(Exception):
+    """A caller that asks nobody: what a page's own function would ask is kept, and ends that function."""
+
+    params: JsonObject
+    options: Options
+
+    def __init__(self, ctx: Context) -> None:
+        self.revision, self.peer_capabilities = ctx.revision, ctx.peer_capabilities
+
+    def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> NoReturn:
+        self.params, self.options = params or {}, options or {}
+        raise self
+
+
+def sample_as_task(self: Context, *arguments: Any, ttl: float | None = None, **options: Any) -> TaskHandle:
+    """Ask the client's model as `ctx.sample` does, and return as soon as the client has made a task of it (2025-11-25).
+
+    Args: those of `ctx.sample`; ttl: seconds that the task should live.
+    Raises: LocalProtocolError: the client did not declare `tasks.requests.sampling.createMessage`.
+    Spec: basic/utilities/tasks#creating-tasks
+    """
+    from mcp_ref.client.sampling import sample
+
+    return _ask_as_task(self, "sampling/createMessage", lambda draft: sample(draft, *arguments, **options), ttl)
+
+
+def elicit_as_task(
+    self: Context, message: str, schema: Mapping[str, Any], *, ttl: float | None = None, **options: Any
+) -> TaskHandle:
+    """Ask the user as `ctx.elicit` does, and return as soon as the client has made a task of it (2025-11-25).
+
+    Args: those of `ctx.elicit`; ttl: seconds that the task should live.
+    Raises: LocalProtocolError: the client did not declare `tasks.requests.elicitation.create`.
+    Spec: basic/utilities/tasks#creating-tasks
+    """
+    from mcp_ref.client.elicitation import elicit
+
+    return _ask_as_task(self, "elicitation/create", lambda draft: elicit(draft, message, schema, **options), ttl)
+
+
+def _ask_as_task(ctx: Context, method: str, ask: Callable[[Any], Any], ttl: float | None) -> TaskHandle:
+    from mcp_ref.client.following import TaskHandle
+
+    # SHOULD: ask for a task only where the receiver declared that (basic/utilities/tasks#capability-negotiation)
+    capability = f"tasks.requests.{method.replace('/', '.')}"
+    if not ctx.revision.tasks or not declares(ctx.peer_capabilities, capability):
+        raise LocalProtocolError(f"the client did not declare {capability}")
+    if ctx.task_id is not None:
+        raise LocalProtocolError("a task asks by its own questions, not by tasks of the client")
+    draft = _Question(ctx)
+    try:
+        ask(draft)
+    except _Question:
+        pass
+    asked = {**draft.params, "task": {} if ttl is None else {"ttl": max(1, round(ttl * 1000))}}
+    state = ctx.request(method, asked, draft.options)["task"]
+    log.info("the client made %s of %s", state["taskId"], method)
+    return TaskHandle(ctx, state["taskId"], None, state, check=ctx.conversation.terms.sending(method).check)

@@ -176,20 +176,18 @@ class Client:
         self.on_log, self.on_change = on_log, on_change
         self.on_close, self.on_reopen = on_close, on_reopen
         self.answers: Answers = Answers(roots, sample, elicit, open_url, rates)
-        declared = _merged(self.answers.capabilities, capabilities or {})
         self.extensions = {**using, **(extensions_of(extensions) if extensions else {})}
-        if tasks:
-            from mcp_ref.extensions.tasks import TASKS
-
-            self.extensions[TASKS.name] = TASKS
-        if self.extensions:
-            declared["extensions"] = {name: each.settings for name, each in self.extensions.items()}
-        self.introduction = Introduction({"name": "mcp_ref", "version": __version__, **(info or {})}, declared)
         self.follower: Follower | None = None
         if tasks:
             from mcp_ref.client.tasks import Follower
+            from mcp_ref.extensions.tasks import TASKS
 
+            self.extensions[TASKS.name] = TASKS
             self.follower = self.answers = Follower(self, self.answers)
+        declared = _merged(self.answers.capabilities, capabilities or {})
+        if self.extensions:
+            declared["extensions"] = {name: each.settings for name, each in self.extensions.items()}
+        self.introduction = Introduction({"name": "mcp_ref", "version": __version__, **(info or {})}, declared)
         self._cache = cache
         self._trace = trace
         self._process: int | None = None  # in which it was connected
@@ -293,6 +291,8 @@ class Client:
         for each in list(self.listenings):
             each.close()
         self._connection.close(deadline)
+        if self.follower is not None:
+            self.follower.close(deadline.left())
         self.events.close(deadline)
         if self._recorder is not None and self._recorder is not self._trace:
             self._recorder.close(deadline.left())

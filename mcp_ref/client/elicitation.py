@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict, Unpack, cast
 
 from mcp_ref.agreement import undeclared
+from mcp_ref.basic.tasks import CreateTaskResult
 from mcp_ref.errors import ErrorResponse, InvalidParams, LocalProtocolError, Refusal, RemoteProtocolError
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.handlers import call
@@ -230,7 +231,7 @@ class ElicitationCompleteParams(TypedDict):
 METHODS = (
     Method("elicitation/create", "server", "client/elicitation",
            "ask the user for something: by a form, or by a visit to a page", ElicitRequestParams, ElicitResult,
-           since="2025-06-18", until="2025-11-25", needs="client.elicitation"),
+           since="2025-06-18", until="2025-11-25", needs="client.elicitation", as_task=CreateTaskResult),
     Method("notifications/elicitation/complete", "server", "client/elicitation",
            "say that the user's visit to a page has ended", ElicitationCompleteParams, since="2025-11-25",
            until="2025-11-25", needs="client.elicitation.url"),

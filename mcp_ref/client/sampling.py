@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict, Unpack, cast
 
 from mcp_ref.agreement import undeclared
+from mcp_ref.basic.tasks import CreateTaskResult
 from mcp_ref.content import AudioContent, ContentBlock, ImageContent, Role, TextContent, block_type, text
 from mcp_ref.deprecated import warn_deprecated
 from mcp_ref.errors import InvalidParams, LocalProtocolError, Refusal
@@ -151,7 +152,8 @@ class SampleOptions(Options, total=False):
 
 METHODS = (
     Method("sampling/createMessage", "server", "client/sampling", "ask for a message of the client's model",
-           CreateMessageRequestParams, CreateMessageResult, until="2025-11-25", needs="client.sampling"),
+           CreateMessageRequestParams, CreateMessageResult, until="2025-11-25", needs="client.sampling",
+           as_task=CreateTaskResult),
 )  # fmt: skip
 
 # -- both sides -------------------------------------------------------------------------------------------------------

@@ -1,41 +1,37 @@
-"""Tasks of a client: following those of a server, whichever way the revision has.
+"""Tasks of a client: which calls become tasks of the server, and which questions of the server tasks of the client.
 
     call_tool              follows by itself what the server makes a task, to the end result
-    call_tool_as_task      a handle: status(), result(), cancel(), questions and answer(), iteration over states
+    call_tool_as_task      gives a handle (client/following)
     task(id)               the same of a task that another process has begun
+    questions of a server  may become tasks of this client (2025-11-25)
 
 Spec:      basic/utilities/tasks (2025-11-25); 2026-07-28/extensions/tasks
 Upholds:   spec_notes/basic/utilities/tasks.md, the rows on the requestor
-Not here:  the types and the methods (basic/tasks, extensions/tasks)
+Not here:  the types and the methods (basic/tasks, extensions/tasks); the handle (client/following)
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-import time
-from collections.abc import Iterator
-from random import uniform
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from mcp_ref import messages
 from mcp_ref.agreement import declares
-from mcp_ref.basic.tasks import ENDED, RELATED, related
+from mcp_ref.basic import tasks as page
+from mcp_ref.basic.mrtr import KINDS
+from mcp_ref.basic.tasks import RELATED, related
 from mcp_ref.client.answers import Answers, ClientContext
+from mcp_ref.client.following import ExtensionTask, TaskHandle
 from mcp_ref.errors import (
-    AnswerLost,
-    ErrorResponse,
     LocalProtocolError,
     McpError,
-    RemoteProtocolError,
     RequestCancelled,
     RequestTimeout,
-    TaskCancelled,
-    TransportClosed,
 )
 from mcp_ref.extensions.tasks import NAME
 from mcp_ref.incoming import Incoming
-from mcp_ref.machinery.deadline import Cancel, Deadline
-from mcp_ref.machinery.workers import before_block
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.tasking import TaskRun, Tasks
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import DEFAULT, Options
 from mcp_ref.server import tools
@@ -45,13 +41,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("mcp_ref.tasks")
 
-MAX_PAUSE: Final = 300.0
-"""Seconds for which the time limit of a wait stands still while the user answers questions of the task."""
+_HOSTED: Final[dict[str, tuple[str, JsonObject]]] = {
+    "sampling/createMessage": ("sampling", {"createMessage": {}}),
+    "elicitation/create": ("elicitation", {"create": {}}),
+}
+"""What a client can make a task: the capability that it needs, and what declares it."""
 
-MIN_POLL_INTERVAL: Final = 0.05
-MAX_POLL_INTERVAL: Final = 60.0
-POLL_INTERVAL: Final = 1.0
-"""Seconds between two polls: between these two, and so many if the server does not say."""
+MAX_LISTED: Final = 100
+"""Tasks on one page of this client's list."""
 
 
 class Follower(Answers):
@@ -65,12 +62,24 @@ class Follower(Answers):
 
     def __init__(self, client: Client, answers: Answers) -> None:
         self._client, self._inner = client, answers
-        self.capabilities, self.elicitors = answers.capabilities, answers.elicitors
+        self.elicitors = answers.elicitors
+        hosted = {method: member for method, (name, member) in _HOSTED.items() if name in answers.capabilities}
+        self.capabilities = dict(answers.capabilities)
+        if hosted:
+            # MUST: a client that supports tasks declares `tasks` (basic/utilities/tasks#capabilities)
+            requests = {method.partition("/")[0]: member for method, member in hosted.items()}
+            self.capabilities["tasks"] = {"list": {}, "cancel": {}, "requests": requests}
+        self._hosted = hosted
+        self._tasks: Tasks | None = None  # made with the first task that this client hosts
         self.by_hand: dict[str, TaskHandle] = {}
 
     def __call__(self, ctx: ClientContext, incoming: Incoming) -> JsonObject:
-        """The answer to a question of the server; see `Answers`."""
-        meta = (incoming.params.get("_meta") or {}).get(RELATED)
+        """The answer to a question of the server; see `Answers`. At 2025-11-25 it can be a task, of this client."""
+        method, params = incoming.method, incoming.params
+        if method.startswith("tasks/") or (ctx.revision.tasks and "task" in params and method in self._hosted):
+            self._tasks = self._tasks or Tasks()
+            return self._host(self._tasks, ctx, incoming)
+        meta = (params.get("_meta") or {}).get(RELATED)
         task_id = meta.get("taskId") if isinstance(meta, dict) else None
         if not isinstance(task_id, str):
             return self._inner(ctx, incoming)
@@ -79,6 +88,35 @@ class Follower(Answers):
         # MUST: the answer carries `related-task` as its question did
         # (basic/utilities/tasks#associating-task-related-messages)
         return related(task_id, answer)
+
+    def _host(self, tasks: Tasks, ctx: ClientContext, incoming: Incoming) -> JsonObject:
+        """Answer a request about a task of this client, or one that is to become a task."""
+        method, params, owner = incoming.method, cast(Any, incoming.params), incoming.owner
+        if method == "tasks/get":
+            return cast(JsonObject, page.tasks_get(tasks, owner, params))
+        if method == "tasks/cancel":
+            return cast(JsonObject, page.tasks_cancel(tasks, owner, params))
+        if method == "tasks/list":
+            return cast(JsonObject, page.tasks_list(tasks, owner, MAX_LISTED, params))
+        if method == "tasks/result":
+            asked = tasks.find(params["taskId"], owner)["method"]
+            return page.tasks_result(tasks, owner, ctx, KINDS[asked].result, params)
+        ttl = params["task"].get("ttl")
+        plain = {key: value for key, value in params.items() if key != "task"}
+        own = Incoming(incoming.id, method, plain, incoming._reply)
+        seed: JsonObject = {"owner": owner, "ttl": tasks.ttl if ttl is None else max(ttl, 1) / 1000, "about": method,
+                            "method": method, "params": {}, "again": False, "tries": 0}  # fmt: skip
+        run = TaskRun(tasks, seed, lambda run: messages.decode(messages.encode(self._inner(hosted, own))))
+        hosted = _HostedContext(ctx, own, run)
+        run.cancel.attach(lambda reason: own.cancel(reason or "cancelled"))
+        run.become()
+        run.start()
+        return {"task": page.shown(run.record, tasks)}
+
+    def close(self, timeout: float | None) -> None:
+        """End the tasks of this client; see `Tasks.close`."""
+        if self._tasks is not None:
+            self._tasks.close(5 if timeout is None else timeout)
 
     def request(self, method: str, params: JsonObject, options: Options) -> JsonObject:
         """Send `tools/call`, and follow what becomes a task to its end.
@@ -163,278 +201,14 @@ class Follower(Answers):
         return "forbidden" if known is None else known.tool.get("execution", {}).get("taskSupport", "forbidden")
 
 
-class TaskHandle:
-    """A task of the server, for whoever follows it: `client.call_tool_as_task(...)`, `client.task(id)`.
+class _HostedContext(ClientContext):
+    """The question of a server that has become a task."""
 
-    >>> task = client.call_tool_as_task("convert", {"path": "b.pdf"})
-    >>> for state in task:
-    ...     print(state["status"], state.get("statusMessage"))
-    >>> print(task.result()["content"])
+    def __init__(self, ctx: ClientContext, own: Incoming, run: TaskRun) -> None:
+        vars(self).update(vars(ctx))
+        self._incoming, self._run = own, run
 
-    Questions of the task are answered by the functions that the client was given, each of them once, while somebody
-    iterates or waits for the result. Only `cancel` cancels the task.
-
-    Args:
-        by_hand: leave questions in `questions`, for `answer`.
-        push: be told of changes by `client.listen` instead of asking for them (2026-07-28).
-
-    Attributes:
-        task_id: its id, to be kept: another process goes on with `client.task(task_id)`; None: the server has answered
-            the call at once (2026-07-28).
-
-    Every call *raises* what calls of the client raise. *Threads*: any.
-    """
-
-    def __init__(
-        self, client: Client, task_id: str | None, name: str | None, state: JsonObject | None, by_hand: bool
-    ) -> None:
-        self._client, self.task_id, self._name, self._state = client, task_id, name, state
-        self._by_hand = by_hand
-        self._lock = threading.Lock()  # guards the two fields below
-        self._parked: dict[str, tuple[JsonObject, threading.Event, list[JsonObject]]] = {}
-        self._fetching: threading.Thread | None = None
-
-    def __repr__(self) -> str:
-        return f"<TaskHandle {self.task_id}: {(self._state or {}).get('status', 'not asked yet')}>"
-
-    def status(self, **options: Any) -> JsonObject:
-        """The state of the task as it is now, with `tasks/get`."""
-        self._state = self._client.request("tasks/get", {"taskId": self.task_id}, cast(Options, {**_AGAIN, **options}))
-        return self._state
-
-    def result(self, timeout: float | None = None, *, cancel: Cancel | None = None) -> tools.CallToolResult:
-        """What the call came to; a tool that failed is a result too.
-
-        Blocks: until the task has ended, at most `timeout` seconds; None: no limit.
-        Raises: ErrorResponse: the call came to that error. TaskCancelled. RequestTimeout: it goes on.
-        Spec: basic/utilities/tasks#retrieving-task-results
-        """
-        deadline, began = Deadline(timeout), time.monotonic()
-        while True:
-            left = deadline.check("waiting for a task")
-            options = cast(Options, {**_AGAIN, "timeout": left, "cancel": cancel})
-            try:
-                result = self._client.request("tasks/result", {"taskId": self.task_id}, options)
-                break
-            except AnswerLost:
-                # MAY: a stream that answers `tasks/result` is left; the task goes on
-                # (basic/utilities/tasks#retrieving-task-results)
-                self._pause(self.status(), deadline, cancel)
-            except ErrorResponse as refusal:
-                if self.status()["status"] == "cancelled":
-                    raise TaskCancelled(self._said()) from refusal
-                raise
-        return self._checked(result, left, began)
-
-    def _checked(self, result: JsonObject, left: float | None, began: float) -> tools.CallToolResult:
-        """A result, checked as that of a call."""
-        if (check := self._client.session.peer.terms.sending("tools/call").check) is not None:
-            check(result)
-        if self._name is not None:
-            tools.check_output(self._client, self._name, cast(tools.CallToolResult, result), {"timeout": left}, began)
-        return cast(tools.CallToolResult, result)
-
-    def cancel(self, **options: Any) -> None:
-        """Give the task up, with `tasks/cancel`. Nothing happens if it has ended already.
-
-        Spec: basic/utilities/tasks#cancelling-tasks
-        """
-        params = {"taskId": self.task_id}
-        try:
-            self._client.request("tasks/cancel", params, cast(Options, {**_AGAIN, **options}))
-        except ErrorResponse:
-            if self.status(**options)["status"] not in ENDED:
-                raise
-
-    def __iter__(self) -> Iterator[JsonObject]:
-        """Each new state, the last being one in which it has ended; and again if there are new `questions`. Blocks
-        between them."""
-        state, seen = self._state or self.status(), set[str]()
-        while True:
-            seen |= self.questions.keys()
-            yield state
-            if state["status"] in ENDED:
-                return
-            before = state
-            while state == before and self.questions.keys() <= seen:
-                if not (state["status"] == "input_required" and self._see_to(state)):
-                    # SHOULD: go on polling until it has ended (basic/utilities/tasks#getting-tasks;
-                    # 2026-07-28/extensions/tasks#task-polling)
-                    self._pause(state, Deadline(None), None)
-                state = self.status()
-
-    # -- questions
-
-    @property
-    def questions(self) -> JsonObject:
-        """The questions that wait for `answer`, by key: each with its `method` and `params`."""
-        with self._lock:
-            return {key: question for key, (question, _, _) in self._parked.items()}
-
-    def answer(self, key: str, response: JsonObject) -> None:
-        """Answer one of `questions`, with a result such as `{"action": "accept", "content": {...}}`.
-
-        Raises: KeyError: there is no such question, or it was answered already.
-        """
-        with self._lock:
-            _, answered, answers = self._parked.pop(key)
-        answers.append(response)
-        answered.set()
-
-    def park(self, incoming: Incoming) -> JsonObject:
-        """The answer of `answer` to a question of the server, which waits for it here."""
-        key, answered, answers = str(incoming.id), threading.Event(), list[JsonObject]()
-        with self._lock:
-            self._parked[key] = ({"method": incoming.method, "params": incoming.params}, answered, answers)
-        before_block()
-        incoming.attach(lambda reason: answered.set())
-        # Bounded by the question: whoever takes it back sets the event.
-        answered.wait()
-        with self._lock:
-            self._parked.pop(key, None)
-        if not answers:
-            raise RequestCancelled(incoming.reason or "the question was taken back")
-        return answers[0]
-
-    def _see_to(self, state: JsonObject) -> bool:
-        """Have the questions of the task answered while somebody iterates; whether some are now."""
-        # SHOULD: call `tasks/result` without waiting for the end: questions come to who does
-        # (basic/utilities/tasks#input-required-status)
-
-        def fetch() -> None:
-            try:
-                self._client.request("tasks/result", {"taskId": self.task_id}, cast(Options, {"timeout": None}))
-            except McpError as problem:
-                log.debug("stopped waiting for %s: %s", self.task_id, problem)
-
-        with self._lock:
-            if self._fetching is None or not self._fetching.is_alive():
-                # Daemon: it ends with the task, or with the connection of the client.
-                self._fetching = threading.Thread(target=fetch, name="mcp-task-result", daemon=True)
-                self._fetching.start()
-        return False
-
-    # -- waiting
-
-    def _said(self) -> str:
-        return str((self._state or {}).get("statusMessage") or "the task was cancelled")
-
-    def _pause(self, state: JsonObject, deadline: Deadline, cancel: Cancel | None) -> None:
-        """Wait until it is time for another poll. Raises: RequestTimeout, RequestCancelled."""
-        given = state.get("pollInterval", state.get("pollIntervalMs"))
-        # SHOULD: respect the server's interval (basic/utilities/tasks#ttl-and-resource-management;
-        # 2026-07-28/extensions/tasks#task-polling)
-        seconds = POLL_INTERVAL if given is None else min(max(given / 1000, MIN_POLL_INTERVAL), MAX_POLL_INTERVAL)
-        left = deadline.check("waiting for a task")
-        given_up = threading.Event()
-
-        def give_up(reason: str | None) -> None:
-            given_up.set()
-
-        before_block()
-        if cancel is not None:
-            cancel.attach(give_up)
-        try:
-            # Spread a little: other clients do the same.
-            given_up.wait(min(seconds * uniform(0.95, 1.05), seconds if left is None else left))
-        finally:
-            if cancel is not None:
-                cancel.detach(give_up)
-        if cancel is not None and cancel.cancelled:
-            raise RequestCancelled(cancel.reason or "cancelled by the caller")
-
-
-class ExtensionTask(TaskHandle):
-    """The same in the stateless era, where questions and results stand in the state of the task."""
-
-    def __init__(
-        self,
-        client: Client,
-        task_id: str | None,
-        name: str | None,
-        state: JsonObject | None,
-        by_hand: bool,
-        push: bool,
-    ) -> None:
-        super().__init__(client, task_id, name, state, by_hand)
-        self._push = push
-        self._answered: set[str] = set()  # keys that were answered, or are being; changed under the lock
-
-    def status(self, **options: Any) -> JsonObject:
-        """See `TaskHandle`; of a call that was answered at once, that it is completed."""
-        return self._state if self.task_id is None and self._state is not None else super().status(**options)
-
-    def result(self, timeout: float | None = None, *, cancel: Cancel | None = None) -> tools.CallToolResult:
-        """See `TaskHandle`."""
-        deadline, began = Deadline(timeout), time.monotonic()
-        state = self._watched(deadline) if self._push and self.task_id is not None else None
-        while state is None or state["status"] not in ENDED:
-            state = self.status(timeout=deadline.check("waiting for a task"), cancel=cancel)
-            # SHOULD: go on polling until it has ended (2026-07-28/extensions/tasks#task-polling)
-            if state["status"] not in ENDED and not self._see_to(state, deadline):
-                self._pause(state, deadline, cancel)
-        if state["status"] == "cancelled":
-            raise TaskCancelled(self._said())
-        if state["status"] == "failed":
-            error = state.get("error") or {}
-            raise ErrorResponse(error.get("code", -32603), error.get("message", ""), error.get("data"))
-        if not isinstance(state.get("result"), dict):
-            raise RemoteProtocolError("the server says that the task is completed, and gives no result")
-        return self._checked(state["result"], deadline.left(), began)
-
-    def _watched(self, deadline: Deadline) -> JsonObject | None:
-        """The state in which the task has ended, by being told; None: the server does not tell of it any longer."""
-        try:
-            with self._client.listen(tasks=[cast(str, self.task_id)], timeout=deadline.left()) as events:
-                while "taskIds" in cast(JsonObject, events.honoured):
-                    self._state = state = events.get(deadline.left()).params
-                    if state["status"] in ENDED:
-                        return state
-                    self._see_to(state, deadline)
-        except TransportClosed as problem:
-            log.info("is not told of %s any longer, and asks: %s", self.task_id, problem)
-        return None
-
-    @property
-    def questions(self) -> JsonObject:
-        """See `TaskHandle`; those of the state that was seen last."""
-        asked: JsonObject = (self._state or {}).get("inputRequests") or {}
-        return {key: question for key, question in asked.items() if self._by_hand and key not in self._answered}
-
-    def answer(self, key: str, response: JsonObject) -> None:
-        """See `TaskHandle`; with `tasks/update`."""
-        if key not in self.questions:
-            raise KeyError(key)
-        self._update({key: response})
-
-    def _see_to(self, state: JsonObject, deadline: Deadline | None = None) -> bool:
-        if self._by_hand:
-            return False
-        # SHOULD: answer each key once, and never show it twice to a person
-        # (2026-07-28/extensions/tasks#task-update-requests, #response)
-        with self._lock:
-            asked = (state.get("inputRequests") or {}).items()
-            new = {key: question for key, question in asked if key not in self._answered}
-            self._answered |= new.keys()
-        if not new:
-            return False
-        began = time.monotonic()
-        # MUST: treat a question as the same question outside of a task
-        # (2026-07-28/extensions/tasks#task-update-requests)
-        responses = self._client.answers_to({"resultType": "input_required", "inputRequests": new})
-        if deadline is not None:
-            # A user who thinks must not use up the time of the wait.
-            deadline.postpone(min(time.monotonic() - began, MAX_PAUSE))
-        self._update(responses)
-        return True
-
-    def _update(self, responses: JsonObject) -> None:
-        with self._lock:
-            self._answered |= responses.keys()
-        params = {"taskId": self.task_id, "inputResponses": responses}
-        self._client.request("tasks/update", params, cast(Options, _AGAIN))
-
-
-_AGAIN: Final = {
-    "resend": True
-}  # what only reads, or does no more the second time, is sent again if its answer is lost
+    def notify(self, method: str, params: JsonObject | None = None) -> None:
+        """See `ClientContext`; nothing is sent once the task has ended."""
+        if not self._run.cancel.cancelled:
+            self._peer.notify(method, related(cast(str, self._run.id), params or {}))

@@ -77,6 +77,7 @@ class Context:
 
     # basic/utilities/tasks
     task_id, status, become_task = property(tasks.task_id), tasks.status, tasks.become_task
+    sample_as_task, elicit_as_task = tasks.sample_as_task, tasks.elicit_as_task
 
     # -- basic/utilities/cancellation
 

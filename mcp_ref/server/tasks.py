@@ -82,7 +82,7 @@ class ServerTasks:
         self.answers: dict[str, Callable[[Any, Any], Any]] = {
             "tools/call": self.tools_call,
             "tasks/get": lambda ctx, params: page.tasks_get(kept, ctx.owner, params),
-            "tasks/result": lambda ctx, params: page.tasks_result(kept, ctx, tools.CallToolResult, params),
+            "tasks/result": lambda ctx, params: page.tasks_result(kept, ctx.owner, ctx, tools.CallToolResult, params),
             "tasks/list": lambda ctx, params: page.tasks_list(kept, ctx.owner, ctx.server.page_size, params),
             "tasks/cancel": lambda ctx, params: page.tasks_cancel(kept, ctx.owner, params),
         }

@@ -21,6 +21,7 @@ from mcp_ref import (
     ErrorResponse,
     Extension,
     HttpRequest,
+    InvalidParams,
     LocalProtocolError,
     Rate,
     RemoteProtocolError,
@@ -31,7 +32,9 @@ from mcp_ref import (
     TaskCancelled,
     TaskRule,
     Tasks,
+    TransportClosed,
     Url,
+    reply,
 )
 from mcp_ref.methods import Method
 from tests.features.task_server import elicit, make_server
@@ -728,3 +731,90 @@ class DoubleParams(TypedDict):
 
 class DoubleResult(TypedDict):
     value: int
+
+
+# -- tasks that the client hosts -----------------------------------------------------------------------------------
+
+
+def asking_server() -> Server:
+    server = Server("asks")
+
+    @server.tool()
+    def ask_model(ctx: Context) -> str:
+        task = ctx.sample_as_task("Say hello", max_tokens=10, ttl=60)
+        states = [state["status"] for state in task]
+        return f"{states[0]}, {states[-1]}, {task.result(LIMIT)['content']['text']}"
+
+    @server.tool()
+    def ask_user(ctx: Context, cancel: bool = False) -> str:
+        task = ctx.elicit_as_task("Name?", {"name": {"type": "string"}})
+        if cancel:
+            task.cancel()
+        return str(task.result(LIMIT)["content"]["name"])
+
+    return server
+
+
+def sample(params: Any) -> Any:
+    return reply("hello", model="parrot")
+
+
+@pytest.mark.parametrize("transport", ["memory", "http"])
+def test_a_client_makes_tasks_of_the_questions_of_a_server(transport: str) -> None:
+    trace: list[Any] = []
+    with connected(asking_server(), transport, sample=sample, trace=trace.append) as client:
+        declared = {
+            "list": {},
+            "cancel": {},
+            "requests": {"sampling": {"createMessage": {}}, "elicitation": {"create": {}}},
+        }
+        assert client.capabilities["tasks"] == declared
+        assert client.call_tool("ask_model")["content"][0]["text"] == "working, completed, hello"
+        assert client.call_tool("ask_user")["content"][0]["text"] == "Ann"
+    asked = [each.message["method"] for each in trace if each.message and "taskId" in each.message.get("params", {})]
+    assert {"tasks/get", "tasks/result"} <= set(asked)
+
+
+def test_a_task_of_the_client_can_be_cancelled_and_fails_with_what_the_function_raises() -> None:
+    over = threading.Event()
+
+    def slow(message: str, schema: Any) -> Any:
+        over.wait(LIMIT)
+        return {"name": "late"}
+
+    with connected(asking_server(), elicit=slow) as client:
+        assert "cancelled" in client.call_tool("ask_user", {"cancel": True})["content"][0]["text"]
+        over.set()
+
+    def fails(params: Any) -> Any:
+        raise InvalidParams("no", {"why": "so"})
+
+    with connected(asking_server(), sample=fails) as client:
+        assert "no (-32602)" in client.call_tool("ask_model")["content"][0]["text"]
+
+
+@pytest.mark.parametrize(("revision", "tasks"), [(CORE, False), (EXTENSION, True), ("2025-06-18", True)])
+def test_a_client_without_tasks_is_asked_for_none(revision: str, tasks: bool) -> None:
+    with connected(asking_server(), revision=revision, tasks=tasks, sample=sample) as client:
+        assert "tasks" not in client.capabilities
+        assert "did not declare tasks.requests" in client.call_tool("ask_model")["content"][0]["text"]
+
+
+def test_a_closed_client_leaves_no_task_of_its_own() -> None:
+    began, over = threading.Event(), threading.Event()
+
+    def slow(message: str, schema: Any) -> Any:
+        began.set()
+        over.wait(LIMIT)
+        return {"name": "late"}
+
+    server = asking_server()
+    with closing(server):
+        client = Client(server, revision=CORE, tasks=True, elicit=slow).connect()
+        calling = threading.Thread(target=lambda: pytest.raises(TransportClosed, client.call_tool, "ask_user"))
+        calling.start()
+        assert began.wait(LIMIT)
+        client.close(0.5)
+        over.set()
+        calling.join(LIMIT)
+        assert not calling.is_alive()
