@@ -423,7 +423,7 @@ def _loaded(path: Path) -> Any:
     """The module of a Python file, which may import its neighbours, as if it were run."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise UsageError(f"{path} is not a Python file")
+        raise UsageError(f"{path} is not a Python file" if path.exists() else f"there is no file {path}")
     sys.path.insert(0, str(path.resolve().parent))
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module

@@ -162,8 +162,8 @@ class Telling:
     def _print(self, text: str) -> None:
         try:
             self._say(text)
-        except BrokenPipeError:
-            # Nobody reads any more; the command that prints the last line will find out.
+        except OSError:
+            # Nobody reads any more, or the disk is full; the command that prints the last line will find out.
             self._say = lambda text: None
 
 

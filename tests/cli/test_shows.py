@@ -188,9 +188,10 @@ def test_a_trace_is_told_from_standard_input_and_as_it_grows(server: list[str], 
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
-def test_a_full_disk_is_an_error_in_one_line() -> None:
+@pytest.mark.parametrize("command", ["spec", "demo"])
+def test_a_full_disk_is_an_error_in_one_line(command: str) -> None:
     with open("/dev/full", "w") as full:
-        done = cli("spec", capture_output=False, stdout=full, stderr=subprocess.PIPE)
+        done = cli(command, capture_output=False, stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 2
     assert done.stderr.splitlines() == ["mcp-ref: the output cannot be written: [Errno 28] No space left on device"]
 
