@@ -315,3 +315,44 @@ def test_an_answer_for_all_tools_holds_for_the_tools_as_they_are() -> None:
         host.call("a/count")
         host.call("a/echo")
     assert user.kinds == ["tool"]
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_server_of_either_era_comes_back_and_harm_is_not_done_twice(
+    revision: str, trusted: bool, tmp_path: Path
+) -> None:
+    story, heard = tmp_path / "story", Heard()
+    entry = Entry("a", [sys.executable, "-m", "tests.features.mortal_server", str(story), "1"], revision=revision)
+    with Host([entry], consent=free(), trusted=["a"] * trusted, on_event=heard) as host:
+        if trusted:
+            # It says that it only reads.
+            assert host.call("a/look")["content"][0]["text"] == "look"
+        else:
+            with pytest.raises(TransportClosed):
+                host.call("a/look")
+        heard.wait("a", "state", "restarting")
+        assert host.call("a/pay")["content"][0]["text"] == "pay"
+    lines = story.read_text().split()
+    assert lines.count("look") == 1 + trusted and lines.count("pay") == 1 and lines.count("died") == 1
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_no_process_is_left_of_a_server_that_came_back(revision: str, tmp_path: Path) -> None:
+    story, heard = tmp_path / "story", Heard()
+    command = [sys.executable, "-m", "tests.features.mortal_server", str(story), "1"]
+    with Host([Entry("a", command, revision=revision)], consent=free(), trusted=["a"], on_event=heard) as host:
+        host.call("a/look")
+        heard.wait("a", "state", "restarting")
+        host.call("a/pay")
+    assert not [line for line in _command_lines() if str(story) in line]
+
+
+def _command_lines() -> list[str]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(entry.read_text("utf-8", "replace"))
+        except OSError:
+            continue
+    return found
