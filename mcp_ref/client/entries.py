@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -68,6 +69,10 @@ class Entry(NamedTuple):
     deny: tuple[str, ...] = ()
     given: Mapping[str, Any] | None = None
     shown: Mapping[str, Any] | None = None
+
+    def offers(self, tool: str) -> bool:
+        """Whether a tool of that name is there at all."""
+        return any(matches(each, tool) for each in self.allow) and not any(matches(each, tool) for each in self.deny)
 
 
 def read_entries(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Entry]:
@@ -297,3 +302,8 @@ def dangers(shown: Mapping[str, Any]) -> list[str]:
         ),
     }
     return [sign for sign, given in signs.items() if given]
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether a pattern fits a whole text; `*` stands for any, and nothing else is special."""
+    return fnmatchcase(text, pattern.replace("[", "[[]").replace("?", "[?]"))

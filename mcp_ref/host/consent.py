@@ -24,28 +24,23 @@ is there to be asked, what would be asked is denied.
 from __future__ import annotations
 
 import json
-import logging
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Any, Final, Literal, NamedTuple
 
+from mcp_ref.client.entries import matches
 from mcp_ref.errors import McpError
 from mcp_ref.host.pins import Pins
-from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Cancel, Deadline
 from mcp_ref.machinery.kept import KeptObject, append_line, user_folder
+from mcp_ref.machinery.turns import Turns
 from mcp_ref.messages import JsonObject
 from mcp_ref.trace.narrate import escaped
 from mcp_ref.trace.redact import redact
-
-log = logging.getLogger(__name__)
 
 KINDS: Final = {
     "start": "start, or connect to, the server",
@@ -119,7 +114,7 @@ class Question:
         fingerprint: of what is shown; what is remembered is bound to it.
         shown: what it is about, in full: JSON, with texts of the server as they came.
         warnings: what stands out in it.
-        alike: the subjects and fingerprints that `Answer.all` is for.
+        alike: gives the subjects that `Answer.all` is for, with their fingerprints first.
         withdrawn: used when the question has no object any more; attach a callback to end a prompt.
     """
 
@@ -130,7 +125,7 @@ class Question:
     fingerprint: str
     shown: JsonObject
     warnings: Iterable[str] = ()
-    alike: Callable[[], Iterable[tuple[str, str]]] = tuple
+    alike: Callable[[], Iterable[tuple[str, str, Any]]] = tuple
     withdrawn: Cancel = field(default_factory=Cancel)
 
     def lines(self) -> list[str]:
@@ -179,10 +174,7 @@ class Consent:
         if audit is not None and not callable(audit):
             audit = partial(append_line, audit)
         self._audit = audit
-        self._lock = threading.Lock()  # guards _asking and _open
-        self._asking: CallbackThread | None = None
-        self._open: list[Question] = []
-        self._here = threading.local()  # whether this thread is showing a question
+        self._turns = Turns("mcp-host-ask")
 
     # -- rules
 
@@ -221,47 +213,20 @@ class Consent:
         elif self.ask is None:
             decision = Decision(False, "nobody")
         else:
-            decision = self._ask(question)
+            decision = self._ask(question, self.ask)
         if self._audit is not None:
             self._write(question, {"decision": "allow" if decision.allowed else "deny", "by": decision.by})
         return decision
 
-    def _ask(self, question: Question) -> Decision:
-        answers: SimpleQueue[Answer | str] = SimpleQueue()
-
-        def show() -> None:
-            if not question.withdrawn.cancelled and self.ask is not None:
-                self._here.showing = True
-                try:
-                    given = self.ask(question)
-                    answers.put(given if isinstance(given, Answer) else Answer(given is True))
-                except Exception:
-                    log.exception("asking the user failed; so it is denied")
-                    answers.put("failed")
-                finally:
-                    self._here.showing = False
-
-        question.withdrawn.attach(lambda reason: answers.put("withdrawn"))
-        if getattr(self._here, "showing", False):
-            show()  # what shows one question has caused another: nobody else could show it
-        else:
-            with self._lock:
-                self._open.append(question)
-                self._asking = self._asking or CallbackThread("mcp-host-ask")
-                self._asking.put(show, question.kind)
-        try:
-            answer = answers.get(timeout=self.timeout)
-        except Empty:
-            answer = "time-out"
-        finally:
-            # Also by Ctrl-C: an answer that comes later is thrown away.
-            question.withdrawn("decided")
-            with self._lock:
-                self._open = [each for each in self._open if each is not question]
-        if isinstance(answer, str):
-            return Decision(False, answer)
+    def _ask(self, question: Question, ask: Callable[[Question], Answer | bool]) -> Decision:
+        answer, problem = self._turns.take(partial(ask, question), question.withdrawn, self.timeout)
+        if problem is not None:
+            return Decision(False, problem)
+        if not isinstance(answer, Answer):
+            answer = Answer(answer is True)
         if answer.allow and answer.remember != "once" and question.kind not in _THE_USERS_OWN:
-            for subject, now in [(question.subject, question.fingerprint), *(question.alike() if answer.all else ())]:
+            subjects = [(question.subject, question.fingerprint, None), *(question.alike() if answer.all else ())]
+            for subject, now, _ in subjects:
                 key = f"{question.kind} {question.bound[:16]} {subject}"
                 self._run[key] = now
                 if answer.remember == "always":
@@ -298,14 +263,4 @@ class Consent:
 
         The thread `mcp-host-ask` finds a sentinel; one whose `ask` does not return is left behind.
         """
-        with self._lock:
-            asking, self._asking, still_open = self._asking, None, self._open
-        for question in still_open:
-            question.withdrawn("the host is closing")
-        if asking is not None:
-            asking.close(deadline)
-
-
-def matches(pattern: str, text: str) -> bool:
-    """Whether a pattern fits a whole text; `*` stands for any, and nothing else is special."""
-    return fnmatchcase(text, pattern.replace("[", "[[]").replace("?", "[?]"))
+        self._turns.close(deadline)

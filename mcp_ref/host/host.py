@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -33,7 +32,7 @@ from mcp_ref.client.entries import Entry, read_entries
 from mcp_ref.client.roots import as_root
 from mcp_ref.client.sampling import CreateMessageResult, UserRejected
 from mcp_ref.content import text
-from mcp_ref.errors import InternalError, LocalProtocolError, McpError, RequestTimeout
+from mcp_ref.errors import InternalError, LocalProtocolError, McpError
 from mcp_ref.host.consent import Consent, ConsentRefused, Decision, Question
 from mcp_ref.host.life import Hosted
 from mcp_ref.host.models import Model, model_names
@@ -42,6 +41,7 @@ from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.kept import difference, fingerprint
 from mcp_ref.machinery.rates import RateLimited
+from mcp_ref.machinery.turns import at_once
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import DEFAULT, Options
 from mcp_ref.trace.redact import is_secret
@@ -107,6 +107,7 @@ class Host:
     ) -> None:
         self.consent = consent or Consent(keep=False)
         self.model, self.trusted, self._browse = model, frozenset(trusted), browse
+        self.timeout, self.start_timeout = timeout, start_timeout
         self.roots = [] if roots is None else [os.fspath(each) for each in roots]
         self._has_roots = roots is not None
         self._on_event, self._events = on_event, CallbackThread("mcp-host-events")
@@ -119,7 +120,7 @@ class Host:
         for entry in entries:
             if entry.target is not None:
                 entry = entry._replace(target=known_target(entry.target))
-            self.servers[entry.name] = Hosted(entry, self._client, self._tell, timeout, start_timeout)
+            self.servers[entry.name] = Hosted(self, entry)
         self.context: list[JsonObject] = []
         """Messages that `attach` has put before the next turn of a conversation; whoever takes them empties it."""
         self._names: dict[str, str] = {}  # of tools, for models; replaced by `for_model`
@@ -144,7 +145,7 @@ class Host:
         for rule in self.consent.rules:
             server = rule.pattern.partition("/")[0]
             if rule.kind != "model" and "*" not in server and server not in self.servers:
-                self._tell(server, "notice", f"a rule can match nothing: {' '.join(rule)}")
+                self.tell(server, "notice", f"a rule can match nothing: {' '.join(rule)}")
         for hosted in chosen:
             if hosted.entry.problem is None and hosted.happen("ask"):
                 decision = self._ask("start", hosted, hosted.shown, warnings=hosted.warnings, now=hosted.bound)
@@ -176,19 +177,19 @@ class Host:
             client.request("ping" if client.revision.era == "session" else "server/discover", None,
                            {"timeout": timeout, "cached": False})  # fmt: skip
 
-        found = self._each(ask, self.servers.values(), timeout)
-        return {name: str(each) if isinstance(each, Exception) else None for name, each in found.items()}
+        found = at_once(ask, self.servers.values(), timeout)
+        return {hosted.name: str(each) if isinstance(each, Exception) else None for hosted, each in found}
 
     def close(self, timeout: float = 5) -> None:
         """Stop every server, in parallel. Idempotent; any thread may call it.
 
         Blocks: at most `timeout` seconds, and a moment.
         Why each thread ends: open questions are withdrawn first; then each server is stopped (`Hosted.stop`), in a
-        thread `mcp-host-each` that ends with it; `mcp-host-ask` and `mcp-host-events` find a sentinel.
+        thread `mcp-at-once` that ends with it; `mcp-host-ask` and `mcp-host-events` find a sentinel.
         """
         deadline = Deadline(timeout)
         self.consent.close(Deadline(0))
-        self._each(lambda hosted: hosted.stop(deadline), self.servers.values(), timeout)
+        at_once(lambda hosted: hosted.stop(deadline), self.servers.values(), timeout)
         self.consent.close(deadline)
         self._events.close(deadline)
 
@@ -212,29 +213,33 @@ class Host:
         A server whose list fails has a `problem`, and the others' tools are there. Blocks: until the lists are there.
         """
 
-        def tools_of(hosted: Hosted) -> list[Any]:
+        def tools_of(hosted: Hosted) -> dict[str, Any]:
             client = hosted.usable(Deadline(0))
             # In the session era a server tells of changes; else the client knows how long a list is good for.
             if client.revision.era == "stateless" and "tools" in client.server_capabilities:
                 client.list_tools()
-            return [known.tool for known in hosted.tools(Deadline(hosted.timeout)).values()]
+            return dict(hosted.tools(Deadline(hosted.timeout)))
 
-        rows = []
-        for hosted, found in self._ready(tools_of, "tools"):
-            bound, prints = hosted.bound, {tool["name"]: hosted.printed(tool["name"], tool)[1] for tool in found}
-            # 1. What is no longer what somebody consented to is told, once.
-            for name in self.consent.pins.pinned(bound):
-                now = prints.get(name.partition("/")[2], "gone")
-                changed = "/" in name and self.consent.pins.state(bound, name, now) == "changed"
-                if changed and (name, now) not in hosted.told:
-                    hosted.told.add((name, now))
-                    self._tell(hosted.name, "changed", f"{name} is gone" if now == "gone" else f"{name} has changed")
-            # 2. What the configuration offers, and no rule denies.
-            for tool in found:
-                name = f"{hosted.name}/{tool['name']}"
-                if hosted.offers(tool["name"]) and self.consent.ruling("definition", name) != "deny":
-                    state = self.consent.pins.state(bound, name, prints[tool["name"]])
-                    rows.append(Listed(name, hosted.name, tool, state))
+        return [
+            Listed(name, hosted.name, known.tool, self.consent.pins.state(hosted.bound, name, now))
+            for hosted, found in self._ready(tools_of, "tools")
+            for name, now, known in self.compare(hosted, found)
+            if hosted.entry.offers(known.tool["name"]) and self.consent.ruling("definition", name) != "deny"
+        ]
+
+    def compare(self, hosted: Hosted, tools: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
+        """Tell of tools that are no longer what somebody consented to, each change once; called after each listing.
+
+        Returns: for each tool its name here, its fingerprint, and what the client knows of it.
+        """
+        rows = [(f"{hosted.name}/{name}", hosted.printed(name, each.tool)[1], each) for name, each in tools.items()]
+        prints = {name: now for name, now, _ in rows}
+        for name in self.consent.pins.pinned(hosted.bound):
+            now = prints.get(name, "gone")
+            changed = "/" in name and self.consent.pins.state(hosted.bound, name, now) == "changed"
+            if changed and (name, now) not in hosted.told:
+                hosted.told.add((name, now))
+                self.tell(hosted.name, "changed", f"{name} is gone" if now == "gone" else f"{name} has changed")
         return rows
 
     def resources(self) -> list[Listed]:
@@ -281,8 +286,9 @@ class Host:
         # 2. May it be called?
         hints = definition.get("annotations") or {}
         about = {"definition": definition} if state == "new" else {"the server claims": hints}
-        question = Question("tool", hosted.name, name, hosted.bound, now, {"arguments": arguments or {}, **about},
-                            alike=partial(self._alike, hosted))  # fmt: skip
+        shown = {"arguments": arguments or {}, **about}
+        question = Question("tool", hosted.name, name, hosted.bound, now, shown)
+        question.alike = lambda: self.compare(hosted, hosted.tools(Deadline(hosted.timeout)))
         if (give_up := options.get("cancel")) is not None:
             give_up.attach(question.withdrawn)
         decision = self.consent.decide(question)
@@ -388,11 +394,11 @@ class Host:
                 try:
                     client.roots_changed()
                 except McpError as problem:
-                    self._tell(hosted.name, "notice", f"could not be told of the roots: {problem}")
+                    self.tell(hosted.name, "notice", f"could not be told of the roots: {problem}")
 
     # -- what servers ask
 
-    def _client(self, hosted: Hosted) -> Client:
+    def client_for(self, hosted: Hosted) -> Client:
         """The client of one server: what it declares is what no rule denies, and every answer knows who asks."""
         name, entry, trace = hosted.name, hosted.entry, self._trace
 
@@ -437,7 +443,7 @@ class Host:
         try:
             answer = self.complete(asked["request"], asked["model"], lambda: ctx.cancelled)
         except Exception as problem:
-            self._tell(hosted.name, "notice", f"the model did not answer its prompt: {problem}")
+            self.tell(hosted.name, "notice", f"the model did not answer its prompt: {problem}")
             # What a model, or a provider, says about its failure is not the server's business.
             raise InternalError("The model did not answer") from None
         # SHOULD: a human can see the answer before the server does (client/sampling#user-interaction-model)
@@ -496,18 +502,13 @@ class Host:
         if ctx is not None and (wait := hosted.rates.take(None, kind)):
             if kind not in hosted.told:
                 hosted.told.add(kind)
-                self._tell(hosted.name, "notice", f"it asks too often ({kind}), and is refused without a question")
+                self.tell(hosted.name, "notice", f"it asks too often ({kind}), and is refused without a question")
             raise RateLimited(wait)
         subject, now = subject or hosted.name, now or fingerprint(shown)
         question = Question(kind, hosted.name, subject, hosted.bound, now, shown, warnings)
         if ctx is not None:
             ctx.on_cancel(question.withdrawn)
         return self.consent.decide(question)
-
-    def _alike(self, hosted: Hosted) -> list[tuple[str, str]]:
-        """The tools of a server with their fingerprints, as they are now."""
-        known = hosted.tools(Deadline(hosted.timeout))
-        return [(f"{hosted.name}/{name}", hosted.printed(name, each.tool)[1]) for name, each in known.items()]
 
     def _approved(self, hosted: Hosted, subject: str, definition: Any, *, again: bool = False) -> bool:
         """Whether what a server has defined may be used: as it was consented to before, or is now.
@@ -543,38 +544,14 @@ class Host:
             raise LocalProtocolError(f"a name is SERVER/NAME, unlike {name!r}")
         return self._server(server), own
 
-    def _each(self, job: Callable[[Hosted], Any], servers: Iterable[Hosted], timeout: float | None) -> dict[str, Any]:
-        """What a job gives, or fails with, by the names of the servers; each in a thread `mcp-host-each` of its own.
-
-        Blocks: at most `timeout` seconds; what takes longer is a RequestTimeout, and its thread ends with the job.
-        """
-        found: dict[str, Any] = {}
-
-        def run(hosted: Hosted) -> None:
-            try:
-                found[hosted.name] = job(hosted)
-            except Exception as problem:
-                found[hosted.name] = problem
-
-        chosen, deadline = list(servers), Deadline(timeout)
-        # Daemon: a job is a call, which has its own time limit.
-        threads = [threading.Thread(target=run, args=(each,), name="mcp-host-each", daemon=True) for each in chosen]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(deadline.left())
-        late = RequestTimeout("it did not answer in time")
-        return {each.name: found.get(each.name, late) for each in chosen}
-
-    def _ready(self, job: Callable[[Hosted], list[Any]], what: str) -> list[tuple[Hosted, list[Any]]]:
+    def _ready(self, job: Callable[[Hosted], Any], what: str) -> list[tuple[Hosted, Any]]:
         """What a job gives of every server that is ready; where it fails, that is the server's problem."""
         ready = [each for each in self.servers.values() if each.state == "ready"]
         rows = []
-        for name, found in self._each(job, ready, None).items():
-            hosted = self.servers[name]
+        for hosted, found in at_once(job, ready, None):
             if isinstance(found, Exception):
                 hosted.problem = f"{what}: {found}"
-                self._tell(name, "notice", hosted.problem)
+                self.tell(hosted.name, "notice", hosted.problem)
             else:
                 rows.append((hosted, found))
         return rows
@@ -596,9 +573,9 @@ class Host:
             hosted.rates.note_dropped(what)
         else:
             text = said if isinstance(said, str) else f"[{said.get('level')}] {said.get('data')}"
-            self._tell(hosted.name, what, text)
+            self.tell(hosted.name, what, text)
 
-    def _tell(self, server: str, what: str, said: str) -> None:
+    def tell(self, server: str, what: str, said: str) -> None:
         if self._on_event is not None:
             self._events.put(partial(self._on_event, server, what, said), what)
         else:

@@ -20,19 +20,16 @@ answers alone.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from itertools import count
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp_ref.client.client import Client
 from mcp_ref.client.config import Url
 from mcp_ref.client.entries import Entry, dangers, described
 from mcp_ref.errors import AnswerLost, McpError, TransportClosed
-from mcp_ref.host.consent import matches
 from mcp_ref.host.pins import print_of
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.kept import fingerprint
@@ -40,7 +37,8 @@ from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import DEFAULT, Options
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from mcp_ref.host.host import Host
 
 RESTART_INTERVAL: Final = 0.5
 """Seconds before the first restart; before each further one twice as many."""
@@ -87,17 +85,9 @@ class Hosted:
     Threads: any.
     """
 
-    def __init__(
-        self,
-        entry: Entry,
-        connect: Callable[[Hosted], Client],
-        tell: Callable[[str, str, str], None],
-        timeout: float | None,
-        start_timeout: float | None,
-    ) -> None:
-        self.name, self.entry = entry.name, entry
-        self.timeout, self.start_timeout = entry.timeout or timeout, entry.start_timeout or start_timeout
-        self._make_client, self._tell = connect, tell
+    def __init__(self, host: Host, entry: Entry) -> None:
+        self.host, self.name, self.entry = host, entry.name, entry
+        self.timeout, self.start_timeout = entry.timeout or host.timeout, entry.start_timeout or host.start_timeout
         self.shown: JsonObject = {} if entry.target is None else dict(entry.shown or described(entry.target))
         self.warnings = [*dangers(self.shown), *entry.warnings]
         target = entry.target
@@ -134,7 +124,7 @@ class Hosted:
             self.state, self.problem = state, problem
             self.client = self._beginning if state == "ready" else None
             self._changed.notify_all()
-        self._tell(self.name, "state", state if problem is None else f"{state}: {problem}")
+        self.host.tell(self.name, "state", state if problem is None else f"{state}: {problem}")
         return True
 
     # -- starting
@@ -167,7 +157,7 @@ class Hosted:
                     self.happen("give up", f"died {MAX_RESTARTS + 1} times within a minute: {died}")
                     return
             # 2. A client, which stop() can close from here on.
-            client, deadline = self._make_client(self), Deadline(self.start_timeout)
+            client, deadline = self.host.client_for(self), Deadline(self.start_timeout)
             with self._changed:
                 if self.state not in ("starting", "restarting"):
                     return
@@ -184,6 +174,7 @@ class Hosted:
                 problem = problem or self._lost_early
             # 3. What came of it.
             if problem is None and self.happen("opened", of=client):
+                self.host.compare(self, client.tool_definitions)
                 return
             if self.state == "starting" and self.happen("broken", problem):
                 return
@@ -267,12 +258,7 @@ class Hosted:
     def definition(self, tool: str, deadline: Deadline) -> tuple[Any, str] | None:
         """A tool's definition as last listed, and its fingerprint; None: there is no such tool."""
         found = self.tools(deadline).get(tool)
-        return None if found is None or not self.offers(tool) else self.printed(tool, found.tool)
-
-    def offers(self, tool: str) -> bool:
-        """Whether the configuration offers a tool."""
-        entry = self.entry
-        return any(matches(each, tool) for each in entry.allow) and not any(matches(each, tool) for each in entry.deny)
+        return None if found is None or not self.entry.offers(tool) else self.printed(tool, found.tool)
 
     def printed(self, name: str, definition: Any) -> tuple[Any, str]:
         """A definition and its fingerprint, which is made once."""

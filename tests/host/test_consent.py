@@ -167,7 +167,7 @@ def test_questions_come_one_at_a_time_and_in_order() -> None:
         threads.append(threading.Thread(target=consent.decide, args=(question(subject=f"a/{number}"),)))
         threads[-1].start()
         until = Deadline(PATIENCE)
-        while len(consent._open) <= number and until.left():
+        while len(consent._turns._waiting) <= number and until.left():
             threading.Event().wait(0.001)
     gate.release(4)
     for thread in threads:

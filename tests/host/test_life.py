@@ -29,7 +29,7 @@ from mcp_ref.client.config import Command
 from mcp_ref.client.entries import Entry
 from mcp_ref.errors import McpError
 from mcp_ref.host import life
-from mcp_ref.host.life import NEXT, Hosted
+from mcp_ref.host.life import NEXT
 from mcp_ref.machinery.deadline import Deadline
 from tests.host.common import FREE, Heard, User, free, hostile
 
@@ -50,7 +50,7 @@ def server(name: str = "s") -> Server:
 
 @pytest.mark.parametrize(("state", "event"), list(product(STATES, EVENTS)))
 def test_every_event_in_every_state_leads_where_the_table_says(state: str, event: str) -> None:
-    hosted = Hosted(Entry("a", server()), lambda of: Client(server()), lambda *told: None, 1, 1)
+    hosted = Host([Entry("a", server())]).servers["a"]
     hosted.state = state
     assert hosted.happen(event) is (event in NEXT[state])
     assert hosted.state == NEXT[state].get(event, state)
