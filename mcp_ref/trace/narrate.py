@@ -370,8 +370,13 @@ class Narrator:
 
     def tell(self, event: TraceEvent) -> str:
         """The lines for one event, joined by line breaks, without one at the end."""
+        who, told = self.told(event)
+        return self._layout(event.seq, who, told, event.message if who != "stderr" else None)
+
+    def told(self, event: TraceEvent) -> tuple[str, Told]:
+        """Who sent it, "client", "server" or "stderr" of the server, and the event in words, without a layout."""
         if event.direction == "stderr":
-            return self._layout(event.seq, "stderr", Told(str(event.message)), None)
+            return "stderr", Told(str(event.message))
         talk = self._talk(event)
         sender = talk.viewpoint if event.direction == "send" else _OTHER[talk.viewpoint]
         http, exchange = event.http or {}, (event.http or {}).get("exchange")
@@ -389,7 +394,7 @@ class Narrator:
             told.lines += explain.explain_headers(http, beside=event.message is not None)
         if talk.number > 1:
             told.head = f"connection {talk.number}, {told.head}"
-        return self._layout(event.seq, sender, told, event.message)
+        return sender, told
 
     def _talk(self, event: TraceEvent) -> Talk:
         """The connection of an event. Files without such numbers have one for each peer."""

@@ -671,6 +671,11 @@ class HttpClientTransport(HttpTransport):
         try:
             if http is not None:
                 http.cut_all(Interrupted(CLOSED))
+                apart = listener is not None and listener is not threading.current_thread()
+                if listener is not None and apart and self._tap is not None:
+                    # It was cut: a trace has the end of its stream before the end of the session.
+                    left = deadline.left()
+                    listener.join(_FAREWELL_TIMEOUT if left is None else min(_FAREWELL_TIMEOUT, left / 4))
                 if first and self._session.id is not None:
                     left = deadline.left()
                     call = HttpCall(Deadline(_FAREWELL_TIMEOUT if left is None else min(_FAREWELL_TIMEOUT, left / 2)))
@@ -686,7 +691,7 @@ class HttpClientTransport(HttpTransport):
                         log.debug("could not end the session: %s", problem)
                     finally:
                         http.end(call)
-                if listener is not None and listener is not threading.current_thread():
+                if listener is not None and apart:
                     listener.join(deadline.left())
                 http.close(deadline)
         finally:

@@ -1,0 +1,54 @@
+"""The commands `draw` and `show`: a trace as a picture, and as a page.
+
+Not here:  what is drawn (trace/draw), the page (trace/show)
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from contextlib import nullcontext
+
+from mcp_ref.cli import shown
+from mcp_ref.cli.commands import Exit, UsageError
+from mcp_ref.trace.check import Finding, check
+from mcp_ref.trace.draw import MAX_ARROWS, mermaid, steps, svg
+from mcp_ref.trace.record import TraceEvent, events_of
+
+
+def draw(args: argparse.Namespace) -> Exit:
+    events, findings = _read(args.file)
+    wrong = {finding.seq for finding in findings if finding.blame is not None and finding.level != "HINT"}
+    drawn = [
+        step for step in steps(events, http=args.http, wrong=wrong)
+        if args.first <= step.event.seq <= (args.last or step.event.seq)
+    ]  # fmt: skip
+    if args.format == "mermaid" and len(drawn) > MAX_ARROWS and not args.all:
+        shown.note(
+            f"{len(drawn)} arrows: the first {MAX_ARROWS} are drawn; --from and --to choose others, --all draws all"
+        )
+    _write(args.output, svg(drawn) if args.format == "svg" else mermaid(drawn, all=args.all))
+    return Exit.OK
+
+
+def _read(file: str) -> tuple[list[TraceEvent], list[Finding]]:
+    """The events of a trace, and what is wrong with them."""
+    try:
+        with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as lines:
+            events = list(events_of(lines, "standard input" if file == "-" else file))
+    except (OSError, ValueError) as problem:
+        raise UsageError(str(problem)) from None
+    return events, list(check(events))
+
+
+def _write(path: str | None, lines: Iterable[str]) -> None:
+    text = "\n".join(lines) + "\n"
+    if path is None:
+        sys.stdout.write(text)
+        return
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as problem:
+        raise UsageError(str(problem)) from None

@@ -1,0 +1,250 @@
+"""Drawing a trace: a sequence diagram, as Mermaid or as one SVG.
+
+Not here:  the words of an arrow (trace/narrate); what is red because it is wrong (trace/check)
+
+A solid arrow is a request, a dashed one a response, an open one a notification; red is an error, or what a finding is
+about; grey is HTTP without a message. The requests of one call, and a subscription, stand in a bracket. Whoever really
+answers is named where the client answers for somebody: the user, or the model. A trace is hostile input: whatever
+stands in it becomes text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator
+from html import escape
+from typing import Any, Final, NamedTuple
+
+from mcp_ref.messages import JsonObject
+from mcp_ref.trace.narrate import Narrator, escaped
+from mcp_ref.trace.record import TraceEvent
+
+MAX_ARROWS: Final = 200
+"""So many arrows GitHub draws of a Mermaid diagram."""
+
+_MAX_TEXT: Final = 60
+_ANSWERED_BY: Final = {
+    "elicitation/create": "the user", "sampling/createMessage": "the model",
+}  # fmt: skip
+
+
+class Step(NamedTuple):
+    """One arrow.
+
+    Attributes:
+        kind: "request", "response", "notification", "error" or "http".
+        text: at most 60 characters.
+        span: the bracket that it belongs to, of a call in several rounds or of a subscription; None without one.
+        answers: who answers in truth, such as "the user".
+        wrong: a finding is about it.
+    """
+
+    event: TraceEvent
+    sender: str
+    kind: str
+    text: str
+    span: Any = None
+    answers: str | None = None
+    wrong: bool = False
+
+
+def steps(events: Iterable[TraceEvent], *, http: bool = False, wrong: Collection[int] = ()) -> list[Step]:
+    """The arrows of a trace.
+
+    Args:
+        http: also what HTTP does without a message; otherwise only its refusals, and clients that hang up.
+        wrong: the numbers of the events that findings are about.
+    """
+    narrator, found, spans, asked = Narrator(), list[Step](), dict[Any, Any](), dict[Any, str]()
+    for event in events:
+        sender, told = narrator.told(event)
+        facts, message = event.http or {}, event.message
+        refuses = isinstance(facts.get("status"), int) and facts["status"] >= 400
+        if sender == "stderr" or event.end is not None:
+            continue
+        if message is None and not (http or refuses or "hangUp" in facts):
+            continue
+        body: JsonObject = message if isinstance(message, dict) else {}
+        method = body.get("method")
+        kind = "http" if message is None else "notification" if isinstance(method, str) else "response"
+        if "id" in body and isinstance(method, str):
+            kind = "request"
+            asked[event.conn, sender, repr(body["id"])] = method
+        other = "server" if sender == "client" else "client"
+        about = asked.get((event.conn, other, repr(body.get("id")))) if kind == "response" else None
+        params = _object(body.get("params"))
+        text = _text(told.head, message, body, params)
+        text += (
+            f" (on the stream of {facts.get('method')})"
+            if http and "status" in facts and kind == "notification"
+            else ""
+        )
+        span = _span(event, body, sender, about, spans)
+        answers = _answers(body, about)
+        kind = "error" if "error" in body or refuses or isinstance(message, str) else kind
+        found.append(Step(event, sender, kind, _short(text), span, answers, event.seq in wrong))
+    return found
+
+
+def _text(head: str, message: Any, body: JsonObject, params: JsonObject) -> str:
+    """What stands at an arrow: the narrator's head without the time, and what tells one message from another."""
+    if isinstance(message, str):
+        return f"not a message: {message}"
+    if message is None:
+        return re.sub(r"( for \w+), .*", r"\1", head)
+    text = re.sub(r"^(request|notification): |, after [\d.]+ m?s$", "", head)
+    text = text.replace("response to", "result of").replace("error for", "error of")
+    text += f" {params['name']}" if isinstance(params.get("name"), str) else ""
+    token = params.get("progressToken", _object(params.get("_meta")).get("progressToken"))
+    text += f", progressToken {token}" if "method" in body and token is not None else ""
+    code = _object(body.get("error")).get("code")
+    return (
+        text
+        + (f" ({code})" if code is not None else "")
+        + (" (isError)" if _object(body.get("result")).get("isError") is True else "")
+    )
+
+
+def _object(value: Any) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _short(text: str) -> str:
+    text = escaped(text)
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
+
+
+def _span(event: TraceEvent, body: JsonObject, sender: str, about: str | None, spans: dict[Any, Any]) -> Any:
+    """The call in rounds, or the subscription, that a message belongs to; named after its first request."""
+    method, params, result = body.get("method"), body.get("params"), body.get("result")
+    params = params if isinstance(params, dict) else {}
+    named = (event.conn, repr(body.get("id")))
+    if sender == "client" and isinstance(method, str) and "id" in body:
+        round_ = (method, repr(params.get("name", params.get("uri"))))
+        began = "inputResponses" in params or "requestState" in params
+        spans[named] = spans[round_] if began and round_ in spans else (method, event.seq)
+        spans[round_] = spans[named]
+        return spans[named]
+    if isinstance(result, dict) or "error" in body:
+        return spans.get(named) if sender == "server" else None
+    meta = params.get("_meta")
+    tagged = meta.get("io.modelcontextprotocol/subscriptionId") if isinstance(meta, dict) else None
+    return spans.get((event.conn, repr(tagged))) if tagged is not None else None
+
+
+def _answers(body: JsonObject, about: str | None) -> str | None:
+    params = body.get("params")
+    given = params.get("inputResponses") if isinstance(params, dict) else None
+    if isinstance(given, dict):
+        kinds = [_ANSWERED_BY[name] for name in _ANSWERED_BY if any(_is_answer(each, name) for each in given.values())]
+        return " and ".join(kinds) or None
+    return _ANSWERED_BY.get(about or "") if "result" in body else None
+
+
+def _is_answer(answer: Any, method: str) -> bool:
+    member = {"elicitation/create": "action", "sampling/createMessage": "model"}[method]
+    return isinstance(answer, dict) and member in answer
+
+
+def brackets(drawn: list[Step]) -> Iterator[tuple[int, int, str]]:
+    """The first and the last arrow of each bracket, and its title; a request and its result alone have none."""
+    places: dict[Any, list[int]] = {}
+    for number, step in enumerate(drawn):
+        if step.span is not None:
+            places.setdefault(step.span, []).append(number)
+    for (method, _), numbers in places.items():
+        rounds = sum(drawn[number].kind == "request" for number in numbers)
+        if method == "subscriptions/listen" and len(numbers) > 1:
+            yield numbers[0], numbers[-1], "a subscription"
+        elif rounds > 1:
+            yield numbers[0], numbers[-1], f"one call in {rounds} rounds"
+
+
+# -- Mermaid ------------------------------------------------------------------------------------------------------
+
+_ARROWS: Final = {"request": "->>", "response": "-->>", "notification": "-)", "error": "--x", "http": "-->"}
+
+
+def mermaid(drawn: list[Step], *, all: bool = False) -> Iterator[str]:
+    """The lines of a Mermaid diagram; after `MAX_ARROWS`, unless all are wanted, a note says how many are left out."""
+    shown = drawn if all else drawn[:MAX_ARROWS]
+    spans = sorted((each for each in brackets(shown)), key=lambda each: (each[0], -each[1]))
+    nested = [a for a in spans if not any(b[0] < a[0] <= b[1] < a[1] for b in spans)]
+    yield from ("sequenceDiagram", "    participant C as Client", "    participant S as Server")
+    for number, step in enumerate(shown):
+        for _, _, title in (each for each in nested if each[0] == number):
+            yield "    rect rgba(128, 128, 128, 0.15)"
+            yield f"    Note over C,S: {title}"
+        here, there = ("C", "S") if step.sender == "client" else ("S", "C")
+        arrow = "--x" if step.wrong else _ARROWS[step.kind]
+        if step.answers is not None:
+            yield f"    Note left of C: {step.answers} answers"
+        yield f"    {here}{arrow}{there}: {_plain(step.text)}" + (" [wrong]" if step.wrong else "")
+        yield from ("    end" for each in nested if each[1] == number)
+    if len(shown) < len(drawn):
+        yield f"    Note over C,S: {len(drawn) - len(shown)} more are left out"
+
+
+def _plain(text: str) -> str:
+    """Text that means nothing to Mermaid: `#`, `;` and what is no plain character as entity codes."""
+    return "".join(each if each.isalnum() or each in " .,:/_-()[]…'" else f"#{ord(each)};" for each in text)
+
+
+# -- SVG ----------------------------------------------------------------------------------------------------------
+
+_WIDTH, _ROW, _TOP, _LEFT = 860, 28, 60, 200
+_STYLE: Final = (
+    "svg{font:12px ui-monospace,monospace;color:#222;background:#fff}text{fill:currentColor}"
+    ".s{opacity:.65;font-size:10px}"
+    ".l{stroke:currentColor;opacity:.4}.request{stroke:#1565c0}.response{stroke:#2e7d32;stroke-dasharray:6 3}"
+    ".notification{stroke:#6a1b9a}.error{stroke:#c62828;stroke-dasharray:6 3}.http{stroke:#888}.wrong{stroke:#c62828;"
+    "stroke-width:2.5}.b{fill:none;stroke:currentColor;opacity:.5}"
+    "@media(prefers-color-scheme:dark){svg{color:#ddd;background:#111}.request{stroke:#64b5f6}.response{stroke:#81c784}"
+    ".notification{stroke:#ce93d8}.error,.wrong{stroke:#ef9a9a}}"
+)
+
+
+def svg(drawn: list[Step]) -> Iterator[str]:
+    """The lines of one SVG, which has no script and names no other file; a message stands in the title of its arrow."""
+    bottom, left, right = _TOP + _ROW * len(drawn), _LEFT, _WIDTH - _LEFT
+    began = drawn[0].event.time if drawn else 0.0
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {bottom + 10}" role="img">'
+        f"<style>{_STYLE}</style><defs>"
+        '<marker id="full" markerWidth="9" markerHeight="8" refX="8" refY="4" orient="auto">'
+        '<path d="M0 0L9 4L0 8z" fill="context-stroke" stroke="none"/></marker>'
+        '<marker id="open" markerWidth="9" markerHeight="8" refX="8" refY="4" orient="auto">'
+        '<path d="M0 0L9 4L0 8" fill="none" stroke="context-stroke"/></marker></defs>'
+    )
+    for x, name in ((left, "Client"), (right, "Server")):
+        yield f'<text x="{x}" y="24" text-anchor="middle">{name}</text>'
+        yield f'<line class="l" x1="{x}" x2="{x}" y1="34" y2="{bottom}"/>'
+    for depth, (first, last, title) in enumerate(sorted(brackets(drawn))):
+        top, end, x = _TOP + _ROW * first - 16, _TOP + _ROW * last + 6, left - 12 - 8 * (depth % 4)
+        yield f'<g><title>{escape(title)}</title><path class="b" d="M{x + 6} {top}H{x}V{end}H{x + 6}"/></g>'
+    for number, step in enumerate(drawn):
+        y = _TOP + _ROW * number
+        here, there = (left, right) if step.sender == "client" else (right, left)
+        head = "open" if step.kind in ("notification", "http") else "full"
+        event, facts = step.event, step.event.http or {}
+        place = f"{facts['exchange']} " if "exchange" in facts else ""
+        yield (
+            f'<g id="m{event.seq}"><title>{escape(_titled(event))}</title>'
+            f'<line class="{"wrong" if step.wrong else step.kind}" x1="{here}" x2="{there}" y1="{y}" y2="{y}" '
+            f'marker-end="url(#{head})"/>'
+            f'<text x="{_WIDTH // 2}" y="{y - 5}" text-anchor="middle">{escape(step.text)}</text>'
+            f'<text class="s" x="4" y="{y}">{event.seq} {1000 * (event.time - began):.1f} ms'
+            f"{'' if step.answers is None else ', ' + escape(step.answers)}</text>"
+            f'<text class="s" x="{right + 10}" y="{y}">{place}{escape(escaped(event.thread))}</text></g>'
+        )
+    yield "</svg>"
+
+
+def _titled(event: TraceEvent) -> str:
+    shown = event.http if event.message is None else event.message
+    try:
+        text = json.dumps(shown, ensure_ascii=False, indent=1)
+    except RecursionError:
+        text = "[nested too deeply to be shown]"
+    return escaped(text[:4000], "\n")
