@@ -23,6 +23,11 @@ ROOT = Path(__file__).parent.parent
 SERVERS = ["wsgiref", "waitress", "gunicorn"]
 
 
+def children(process: int) -> list[int]:
+    """The workers of a server."""
+    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
 class Running:
     """A WSGI server that runs: which one, its process, its URL, and what it has logged."""
 
@@ -41,7 +46,7 @@ def under(
     env: dict[str, str] | None = None,
 ) -> Iterator[Running]:
     """Serve an application, "module:name", under a server; skip the test where that is not installed."""
-    if server != "wsgiref" and importlib.util.find_spec(server) is None:
+    if server not in ("own", "wsgiref") and importlib.util.find_spec(server) is None:
         pytest.skip(f"{server} is not installed: pip install -e '.[test]'")
     command = [sys.executable, "-m", "tests.under_wsgi", server, application, str(threads)]
     if server == "gunicorn":
@@ -77,6 +82,12 @@ def under(
 def main(server: str, application: str, threads: str) -> None:
     module, _, name = application.partition(":")
     app: Any = getattr(importlib.import_module(module), name)
+    if server == "own":
+        # Not WSGI: our own server, to compare with.
+        service = importlib.import_module(module).server.serve_http()
+        print(f"listening at: {service.url.removesuffix('/mcp')}", file=sys.stderr, flush=True)
+        service.wait()
+        return
     if server == "waitress":
         import waitress.server
 

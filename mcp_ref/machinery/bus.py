@@ -30,6 +30,7 @@ import random
 import secrets
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from mcp_ref.machinery.complaints import Complaints
@@ -46,8 +47,8 @@ REDIS_TIMEOUT = 1.0
 LOOK_INTERVAL = 0.25
 """Seconds after which the thread that hears looks whether it is to end."""
 
-REOPEN_INTERVALS = (0.1, 0.2, 0.4, 0.8, 1.6)
-"""Seconds before each attempt to reach Redis again; the last one is repeated. A part is left to chance."""
+REOPEN_INTERVAL = 0.1
+"""Seconds before the first attempt to reach Redis again; doubled four times at most. A part is left to chance."""
 
 MISSED = "null"
 """The text of the message that stands for all that may have been missed."""
@@ -71,26 +72,18 @@ class LocalBus:
     """A `Bus` for the servers of one process: each message is given to them at once, in the thread that publishes."""
 
     def __init__(self) -> None:
-        self.receivers: tuple[tuple[str, Receive], ...] = ()
-        self._lock = threading.Lock()  # guards the replacement of receivers
+        self.receivers: list[tuple[str, Receive]] = []  # each use is one operation on a list
 
     def publish(self, topic: str, message: JsonObject | None) -> None:
         """See `Bus`; None: anything may have been missed."""
-        for of, receive in self.receivers:
+        for of, receive in list(self.receivers):
             if of == topic:
                 receive(message)
 
     def subscribe(self, topic: str, receive: Receive) -> Callable[[], None]:
         """See `Bus`."""
-        entry = (topic, receive)
-
-        def leave() -> None:
-            with self._lock:
-                self.receivers = tuple(each for each in self.receivers if each is not entry)
-
-        with self._lock:
-            self.receivers = (*self.receivers, entry)
-        return leave
+        self.receivers.append((topic, receive))
+        return partial(self.receivers.remove, (topic, receive))
 
 
 class RedisBus:
@@ -108,14 +101,12 @@ class RedisBus:
     def __init__(self, url: str, *, prefix: str = "mcp_ref", interval: float = 0.1) -> None:
         try:
             import redis
-            from redis.backoff import NoBackoff
-            from redis.retry import Retry
         except ImportError:
             raise ImportError("RedisBus needs the package redis: pip install 'mcp_ref[redis]'") from None
         self._channel, self._interval, self._failures = f"{prefix}:changes", interval, (redis.RedisError, OSError)
         # No attempt but ours: a connection that was mended in silence would hide what was missed meanwhile.
         limits = {"socket_timeout": REDIS_TIMEOUT, "socket_connect_timeout": REDIS_TIMEOUT, "socket_keepalive": True}
-        self._redis: Any = redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), **limits)
+        self._redis: Any = redis.Redis.from_url(url, retry=redis.retry.Retry(redis.backoff.NoBackoff(), 0), **limits)
         self._complain, self._process = Complaints(log), 0
         self._lock = threading.Lock()  # guards the beginning, and the two dicts
 
@@ -129,13 +120,11 @@ class RedisBus:
             # What waits to be told here, and to the others: topic and text.
             self._to_tell, self._to_send = dict[tuple[str, str], None](), dict[tuple[str, str], None]()
             # Daemon: a program that forgets close() must still end; it is called then.
-            self._threads = [
-                threading.Thread(target=self._hear, name="mcp-bus-hear", daemon=True),
-                threading.Thread(target=self._tell, name="mcp-bus-tell", daemon=True),
-            ]
+            self._hearing = threading.Thread(target=self._hear, name="mcp-bus-hear", daemon=True)
+            self._telling = threading.Thread(target=self._tell, name="mcp-bus-tell", daemon=True)
             atexit.register(self.close, REDIS_TIMEOUT)
-            for thread in self._threads:
-                thread.start()
+            self._hearing.start()
+            self._telling.start()
 
     def publish(self, topic: str, message: JsonObject) -> None:
         """See `Bus`. What waits when Redis is lost is sent when it is there again."""
@@ -175,13 +164,10 @@ class RedisBus:
                 except Exception:
                     log.exception("a subscriber of %s failed", topic)
             try:
-                with self._redis.pipeline(transaction=False) as pipeline:
-                    for topic, text in others:
-                        pipeline.publish(self._channel, json.dumps([self._name, topic, text]))
-                    pipeline.execute()
-                with self._lock:
-                    for message in others:
-                        self._to_send.pop(message, None)
+                for topic, text in others:
+                    self._redis.publish(self._channel, json.dumps([self._name, topic, text]))
+                    with self._lock:
+                        self._to_send.pop((topic, text), None)
             except self._failures as problem:
                 log.debug("Redis does not take what is to be told: %s", problem)
                 self._work.set()
@@ -211,9 +197,8 @@ class RedisBus:
                     log.warning("no Redis: %s; until it is there, changes are told within each process alone", problem)
                 self._there.clear()
                 self._tried.set()
-                pause = REOPEN_INTERVALS[min(attempt, len(REOPEN_INTERVALS) - 1)]
+                self._closing.wait(REOPEN_INTERVAL * 2 ** min(attempt, 4) * random.uniform(0.5, 1))
                 attempt, missed = attempt + 1, True
-                self._closing.wait(pause * random.uniform(0.5, 1))
             finally:
                 pubsub.close()
 
@@ -221,13 +206,13 @@ class RedisBus:
         """Take what has come by the channel, to which others may write too."""
         try:
             name, topic, text = json.loads(data)
-            if not isinstance(json.loads(text), dict | None) or not isinstance(topic, str):
-                raise ValueError("not a message")
+            ours = isinstance(json.loads(text), dict | None) and isinstance(topic, str)
         except (ValueError, TypeError, RecursionError):
+            ours = False
+        if not ours:
             self._complain("ignored what did not come from a bus on the channel %s", self._channel)
-        else:
-            if name != self._name:
-                self._put(topic, text, self._to_tell)
+        elif name != self._name:
+            self._put(topic, text, self._to_tell)
 
     def close(self, timeout: float = 5) -> None:
         """Say what waits to be said, and end for good: one thread is woken, the other looks now and then."""
@@ -236,5 +221,5 @@ class RedisBus:
             self._closing.set()
             self._work.set()
             atexit.unregister(self.close)
-            for thread in self._threads:
-                thread.join(timeout / 3)
+            self._telling.join(timeout / 3)
+            self._hearing.join(timeout / 3)

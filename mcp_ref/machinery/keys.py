@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+from pathlib import Path
 
 from mcp_ref.machinery.complaints import Complaints
 
@@ -38,27 +39,25 @@ class KeyFile:
     """The keys in a file; calling it gives them as they are now.
 
     Replace the file by renaming another one, so that nobody reads half of it. While it cannot be read, or has something
-    else in it, the keys that were read last count, and the log says so.
+    else in it, the keys that were read last count, and the log says so, once.
 
     Raises: OSError, ValueError: the file cannot be read, or has no keys.
     Threads: any.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path, self._complain = os.fspath(path), Complaints(log)
-        self._read = self._now()
+        self._path, self._complain = Path(path), Complaints(log)
+        self._keys, self._state = keys_in(self._path.read_text("ascii"), str(path)), self._look()
 
-    def _now(self) -> tuple[tuple[int, int, int], tuple[bytes, ...]]:
-        state = os.stat(self._path)
-        with open(self._path, encoding="ascii") as file:
-            return (state.st_mtime_ns, state.st_ino, state.st_size), keys_in(file.read(), self._path)
+    def _look(self) -> tuple[int, int, int]:
+        state = self._path.stat()
+        return state.st_mtime_ns, state.st_ino, state.st_size
 
     def __call__(self) -> tuple[bytes, ...]:
         """The keys. One look at the file's time, so that a new key counts at once, and in every process."""
         try:
-            state = os.stat(self._path)
-            if (state.st_mtime_ns, state.st_ino, state.st_size) != self._read[0]:
-                self._read = self._now()
+            if (state := self._look()) != self._state:
+                self._keys, self._state = keys_in(self._path.read_text("ascii"), str(self._path)), state
         except (OSError, ValueError) as problem:
             self._complain("the keys that were read before go on to count: %s", problem)
-        return self._read[1]
+        return self._keys

@@ -2,7 +2,7 @@
 
     application = WsgiFront({"/mcp": endpoint}, HttpLimits())       what a WSGI server calls, in a thread of its own
 
-The endpoints are those of machinery/http_server. A request is answered in the thread that brings it: at once by the
+The endpoints are those of machinery/http_exchange. A request is answered in the thread that brings it: at once by the
 body that is returned, piece by piece by `write()`, which servers pass on at once. An iterator would hand over to
 another thread for each piece. What WSGI does not say, some servers do, and it is used where it is there:
 
@@ -23,17 +23,8 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from mcp_ref.machinery.http_exchange import (
-    SMALL_BODY,
-    Endpoint,
-    HttpLimits,
-    HttpRefusal,
-    HttpRequest,
-    Places,
-    check_field,
-    has_hung_up,
-    nothing_here,
-)
+from mcp_ref.machinery import http_exchange
+from mcp_ref.machinery.http_exchange import Endpoint, HttpLimits, HttpRefusal, HttpRequest
 
 log = logging.getLogger(__name__)
 
@@ -47,14 +38,14 @@ class WsgiFront:
     Args:
         endpoints: by path. A path counts from where the application is mounted, or from the root: mounted at "/mcp", it
             serves what is at "/mcp" there.
-        limits: those on bodies, and `write` where the server shows its socket. The others are the server's to set.
+        limits: `max_message`, and `write` where the server shows its socket. The others are the server's to set: as
+            many bodies as it has threads may be in memory at once.
 
     Threads: any number may call it at once.
     """
 
     def __init__(self, endpoints: Mapping[str, Endpoint], limits: HttpLimits) -> None:
-        self._endpoints, self.limits = endpoints, limits
-        self.room = Places("bytes of requests", limits.bodies, limits.bodies_per_client)
+        self._endpoints, self._limits = endpoints, limits
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request. Raises OSError, so that the server cuts off an answer that was not completed."""
@@ -63,91 +54,76 @@ class WsgiFront:
         paths = (below or "/", environ.get("SCRIPT_NAME", "") + below)
         path = next((each for each in paths if each in self._endpoints), paths[1])
         headers = {key[5:].replace("_", "-").lower(): environ[key] for key in environ if key.startswith("HTTP_")}
-        for key, name in (("CONTENT_TYPE", "content-type"), ("CONTENT_LENGTH", "content-length")):
-            if environ.get(key):
-                headers[name] = environ[key]
-        exchange = _Exchange(self, environ, start_response, headers)
-        request = HttpRequest(
-            environ["REQUEST_METHOD"], path, headers, exchange.read_body, exchange.gone, exchange.client,
-            environ.get("QUERY_STRING", ""),
-        )  # fmt: skip
+        headers["content-type"] = environ.get("CONTENT_TYPE", "")
+        reply = _WsgiReply(environ, start_response, self._limits.write)
+        client, query = environ.get("REMOTE_ADDR", ""), environ.get("QUERY_STRING", "")
+        read = partial(_read_body, environ, self._limits.max_message)
+        request = HttpRequest(environ["REQUEST_METHOD"], path, headers, read, reply.gone, client, query)
         # 2. The answer.
         try:
-            (self._endpoints.get(path) or partial(nothing_here, self._endpoints))(request, exchange)
+            (self._endpoints.get(path) or partial(http_exchange.nothing_here, self._endpoints))(request, reply)
         except HttpRefusal as refusal:
-            if not exchange.begun:
-                exchange.send(refusal.status, refusal.headers)
+            if not reply.begun:
+                reply.send(refusal.status, refusal.headers)
         except OSError as problem:
             log.debug("the client of a request is gone: %s", problem)
         except Exception:
             log.exception("the endpoint failed")
-        finally:
-            if exchange.taken:
-                self.room.give_back(exchange.client, exchange.taken)
-        if not exchange.begun:
-            exchange.send(500, {})
-        elif not exchange.ended and not exchange.gone():
+        if not reply.begun:
+            reply.send(500, {})
+        elif not reply.ended and not reply.gone():
             # Nobody shall take half an answer for a whole one.
             raise BrokenPipeError(errno.EPIPE, "the answer was not completed")
-        return exchange.body
+        return reply.body
 
 
-class _Exchange:
-    """One request under a WSGI server, and the `HttpReply` to it; see there for the methods.
+def _read_body(environ: Environ, most: int) -> bytes:
+    """See `HttpRequest.body`."""
+    try:
+        if said := environ.get("CONTENT_LENGTH"):
+            if (size := int(said)) < 0:
+                raise ValueError("negative")
+        elif not environ.get("wsgi.input_terminated") and "HTTP_TRANSFER_ENCODING" in environ:
+            raise HttpRefusal(411, "Length required")
+        else:
+            # Where the server reads the chunks, it knows where they end.
+            size = most + 1 if environ.get("wsgi.input_terminated") else 0
+        if size > most and said:
+            raise HttpRefusal(413, "Content too large")
+        body: bytes = environ["wsgi.input"].read(size) if size > 0 else b""
+    except (OSError, HttpRefusal):
+        raise
+    except Exception as problem:
+        # Each server has exceptions of its own for a length, or chunks, that are wrong.
+        raise HttpRefusal(400, "The body is malformed") from problem
+    if len(body) > most:
+        raise HttpRefusal(413, "Content too large")
+    if said and len(body) < size:
+        raise ConnectionError("the client has hung up in mid-body")
+    return body
+
+
+class _WsgiReply:
+    """An `HttpReply` under a WSGI server; see there for the methods.
 
     Attributes:
-        client: who is at the other end, as the server says: behind a proxy that may be the proxy.
-        taken: bytes of the room for bodies.
         body: what the application returns.
         begun, ended: how far the answer is.
     """
 
-    def __init__(
-        self, front: WsgiFront, environ: Environ, start_response: StartResponse, headers: Mapping[str, str]
-    ) -> None:
-        self._front, self._environ, self._headers, self._start = front, environ, headers, start_response
-        self.client, self.taken = environ.get("REMOTE_ADDR", ""), 0
+    def __init__(self, environ: Environ, start_response: StartResponse, timeout: float) -> None:
+        self._environ, self._start, self._timeout = environ, start_response, timeout
         self.body: list[bytes] = []
         self.begun = self.ended = self._lost = False
         self._write: Callable[[bytes], object] = lambda data: None
-        # In HTTP/2 a connection carries others' requests too, and is not ours to close.
-        shared = not environ.get("SERVER_PROTOCOL", "").startswith("HTTP/1")
         shown = environ.get("gunicorn.socket") or environ.get("werkzeug.socket")
-        self._socket: socket.socket | None = None if shared else shown
-
-    def read_body(self) -> bytes:
-        """See `HttpRequest.body`."""
-        limits, length = self._front.limits, self._headers.get("content-length", "0")
-        if not (length.isascii() and length.isdigit()) or len(length) > 18:
-            raise HttpRefusal(400, "Content-Length must be one number")
-        size, whole = int(length), "content-length" in self._headers
-        if not whole and self._environ.get("wsgi.input_terminated"):
-            # The server reads the chunks, and knows where they end.
-            size = limits.max_message + 1
-        elif not whole and "transfer-encoding" in self._headers:
-            raise HttpRefusal(411, "Length required")
-        elif size > limits.max_message:
-            raise HttpRefusal(413, "Content too large")
-        if whole and size > SMALL_BODY:
-            self._front.room.take(self.client, size)
-            self.taken = size
-        try:
-            body: bytes = self._environ["wsgi.input"].read(size) if size else b""
-        except OSError:
-            raise
-        except Exception as problem:
-            # Each server has exceptions of its own for chunks that are wrong.
-            raise HttpRefusal(400, "The body is malformed") from problem
-        if len(body) > limits.max_message:
-            raise HttpRefusal(413, "Content too large")
-        if whole and len(body) < size:
-            raise ConnectionError("the client has hung up in mid-body")
-        return body
+        # In HTTP/2 a connection carries others' requests too, and is not ours to close.
+        self._socket: socket.socket | None = shown if environ.get("SERVER_PROTOCOL", "").startswith("HTTP/1") else None
 
     def gone(self) -> bool:
         """Whether the client has hung up, as far as the server tells."""
-        told = self._environ.get("waitress.client_disconnected")
-        return self._lost or (self._socket is not None and has_hung_up(self._socket)) or bool(told and told())
+        told = self._environ.get("waitress.client_disconnected", lambda: False)
+        return self._lost or told() or (self._socket is not None and http_exchange.has_hung_up(self._socket))
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         self._begin(status, {**headers, "Content-Length": str(len(body))})
@@ -158,7 +134,7 @@ class _Exchange:
         # The connection is the server's: its application must not name it (PEP 3333).
         fields = [(name, value) for name, value in headers.items() if name != "Connection"]
         for name, value in fields:
-            check_field(name, value)
+            http_exchange.check_field(name, value)
         self._write = self._start(f"{status} {HTTPStatus(status).phrase}", fields)
         self.begun = True
 
@@ -166,7 +142,7 @@ class _Exchange:
         self._begin(200, headers)
         if self._socket is not None:
             # A client that does not read holds a thread no longer than this. Servers set it again for each request.
-            self._socket.settimeout(self._front.limits.write)
+            self._socket.settimeout(self._timeout)
         # The head goes out now, and not with the first event: the client waits for it.
         self.write(b"")
 
@@ -186,18 +162,18 @@ class _Exchange:
 
     def hang_up(self) -> None:
         self.end()
-        if self._socket is not None and self._environ["SERVER_PROTOCOL"] == "HTTP/1.1":
-            # Both servers that show their socket answer in chunks; this is the last, which they send only later.
-            try:
+        try:
+            if self._socket is not None and self._environ["SERVER_PROTOCOL"] == "HTTP/1.1":
+                # Both servers that show their socket answer in chunks; this is the last, which they send only later.
                 self._socket.sendall(b"0\r\n\r\n")
-            except OSError as problem:
-                log.debug("a stream's connection is gone: %s", problem)
+        except OSError as problem:
+            log.debug("a stream's connection is gone: %s", problem)
         self.abort()
 
     def abort(self) -> None:
         self._lost = True
-        if self._socket is not None:
-            try:
+        try:
+            if self._socket is not None:
                 self._socket.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass  # It ended by itself.
+        except OSError:
+            pass  # It ended by itself.

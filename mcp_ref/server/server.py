@@ -343,10 +343,7 @@ class Server:
         """What seals each `requestState`; if none was given, a key of this process, made when it is first needed."""
         with self.lock:
             if self._state_keys is None and self.one_of_many:
-                raise LocalProtocolError(
-                    "several processes serve, and none could go on with what another has asked:"
-                    ' give Server state_keys=, such as StateKeys.from_env("MCP_STATE_KEYS")'
-                )
+                raise LocalProtocolError("several processes serve, which cannot share a question: give state_keys=")
             self._state_keys = self._state_keys or StateKeys()
             return self._state_keys
 
@@ -448,7 +445,7 @@ class Server:
         It serves from its first request on, in the process that gets it; so it may be made before a fork. Each request
         and each stream that a client keeps open takes a thread of the WSGI server's for as long as it lasts.
 
-        Args: see `HttpOptions`; of `limits` those on bodies count, and `write` where the server shows its sockets.
+        Args: see `HttpOptions`; of `limits` `max_message` counts, and `write` where the server shows its sockets.
         """
         from mcp_ref.server.wsgi import WsgiApplication
 

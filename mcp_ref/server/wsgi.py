@@ -40,9 +40,7 @@ class WsgiApplication:
         self.protection = endpoints.protection
         if self.protection is not None:
             if self.protection.resource is None:
-                raise ValueError(
-                    "under which URL do clients know it? A WSGI server does not say: give Protection a resource="
-                )
+                raise ValueError("a WSGI server does not say under which URL clients know it: give resource=")
             where = urlsplit(self.protection.resource)
             endpoints.open(f"{where.scheme}://{where.netloc}")
         self._front = WsgiFront(endpoints.routes, endpoints.limits)
@@ -63,10 +61,7 @@ class WsgiApplication:
                 begin_service(self._server, lambda: self)
                 self._server.one_of_many = bool(environ.get("wsgi.multiprocess"))
                 if self._server.one_of_many and self._endpoints.has_sessions:
-                    log.warning(
-                        "several processes serve at one address, and a session lives in one: give sessions=False, or"
-                        " each process an address of its own, behind a proxy that tells sessions apart"
-                    )
+                    log.warning("several processes serve, and a session lives in one: give sessions=False, or pin them")
                 self._process = os.getpid()
                 atexit.register(self.close, 1.0)
 

@@ -19,9 +19,9 @@ import pytest
 from mcp_ref import Client, LocalBus, Server
 from mcp_ref.machinery.shapes import JsonObject
 from tests.features.conftest import until
-from tests.features.test_processes import APPLICATION, KEY, children
+from tests.features.test_processes import APPLICATION, KEY
 from tests.redis_server import redis_server
-from tests.under_wsgi import Running, under
+from tests.under_wsgi import Running, children, under
 from tests.wire import PATIENCE, Background
 
 TOOLS, UPDATED = "notifications/tools/list_changed", "notifications/resources/updated"
@@ -107,7 +107,7 @@ def test_a_closed_server_listens_to_the_bus_no_longer() -> None:
     with Client(server):
         assert len(bus.receivers) == 1
     server.close()
-    assert bus.receivers == ()
+    assert bus.receivers == []
 
 
 # -- four workers and Redis ----------------------------------------------------------------------------------------

@@ -20,8 +20,9 @@ import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, Server, StateKeys, TransportClosed, text_of
 from mcp_ref.server.wsgi import WsgiApplication
+from tests.features import killing
 from tests.features.conftest import until
-from tests.under_wsgi import ROOT, Running, under
+from tests.under_wsgi import ROOT, Running, children, under
 from tests.wire import PATIENCE, Background
 
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
@@ -101,7 +102,7 @@ def test_a_missing_key_is_named_where_several_processes_serve(
     }  # fmt: skip
     answer = posted(application, params)
     application.close()
-    assert "several processes serve, and none could go on with what another has asked" in text_of(answer["result"])
+    assert "several processes serve, which cannot share a question: give state_keys=" in text_of(answer["result"])
     assert "give sessions=False" in caplog.text
 
 
@@ -180,8 +181,13 @@ def test_a_worker_that_is_killed_takes_its_calls_with_it_and_nothing_else() -> N
             assert isinstance(reading.outcome(), StopIteration)
 
 
-def children(process: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+@pytest.mark.slow
+def test_calls_with_rounds_end_once_while_workers_are_killed() -> None:
+    ended, killed = killing.run(1_500)
+    assert sum(ended.values()) == 1_500
+    assert killed
+    assert set(ended) <= {"answered", "AnswerLost", "TransportClosed"}, ended
+    assert ended["answered"] > 1_000
 
 
 # -- sessions, each with its process -------------------------------------------------------------------------------

@@ -181,7 +181,7 @@ def test_a_guarded_application_must_know_its_own_url() -> None:
 
     server = Server("s")
     protection = Protection(verify, authorization_servers=["https://as.example.com"])
-    with pytest.raises(ValueError, match="give Protection a resource="):
+    with pytest.raises(ValueError, match="give resource="):
         server.wsgi(authorization=protection)
     protection = Protection(
         verify, authorization_servers=["https://as.example.com"], resource="https://mcp.example.com/mcp"

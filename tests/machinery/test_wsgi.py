@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import threading
 from collections.abc import Callable
 from typing import Any
 from wsgiref.validate import validator
@@ -196,33 +195,6 @@ def test_chunks_that_are_wrong_are_answered_400_whatever_the_server_raises() -> 
             raise Ends("a chunk without a length")
 
     assert Asked(echo, body=Broken(), **{"wsgi.input_terminated": True}).status == "400 Bad Request"
-
-
-def test_bodies_take_room_together_and_give_it_back() -> None:
-    entered, leave = threading.Event(), threading.Event()
-
-    def endpoint(request: HttpRequest, reply: HttpReply) -> None:
-        _ = request.body
-        entered.set()
-        leave.wait(5)
-        reply.send(200, {})
-
-    front = WsgiFront({"/mcp": endpoint}, HttpLimits(bodies_per_client=100_000))
-
-    def ask() -> str:
-        environ = {"REQUEST_METHOD": "POST", "PATH_INFO": "/mcp", "CONTENT_LENGTH": "90000", "REMOTE_ADDR": "::1",
-                   "wsgi.input": io.BytesIO(b"x" * 90_000)}  # fmt: skip
-        said: list[str] = []
-        front(environ, lambda status, headers: said.append(status))
-        return said[0]
-
-    first = threading.Thread(target=ask)
-    first.start()
-    assert entered.wait(5)
-    assert ask() == "429 Too Many Requests"
-    leave.set()
-    first.join(5)
-    assert ask() == "200 OK"
 
 
 def test_headers_have_the_names_of_http_again() -> None:
