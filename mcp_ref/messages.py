@@ -1,8 +1,8 @@
-"""Messages: requests, responses, notifications, errors, batches, and the `_meta` that they carry.
+"""Messages: requests, responses, notifications, errors, batches.
 
 Spec:      basic/messages (2024-11-05), basic/index#messages (2025-03-26 ...); JSON-RPC 2.0
 Upholds:   spec_notes/basic/index.md
-Not here:  which message may be sent when (basic/lifecycle), ids in flight (peer)
+Not here:  which message may be sent when (basic/lifecycle), ids in flight (peer), the keys of `_meta` (basic/meta)
 
     message      = request | notification | response | error
     request      = {"jsonrpc": "2.0", "id": ID, "method": STRING, "params"?: OBJECT}
@@ -193,36 +193,3 @@ def kind_of(message: Any) -> Kind:
     if id_type is not str and id_type is not int:
         raise RemoteProtocolError("the id of a response must be a string or an integer")
     return "response"
-
-
-# -- _meta --------------------------------------------------------------------------------------------------------
-
-_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_META_KEY = re.compile(rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?)?")
-
-
-def is_meta_key(key: str) -> bool:
-    """Whether a text has the form of a key of `_meta`: an optional prefix of dotted labels, and a name."""
-    return _META_KEY.fullmatch(key) is not None
-
-
-def check_meta_key(key: str, reserved_label: Literal["none", "first", "second"]) -> None:
-    """Check the name of an entry that a user puts into `_meta`.
-
-    Args:
-        reserved_label: `Revision.reserved_meta_label`: which label of the prefix is kept for the protocol. With
-            "first" another label must follow it (`mcp.dev/`), with "second" one precedes it (`dev.mcp/`).
-
-    Raises: LocalProtocolError: the key does not have the form of the page, or it has a prefix that is reserved.
-    Spec: basic/index#_meta
-    """
-    if reserved_label == "none":
-        return
-    # MUST: a key of `_meta` is an optional prefix of dotted labels and a name (basic/index#_meta)
-    if (match := _META_KEY.fullmatch(key)) is None:
-        raise LocalProtocolError(f"_meta key {key!r} is not an optional prefix of dotted labels and a name")
-    # MUST NOT: use a prefix that is reserved for the protocol (basic/index#_meta)
-    labels = (match["prefix"] or "").split(".")
-    kept = labels[:-1] if reserved_label == "first" else labels[1:2]
-    if not {"modelcontextprotocol", "mcp"}.isdisjoint(kept):
-        raise LocalProtocolError(f"_meta key {key!r} has a prefix that is reserved for the protocol")

@@ -34,6 +34,7 @@ from typing import Any, Protocol
 
 from mcp_ref import messages
 from mcp_ref.agreement import Check, Terms
+from mcp_ref.basic.meta import check_meta_key
 from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.basic.utilities import UNCANCELLABLE, cancelled_params
 from mcp_ref.basic.versioning import LOG_LEVEL, SUBSCRIPTION_ID, is_stateless
@@ -281,7 +282,7 @@ class Peer:
             for key in asked:
                 if key == "progressToken":
                     raise LocalProtocolError("progressToken is set by on_progress, not by meta")
-                messages.check_meta_key(key, terms.revision.reserved_meta_label)
+                check_meta_key(key, terms.revision.reserved_meta_label)
             # MUST: each request, those of later rounds too, says in `_meta` its protocol version and what its client
             # can do (2026-07-28/basic/index#_meta; 2026-07-28/basic/patterns/mrtr#)
             meta = {**terms.envelope, **asked}

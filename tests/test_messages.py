@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_ref import messages
+from mcp_ref.basic.meta import check_meta_key
 from mcp_ref.errors import InvalidParams, InvalidRequest, LocalProtocolError, ParseError, Refusal, RemoteProtocolError
 
 # -- text <-> JSON ------------------------------------------------------------------------------------------------
@@ -184,14 +185,14 @@ NO_FORMS = ["-a", "a-", "1a/x", "a-/x", "a..b/x", "/x", "a/b/c", "ä", "a b", "c
 @pytest.mark.parametrize("key", FORMS)
 @pytest.mark.parametrize("label", ["first", "second"])
 def test_the_form_of_a_meta_key(key: str, label: Any) -> None:
-    messages.check_meta_key(key, label)
+    check_meta_key(key, label)
 
 
 @pytest.mark.parametrize("key", NO_FORMS)
 @pytest.mark.parametrize("label", ["first", "second"])
 def test_another_form_of_a_meta_key_is_refused(key: str, label: Any) -> None:
     with pytest.raises(LocalProtocolError):
-        messages.check_meta_key(key, label)
+        check_meta_key(key, label)
 
 
 @pytest.mark.parametrize(
@@ -208,18 +209,18 @@ def test_another_form_of_a_meta_key_is_refused(key: str, label: Any) -> None:
 )
 def test_the_prefixes_of_the_protocol_are_reserved(key: str, label: Any) -> None:
     with pytest.raises(LocalProtocolError, match="reserved"):
-        messages.check_meta_key(key, label)
+        check_meta_key(key, label)
 
 
 @pytest.mark.parametrize(
     ("key", "label"), [("com.example.mcp/x", "second"), ("mcp.dev/x", "second"), ("dev.mcp/x", "first")]
 )
 def test_what_another_revision_reserves_is_free(key: str, label: Any) -> None:
-    messages.check_meta_key(key, label)
+    check_meta_key(key, label)
 
 
 def test_before_2025_06_18_the_pages_say_nothing_of_meta_keys() -> None:
-    messages.check_meta_key("-any thing-", "none")
+    check_meta_key("-any thing-", "none")
 
 
 def test_the_text_of_a_message_is_compact() -> None:

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mcp_ref.basic.versioning import checked_extensions
+from mcp_ref.basic.meta import is_meta_key
+from mcp_ref.errors import LocalProtocolError, MissingClientCapability
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
 
@@ -81,6 +82,22 @@ class Extension:
         return {method: checked(answer) for method, answer in self.answers.items()}
 
 
+def checked_extensions(extensions: Mapping[str, JsonObject] | None) -> dict[str, JsonObject]:
+    """Extensions, their settings by name, as either side declares them.
+
+    Raises: ValueError: a name without a prefix such as in "com.example/audit"; settings that are not an object.
+    Spec: basic/versioning#extension-negotiation
+    """
+    for name, settings in (extensions or {}).items():
+        # MUST: the name of an extension follows the rules for keys of `_meta`, with a prefix
+        # (basic/versioning#extension-negotiation)
+        if not is_meta_key(name) or "/" not in name or name.endswith("/"):
+            raise ValueError(f"the name of an extension has a prefix, as in com.example/audit; {name!r} does not fit")
+        if not isinstance(settings, dict):
+            raise ValueError(f"the settings of the extension {name} must be an object, not {settings!r}")
+    return dict(extensions or {})
+
+
 def extensions_of(given: Mapping[str, JsonObject] | Sequence[Extension] | None) -> dict[str, Extension]:
     """Extensions by name, from what a client or server was given. Raises: ValueError: as `checked_extensions`."""
     if not isinstance(given, Mapping):
@@ -134,3 +151,24 @@ def tell_now(extensions: Iterable[Extension], ctx: Context, subscription: Subscr
         while (params := listen.now(ctx, each)) is not None and params != before:
             subscription.put(listen.method, params, (name, each))
             before = params
+
+
+# -- what a handler asks ------------------------------------------------------------------------------------------
+
+
+def extension(self: Context, name: str) -> JsonObject | None:
+    """The client's settings for an extension that both sides declared, such as "com.example/audit"; None: do without
+    it, as the page asks. The session era has no extensions."""
+    if name not in (self.server.introduction().capabilities.get("extensions") or {}):
+        raise LocalProtocolError(f"this server did not declare the extension {name}")
+    settings: JsonObject | None = (self.peer_capabilities.get("extensions") or {}).get(name)
+    return settings
+
+
+def require_extension(self: Context, name: str) -> JsonObject:
+    """The same, or the error -32021 where the client does not have it; -32603 in the session era, as none has."""
+    settings = extension(self, name)
+    if settings is None:
+        # MUST: fall back to the core protocol, or refuse (basic/versioning#extension-negotiation)
+        raise MissingClientCapability({"extensions": {name: {}}})
+    return settings

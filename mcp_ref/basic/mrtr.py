@@ -44,6 +44,7 @@ from typing import (
     TypedDict,
     TypeVar,
     Unpack,
+    cast,
 )
 
 from mcp_ref import messages
@@ -77,6 +78,8 @@ from mcp_ref.revisions import STATELESS_REVISIONS, Revision
 from mcp_ref.types import Result
 
 if TYPE_CHECKING:
+    from mcp_ref.client.client import Client
+    from mcp_ref.client.stateless import Stateless
     from mcp_ref.server.context import Context
 
 log = logging.getLogger(__name__)
@@ -387,6 +390,30 @@ def ask_now(ctx: Context, result: JsonObject) -> tuple[JsonObject, Any]:
             answers[key] = dict(ctx.elicit(params["message"], params["requestedSchema"]))
     # The state as it would come back from a client: a copy, of what JSON can say.
     return answers, _copy({"state": result.get("requestState")})["state"]
+
+
+def ask_all(self: Context, *asks: Callable[[], Any]) -> list[Any]:
+    """Ask several things at once, and get what each returns: `ctx.ask_all(lambda: ctx.elicit(...), ctx.roots)`.
+
+    In the stateless era the client gets all the questions in one result; in the session era they are asked one after
+    the other.
+    """
+    return self.conversation.ask_all(asks)
+
+
+def input_responses(self: Context) -> JsonObject:
+    """The answers that came, by the keys of an `input_required` result that the handler returned itself."""
+    return self.incoming.answers
+
+
+def input_response(self: Context, key: str, method: str = "elicitation/create") -> JsonObject | None:
+    """One of them; None if it has not come. Raises: InvalidParams: it does not answer what `method` asks."""
+    return self.conversation.input_response(key, method, self.incoming)
+
+
+def request_state(self: Context) -> Any:
+    """The `state` that the handler gave to `input_required` in the round before; None in the first."""
+    return self.incoming.state
 
 
 def input_required(requests: Mapping[str, JsonObject] | None = None, *, state: Any = None) -> JsonObject:
@@ -790,3 +817,20 @@ def retry_params(params: JsonObject | None, result: JsonObject, responses: JsonO
     if "requestState" in result:
         again["requestState"] = result["requestState"]
     return again
+
+
+def answers_to(self: Client, result: JsonObject) -> JsonObject:
+    """What this client's functions answer to a result that asks for input, for a call that is driven by hand:
+
+    >>> result = client.call_tool("book", {}, by_hand=True)
+    >>> while result.get("resultType") == "input_required":
+    ...     answers = client.answers_to(result)
+    ...     result = client.call_tool("book", {}, by_hand=True, input_responses=answers,
+    ...                               request_state=result["requestState"])
+
+    The state may be kept meanwhile, and the next round be sent by another process. The session era has no such results.
+    """
+    session = self.session
+    if self.revision.servers_send_requests:
+        raise LocalProtocolError(f"in {self.revision} no result asks for input")
+    return cast("Stateless", session).answers_to(result)

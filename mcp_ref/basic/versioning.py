@@ -15,11 +15,10 @@ answered from that alone:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, Unpack, cast
 
 from mcp_ref.errors import STATELESS_ERRORS, InvalidParams
-from mcp_ref.messages import JsonObject, is_meta_key
+from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.caching import CacheableResult
@@ -130,25 +129,6 @@ def envelope(revision: Revision, info: JsonObject, capabilities: JsonObject) -> 
     # MUST: a client that answers roots or sampling declares `roots` or `sampling` in the `_meta` of each request
     # (client/roots#capabilities; client/sampling#capabilities)
     return {PROTOCOL_VERSION: revision.name, CLIENT_INFO: info, CLIENT_CAPABILITIES: capabilities}
-
-
-# -- both ----------------------------------------------------------------------------------------------------------
-
-
-def checked_extensions(extensions: Mapping[str, JsonObject] | None) -> dict[str, JsonObject]:
-    """Extensions, their settings by name, as either side declares them.
-
-    Raises: ValueError: a name without a prefix such as in "com.example/audit"; settings that are not an object.
-    Spec: basic/versioning#extension-negotiation
-    """
-    for name, settings in (extensions or {}).items():
-        # MUST: the name of an extension follows the rules for keys of `_meta`, with a prefix
-        # (basic/versioning#extension-negotiation)
-        if not is_meta_key(name) or "/" not in name or name.endswith("/"):
-            raise ValueError(f"the name of an extension has a prefix, as in com.example/audit; {name!r} does not fit")
-        if not isinstance(settings, dict):
-            raise ValueError(f"the settings of the extension {name} must be an object, not {settings!r}")
-    return dict(extensions or {})
 
 
 # -- discover --------------------------------------------------------------------------------------------

@@ -18,11 +18,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from mcp_ref._version import __version__
-from mcp_ref.basic import batching, subscriptions, utilities, versioning
+from mcp_ref.basic import batching, mrtr, subscriptions, utilities, versioning
 from mcp_ref.basic import tasks as tasks_page
 from mcp_ref.basic.extensions import Extension, extensions_of
 from mcp_ref.basic.lifecycle import Introduction
-from mcp_ref.basic.mrtr import MAX_ROUNDS, retry_params
 from mcp_ref.basic.transports.transport import is_transport
 from mcp_ref.client import config, elicitation
 from mcp_ref.client import roots as roots_page
@@ -234,6 +233,8 @@ class Client:
     # server/utilities
     complete = completion.complete
     set_log_level = logging.set_log_level
+    # basic/patterns/mrtr
+    answers_to = mrtr.answers_to
     # client/roots
     roots_changed = roots_page.roots_changed
     # client/elicitation
@@ -453,7 +454,7 @@ class Client:
             if not versioning.is_input_required(result) or options.get("by_hand"):
                 break
             # 4. The server needs input first: our functions give it, and the next round brings it there.
-            if rounds == MAX_ROUNDS:
+            if rounds == mrtr.MAX_ROUNDS:
                 raise RemoteProtocolError(f"the server asked for input {rounds} times, and has not answered {method}")
             began = time.monotonic()
             responses = session.answers_to(result, options.get("cancel"))
@@ -462,30 +463,13 @@ class Client:
             deadline.extend()
             # MUST: the next round is a new request, with another id
             # (basic/patterns/mrtr#client-requirements-basic-workflow)
-            asked = retry_params(asked, result, responses)
+            asked = mrtr.retry_params(asked, result, responses)
             # MUST NOT: keep a result that depends on inputResponses (server/utilities/caching#cache-key)
             cacheable = None
         # 5. The result, for now and for later.
         if cache is not None and cacheable is not None:
             cache.put(cacheable, result)
         return session.usable(method, result)
-
-    def answers_to(self, result: JsonObject) -> JsonObject:
-        """What this client's functions answer to a result that asks for input, for a call that is driven by hand:
-
-        >>> result = client.call_tool("book", {}, by_hand=True)
-        >>> while result.get("resultType") == "input_required":
-        ...     answers = client.answers_to(result)
-        ...     result = client.call_tool("book", {}, by_hand=True, input_responses=answers,
-        ...                               request_state=result["requestState"])
-
-        The state may be kept meanwhile, and the next round be sent by another process. The session era has no such
-        results.
-        """
-        session = self.session
-        if not isinstance(session, Stateless):
-            raise LocalProtocolError(f"in {self.revision} no result asks for input")
-        return session.answers_to(result)
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
         """Send a notification; returns when it is written."""

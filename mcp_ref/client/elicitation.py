@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from mcp_ref.client.answers import ClientContext
     from mcp_ref.client.client import Client
-    from mcp_ref.server.session import Conversation
+    from mcp_ref.server.context import Context
 
 log = logging.getLogger(__name__)
 
@@ -542,7 +542,7 @@ def url_elicitation(message: str, url: str, elicitation_id: str | None = None) -
     return {"mode": "url", "message": message, "elicitationId": elicitation_id or str(uuid4()), "url": url}
 
 
-def complete_elicitation(self: Conversation, elicitation_id: str) -> None:
+def complete_elicitation(self: Context, elicitation_id: str) -> None:
     """Tell the client with `notifications/elicitation/complete` that a visit has ended; it may then ask again.
 
     It goes to the client that was asked, also after the request that asked is answered: keep `ctx.complete_elicitation`
@@ -556,7 +556,10 @@ def complete_elicitation(self: Conversation, elicitation_id: str) -> None:
     """
     # MUST: `notifications/elicitation/complete` has the `elicitationId` of the original request
     # (client/elicitation#completion-notifications-for-url-mode-elicitation)
-    self.notify("notifications/elicitation/complete", {"elicitationId": elicitation_id})
+    # MUST: `notifications/elicitation/complete` goes to the client that was asked, and to no other. A visit mostly
+    # outlasts the request that asked for it, so this goes the session's way and not the reply's
+    # (client/elicitation#completion-notifications-for-url-mode-elicitation)
+    self.conversation.notify("notifications/elicitation/complete", {"elicitationId": elicitation_id})
 
 
 # -- both sides: URLs -------------------------------------------------------------------------------------------------

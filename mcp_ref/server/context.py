@@ -9,13 +9,12 @@ Not here:  running the handler, and what the eras do differently: how a question
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mcp_ref.agreement import declares, undeclared
-from mcp_ref.basic import tasks, utilities
+from mcp_ref.basic import extensions, mrtr, tasks, utilities
 from mcp_ref.client import elicitation, roots, sampling
-from mcp_ref.errors import LocalProtocolError, MissingClientCapability, RequestCancelled
+from mcp_ref.errors import RequestCancelled
 from mcp_ref.incoming import Incoming
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options, check_options
@@ -35,20 +34,20 @@ class Context:
 
     Attributes:
         revision: the revision in use with this client.
-        server, conversation: whose handler it is, and with whom it speaks; the answering halves of the pages read them.
+        server, conversation, incoming: whose handler it is, with whom it speaks, and what it answers; for the pages.
 
     Threads: any, while the handler runs; the questions (`elicit`, `sample`, `roots`, `request`) block the caller.
     """
 
-    __slots__ = ("_incoming", "conversation", "last_progress", "revision", "server")
+    __slots__ = ("conversation", "incoming", "last_progress", "revision", "server")
 
     def __init__(self, conversation: Conversation, incoming: Incoming) -> None:
-        self.server, self.conversation, self._incoming = conversation.server, conversation, incoming
+        self.server, self.conversation, self.incoming = conversation.server, conversation, incoming
         self.revision: Revision = conversation.terms.revision
         self.last_progress: float | None = None
 
     def __repr__(self) -> str:
-        return f"<Context of {self._incoming.method}, request {self._incoming.id!r}, {self.revision}>"
+        return f"<Context of {self.incoming.method}, request {self.incoming.id!r}, {self.revision}>"
 
     # basic/utilities/progress
     progress = utilities.progress
@@ -56,7 +55,7 @@ class Context:
     @property
     def progress_token(self) -> ProgressToken | None:
         """The `progressToken` of this request; None if its sender did not ask for progress."""
-        return utilities.token_of(self._incoming.params)
+        return utilities.token_of(self.incoming.params)
 
     # server/utilities/logging
     log = logging.log
@@ -67,29 +66,30 @@ class Context:
     # client/elicitation
     elicit = elicitation.elicit
     elicit_url = elicitation.elicit_url
-
-    def complete_elicitation(self, elicitation_id: str) -> None:
-        """See `client.elicitation.complete_elicitation`. It may follow the answer."""
-        # A visit mostly outlasts the request that asked for it, so this goes the session's way and not the reply's.
-        # MUST: `notifications/elicitation/complete` goes to the client that was asked, and to no other
-        # (client/elicitation#completion-notifications-for-url-mode-elicitation)
-        elicitation.complete_elicitation(self.conversation, elicitation_id)
-
+    complete_elicitation = elicitation.complete_elicitation
     # basic/utilities/tasks
     task_id, status, become_task = property(tasks.task_id), tasks.status, tasks.become_task
     sample_as_task, elicit_as_task = tasks.sample_as_task, tasks.elicit_as_task
+    # basic/extensions
+    extension = extensions.extension
+    require_extension = extensions.require_extension
+    # basic/patterns/mrtr
+    ask_all = mrtr.ask_all
+    input_responses = property(mrtr.input_responses)
+    input_response = mrtr.input_response
+    request_state = property(mrtr.request_state)
 
     # -- basic/utilities/cancellation
 
     @property
     def cancelled(self) -> bool:
         """Whether the client, or the end of the conversation, has given this request up: stop, nobody will read it."""
-        return self._incoming.cancelled
+        return self.incoming.cancelled
 
     def check_cancelled(self) -> None:
         """Raise RequestCancelled if the request was given up; a long handler calls this now and then."""
-        if self._incoming.cancelled:
-            raise RequestCancelled(self._incoming.reason or "cancelled")
+        if self.incoming.cancelled:
+            raise RequestCancelled(self.incoming.reason or "cancelled")
 
     def close_stream(self, retry: int = 1000) -> None:
         """Close the HTTP connection of this request; its answer is kept, and the client comes back for it after `retry`
@@ -99,7 +99,7 @@ class Context:
         """
         if self.revision.priming_event:
             # SHOULD: say when to come back (basic/transports#sending-messages-to-the-server)
-            self._incoming.release(retry)
+            self.incoming.release(retry)
 
     # -- who asks
 
@@ -109,12 +109,12 @@ class Context:
 
         Spec: basic/authorization#token-handling
         """
-        return self._incoming.principal
+        return self.incoming.principal
 
     @property
     def owner(self) -> str | None:
         """Whose what this request leaves behind is; see `Incoming.owner`."""
-        return self._incoming.owner
+        return self.incoming.owner
 
     def require_scopes(self, *scopes: str) -> None:
         """Refuse to go on unless the token of this request grants these scopes, for what depends on arguments.
@@ -125,7 +125,7 @@ class Context:
         Raises: a Refusal that goes out as said. LocalProtocolError: served over HTTP without `authorization=`.
         Spec: basic/authorization#runtime-insufficient-scope-errors
         """
-        self._incoming.require_scopes(scopes)
+        self.incoming.require_scopes(scopes)
 
     @property
     def client_info(self) -> JsonObject:
@@ -164,58 +164,16 @@ class Context:
         """
         return self.conversation.session_key
 
-    # -- basic/versioning#extension-negotiation
-
-    def extension(self, name: str) -> JsonObject | None:
-        """The client's settings for an extension that both sides declared, such as "com.example/audit"; None: do
-        without it, as the page asks. The session era has no extensions."""
-        if name not in (self.server.introduction().capabilities.get("extensions") or {}):
-            raise LocalProtocolError(f"this server did not declare the extension {name}")
-        settings: JsonObject | None = (self.peer_capabilities.get("extensions") or {}).get(name)
-        return settings
-
-    def require_extension(self, name: str) -> JsonObject:
-        """The same, or the error -32021 where the client does not have it; -32603 in the session era, as none has."""
-        settings = self.extension(name)
-        if settings is None:
-            # MUST: fall back to the core protocol, or refuse (basic/versioning#extension-negotiation)
-            raise MissingClientCapability({"extensions": {name: {}}})
-        return settings
-
     @property
     def meta(self) -> JsonObject:
         """The `_meta` of this request; empty if it has none."""
-        meta: JsonObject = self._incoming.params.get("_meta") or {}
+        meta: JsonObject = self.incoming.params.get("_meta") or {}
         return meta
 
     @property
     def request_id(self) -> str | int:
         """The id of this request, as the client chose it."""
-        return self._incoming.id
-
-    # -- basic/patterns/mrtr
-
-    def ask_all(self, *asks: Callable[[], Any]) -> list[Any]:
-        """Ask several things at once, and get what each returns: `ctx.ask_all(lambda: ctx.elicit(...), ctx.roots)`.
-
-        In the stateless era the client gets all the questions in one result; in the session era they are asked one
-        after the other.
-        """
-        return self.conversation.ask_all(asks)
-
-    @property
-    def input_responses(self) -> JsonObject:
-        """The answers that came, by the keys of an `input_required` result that the handler returned itself."""
-        return self._incoming.answers
-
-    def input_response(self, key: str, method: str = "elicitation/create") -> JsonObject | None:
-        """One of them; None if it has not come. Raises: InvalidParams: it does not answer what `method` asks."""
-        return self.conversation.input_response(key, method, self._incoming)
-
-    @property
-    def request_state(self) -> Any:
-        """The `state` that the handler gave to `input_required` in the round before; None in the first."""
-        return self._incoming.state
+        return self.incoming.id
 
     # -- messages of any kind
 
@@ -232,8 +190,8 @@ class Context:
         """
         if options:
             check_options(options, method)
-        return self.conversation.ask(method, params, options, self._incoming)
+        return self.conversation.ask(method, params, options, self.incoming)
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
         """Send a notification that belongs to this request; nothing is sent once it is answered or given up."""
-        self.conversation.notify(method, params, self._incoming)
+        self.conversation.notify(method, params, self.incoming)

@@ -258,7 +258,7 @@ class TaskCall(Conversation):
     """
 
     def __init__(self, among: ServerTasks, ctx: Context, rule: TaskRule, ttl: float | None) -> None:
-        origin, incoming = ctx.conversation, ctx._incoming
+        origin, incoming = ctx.conversation, ctx.incoming
         self.server, self.terms, self.origin = origin.server, origin.terms, origin
         self.client_info, self.client_capabilities = origin.client_info, origin.client_capabilities
         self.log_level, self.source, self.session_key = origin.log_level, origin.source, origin.session_key

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mcp_ref.basic.extensions import checked_extensions
 from mcp_ref.basic.versioning import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
@@ -14,7 +15,6 @@ from mcp_ref.basic.versioning import (
     SERVER_INFO,
     SUBSCRIPTION_ID,
     Envelope,
-    checked_extensions,
     complete,
     envelope,
     http_status,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -68,7 +69,8 @@ def test_there_is_no_url_mode_before_there_are_modes() -> None:
 
 def test_completion_is_told_with_the_id() -> None:
     server = FakeServer(None, DECLARED)
-    elicitation.complete_elicitation(server, "e-1")
+    ctx: Any = SimpleNamespace(conversation=server)
+    elicitation.complete_elicitation(ctx, "e-1")
     assert server.sent == [("notifications/elicitation/complete", {"elicitationId": "e-1"})]
 
 

@@ -10,7 +10,8 @@ import json
 import re
 from typing import Any
 
-from mcp_ref.messages import is_id, is_meta_key
+from mcp_ref.basic.meta import is_meta_key
+from mcp_ref.messages import is_id
 from mcp_ref.trace.record import TraceEvent
 from mcp_ref.trace.rules.seen import FRAME, ORDER, OTHER, SHAPE, Link, Role, Said, Verdict, as_object, key, rule
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcp_ref.basic.meta import is_meta_key
 from mcp_ref.basic.versioning import PROTOCOL_VERSION
 from mcp_ref.errors import STATELESS_ERRORS
-from mcp_ref.messages import JsonObject, is_meta_key
+from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS
 from mcp_ref.trace.rules.seen import (
     ORDER,

@@ -317,7 +317,7 @@ def test_a_handler_is_not_given_the_token(caplog: Any) -> None:
 
     @server.tool()
     def look(ctx: Context) -> str:
-        seen.extend([ctx.principal, ctx.principal.claims, ctx.meta, ctx.client_info, ctx._incoming.params, repr(ctx)])
+        seen.extend([ctx.principal, ctx.principal.claims, ctx.meta, ctx.client_info, ctx.incoming.params, repr(ctx)])
         return "looked"
 
     events = list[Any]()
