@@ -492,7 +492,7 @@ def known_target(target: Any, session: requests.Session | None = None) -> Any:
         return url._replace(options={**url.options, "session": session})
     if isinstance(target, list | tuple) and not isinstance(target, Command | Url):
         target = Command(target)
-    if isinstance(target, Command) and (isinstance(target.argv, str) or not target.argv):
+    if isinstance(target, Command) and not _is_argv(target.argv):
         raise TypeError(f"a command is a list of strings with at least the program's name, not {target.argv!r}")
     if isinstance(target, str):
         return Url(target)
@@ -505,6 +505,11 @@ def known_target(target: Any, session: requests.Session | None = None) -> Any:
             f"a client's target is a command (a list of strings), a URL, a Server or a transport, not {target!r}"
         )
     return target
+
+
+def _is_argv(argv: Any) -> bool:
+    words = argv if isinstance(argv, Sequence) and not isinstance(argv, str | bytes) else ()
+    return bool(words) and all(isinstance(word, str | os.PathLike) for word in words)
 
 
 def _merged(first: JsonObject, second: JsonObject) -> JsonObject:
