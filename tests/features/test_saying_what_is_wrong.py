@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, Context, Server, ToolError, audio, data_of, image, text, text_of
+from mcp_ref import Client, Command, Context, Server, ToolError, audio, data_of, image, text, text_of
 
 CALLS: list[tuple[str, tuple[Any, ...]]] = [
     ("call_tool", ("echo",)),
@@ -73,7 +73,7 @@ def test_a_time_limit_that_is_not_a_positive_number_is_refused_at_once(seconds: 
             client.listen(tools=True, timeout=seconds)
 
 
-@pytest.mark.parametrize("target", [3, None, b"python", [], object(), {"command": "python"}])
+@pytest.mark.parametrize("target", [3, None, b"python", [], [1], object(), {"command": "python"}, Command("python x")])
 def test_a_target_that_cannot_be_one_is_a_type_error_before_anything_is_done(target: Any) -> None:
     with pytest.raises(TypeError, match="a command"):
         Client(target)
