@@ -1,4 +1,4 @@
-"""The HTTP client: what is in the query of a URL is told to the server alone."""
+"""The HTTP client: what is in the query of a URL is told to the server alone; a call that was cut reads no further."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import traceback
 import pytest
 import requests
 
-from mcp_ref.errors import McpError, TransportClosed
+from mcp_ref.errors import McpError, RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_call import HttpCall
-from mcp_ref.machinery.http_client import HttpClient
+from mcp_ref.machinery.http_client import HttpClient, HttpResponse
 from tests.basic.transports.streamable_http.scripted import ScriptedServer, status
 
 SECRET = "hunter" + "2"
@@ -57,3 +57,20 @@ def test_the_log_of_urllib3_has_no_query_of_ours(session: bool, caplog: pytest.L
         assert server.request("GET").path.endswith(SECRET)
     assert '"GET /mcp?... HTTP/1.1" 200' in caplog.text
     assert SECRET not in caplog.text
+
+
+def test_a_call_that_was_cut_reads_nothing_more_though_there_is_more() -> None:
+    class Endless:
+        """A response that is unpacked for ever, without a wait that could be cut."""
+
+        status, headers = 200, dict[str, str]()
+
+        def read1(self, amount: int, decode_content: bool) -> bytes:
+            return b" " * 1000
+
+    call = HttpCall(Deadline(None))
+    response = HttpResponse(Endless(), call, True)
+    assert response.read()
+    call.cut(RequestTimeout("late"))
+    with pytest.raises(RequestTimeout):
+        response.read()

@@ -185,7 +185,7 @@ def test_ctrl_c_at_any_moment_leaves_no_lock_held(what):
     for moment in range(1, 200):
         ours, theirs, here, there = started()
         try:
-            with interrupted(moment, lambda code: code.co_filename.endswith(("/memory.py", "/locks.py"))):
+            with interrupted(moment, lambda code: code.co_filename.endswith(("/memory.py", "/deadline.py"))):
                 ours.send({"id": moment}, soon()) if what == "send" else ours.close(soon())
             break
         except KeyboardInterrupt:
