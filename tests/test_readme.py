@@ -35,7 +35,7 @@ SENDERS = {"client": "C", "server": "S", "both": "C, S"}
 RULES = ("batching", "error_id_optional", "servers_send_requests", "resource_not_found",
          "tool_input_errors_are_results", "structured_content", "elicitation_modes",
          "url_elicitation_error", "sampling_tools", "disconnect_is_cancellation")  # fmt: skip
-THREAD = re.compile(r'(?:name=f?|Ahead\(|CallbackThread\()"(mcp-[a-z-]+(?:\{number\})?)"')
+THREAD = re.compile(r'(?:name=f?|Ahead\(|CallbackThread\(|Turns\()"(mcp-[a-z-]+(?:\{number\})?)"')
 
 
 # -- the tables that are made

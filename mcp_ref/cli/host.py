@@ -18,6 +18,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any, Final
@@ -313,10 +314,15 @@ def host(args: argparse.Namespace) -> Exit:
             ask=console.ask if console is not None and asking else None,
             audit=args.audit,
         )
+
+        def traced(name: str) -> Path:
+            Path(args.trace).mkdir(parents=True, exist_ok=True)
+            return Path(args.trace) / f"{name}.jsonl"
+
         hear = console.hear if console is not None else lambda server, what, said: None
         roots = [os.path.abspath(os.path.expanduser(each)) for each in args.root]
         made = Host(args.config, consent=consent, roots=roots, trusted=args.trust, timeout=args.timeout,
-                    on_event=hear, trace=args.trace)  # fmt: skip
+                    on_event=hear, trace=traced if args.trace else None)  # fmt: skip
     except (OSError, ValueError) as problem:
         raise UsageError(str(problem)) from None
     if args.list:

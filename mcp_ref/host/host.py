@@ -19,8 +19,8 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, Unpack, cast
 
@@ -82,7 +82,7 @@ class Host:
         on_event: `on_event(server, what, text)` hears of what happens: "state", "log", "stderr", "changed", "notice".
             The text may be the server's: escape it before it is shown. It runs in the thread `mcp-host-events`.
         browse: `browse(url)` opens a page that the user agreed to; None: `webbrowser.open`.
-        trace: a folder for a trace of each server, or a callable `(name) -> trace` of a `Client`.
+        trace: `trace(name)` gives the trace of each client, such as a path.
 
     What a call raises: what the same call of a `Client` does; LocalProtocolError: there is no such server, or tool;
     `ServerDown`; `ConsentRefused`. Every call waits for a server that is being started within its own `timeout`, which
@@ -103,7 +103,7 @@ class Host:
         start_timeout: float | None = 20,
         on_event: Callable[[str, str, str], None] | None = None,
         browse: Callable[[str], object] | None = None,
-        trace: str | os.PathLike[str] | Callable[[str], Any] | None = None,
+        trace: Callable[[str], Any] | None = None,
     ) -> None:
         self.consent = consent or Consent(keep=False)
         self.model, self.trusted, self._browse = model, frozenset(trusted), browse
@@ -111,8 +111,6 @@ class Host:
         self.roots = [] if roots is None else [os.fspath(each) for each in roots]
         self._has_roots = roots is not None
         self._on_event, self._events = on_event, CallbackThread("mcp-host-events")
-        if trace is not None and not callable(trace):
-            Path(trace).mkdir(parents=True, exist_ok=True)
         self._trace = trace
         given = config if isinstance(config, str | os.PathLike | Mapping) else None
         entries = cast("Iterable[Entry]", config) if given is None else read_entries(given).values()
@@ -148,8 +146,9 @@ class Host:
                 self.tell(server, "notice", f"a rule can match nothing: {' '.join(rule)}")
         for hosted in chosen:
             if hosted.entry.problem is None and hosted.happen("ask"):
-                decision = self._ask("start", hosted, hosted.shown, warnings=hosted.warnings, now=hosted.bound)
-                if not decision.allowed:
+                name, bound = hosted.name, hosted.bound
+                question = Question("start", name, name, bound, bound, hosted.shown, hosted.warnings)
+                if not (decision := self.consent.decide(question)).allowed:
                     hosted.happen("refuse", f"not started, by {decision.by}")
                 elif hosted.happen("allow"):
                     hosted.begin()
@@ -234,6 +233,7 @@ class Host:
         """
         rows = [(f"{hosted.name}/{name}", hosted.printed(name, each.tool)[1], each) for name, each in tools.items()]
         prints = {name: now for name, now, _ in rows}
+        hosted.prints = {name: kept for name, kept in hosted.prints.items() if name in tools}
         for name in self.consent.pins.pinned(hosted.bound):
             now = prints.get(name, "gone")
             changed = "/" in name and self.consent.pins.state(hosted.bound, name, now) == "changed"
@@ -386,21 +386,16 @@ class Host:
         self.roots = [os.fspath(each) for each in roots]
         for hosted in self.servers.values():
             client = hosted.client
-            if (
-                client is not None
-                and hosted.entry.roots is None
-                and "listChanged" in client.capabilities.get("roots", {})
-            ):
-                try:
+            if client and hosted.entry.roots is None and "listChanged" in client.capabilities.get("roots", {}):
+                # One that is just dying asks again when it is back.
+                with suppress(McpError):
                     client.roots_changed()
-                except McpError as problem:
-                    self.tell(hosted.name, "notice", f"could not be told of the roots: {problem}")
 
     # -- what servers ask
 
     def client_for(self, hosted: Hosted) -> Client:
         """The client of one server: what it declares is what no rule denies, and every answer knows who asks."""
-        name, entry, trace = hosted.name, hosted.entry, self._trace
+        name, entry = hosted.name, hosted.entry
 
         def given(kind: str, function: Any, wanted: bool) -> Any:
             return partial(function, hosted) if wanted and self.consent.ruling(kind, name) != "deny" else None
@@ -425,7 +420,7 @@ class Host:
             roots=given("roots", self._tell_roots, self._has_roots or entry.roots is not None),
             on_log=partial(self._hear, hosted, "log"),
             on_close=on_close,
-            trace=trace(name) if callable(trace) else None if trace is None else Path(trace) / f"{name}.jsonl",
+            trace=self._trace and self._trace(name),
         )
         return client
 
@@ -482,32 +477,16 @@ class Host:
     # -- deciding
 
     def _ask(
-        self,
-        kind: str,
-        hosted: Hosted,
-        shown: JsonObject,
-        ctx: ClientContext | None = None,
-        warnings: Iterable[str] = (),
-        *,
-        subject: str | None = None,
-        now: str | None = None,
+        self, kind: str, hosted: Hosted, shown: JsonObject, ctx: ClientContext, warnings: Iterable[str] = ()
     ) -> Decision:
-        """Ask about one server.
-
-        Args:
-            ctx: the server's question that this is about: a server that asks too often is refused, and one that gives
-                its question up withdraws this one.
-            subject: the server's name, unless it is a part of it. now: the fingerprint of what is shown.
-        """
-        if ctx is not None and (wait := hosted.rates.take(None, kind)):
+        """Decide what a server asks for; one that asks too often is refused, and the end of its question ends ours."""
+        if wait := hosted.rates.take(None, kind):
             if kind not in hosted.told:
                 hosted.told.add(kind)
                 self.tell(hosted.name, "notice", f"it asks too often ({kind}), and is refused without a question")
             raise RateLimited(wait)
-        subject, now = subject or hosted.name, now or fingerprint(shown)
-        question = Question(kind, hosted.name, subject, hosted.bound, now, shown, warnings)
-        if ctx is not None:
-            ctx.on_cancel(question.withdrawn)
+        question = Question(kind, hosted.name, hosted.name, hosted.bound, fingerprint(shown), shown, warnings)
+        ctx.on_cancel(question.withdrawn)
         return self.consent.decide(question)
 
     def _approved(self, hosted: Hosted, subject: str, definition: Any, *, again: bool = False) -> bool:
@@ -524,7 +503,8 @@ class Host:
         before = pins.before(hosted.bound, subject)
         shown = {"definition": definition} if before is None else {"difference": difference(before, definition)}
         warnings = [pins.broken] if pins.broken else []
-        if not self._ask("definition", hosted, shown, None, warnings, subject=subject, now=now).allowed:
+        question = Question("definition", hosted.name, subject, hosted.bound, now, shown, warnings)
+        if not self.consent.decide(question).allowed:
             hosted.told.add(("refused", subject, now))
             return False
         pins.pin(hosted.bound, subject, now, definition)
