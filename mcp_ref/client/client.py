@@ -437,7 +437,7 @@ class Client:
         # 2. An earlier answer that is still fresh.
         cache = self.cache if method in CACHEABLE else None
         if cache is not None and options.get("cached", True) and (kept := cache.get(method, asked)) is not None:
-            return session.usable(method, kept)
+            return session.usable(kept) if method == "tools/list" else kept
         cacheable = None if cache is None else cache.begin(method, asked)
         for rounds in count(1):
             # 3. One round is one request, sent once more if the server says what was wrong and that can be mended.
@@ -469,7 +469,7 @@ class Client:
         # 5. The result, for now and for later.
         if cache is not None and cacheable is not None:
             cache.put(cacheable, result)
-        return session.usable(method, result)
+        return session.usable(result) if method == "tools/list" else result
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
         """Send a notification; returns when it is written."""

@@ -59,7 +59,7 @@ class Stateless(Conversation):
         if isinstance(transport, MirroringTransport):
             from mcp_ref.basic.transports.streamable_http.headers import RequestHeaders
 
-            self._headers = RequestHeaders(lambda: self.peer.terms.revision.name, tuple(client.extensions.values()))
+            self._headers = RequestHeaders(self)
             transport.mirror = self._headers.mirror
 
     def terms(self, revision: Revision, remote: JsonObject | None = None) -> Terms:
@@ -141,9 +141,9 @@ class Stateless(Conversation):
         self.peer.terms = self.terms(instead, self.peer.terms.remote)
         return True
 
-    def usable(self, method: str, result: JsonObject) -> JsonObject:
-        """A result as the caller gets it: over HTTP `tools/list` holds only the tools whose calls can be sent."""
-        return result if self._headers is None or method != "tools/list" else self._headers.usable(result)
+    def usable(self, listed: JsonObject) -> JsonObject:
+        """The result of `tools/list` as the caller gets it: over HTTP with the tools whose calls can be sent."""
+        return listed if self._headers is None else self._headers.usable(listed)
 
 
 class _NoReply:

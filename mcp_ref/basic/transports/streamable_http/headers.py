@@ -19,7 +19,7 @@ import base64
 import json
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -31,6 +31,7 @@ from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
     from mcp_ref.basic.extensions import Extension
+    from mcp_ref.client.session import Conversation
 
 log = logging.getLogger(__name__)
 complain = Complaints(log)
@@ -317,15 +318,11 @@ def mirror(
 class RequestHeaders:
     """The headers of a client's requests to one server; it remembers what the listed tools mark for them.
 
-    Args:
-        version: gives the name of the revision in use.
-        extensions: those of the client.
-
     Threads: any.
     """
 
-    def __init__(self, version: Callable[[], str], extensions: Collection[Extension] = ()) -> None:
-        self._version, self._extensions = version, extensions
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation, self._extensions = conversation, tuple(conversation.client.extensions.values())
         self._schemas: dict[str, JsonObject] = {}  # by the name of the tool; replaced, never changed in place
 
     def mirror(self, message: JsonObject) -> Mapping[str, str]:
@@ -334,7 +331,7 @@ class RequestHeaders:
         # MUST: a client that supports `x-mcp-header` repeats the arguments so marked in headers
         # (basic/transports/streamable-http#custom-headers-from-tool-parameters)
         schema = self._schemas.get(name) if isinstance(name, str) else None
-        return mirror(message, self._version(), schema, self._extensions)
+        return mirror(message, self._conversation.peer.terms.revision.name, schema, self._extensions)
 
     def usable(self, result: JsonObject) -> JsonObject:
         """The result of `tools/list`, with the tools whose calls can be sent."""
