@@ -217,9 +217,8 @@ def test_at_a_terminal_the_user_is_asked_and_ctrl_c_cancels_what_runs(console: P
     console.type("/call mine/add a=1 label=x")
     console.until("  | x2")
     console.type("/call mine/book")
-    shown = console.until("Seat\\nallow?")
+    shown = console.until("Seat\\nallow?: ")
     assert '"message": "Which seat?"' in shown
-    console.until(": ")
     console.type("window")
     shown = console.until("send this to mine? yes or no: ")
     assert '"seat": "window"' in shown
