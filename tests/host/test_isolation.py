@@ -171,7 +171,7 @@ STEPS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 @given(STEPS)
 def test_no_word_of_a_server_reaches_another_unless_the_user_put_it_there(steps: Any) -> None:
     keeps_apart(steps)
@@ -208,7 +208,7 @@ def test_every_operation_reaches_every_server_that_it_is_meant_for() -> None:
 @pytest.mark.parametrize(
     "denied", ["start", "definition", "tool", "model", "sampling", "answer", "form", "url", "roots"]
 )
-@pytest.mark.parametrize("by", ["rule", "nobody", "user"])
+@pytest.mark.parametrize("by", ["rule", *(pytest.param(by, marks=pytest.mark.slow) for by in ("nobody", "user"))])
 def test_nothing_passes_a_door_that_is_shut(denied: str, by: str) -> None:
     told, model, opened = Told(), Echo(), list[str]()
     word = cast(Literal["deny", "ask"], "deny" if by == "rule" else "ask")

@@ -317,6 +317,7 @@ def test_an_answer_for_all_tools_holds_for_the_tools_as_they_are() -> None:
     assert user.kinds == ["tool"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("trusted", [True, False])
 def test_a_server_of_either_era_comes_back_and_harm_is_not_done_twice(
@@ -337,6 +338,7 @@ def test_a_server_of_either_era_comes_back_and_harm_is_not_done_twice(
     assert lines.count("look") == 1 + trusted and lines.count("pay") == 1 and lines.count("died") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_no_process_is_left_of_a_server_that_came_back(revision: str, tmp_path: Path) -> None:
     story, heard = tmp_path / "story", Heard()
