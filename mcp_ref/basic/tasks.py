@@ -21,7 +21,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, NotRequired, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn, NotRequired, TypedDict, Unpack, cast
 
 from mcp_ref.agreement import declares
 from mcp_ref.content import text_of
@@ -35,6 +35,7 @@ from mcp_ref.errors import (
 )
 from mcp_ref.machinery.deadline import Cancel
 from mcp_ref.machinery.projection import projector
+from mcp_ref.machinery.shapes import RequiredIn
 from mcp_ref.machinery.workers import before_block
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method, Options
@@ -70,7 +71,8 @@ class Task(TypedDict):
     statusMessage: NotRequired[str]
     createdAt: str
     lastUpdatedAt: str
-    ttl: int | None
+    # Servers exist that leave out a null.
+    ttl: NotRequired[Annotated[int | None, RequiredIn("2025-11-25", checked=False)]]
     pollInterval: NotRequired[int]
 
 

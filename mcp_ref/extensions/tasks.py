@@ -18,7 +18,7 @@ Not here:  the other design, of 2025-11-25, and what a record of a task says (ba
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired, TypedDict, cast
 
 from mcp_ref.basic.extensions import Extension, Listen
 from mcp_ref.basic.mrtr import KINDS
@@ -26,6 +26,7 @@ from mcp_ref.basic.tasks import TaskRequestParams, TaskStatus, message_of, open_
 from mcp_ref.errors import InvalidParams
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.projection import projector
+from mcp_ref.machinery.shapes import RequiredIn
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
 from mcp_ref.revisions import STATELESS_REVISIONS
@@ -50,7 +51,7 @@ class TaskState(TypedDict):
     statusMessage: NotRequired[str]
     createdAt: str
     lastUpdatedAt: str
-    ttlMs: int | None
+    ttlMs: NotRequired[Annotated[int | None, RequiredIn("2026-07-28", checked=False)]]
     pollIntervalMs: NotRequired[int]
 
 

@@ -54,6 +54,27 @@ def make_server(tasks: Tasks | None = None, **options: Any) -> Server:
         return f"{name['content']['name']}, {len(roots)} folders"
 
     @server.tool(task="optional")
+    def ask_one(ctx: Context) -> str:
+        """One question."""
+        return f"asked {ctx.elicit('Name?', {'name': {'type': 'string'}})['content']['name']}"
+
+    @server.tool(task="required")
+    def must() -> str:
+        """Is always a task."""
+        return "done"
+
+    @server.tool(task="required")
+    def confirm_delete(filename: str, ctx: Context) -> str:
+        """What the example client of the SDK for TypeScript calls first."""
+        answer = ctx.elicit(f"Delete {filename}?", {"confirm": {"type": "boolean"}})
+        return f"deleted: {answer['content']['confirm']}"
+
+    @server.tool(task="required")
+    def write_haiku(topic: str, ctx: Context) -> str:
+        """And second."""
+        return f"Haiku: {ctx.sample(topic, max_tokens=50)['content']['text']}"
+
+    @server.tool(task="optional")
     def steps(ctx: Context) -> str:
         """Reports how far it is."""
         for done in (1, 2):
@@ -90,8 +111,14 @@ def elicit(message: str, schema: Any) -> Any:
 
 if __name__ == "__main__":
     store = None
-    if len(sys.argv) > 1:
+    if len(sys.argv) > 1 and sys.argv[1] != "--http":
         from mcp_ref import SqliteTasks
 
         store = SqliteTasks(sys.argv[1], lease=0.5)
-    make_server(Tasks(store, poll=0.05)).run()
+    server = make_server(Tasks(store, poll=0.05))
+    if "--http" in sys.argv:
+        with server.serve_http() as http:
+            print(http.url, flush=True)
+            http.wait()
+    else:
+        server.run()

@@ -375,8 +375,11 @@ class MirroredHeaders:
         # (basic/transports/streamable-http#server-validation)
         self._compare("MCP-Protocol-Version", version)
         self._compare("Mcp-Method", method)
-        member = NAMED.get(method) or (named(method, self._extensions) if self._extensions else None)
-        if member is not None:
+        if method in NAMED:
+            name = params.get(NAMED[method])
+            self._compare("Mcp-Name", name if isinstance(name, str) else None, encoded=True)
+        elif self._extensions and "mcp-name" in self._headers and (member := named(method, self._extensions)):
+            # Clients exist that leave out the header of an extension; the body says it all.
             name = params.get(member)
             self._compare("Mcp-Name", name if isinstance(name, str) else None, encoded=True)
 
