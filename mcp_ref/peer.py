@@ -225,7 +225,8 @@ class Peer:
             asker: the request whose handler asks this; cancelling that one ends this one too.
             deadline: of the call that this request is a part of; None: the request is a call by itself.
         """
-        self.check_process()
+        if self.process != os.getpid():
+            self.check_process()
         options = options or {}
         pending = PendingRequest(method, options, deadline or self.deadline(options), asker)
         try:
