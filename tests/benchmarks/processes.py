@@ -15,15 +15,23 @@ import resource
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.under_wsgi import Running, children, under
 
 APPLICATION = "tests.features.mounted:application"
-CONTESTANTS = {"own server": ("own", 1), "waitress": ("waitress", 1), "gunicorn, 1 worker": ("gunicorn", 1),
-               "gunicorn, 4 workers": ("gunicorn", 4)}  # fmt: skip
+NOTHING = "tests.benchmarks.processes:nothing"
+CONTESTANTS = {
+    "own server": ("own", APPLICATION, 1),
+    "waitress": ("waitress", APPLICATION, 1),
+    "waitress, nothing": ("waitress", NOTHING, 1),
+    "gunicorn, 1 worker": ("gunicorn", APPLICATION, 1),
+    "gunicorn, nothing": ("gunicorn", NOTHING, 1),
+    "gunicorn, 4 workers": ("gunicorn", APPLICATION, 4),
+}
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -33,6 +41,13 @@ class Turn(NamedTuple):
     rate: float
     server: float
     wrk: float
+
+
+def nothing(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+    """An application that only reads and answers: what a server takes for itself."""
+    environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+    start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", "200")])
+    return [b" " * 200]
 
 
 def script() -> str:
@@ -70,7 +85,7 @@ def turn(running: Running, wrk: str, lua: str, seconds: int, connections: int) -
     )
 
 
-def measure(seconds: int, turns: int, connections: int = 16) -> dict[str, Turn]:
+def measure(seconds: int, turns: int, connections: int, names: Iterable[str] = CONTESTANTS) -> dict[str, Turn]:
     """The best turn of each contestant."""
     wrk = shutil.which("wrk")
     if wrk is None:
@@ -80,8 +95,8 @@ def measure(seconds: int, turns: int, connections: int = 16) -> dict[str, Turn]:
         lua.flush()
         env = {"MOUNTED_KEYS": "k" * 43, "MOUNTED_OPTIONS": '{"sessions": false}'}
         running = {
-            name: stack.enter_context(under(server, APPLICATION, workers=workers, env=env))
-            for name, (server, workers) in CONTESTANTS.items()
+            name: stack.enter_context(under(server, application, workers=workers, threads=8, env=env))
+            for name, (server, application, workers) in ((name, CONTESTANTS[name]) for name in names)
         }
         found: dict[str, list[Turn]] = {name: [] for name in running}
         for number in range(turns + 1):
@@ -92,12 +107,38 @@ def measure(seconds: int, turns: int, connections: int = 16) -> dict[str, Turn]:
     return {name: max(done) for name, done in found.items()}
 
 
+def memory(running: Running) -> float:
+    """Kilobytes that a server and its workers hold; what they share with others counts in part."""
+    root = running.process.pid
+    maps = (Path(f"/proc/{each}/smaps_rollup").read_text() for each in (root, *children(root)))
+    return float(sum(int(re.findall(r"^Pss: +(\d+)", text, re.MULTILINE)[0]) for text in maps))
+
+
+def weigh(listeners: int) -> None:
+    """Print what a server holds when nobody is there, and for each listener."""
+    from tests.features.test_bus import Listeners
+
+    for server in ("own", "waitress", "gunicorn"):
+        with under(server, APPLICATION, threads=listeners + 8) as running:
+            Listeners(running.url, 1).close()
+            before = memory(running)
+            listening = Listeners(running.url, listeners)
+            assert listening.look(listening.each(1), 30)
+            each = (memory(running) - before) / listeners
+            listening.close()
+            print(f"{server:20} {before / 1024:6.1f} MB, and {each:.0f} KB for each listener")
+
+
 def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--seconds", type=int, default=3)
     options.add_argument("--turns", type=int, default=5)
+    options.add_argument("--connections", type=int, default=32)
+    options.add_argument("--memory", action="store_true", help="weigh them instead")
     given = options.parse_args()
-    found = measure(given.seconds, given.turns)
+    if given.memory:
+        return weigh(200)
+    found = measure(given.seconds, given.turns, given.connections)
     print(f"{'':20} calls/s  server µs/call  wrk µs/call   of our own  of one worker")
     own, one = found["own server"].rate, found["gunicorn, 1 worker"].rate
     for name, (rate, server, load) in found.items():
