@@ -615,8 +615,10 @@ class OAuth(Grant):
         if dpop:
             from mcp_ref.machinery.jwt import new_key
 
-            pem = (self.store.get(f"key {name}") or {}).get("pem") or new_key()
-            self.store.put(f"key {name}", {"pem": pem})
+            pem = (self.store.get(f"key {name}") or {}).get("pem")
+            if not isinstance(pem, str):
+                pem = new_key()
+                self.store.put(f"key {name}", {"pem": pem})
             self.prover = Prover(pem)
         self._given, self._document = client, None if document is None else checked_document(document)
         # MUST: use redirect URIs that are https, or on this machine (basic/authorization#communication-security)

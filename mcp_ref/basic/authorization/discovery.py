@@ -72,8 +72,8 @@ def discover(
     Raises: AuthorizationError.
     """
     rules = revisions[-1]
-    # 1. MUST: use `resource_metadata` in WWW-Authenticate; without it try the well-known address with the path, then
-    #    the one at the root (basic/authorization#protected-resource-metadata-discovery-requirements)
+    # 1. MUST: use `resource_metadata` in WWW-Authenticate; without it, try the well-known address with the path first
+    #    (basic/authorization#protected-resource-metadata-discovery-requirements)
     if challenge is not None and "resource_metadata" in challenge.repeated:
         raise AuthorizationError("the server's challenge names resource_metadata more than once")
     named = challenge.parameters.get("resource_metadata") if challenge is not None else None

@@ -69,7 +69,7 @@ class Token(NamedTuple):
 
     def headers(self) -> dict[str, str]:
         """The header that carries the token in each request."""
-        # MUST: send the token in the Authorization header, MUST NOT: in the query of the URL
+        # MUST: send the token in the Authorization header; MUST NOT: send it in the query of a URL
         # (basic/authorization#token-requirements)
         return {"Authorization": f"{self.kind} {self.access}"}
 

@@ -137,7 +137,7 @@ def metadata_urls(issuer: str, *, openid: bool = True) -> list[str]:
     """
     parts = urlsplit(issuer)
     path, origin = parts.path.rstrip("/"), parts._replace(path="", query="").geturl()
-    # MUST: RFC 8414 with the path inserted, OpenID Connect with the path inserted, and with the path appended
+    # MUST: try RFC 8414 with the path inserted, OpenID Connect with the path inserted, and with the path appended
     # (basic/authorization#authorization-server-metadata-discovery)
     places = [AUTHORIZATION_SERVER + path, OPENID + path, path + OPENID] if openid else [AUTHORIZATION_SERVER + path]
     return [origin + place for place in dict.fromkeys(places)]

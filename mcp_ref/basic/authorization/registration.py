@@ -108,7 +108,7 @@ def register(fetcher: Fetcher, found: Discovered, name: str, redirect_uri: str, 
             f"{shown(found.issuer)} does not let clients register themselves: have this one registered by its owner and"
             " give OAuth(client=Registered(...)), or document= the URL of a metadata document if that is supported"
         )
-    # MAY: dynamic registration, which 2026-07-28 deprecates
+    # MAY: register dynamically, which 2026-07-28 deprecates
     # (basic/authorization/client-registration#dynamic-client-registration)
     warn_deprecated("Dynamic Client Registration", found.rules)
     methods = found.metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
@@ -119,7 +119,7 @@ def register(fetcher: Fetcher, found: Discovered, name: str, redirect_uri: str, 
     reply, answer = fetcher.post(_ENDPOINT, endpoint, found.issuer, document=wanted)
     if reply.status not in (200, 201):
         code = answer.get("error")
-        # MUST: handle a registration that is refused because of its redirect URI; SHOULD: report a meaningful error
+        # MUST: handle a registration that is refused because of its redirect URI; SHOULD: say why it is
         # (basic/authorization/client-registration#application-type-and-redirect-uri-constraints)
         about = f" (it was asked to come back to {redirect_uri})" if code == "invalid_redirect_uri" else ""
         raise refused(_ENDPOINT, endpoint, reply.status, answer, (), about)

@@ -348,7 +348,7 @@ class Door:
     def routes(self) -> dict[str, Endpoint]:
         """What is served beside the endpoint, by path: the metadata, which anybody may read, and further routes."""
         # MUST: publish protected resource metadata (basic/authorization#authorization-server-location)
-        # MUST: publish it at the well-known address with the endpoint's path, which the challenge names too
+        # MUST: publish the metadata at the well-known address with the endpoint's path, which the challenge names too
         # (basic/authorization#protected-resource-metadata-discovery-requirements)
         named = urlsplit(self.resource).path.rstrip("/")
         paths = {PROTECTED_RESOURCE + self._path.rstrip("/"), PROTECTED_RESOURCE + (named or self._path.rstrip("/"))}
