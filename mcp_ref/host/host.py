@@ -122,6 +122,7 @@ class Host:
         self.context: list[JsonObject] = []
         """Messages that `attach` has put before the next turn of a conversation; whoever takes them empties it."""
         self._names: dict[str, str] = {}  # of tools, for models; replaced by `for_model`
+        self._closing = False  # so that a start in another thread asks about no further server
         self._model_allowed = False  # whether anything may go to the model in this run
 
     # -- life
@@ -144,8 +145,9 @@ class Host:
             server = rule.pattern.partition("/")[0]
             if rule.kind != "model" and "*" not in server and server not in self.servers:
                 self.tell(server, "notice", f"a rule can match nothing: {' '.join(rule)}")
+        self._closing = False
         for hosted in chosen:
-            if hosted.entry.problem is None and hosted.happen("ask"):
+            if not self._closing and hosted.entry.problem is None and hosted.happen("ask"):
                 name, bound = hosted.name, hosted.bound
                 question = Question("start", name, name, bound, bound, hosted.shown, hosted.warnings)
                 if not (decision := self.consent.decide(question)).allowed:
@@ -186,7 +188,7 @@ class Host:
         Why each thread ends: open questions are withdrawn first; then each server is stopped (`Hosted.stop`), in a
         thread `mcp-at-once` that ends with it; `mcp-host-ask` and `mcp-host-events` find a sentinel.
         """
-        deadline = Deadline(timeout)
+        deadline, self._closing = Deadline(timeout), True
         self.consent.close(Deadline(0))
         at_once(lambda hosted: hosted.stop(deadline), self.servers.values(), timeout)
         self.consent.close(deadline)

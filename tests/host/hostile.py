@@ -7,6 +7,7 @@ dies-in-call         ends in the middle of each call of `die`
 dies-after-call      answers a call of `die`, and ends
 slow                 needs a second to start
 changed              as echo, but for the descriptions of its tools
+hangs-at-METHOD      never answers that
 many                 has ten thousand tools
 echo                 answers every call with what it was given, and its environment to `environment`
 """
@@ -69,6 +70,8 @@ def main() -> None:
             continue
         if message["method"] not in ("initialize", "ping", "tools/list", "tools/call"):
             send({"id": message["id"], "error": {"code": -32601, "message": "unknown"}})
+            continue
+        if manner == f"hangs-at-{message['method']}":
             continue
         answer = result(manner, message["method"], message.get("params", {}))
         called = message.get("params", {}).get("name") == "die"

@@ -20,6 +20,7 @@ from mcp_ref import (
     Context,
     Host,
     LocalProtocolError,
+    RequestTimeout,
     Rule,
     Server,
     ServerDown,
@@ -220,6 +221,73 @@ def test_close_ends_what_hangs_at_each_of_its_waits() -> None:
         thread.join(5)
     assert took < 10 and len(problems) == 2 and sorted(calls) == ["m", "tool"]
     host.close()
+
+
+@pytest.mark.parametrize("method", ["initialize", "tools/list", "tools/call", "ping"])
+def test_a_server_that_never_answers_one_method_holds_nothing_up(method: str) -> None:
+    entries = [hostile("a", f"hangs-at-{method}"), Entry("here", server())]
+    host = Host(entries, consent=free(), start_timeout=0.7, timeout=0.5).start()
+    try:
+        assert host.servers["a"].state == ("ready" if method in ("tools/call", "ping") else "failed")
+        assert host.call("here/hello")["content"] and [tool.name for tool in host.tools()][-1] == "here/hello"
+        if method == "tools/call":
+            with pytest.raises(RequestTimeout):
+                host.call("a/echo")
+        if method == "ping":
+            assert host.check(timeout=0.3)["a"] is not None
+    finally:
+        began = time.monotonic()
+        host.close()
+        assert time.monotonic() - began < 5.5
+
+
+def test_a_window_that_never_closes_does_not_hold_close_up() -> None:
+    stuck, shown = threading.Event(), threading.Event()
+
+    def ask(question: Any) -> bool:
+        shown.set()
+        return stuck.wait(20)
+
+    rules = [Rule("allow", "start"), Rule("ask", "tool")]
+    host = Host([Entry("a", server())], consent=Consent(rules, ask=ask, keep=False)).start()
+    refused: list[McpError] = []
+
+    def call() -> None:
+        try:
+            host.call("a/hello")
+        except McpError as problem:
+            refused.append(problem)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    assert shown.wait(5)
+    began = time.monotonic()
+    host.close(1)
+    assert time.monotonic() - began < 3
+    thread.join(5)
+    stuck.set()
+    assert "withdrawn" in str(refused[0])
+
+
+def test_close_ends_a_start_that_is_still_asking() -> None:
+    asked: list[str] = []
+    shown = threading.Event()
+
+    def ask(question: Any) -> bool:
+        asked.append(question.subject)
+        withdrawn = threading.Event()
+        question.withdrawn.attach(lambda reason: withdrawn.set())
+        shown.set()
+        return withdrawn.wait(10)
+
+    host = Host([Entry("a", server()), Entry("b", server())], consent=Consent(ask=ask, keep=False))
+    thread = threading.Thread(target=host.start)
+    thread.start()
+    assert shown.wait(5)
+    host.close()
+    thread.join(5)
+    assert not thread.is_alive() and asked == ["a"]
+    assert {hosted.client for hosted in host.servers.values()} == {None}
 
 
 def test_stop_ends_a_pause_before_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
