@@ -11,6 +11,7 @@ Not here:  what the commands do (cli/commands); the conversation that `demo` sho
     mcp-ref narrate trace.jsonl                                   a recorded trace in words
     mcp-ref check trace.jsonl                                     the sentences of the specification that it breaks
     mcp-ref draw trace.jsonl                                      a sequence diagram of it
+    mcp-ref show trace.jsonl -o trace.html                        a page on which every message opens
     mcp-ref check -- python weather.py                            the same, between any client and this server
     mcp-ref host mcp.json                                         several servers, with your consent
 
@@ -203,7 +204,7 @@ def _parser() -> argparse.ArgumentParser:
     check("--strict", action="store_true", help="exit with 3 when something was found")
     check("--coverage", action="store_true", help="how often each rule was asked")
     check("--list", action="store_true", help="the rules and their sentences; nothing is judged")
-    draw = other("draw", _draw, "a recorded conversation as a sequence diagram")
+    draw = other("draw", partial(_pictured, "draw"), "a recorded conversation as a sequence diagram")
     draw("file", help="the trace; - for standard input")
     draw("--format", choices=["svg", "mermaid"], default="mermaid", help="(mermaid)")
     draw("--from", dest="first", type=number, default=1, metavar="N", help="the first event")
@@ -211,6 +212,9 @@ def _parser() -> argparse.ArgumentParser:
     draw("--http", action="store_true", help="also what HTTP does without a message")
     draw("--all", action="store_true", help="of Mermaid, more arrows than GitHub draws")
     draw("-o", "--output", metavar="FILE", help="where to write (standard output)")
+    show = other("show", partial(_pictured, "show"), "a recorded conversation as one page, to be opened in a browser")
+    show("file", help="the trace; - for standard input")
+    show("-o", "--output", metavar="FILE", help="where to write (standard output)")
     return parser
 
 
@@ -221,10 +225,10 @@ def hosting(args: argparse.Namespace) -> Exit:
     return host(args)
 
 
-def _draw(args: argparse.Namespace) -> Exit:
+def _pictured(what: str, args: argparse.Namespace) -> Exit:
     from mcp_ref.cli import pictures
 
-    return pictures.draw(args)
+    return pictures.draw(args) if what == "draw" else pictures.show(args)
 
 
 def _check(args: argparse.Namespace) -> Exit:

@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections.abc import Iterable
 from contextlib import nullcontext
+from pathlib import Path
 
 from mcp_ref.cli import shown
 from mcp_ref.cli.commands import Exit, UsageError
@@ -29,6 +30,14 @@ def draw(args: argparse.Namespace) -> Exit:
             f"{len(drawn)} arrows: the first {MAX_ARROWS} are drawn; --from and --to choose others, --all draws all"
         )
     _write(args.output, svg(drawn) if args.format == "svg" else mermaid(drawn, all=args.all))
+    return Exit.OK
+
+
+def show(args: argparse.Namespace) -> Exit:
+    from mcp_ref.trace.show import page
+
+    events, findings = _read(args.file)
+    _write(args.output, [page(events, findings, Path(args.file).name)])
     return Exit.OK
 
 

@@ -204,9 +204,14 @@ class Checker:
                 )  # fmt: skip
                 _remember(link.exchanges, exchange.number, exchange)
             elif exchange is not None:
+                again = link.event_ids.get(str(facts.get("eventId")))
                 self._take_reply(link, sender, exchange, event, facts)
+                if again is not None and again[1] == event.message and exchange.header("last-event-id") is not None:
+                    # A stream that is resumed repeats what was lost: it is the message that was judged before.
+                    return
         if isinstance(event.message, str):
             json_reply = exchange is not None and "json" in str(exchange.answers.get("content-type"))
+            json_reply = json_reply and exchange is not None and (exchange.status or 0) < 300
             if sender == "client" or exchange is None or exchange.streams or json_reply:
                 self._take_text(link, sender, event)
         elif isinstance(event.message, list):
@@ -268,8 +273,10 @@ class Checker:
             return
         if "end" in facts:
             exchange.closed = str(facts["end"])
-            self._run("closed", body.method if body else "", "server", link, revision, event, exchange)
-            # Nothing more will come: it need not be remembered.
+            if revision is not None and revision.era == "stateless":
+                self._run("closed", body.method if body else "", "server", link, revision, event, exchange)
+            elif exchange.requests:
+                link.cut.append((exchange, event))
             return
         if "status" not in facts or sender != "server":
             return
@@ -279,6 +286,12 @@ class Checker:
             exchange.status = facts["status"] if isinstance(facts["status"], int) else None
             exchange.answers = as_object(facts.get("headers"))
             self._session(link, exchange)
+            if exchange.status is not None and exchange.status < 300 and exchange.method in ("GET", "POST"):
+                # The session goes on, so it was not its end that has ended a stream before.
+                over = [each for each in link.cut if each[0].seq < exchange.seq and each[1].seq < exchange.seq]
+                link.cut = [each for each in link.cut if each not in over]
+                for cut, ended in over:
+                    self._run("closed", "", "server", link, revision, ended, cut)
             if "headers" in facts:
                 kind: Kind = "rebuff" if exchange.faults else "reply"
                 self._run(kind, body.method if body else "", "server", link, revision, event, exchange)
@@ -459,6 +472,14 @@ class Checker:
         kind: Kind = "error" if "error" in said.message else "result"
         method, faults = "" if request is None else request.method, set() if request is None else request.faults
         first = request is not None and not request.answered
+        if request is not None and request.stateless and said.sender == "server" and not link.shared.spoke:
+            # Until it has shown to be of this era, a server may be of the other one, and know nothing of this request.
+            proven = said.result.keys() & {"resultType", "supportedVersions"} or session.is_modern_error(said)
+            if not proven and not faults and first:
+                if request.method == "server/discover" and said.code == -32601:
+                    link.shared.undiscovered = said
+                self._settle(said, request)
+                return
         if faults:
             self._run("rejection", method, said.sender, link, said.revision, said.event, said)
         elif not said.faults:
@@ -468,10 +489,7 @@ class Checker:
         if request is None or not first:
             link.lost = link.lost or request is None
             return
-        request.answered = True
-        for exchange in {id(each): each for each in (said.exchange, request.exchange) if each is not None}.values():
-            exchange.requests.discard(key(said.id))
-            exchange.answered = True
+        self._settle(said, request)
         if kind == "result" and "frame" not in said.faults:
             self._learn(link, said, request)
         elif kind == "error":
@@ -483,6 +501,14 @@ class Checker:
                 link.shared.undiscovered = said
             for each in objects(as_object(said.error.get("data")).get("elicitations")):
                 link.elicitations.add(str(each.get("elicitationId")))
+
+    def _settle(self, said: Said, request: Said) -> None:
+        """A request has its answer."""
+        request.answered = True
+        for exchange in (said.exchange, request.exchange):
+            if exchange is not None:
+                exchange.requests.discard(key(said.id))
+                exchange.answered = True
 
     def _learn(self, link: Link, said: Said, request: Said) -> None:
         """What a result tells."""

@@ -185,3 +185,18 @@ def left() -> tuple[list[str], int]:
     gc.collect()
     threads = sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("mcp-"))
     return threads, len(os.listdir("/proc/self/fd"))
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_found(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """With MCP_REF_JUDGE=1 the checker stands under every test (tests/trace/watching)."""
+    from tests.trace.watching import NOT_WATCHED, unexpected, watched
+
+    name = f"{request.node.path.stem}::{request.node.name}"
+    if os.environ.get("MCP_REF_JUDGE") != "1" or name.startswith(NOT_WATCHED):
+        yield
+        return
+    with watched(monkeypatch) as found:
+        yield
+    left = unexpected(name, found)
+    assert not left, "\n".join(map(str, left))

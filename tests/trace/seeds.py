@@ -1237,8 +1237,21 @@ def _unprimed(rows: list[Row]) -> None:
 
 
 def _cut(rows: list[Row]) -> None:
+    """The response is lost, and the session goes on."""
     at = next(n for n, each in enumerate(rows) if "end" in each["http"])
     del rows[at - 1]
+    if _has_session(rows):
+        post = _post(rows, "notifications/initialized")
+        rows.append(
+            {
+                **post,
+                "message": {"jsonrpc": "2.0", "id": 60, "method": "ping"},
+                "http": {**post["http"], "exchange": 60},
+            }
+        )
+        reply = row("server", {"jsonrpc": "2.0", "id": 60, "result": {}}, exchange=60, method="POST", status=200)
+        reply["http"]["headers"] = {"content-type": "application/json"}
+        rows.append(reply)
 
 
 def _not_utf8(rows: list[Row]) -> None:

@@ -173,7 +173,7 @@ def embedding_servers_have_resources(link: Link, said: Said) -> Verdict:
 
 
 def _asks_input(said: Said) -> bool:
-    return said.result.get("resultType") in ("input_required", "task")
+    return said.result.get("resultType") in ("input_required", "task") or "task" in said.result
 
 
 # -- x-mcp-header -------------------------------------------------------------------------------------------------

@@ -444,6 +444,8 @@ def first_event_names_the_endpoint(link: Link, exchange: Exchange, event: TraceE
 @rule("event", sender="server")
 def streams_are_primed(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     first = exchange.method == "POST" and exchange.events == 0 and event.message is not None and not exchange.primed
+    # A server without event ids cannot: nothing of it can be resumed.
+    first = first and bool(link.event_ids or "eventId" in as_object(event.http))
     return "an event with an id and empty data before it" if first else None
 
 

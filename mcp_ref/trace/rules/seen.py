@@ -202,6 +202,7 @@ class Link:
         self.acknowledged: set[Any] = set()
         self.torn: dict[Any, Said] = {}  # results of subscriptions that no notifications/cancelled has announced
         self.announced: set[Any] = set()
+        self.cut: list[tuple[Exchange, TraceEvent]] = []  # streams that have ended before the response, so far
         self.elicitations: set[str] = set()
         self.tasks: dict[str, str] = {}  # the status of each
         self.text: dict[Role, list[TraceEvent]] = {"client": [], "server": []}

@@ -172,7 +172,7 @@ def _offers(error: Said) -> list[str]:
 
 
 def is_modern_error(said: Said) -> bool:
-    return said.code in STATELESS_ERRORS
+    return type(said.code) is int and said.code in STATELESS_ERRORS
 
 
 def _extensions(said: Said) -> JsonObject:

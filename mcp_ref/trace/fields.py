@@ -1,0 +1,224 @@
+"""What each member of a message means, in a sentence, by its name on the wire.
+
+Spec:      schema of every revision
+Not here:  types and revisions of a member (the types of each page, from which `members` reads them)
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+from mcp_ref.machinery.shapes import Array, Choice, Enumeration, Map, Object, Scalar, shape_of
+from mcp_ref.messages import JsonObject
+from mcp_ref.pages import METHODS
+from mcp_ref.revisions import REVISIONS
+
+# fmt: off
+MEANINGS: Final[dict[str, str]] = {
+    # JSON-RPC
+    "jsonrpc": "The version of JSON-RPC, always 2.0.",
+    "id": "Names a request; its response repeats it. In tool use, names one call of the model.",
+    "method": "What is asked for, or told.",
+    "params": "What the method needs to know.",
+    "result": "The answer to a request that went well.",
+    "error": "The answer to a request that could not be carried out.",
+    "code": "Which error it is, as an integer.",
+    # _meta
+    "_meta": "What is said beside the content: by the protocol, by extensions, by either side.",
+    "progressToken": "Asks to be told of progress; each notification of it repeats the token.",
+    "io.modelcontextprotocol/protocolVersion": "The revision in which this request is written.",
+    "io.modelcontextprotocol/clientCapabilities": "What the client can do, for this request.",
+    "io.modelcontextprotocol/clientInfo": "Which program the client is; it proves nothing.",
+    "io.modelcontextprotocol/logLevel": "Asks for the log messages of this request, from that level on.",
+    "io.modelcontextprotocol/serverInfo": "Which program the server is; it proves nothing.",
+    "io.modelcontextprotocol/subscriptionId": "The subscription that a notification belongs to: the id of its request.",
+    # opening
+    "protocolVersion": "The revision that is proposed, or decided on.",
+    "supportedVersions": "The revisions that the server speaks.",
+    "supported": "The revisions that could be used instead.",
+    "requested": "The revision that was asked for.",
+    "capabilities": "What a side can do; what it does not declare must not be asked of it.",
+    "requiredCapabilities": "What the client would have to declare for this request.",
+    "clientInfo": "Which program the client is.",
+    "serverInfo": "Which program the server is.",
+    "instructions": "Hints of the server for the model, on how to use it.",
+    "version": "The version of a program.",
+    "websiteUrl": "Where to read about it.",
+    "experimental": "Capabilities that no specification names.",
+    "extensions": "Extensions that a side knows, by name, with their settings.",
+    "listChanged": "Whether changes of the list are told.",
+    "subscribe": "Whether changes of a single resource are told.",
+    "completions": "The server proposes values for arguments.",
+    "logging": "The server sends log messages.",
+    "elicitation": "The client can ask its user; or how: by form, by URL.",
+    "sampling": "The client can ask its model.",
+    "form": "Questions may come as a form.",
+    "context": "A model may be given context of other servers; or, values of arguments that were chosen already.",
+    "tasks": "Requests may be made tasks; or, the tasks of a list.",
+    # lists and pages
+    "cursor": "Asks for the page that begins here; it came as nextCursor.",
+    "nextCursor": "There is more: the next page is asked for with this.",
+    "ttlMs": "For how many milliseconds the result may be kept.",
+    "cacheScope": "Who may share a kept result: everybody, or this user alone.",
+    "resultType": "Which kind of result it is: complete, or one that asks for input.",
+    # tools
+    "tools": "The tools that can be called.",
+    "name": "The name by which it is called, unique in its list.",
+    "title": "The name that people see.",
+    "description": "What it does, for the model or the user.",
+    "inputSchema": "Which arguments the tool takes, as JSON Schema.",
+    "outputSchema": "What structuredContent looks like, as JSON Schema.",
+    "annotations": "Hints about it, for the client; nobody has to believe them.",
+    "readOnlyHint": "It changes nothing, the server says.",
+    "destructiveHint": "It may destroy something, the server says.",
+    "idempotentHint": "A second call with the same arguments changes nothing more, the server says.",
+    "openWorldHint": "It deals with the world outside, the server says.",
+    "execution": "How the tool may be run.",
+    "taskSupport": "Whether a call may, must or must not be made a task.",
+    "icons": "Pictures that a user interface may show.",
+    "src": "Where the picture is, or the picture as a data: URL.",
+    "sizes": "The sizes that the picture is made for.",
+    "theme": "Whether the picture is made for a light or a dark background.",
+    "arguments": "Values for what was declared; of a prompt, what it can be given.",
+    "content": "What it has to say, as blocks; of a form, the values that were filled in.",
+    "structuredContent": "The result as JSON, as the outputSchema describes it.",
+    "isError": "The tool has failed; the content says how, for the model to read.",
+    # content
+    "type": "Which kind of thing this is.",
+    "text": "Text.",
+    "data": "The content in base64; of an error or a log message, whatever belongs to it.",
+    "mimeType": "The media type of the data.",
+    "blob": "Binary content in base64.",
+    "resource": "A resource that is given as a whole.",
+    "audience": "For whom it is: the user, the model, or both.",
+    "priority": "How important it is, from 0 to 1.",
+    "lastModified": "When it was changed last.",
+    "size": "How many bytes it has.",
+    # resources and prompts
+    "resources": "The resources that can be read.",
+    "resourceTemplates": "Patterns of URIs of resources that can be read.",
+    "uri": "The URI of a resource, or of a root.",
+    "uriTemplate": "A pattern of URIs (RFC 6570).",
+    "contents": "What the resource holds, in one or several parts.",
+    "prompts": "The prompts that can be asked for.",
+    "messages": "A conversation: of a prompt, or for the model.",
+    "role": "Who speaks: the user or the assistant.",
+    "required": "What must be given.",
+    # completion, logging
+    "ref": "What is to be completed: a prompt, or a template of resources.",
+    "argument": "The argument that is to be completed, as far as it was typed.",
+    "value": "What was typed so far; of a hint, what it is.",
+    "completion": "Values that would fit.",
+    "values": "Proposals, the best first, 100 at most.",
+    "hasMore": "There are more than these.",
+    "total": "How much there is in all, if that is known.",
+    "level": "How serious a log message is, from debug to emergency.",
+    "logger": "Which part of the server says it.",
+    # progress, cancellation, subscriptions
+    "progress": "How far it is; it grows with each notification.",
+    "message": "What a person reads: of an error, of progress, or the question.",
+    "requestId": "The request that is given up, or ended.",
+    "reason": "Why, for a person.",
+    "notifications": "Which changes are to be told.",
+    "toolsListChanged": "Tell when the list of tools changes.",
+    "promptsListChanged": "Tell when the list of prompts changes.",
+    "resourcesListChanged": "Tell when the list of resources changes.",
+    "resourceSubscriptions": "Tell when one of these resources changes.",
+    # what a server asks
+    "roots": "The folders that the server may work in.",
+    "inputRequests": "What the server has to know before it can go on, by keys of its choice.",
+    "inputResponses": "The answers, by the same keys.",
+    "requestState": "What the server wants to remember: it goes back as it came, and only the server can read it.",
+    "action": "What the user did: accept, decline, or cancel.",
+    "mode": "How the user is asked (form or url); of toolChoice, how free the model is.",
+    "requestedSchema": "The fields of the form.",
+    "url": "The page that the user is asked to visit.",
+    "elicitationId": "Names the visit, so that its end can be told.",
+    "elicitations": "The visits that are required first.",
+    "systemPrompt": "What the model is told before the conversation.",
+    "includeContext": "Whose context the model is to be given.",
+    "maxTokens": "How long the answer may be at most.",
+    "temperature": "How freely the model chooses.",
+    "stopSequences": "Texts at which the model stops.",
+    "stopReason": "Why the model stopped.",
+    "model": "The model that has answered.",
+    "modelPreferences": "What matters when the client picks a model.",
+    "hints": "Names, or parts of names, of models that would suit.",
+    "costPriority": "How much it matters that it is cheap, from 0 to 1.",
+    "speedPriority": "How much it matters that it is fast, from 0 to 1.",
+    "intelligencePriority": "How much it matters that it is able, from 0 to 1.",
+    "metadata": "What a provider of models wants to be passed along.",
+    "toolChoice": "Whether the model may, must or must not use tools.",
+    "toolUseId": "The use of a tool that this is the result of.",
+    "input": "The arguments with which the model uses a tool.",
+    # forms
+    "$schema": "The dialect of a schema.",
+    "properties": "The fields, by name.",
+    "enum": "The values that may be chosen.",
+    "enumNames": "What a person sees in their place.",
+    "oneOf": "The choices, each with a title.",
+    "anyOf": "The choices of a field for several, each with a title.",
+    "const": "The value of a choice.",
+    "items": "What may be chosen, several at once.",
+    "default": "What stands there before the user has done anything.",
+    "format": "What kind of text it is, such as email or date.",
+    "minimum": "The least number.",
+    "maximum": "The greatest number.",
+    "minLength": "How many characters at least.",
+    "maxLength": "How many characters at most.",
+    "minItems": "How many choices at least.",
+    "maxItems": "How many choices at most.",
+    # tasks
+    "task": "Make the request a task; or, the task that it has become.",
+    "taskId": "Names a task.",
+    "status": "How far a task is: working, input_required, completed, failed or cancelled.",
+    "statusMessage": "The same, for a person.",
+    "createdAt": "When the task began.",
+    "lastUpdatedAt": "When the task changed last.",
+    "ttl": "For how many milliseconds the task is kept.",
+    "pollInterval": "How many milliseconds to wait before asking again.",
+}
+# fmt: on
+
+
+@cache
+def members() -> dict[str, JsonObject]:
+    """Of each member that a type of the wire names: its types, and its first and last revision."""
+    found: dict[str, dict[str, Any]] = {}
+
+    def look(shape: Any, revision: str, seen: set[int]) -> None:
+        if id(shape) in seen:
+            return
+        seen.add(id(shape))
+        if isinstance(shape, Object):
+            for name, field in shape.fields.items():
+                row = found.setdefault(name, {"types": {}, "revisions": {}})
+                row["types"][_kind(field.shape)] = row["revisions"][revision] = None
+                look(field.shape, revision, seen)
+        elif isinstance(shape, Choice):
+            for arm in shape.here:
+                look(arm, revision, seen)
+        elif isinstance(shape, (Array, Map)):
+            look(shape.each, revision, seen)
+
+    for row in METHODS.values():
+        for revision in REVISIONS.values():
+            for wire in (row.params, row.result) if row.exists_in(revision) else ():
+                if wire is not None:
+                    look(shape_of(wire, revision), revision.name, set())
+    order = list(REVISIONS)
+    return {
+        name: {"types": list(row["types"]), "revisions": sorted(row["revisions"], key=order.index)}
+        for name, row in found.items()
+    }
+
+
+def _kind(shape: Any) -> str:
+    if isinstance(shape, Scalar):
+        return shape.kind
+    if isinstance(shape, Enumeration):
+        return "one of " + ", ".join(map(str, shape.values))
+    if isinstance(shape, Choice):
+        return " or ".join(sorted({_kind(arm) for arm in shape.here}))
+    return "array" if isinstance(shape, Array) else "any" if not isinstance(shape, (Object, Map)) else "object"

@@ -1,0 +1,123 @@
+"""A trace as a page: one HTML file that needs no network, in which every message opens, and every member of it.
+
+Not here:  the page itself, its style and its script (show.html); the words (trace/narrate, trace/fields)
+
+A trace is hostile input: the data stands in a script of type application/json with every `<` escaped, and the page
+makes its elements from text alone. Its Content-Security-Policy lets nothing in but its own style and script, by hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections import deque
+from collections.abc import Iterable, Sequence
+from importlib import resources
+from typing import Any, Final
+
+from mcp_ref.messages import JsonObject
+from mcp_ref.trace.check import Finding, sentences
+from mcp_ref.trace.draw import Step, brackets, steps
+from mcp_ref.trace.fields import MEANINGS, members
+from mcp_ref.trace.narrate import Narrator
+from mcp_ref.trace.record import TraceEvent
+
+_MAX_TEXT: Final = 100_000  # characters of one message, one string or one line that are shown
+
+
+def page(events: Sequence[TraceEvent], findings: Iterable[Finding], name: str) -> str:
+    """The whole page.
+
+    Args:
+        findings: what a checker found in these events.
+        name: what the page is called, such as that of the file.
+    """
+    template = resources.files("mcp_ref.trace").joinpath("show.html").read_text("utf-8")
+    text = json.dumps(data(events, findings, name), ensure_ascii=True, separators=(",", ":"))
+    style, script = (re.findall(rf"<{tag}>(.*?)</{tag}>", template, re.DOTALL)[0] for tag in ("style", "script"))
+    policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'"
+    return template.replace("{{policy}}", policy).replace("{{data}}", text.replace("<", "\\u003c"))
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+def data(events: Sequence[TraceEvent], findings: Iterable[Finding], name: str) -> JsonObject:
+    """What the page shows: rows, and what is said of members, each once."""
+    narrator, waiting, found = Narrator(), dict[Any, deque[int]](), dict[int, list[JsonObject]]()
+    arrows = steps(events, http=True)
+    drawn = {step.event.seq: step for step in arrows}
+    spans = {arrows[first].span for first, _, _ in brackets(arrows)}
+    for finding in findings:
+        said = {"blame": finding.blame, "level": finding.level, "says": finding.says, "expected": finding.expected}
+        found.setdefault(finding.seq, []).append({**said, "ids": finding.ids})
+    began = events[0].time if events else 0.0
+    rows: list[JsonObject] = []
+    used: set[str] = set()
+    for number, event in enumerate(events):
+        who, told = narrator.told(event)
+        message = event.message
+        _collect(message, used)
+        row = _row(event, who, drawn.get(event.seq))
+        row["span"] = row["span"] if row["span"] in spans else None
+        row |= {"at": round(1000 * (event.time - began), 1), "head": told.head[:300], "page": told.page,
+                "lines": [line[:2000] for line in told.lines], "message": _shown(message),
+                "findings": found.get(event.seq, [])}  # fmt: skip
+        for body in message if isinstance(message, list) else [message]:
+            if isinstance(body, dict) and "id" in body:
+                side = who if "method" in body else ("server" if who == "client" else "client")
+                key = (event.conn, side, repr(body["id"])[:200])
+                if "method" in body:
+                    waiting.setdefault(key, deque()).append(number)
+                elif waiting.get(key):
+                    row["partner"] = waiting[key].popleft()
+                    rows[row["partner"]]["partner"] = number
+        rows.append(row)
+    about = {}
+    for each in sorted(used):
+        rules = [row for rule in sentences()["rules"].values() for row in rule if f"`{each}`" in row["says"]]
+        about[each] = {
+            "means": MEANINGS.get(each), **members().get(each, {}),
+            "sentences": [{"level": row["level"], "says": row["says"], "ids": row["ids"]} for row in rules[:12]],
+        }  # fmt: skip
+    return {"name": name, "rows": rows, "members": about}
+
+
+def _row(event: TraceEvent, who: str, step: Step | None) -> JsonObject:
+    message = event.message if isinstance(event.message, dict) else {}
+    row: JsonObject = {"seq": event.seq, "who": who, "kind": step.kind if step else "http"}
+    row |= {"thread": event.thread[:80], "conn": event.conn, "method": str(message.get("method") or "")[:200]}
+    row["id"] = json.dumps(message["id"])[:200] if "id" in message else ""
+    row["span"] = None if step is None else step.span
+    if event.http is not None:
+        short = {name: each if isinstance(each, (int, dict)) else str(each)[:500] for name, each in event.http.items()}
+        row["http"] = short
+    if event.end is not None:
+        row["end"] = event.end
+    return row
+
+
+def _collect(value: Any, used: set[str]) -> None:
+    """The names of the members of a message that have a meaning; without recursion, for a stranger chose the depth."""
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, dict):
+            used.update(each.keys() & MEANINGS.keys())
+            left.extend(each.values())
+        elif isinstance(each, list):
+            left.extend(each)
+
+
+def _shown(message: Any) -> Any:
+    """The message, unless it is too long or too deep for a page."""
+    try:
+        text = json.dumps(message)
+    except (RecursionError, ValueError):
+        return "[nested too deeply to be shown]"
+    if len(text) <= _MAX_TEXT:
+        return message
+    return f"{text[:_MAX_TEXT]} ... [{len(text)} characters]"

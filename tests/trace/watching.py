@@ -1,0 +1,95 @@
+"""Putting the checker under tests that are about something else: what clients and servers of ours say is judged.
+
+MCP_REF_JUDGE=1 python -m pytest tests/features
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from mcp_ref import Client, Server
+from mcp_ref.trace import record
+from mcp_ref.trace.check import Checker, Finding
+from mcp_ref.trace.record import Recorder, TraceEvent
+
+# Tests that have somebody break the rules on purpose, and what is found there. A name may be the beginning of one.
+ON_PURPOSE: dict[str, set[str]] = {
+    # Servers that are made up to be told apart: each is wrong in one way.
+    "test_eras::": {"results_have_a_type", "bodies_are_messages", "stdout_has_messages_only", "result_or_error",
+                    "is_json_rpc", "unsupported_version_lists_others", "missing_capabilities_are_named",
+                    "mismatches_are_400", "unknown_methods_are_404", "missing_capabilities_are_400",
+                    "unsupported_versions_are_400"},
+    # Clients by hand, which send no more than the test needs.
+    "test_http::test_a_client_that_does_not_read_holds_up": {"version_header_is_sent"},
+    "test_http::test_the_same_news_waits_once": {"version_header_is_sent"},
+    "test_limits::test_an_answer_that_was_lost_can_be_fetched": {"version_header_is_sent", "id_not_used_before"},
+    "test_limits::test_the_events_of_a_stream_go_when_its_answer": {
+        "version_header_is_sent", "id_not_used_before", "messages_go_on_one_stream"},
+    "test_losses::test_a_call_that_is_refused_for_its_headers_twice": {"results_have_a_type"},
+    # What is refused, and has to be sent for that.
+    "test_resources_and_prompts::test_long_lists_come_in_pages": {"cursors_go_back_as_they_came"},
+    "test_rounds::test_a_state_is_of_use_for_its_own": {"state_is_for_its_request"},
+    "test_rounds::test_a_state_that_was_changed": {"state_goes_back_as_it_came"},
+    "test_rounds::test_servers_that_share_keys": {"state_goes_back_as_it_came"},
+    "test_rounds::test_an_answer_of_the_wrong_shape": {"schema", "answered_forms_fit"},
+    "test_rounds::test_more_answers_than_were_asked": {"schema"},
+    "test_rounds::test_what_was_not_asked": {"retries_bring_the_answers"},
+    "test_tasks::test_a_cursor_that_is_none": {"cursors_go_back_as_they_came"},
+    "test_tasks::test_a_lifetime_that_is_none": {"schema"},
+    "test_tasks::test_an_unknown_task_is_refused": {"schema"},
+    "test_tasks::test_a_server_without_tasks": {"schema"},
+    # A SHOULD that the test's server does not follow: it embeds a resource, and has none.
+    "test_tools::test_every_kind_of_content": {"embedding_servers_have_resources"},
+}  # fmt: skip
+
+NOT_WATCHED = ("test_http::test_nothing_is_left_of_many_connections",)
+"""Tests that count what a recorder adds to."""
+
+
+@contextmanager
+def watched(patch: pytest.MonkeyPatch) -> Iterator[list[Finding]]:
+    """Every client and server that begins inside is recorded, exactly, and judged; gives what is found, at the end."""
+    found: list[Finding] = []
+    checkers: list[Checker] = []
+
+    def judged(trace: Any) -> Recorder:
+        checker = Checker()
+        checkers.append(checker)
+
+        def feed(event: TraceEvent) -> None:
+            found.extend(checker.feed(event))
+
+        if isinstance(trace, Recorder):
+            return trace
+        return Recorder(feed, exact=True) if trace is _nothing else Recorder(trace, feed)
+
+    patch.setattr(record, "recorder", judged)
+    for kind in (Client, Server):
+        patch.setattr(kind, "__init__", _tracing(kind.__init__))
+    yield found
+    for checker in checkers:
+        found.extend(checker.end())
+
+
+def _nothing(event: TraceEvent) -> None:
+    """A sink for who wants none."""
+
+
+def _tracing(init: Any) -> Any:
+    @functools.wraps(init)
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> None:
+        kwargs["trace"] = kwargs.get("trace") or _nothing
+        init(self, *args, **kwargs)
+
+    return wrapped
+
+
+def unexpected(test: str, found: list[Finding]) -> list[Finding]:
+    """What is found and is not on purpose."""
+    allowed = {rule for name, rules in ON_PURPOSE.items() if test.startswith(name) for rule in rules}
+    return [finding for finding in found if finding.level != "HINT" and finding.rule not in allowed]
