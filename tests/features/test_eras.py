@@ -181,10 +181,10 @@ def test_a_slow_server_over_stdio_that_refuses_initialize_is_probed_again(tmp_pa
         "import os, pathlib, sys; from tests.features.era_server import build;"
         "slow = not pathlib.Path(sys.argv[1]).exists(); pathlib.Path(sys.argv[1]).touch();"
         # It has taken so long to start that nobody waits for the answer to the first line any more.
-        "slow and os.read(0, 65536); build(['2026-07-28']).run()"
+        "slow and [*iter(lambda: os.read(0, 1), b'\\n')]; build(['2026-07-28']).run()"
     )
     command = Command([sys.executable, "-c", program, str(tmp_path / "started")])
-    with Client(command, probe_timeout=1.5, connect_timeout=20) as client:
+    with Client(command, probe_timeout=1.5, connect_timeout=60) as client:
         assert str(client.revision) == "2026-07-28"
 
 

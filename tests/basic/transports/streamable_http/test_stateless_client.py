@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -84,7 +85,9 @@ class Gone:
         self.begun, self.noticed = threading.Event(), threading.Event()
 
     def __call__(self, wire: Wire, asked: Asked) -> None:
-        wire.send(*self._beginning)
+        # On a busy machine the client may have hung up before.
+        with suppress(ConnectionError):
+            wire.send(*self._beginning)
         self.begun.set()
         wire.until_gone()
         self.noticed.set()
@@ -329,8 +332,12 @@ def begun(where: str) -> Gone:
 def test_a_deadline_that_passes_closes_the_connection(where: str) -> None:
     gone = begun(where)
     with ScriptedServer(post=gone) as server, Stateless(server) as client:
-        with pytest.raises(RequestTimeout):
-            client.call(CALL, timeout=0.1)
+        for timeout in (0.1, 1, 5):
+            with pytest.raises(RequestTimeout):
+                client.call(CALL, timeout=timeout)
+            # A busy machine may take longer to begin.
+            if gone.begun.is_set():
+                break
         assert gone.at_once()
 
 
