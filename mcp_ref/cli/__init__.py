@@ -4,6 +4,7 @@ Not here:  what the commands do (cli/commands); the conversation that `demo` sho
 
     mcp-ref info -- python weather.py                             who the server is that this command starts
     mcp-ref call forecast city=Lisbon -- python weather.py        ask it
+    mcp-ref call convert --task -- http://127.0.0.1:8000/mcp      as a task; and task get, result, cancel, list
     mcp-ref tools -- http://127.0.0.1:8000/mcp                    ask the server at this URL
     mcp-ref listen weather://alerts -- http://127.0.0.1:8000/mcp  be told of changes
     mcp-ref serve weather.py --http                               be the server at that URL
@@ -139,6 +140,10 @@ def _parser() -> argparse.ArgumentParser:
     call("name", help="of the tool")
     call("arguments", nargs="*", metavar="key=value", help="an argument; the value as JSON, or a text")
     call("--json-args", metavar="JSON", help="arguments as a JSON object")
+    call("--task", action="store_true", help="as a task: its id and its states are told on stderr")
+    task = asking("task", commands.task, "look at a task, wait for its result, give it up; or list yours")
+    task("action", choices=["get", "result", "cancel", "list"], help="what is wanted")
+    task("id", nargs="?", help="of the task")
     asking("resources", commands.resources, "list the resources and templates")
     asking("read", commands.read, "read a resource")("uri", help="of the resource")
     asking("prompts", commands.prompts, "list the prompts")

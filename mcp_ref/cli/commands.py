@@ -21,7 +21,7 @@ from enum import IntEnum
 from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from mcp_ref.basic.transports.streamable_http.client import checked_headers, checked_url
 from mcp_ref.cli import describe, shown
@@ -29,13 +29,13 @@ from mcp_ref.cli.form import Form
 from mcp_ref.client.client import Client
 from mcp_ref.client.config import Command, Url
 from mcp_ref.client.entries import read_entries
+from mcp_ref.client.following import TaskHandle
 from mcp_ref.errors import AuthorizationError, ErrorResponse, MethodNotFound, TransportClosed
 from mcp_ref.messages import JsonObject
-from mcp_ref.pages import method_row
 from mcp_ref.revisions import find_revision
 from mcp_ref.server.server import Server
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
-from mcp_ref.trace.narrate import narrate, narrator_for
+from mcp_ref.trace.narrate import METHODS, narrate, narrator_for
 from mcp_ref.trace.record import Recorder, Sink, events_of
 
 _CONNECT_TIMEOUT: Final = 10.0
@@ -112,9 +112,37 @@ def call(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
     if not isinstance(arguments, dict):
         raise UsageError("--json-args is a JSON object")
     arguments |= arguments_of(args.arguments, schemas.get(args.name, {}))
+    if args.task:
+        made = client.call_tool_as_task(args.name, arguments)
+        shown.note(f"task {made.task_id}")
+        return _followed(made, args)
     with shown.Progress() as progress:
         result = client.call_tool(args.name, arguments, on_progress=progress)
     return result, shown.tool_result(result)
+
+
+def _followed(made: TaskHandle, args: argparse.Namespace) -> tuple[Any, Lines]:
+    """The result of a task; its states are told on stderr until then."""
+    for state in made:
+        shown.note(f"{state['status']}{': ' + state['statusMessage'] if 'statusMessage' in state else ''}")
+    result = cast(JsonObject, made.result(args.timeout))
+    return result, shown.tool_result(result)
+
+
+def task(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
+    if args.action == "list":
+        found = client.list_tasks()
+        lines = [f"{each['taskId']}  {each['status']}  {each.get('statusMessage', '')}".rstrip() for each in found]
+        return {"tasks": found}, lines
+    if args.id is None:
+        raise UsageError(f"task {args.action} needs the id of a task")
+    known = client.task(args.id)
+    if args.action == "result":
+        return _followed(known, args)
+    if args.action == "cancel":
+        known.cancel()
+    state = known.status()
+    return state, [shown.as_json(state)]
 
 
 def arguments_of(words: Iterable[str], schema: JsonObject) -> JsonObject:
@@ -231,6 +259,7 @@ def ask(command: Asking, args: argparse.Namespace) -> Exit:
             target,
             auth=_authorization(args),
             revision=args.revision,
+            tasks=command is task or getattr(args, "task", False),
             timeout=args.timeout,
             connect_timeout=min(args.timeout, _CONNECT_TIMEOUT),
             elicit=Form(answers, asking=asking) if answers or asking else None,
@@ -354,7 +383,7 @@ def spec(args: argparse.Namespace) -> Exit:
     if args.method is None:
         shown.put(describe.method_table())
         return Exit.OK
-    row = method_row(args.method)
+    row = METHODS.get(args.method)
     if row is None:
         like = describe.similar(args.method)
         raise UsageError(f"no method {args.method!r}" + (f"; did you mean {', '.join(like)}?" if like else ""))

@@ -18,9 +18,8 @@ from mcp_ref.basic.mrtr import KINDS, InputRequiredResult
 from mcp_ref.machinery.publishing import json_schema
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
-from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS, Revision
-from mcp_ref.trace.narrate import page_in
+from mcp_ref.trace.narrate import METHODS, page_in
 
 _WAYS: Final = {"client": "C > S", "server": "S > C", "both": "both"}
 

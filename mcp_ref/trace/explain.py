@@ -50,6 +50,8 @@ _IN_PARAMS: Final[dict[str, _Sentences]] = {
 }  # fmt: skip
 _IN_OTHER_PARAMS: Final[_Sentences] = ("name: {name}", "uri: {uri}", "level: {level}")
 _IN_ALL_PARAMS: Final[_Sentences] = (
+    "{task:present}is to become a task, whose result is fetched later",
+    ("task {taskId}: {status}: {statusMessage}", "task {taskId}: {status}", "about the task {taskId}"),
     "goes on with the page that cursor {cursor} stands for",
     "asks for progress, to be reported under token {_meta.progressToken}",
 )
@@ -71,6 +73,8 @@ _IN_RESULTS: Final[dict[str, _Sentences]] = {
 }  # fmt: skip
 _IN_ALL_RESULTS: Final[_Sentences] = (
     "{isError:true}isError: the tool failed; that is a result for the model to read, not a protocol error",
+    ("task {task.taskId}: {task.status}: {task.statusMessage}", "task {task.taskId}: {task.status}"),
+    ("task {taskId}: {status}: {statusMessage}", "task {taskId}: {status}"),
     "content: {content:kinds}",
     "contents: {contents:kinds}",
     "messages: {messages:kinds}",
@@ -82,7 +86,8 @@ _IN_ALL_RESULTS: Final[_Sentences] = (
     ("written by {model}, which stopped for {stopReason}", "written by {model}"),
     ("the user's action: {action}, with {content:names}", "the user's action: {action}"),
     "there is more: nextCursor {nextCursor:string} goes back as cursor",
-    ("may be kept for {ttlMs:seconds} (ttlMs){cacheScope:whose}", "may be kept for {ttlMs:seconds} (ttlMs)",
+    ("task {taskId} lives for {ttlMs:seconds} (ttlMs)",
+     "may be kept for {ttlMs:seconds} (ttlMs){cacheScope:whose}", "may be kept for {ttlMs:seconds} (ttlMs)",
      "ttlMs {ttlMs}: to be asked for again each time"),
 )  # fmt: skip
 

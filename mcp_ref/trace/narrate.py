@@ -28,8 +28,10 @@ from mcp_ref.basic.versioning import (
     SUBSCRIPTION_ID,
     is_stateless,
 )
+from mcp_ref.extensions.tasks import METHODS as OF_TASKS
+from mcp_ref.extensions.tasks import NAME
 from mcp_ref.messages import JsonObject, id_key, is_id
-from mcp_ref.pages import METHODS
+from mcp_ref.pages import METHODS as OF_PAGES
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace import explain
 from mcp_ref.trace.explain import quoted
@@ -41,6 +43,7 @@ _OTHER: Final[dict[Role, Role]] = {"client": "server", "server": "client"}
 _MOVED: Final = {
     "basic/utilities/cancellation": "basic/patterns/cancellation",
     "basic/utilities/progress": "basic/patterns/progress",
+    "basic/utilities/tasks": "extensions/tasks",
     "basic/transports": "basic/transports/streamable-http",
     "basic/lifecycle": "basic/transports/stdio",  # of it, only how a process ends
 }
@@ -50,6 +53,10 @@ _ENVELOPE: Final = (
 )
 _LISTEN: Final = "subscriptions/listen"
 _MAX_REMEMBERED: Final = 10_000  # connections, exchanges, and questions of results; the oldest is forgotten
+
+
+METHODS: Final = {**{row.name: row for row in OF_TASKS}, **OF_PAGES}
+"""The rows of the protocol, and those of the extension of tasks that it does not have by the same name."""
 
 
 def page_in(page: str, revision: str) -> str:
@@ -253,6 +260,8 @@ class Talk:
         if kind == "complete" and not self.repeated.complete:
             self.repeated.complete = True
             yield 'resultType "complete": this is the end of the request'
+        elif kind == "task":
+            yield f'resultType "task", of the extension {NAME}: what the call comes to is fetched later'
         elif kind not in (None, "complete", "input_required"):
             yield f"resultType {quoted(kind)} is not one of the protocol's own"
 
