@@ -33,7 +33,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
-from mcp_ref.basic.authorization.metadata import AUTHORIZATION_SERVER, AuthorizationServerMetadata
+from mcp_ref.basic.authorization.metadata import AUTHORIZATION_SERVER, AuthorizationServerMetadata, s256
 from mcp_ref.basic.authorization.resource_server import (
     Door,
     Principal,
@@ -362,13 +362,12 @@ class AuthorizationServer:
                 grant, scopes = asked.grant, asked.grant.scopes
                 # A code that is used twice was stolen: the tokens from its first use are revoked (RFC 6749).
                 grant.revoked = grant.revoked or asked.until <= now
-                challenge = _base64(hashlib.sha256(form.get("code_verifier", "").encode()).digest())
                 same = ("redirect_uri", "resource") if "resource" in form else ("redirect_uri",)
                 if (
                     grant.revoked
                     or asked.client.id != client.id
                     or any(form.get(name) != asked.params.get(name) for name in same)
-                    or not hmac.compare_digest(challenge, asked.params["code_challenge"])
+                    or not hmac.compare_digest(s256(form.get("code_verifier", "")), asked.params["code_challenge"])
                 ):
                     raise wrong
                 asked.until = 0
@@ -549,10 +548,6 @@ def _is_challenge(text: str | None) -> bool:
 
 def _hash(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
-
-
-def _base64(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def _keep(kept: dict[Any, Any], key: Any, value: Any) -> None:

@@ -14,7 +14,6 @@ authorization server writes the thumbprint of that key into the token, so that w
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
 import secrets
@@ -24,6 +23,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from mcp_ref.basic.authorization.metadata import s256
 from mcp_ref.errors import AuthorizationError
 from mcp_ref.machinery.http_call import origin_of
 
@@ -74,7 +74,7 @@ class Prover:
             "iat": int(time.time()),
         }
         if token is not None:
-            claims["ath"] = _digest(token)
+            claims["ath"] = s256(token)
         if (nonce := self._nonces.get(origin_of(url))) is not None:
             claims["nonce"] = nonce
         return {"DPoP": self._key.sign(claims, {"typ": _TYPE, "jwk": self._key.public})}
@@ -125,12 +125,7 @@ class ProofChecker:
         made, named, now = claims.get("iat"), claims.get("jti"), time.time()
         if isinstance(made, bool) or not isinstance(made, int | float) or not abs(now - made) <= PROOF_WINDOW:
             return None
-        if (
-            not isinstance(named, str)
-            or not named
-            or claims.get("htm") != method
-            or claims.get("ath") != _digest(token)
-        ):
+        if not isinstance(named, str) or not named or claims.get("htm") != method or claims.get("ath") != s256(token):
             return None
         if _without_query(claims.get("htu")) != _without_query(url):
             return None
@@ -151,7 +146,3 @@ def _without_query(url: Any) -> tuple[Any, ...] | None:
         return (*origin_of(url), urlsplit(url).path or "/") if isinstance(url, str) else None
     except ValueError:
         return None
-
-
-def _digest(text: str) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()

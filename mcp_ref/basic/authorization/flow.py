@@ -14,8 +14,6 @@ Not here:  which authorization server (discovery), as which client (registration
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 import secrets
 import time
@@ -25,7 +23,7 @@ from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 from mcp_ref.basic.authorization.discovery import Discovered
 from mcp_ref.basic.authorization.dpop import USE_NONCE, Prover
 from mcp_ref.basic.authorization.fetching import Fetcher, shown, usable
-from mcp_ref.basic.authorization.metadata import scopes_in
+from mcp_ref.basic.authorization.metadata import s256, scopes_in
 from mcp_ref.basic.authorization.registration import Registered, prove, refused
 from mcp_ref.errors import AuthorizationError
 from mcp_ref.messages import JsonObject
@@ -132,13 +130,12 @@ class AuthorizationRequest:
         self._found, self._client, self._redirect_uri, self._scopes = found, client, redirect_uri, scopes
         self._prover = prover
         self._state, self._verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
-        challenge = base64.urlsafe_b64encode(hashlib.sha256(self._verifier.encode()).digest()).rstrip(b"=").decode()
         query = {
             "response_type": "code",
             "client_id": client.client_id,
             "redirect_uri": redirect_uri,
             # MUST: use PKCE with S256 (basic/authorization#authorization-code-protection)
-            "code_challenge": challenge,
+            "code_challenge": s256(self._verifier),
             "code_challenge_method": "S256",
             # SHOULD: send `state`, to be compared with what comes back (basic/authorization#open-redirection)
             "state": self._state,

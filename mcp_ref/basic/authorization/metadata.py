@@ -16,6 +16,7 @@ Not here:  who fetches the documents (discovery) and who serves them (resource_s
 from __future__ import annotations
 
 import base64
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NotRequired, TypedDict
@@ -141,6 +142,11 @@ def metadata_urls(issuer: str, *, openid: bool = True) -> list[str]:
     # (basic/authorization#authorization-server-metadata-discovery)
     places = [AUTHORIZATION_SERVER + path, OPENID + path, path + OPENID] if openid else [AUTHORIZATION_SERVER + path]
     return [origin + place for place in dict.fromkeys(places)]
+
+
+def s256(text: str) -> str:
+    """The SHA-256 of a text in base64url: a code challenge (RFC 7636), or the hash of a token (RFC 9449)."""
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
 
 
 def basic_credentials(client_id: str, secret: str) -> dict[str, str]:
