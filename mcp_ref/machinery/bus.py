@@ -156,21 +156,23 @@ class RedisBus:
             last = self._closing.is_set()
             self._work.clear()
             with self._lock:
-                here, others = list(self._to_tell), list(self._to_send) if self._there.is_set() else []
+                # Taken before it is told: what is said again meanwhile is told again.
+                here, others = list(self._to_tell), list(self._to_send)[::-1] if self._there.is_set() else []
                 self._to_tell.clear()
+                if others:
+                    self._to_send.clear()
             for topic, text in here:
                 try:
                     self._local.publish(topic, json.loads(text))
                 except Exception:
                     log.exception("a subscriber of %s failed", topic)
             try:
-                for topic, text in others:
-                    self._redis.publish(self._channel, json.dumps([self._name, topic, text]))
-                    with self._lock:
-                        self._to_send.pop((topic, text), None)
-            except self._failures as problem:
-                log.debug("Redis does not take what is to be told: %s", problem)
-                self._work.set()
+                while others:
+                    self._redis.publish(self._channel, json.dumps([self._name, *others[-1]]))
+                    others.pop()
+            except self._failures:
+                for topic, text in others[::-1]:
+                    self._put(topic, text, self._to_send)
             self._closing.wait(self._interval)
 
     def _hear(self) -> None:
@@ -183,9 +185,8 @@ class RedisBus:
                 if pubsub.get_message(timeout=REDIS_TIMEOUT) is None:
                     raise TimeoutError("no answer")
                 log.log(logging.WARNING if attempt else logging.DEBUG, "connected to Redis")
-                self._there.set()
-                self._tried.set()
-                self._work.set()
+                for event in (self._there, self._tried, self._work):
+                    event.set()
                 for topic, _ in self._local.receivers if missed else ():
                     self._put(topic, MISSED, self._to_tell)
                 attempt, missed = 0, True

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -173,6 +175,18 @@ def test_starts_with_its_first_request_and_ends_once() -> None:
     server.close()
     application.close()
     assert began == ["began", "ended"]
+
+
+def test_nobody_who_serves_otherwise_imports_any_of_it() -> None:
+    program = (
+        "import sys\nfrom mcp_ref import Client, Server\nserver = Server('s')\n"
+        "server.tool('hello')(lambda: 'hello')\n"
+        "with server.serve_http() as http, Client(http.url) as client:\n    client.call_tool('hello')\n"
+        "print([name for name in sys.modules if name.startswith('mcp_ref.') and name.rpartition('.')[2] in"
+        " ('wsgi', 'bus', 'keys', 'processes')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_a_guarded_application_must_know_its_own_url() -> None:

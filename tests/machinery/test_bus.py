@@ -243,3 +243,21 @@ def test_names_the_extra_when_the_package_is_missing(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(__import__("sys").modules, "redis", None)
     with pytest.raises(ImportError, match=r"pip install 'mcp_ref\[redis\]'"):
         RedisBus("redis://localhost")
+
+
+@pytest.mark.slow
+def test_what_is_said_again_while_it_is_sent_is_sent_again(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who was told of the first change may have asked before the second one."""
+    with buses(redis, interval=0.01) as [(bus, _), (_, heard)]:
+        send, again = bus._redis.publish, [True]
+
+        def publish(channel: str, text: str) -> None:
+            send(channel, text)
+            until(lambda: heard)
+            if again:
+                again.clear()
+                bus.publish("s", CHANGE)
+
+        monkeypatch.setattr(bus._redis, "publish", publish)
+        bus.publish("s", CHANGE)
+        until(lambda: heard == [CHANGE, CHANGE])
