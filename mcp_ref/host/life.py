@@ -117,9 +117,9 @@ class Hosted:
             state = NEXT[self.state].get(event)
             if of is not None and of is not self._beginning:
                 return False
-            if state is None:
-                if event == "lost":
-                    self._lost_early = problem  # whoever opens it finds that out
+            if event == "lost" and state is None:
+                self._lost_early = problem  # whoever opens it finds that out
+            if state is None or (event == "opened" and self._lost_early is not None):
                 return False
             self.state, self.problem = state, problem
             self.client = self._beginning if state == "ready" else None
@@ -157,7 +157,12 @@ class Hosted:
                     self.happen("give up", f"died {MAX_RESTARTS + 1} times within a minute: {died}")
                     return
             # 2. A client, which stop() can close from here on.
-            client, deadline = self.host.client_for(self), Deadline(self.start_timeout)
+            try:
+                client, deadline = self.host.client_for(self), Deadline(self.start_timeout)
+            except Exception as problem_of_ours:
+                # The entry asks for what no client does, or the trace cannot be written.
+                self.happen("broken" if self.state == "starting" else "give up", str(problem_of_ours))
+                return
             with self._changed:
                 if self.state not in ("starting", "restarting"):
                     return
@@ -170,12 +175,11 @@ class Hosted:
             except (McpError, OSError, ValueError, TypeError, RuntimeError) as failure:
                 problem = str(failure) or type(failure).__name__
                 client.close(1)
-            with self._changed:
-                problem = problem or self._lost_early
             # 3. What came of it.
             if problem is None and self.happen("opened", of=client):
                 self.host.compare(self, client.tool_definitions)
                 return
+            problem = problem or self._lost_early
             if self.state == "starting" and self.happen("broken", problem):
                 return
             if self.state != "restarting":

@@ -290,6 +290,16 @@ def test_close_ends_a_start_that_is_still_asking() -> None:
     assert {hosted.client for hosted in host.servers.values()} == {None}
 
 
+def test_an_entry_that_asks_for_what_no_client_does_has_failed() -> None:
+    def no_trace(name: str) -> Any:
+        raise OSError("the disk is full")
+
+    with Host([Entry("a", server(), revision="1999-01-01")], consent=free()) as host:
+        assert host.servers["a"].state == "failed" and "1999-01-01" in str(host.servers["a"].problem)
+    with Host([Entry("a", server())], consent=free(), trace=no_trace) as host:
+        assert host.servers["a"].problem == "the disk is full"
+
+
 def test_stop_ends_a_pause_before_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(life, "RESTART_INTERVAL", 60)
     heard = Heard()
