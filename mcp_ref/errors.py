@@ -203,8 +203,10 @@ class MissingClientCapability(Refusal):
     code = -32021
 
     def __init__(self, needed: str | Mapping[str, Any]) -> None:
-        required = _nested(needed) if isinstance(needed, str) else dict(needed)
+        required: dict[str, Any] = {} if isinstance(needed, str) else dict(needed)
         named = needed if isinstance(needed, str) else ", ".join(required)
+        for member in reversed(needed.split(".") if isinstance(needed, str) else ()):
+            required = {member: required}
         # MUST: -32021 names in `data.requiredCapabilities` what the client would have to declare
         # (2026-07-28/basic/index#_meta)
         super().__init__(f"Missing required client capability: {named}", {"requiredCapabilities": required})
@@ -225,11 +227,3 @@ class UnsupportedVersion(Refusal):
         # (2026-07-28/basic/versioning#protocol-version-negotiation)
         data = {"supported": list(supported), "requested": requested}
         super().__init__(f"Unsupported protocol version; this server speaks {', '.join(supported)}", data)
-
-
-def _nested(path: str) -> dict[str, Any]:
-    """`{"sampling": {"tools": {}}}` for "sampling.tools"."""
-    required: dict[str, Any] = {}
-    for member in reversed(path.split(".")):
-        required = {member: required}
-    return required

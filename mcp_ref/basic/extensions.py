@@ -133,12 +133,13 @@ def honoured(extensions: Iterable[Extension], ctx: Context, asked: JsonObject) -
     found: JsonObject = {}
     for extension in extensions:
         for name, listen in extension.listens.items():
-            if isinstance(values := asked.get(name), list):
-                # MUST: -32021 if the client did not declare the extension
-                # (2026-07-28/extensions/tasks#task-status-notifications, #protocol-errors)
-                ctx.require_extension(extension.name)
-                if told := listen.honour(ctx, [each for each in dict.fromkeys(values) if isinstance(each, str)]):
-                    found[name] = told
+            if not isinstance(values := asked.get(name), list):
+                continue
+            # MUST: -32021 if the client did not declare the extension
+            # (2026-07-28/extensions/tasks#task-status-notifications, #protocol-errors)
+            ctx.require_extension(extension.name)
+            if told := listen.honour(ctx, [each for each in dict.fromkeys(values) if isinstance(each, str)]):
+                found[name] = told
     return found
 
 

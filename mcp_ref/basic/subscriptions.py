@@ -267,12 +267,9 @@ def covering(uri: str, asked: Container[str]) -> str | None:
     """
     if uri in asked:
         return uri
-    for end in range(len(uri) - 1, -1, -1):
-        if uri[end] == "/":
-            for above in (uri[: end + 1], uri[:end]):
-                if above in asked and covers(above, uri):
-                    return above
-    return None
+    ends = (end for end in range(len(uri) - 1, -1, -1) if uri[end] == "/")
+    beginnings = (above for end in ends for above in (uri[: end + 1], uri[:end]))
+    return next((above for above in beginnings if above in asked and covers(above, uri)), None)
 
 
 class Subscriptions(dict[Subscription, None]):

@@ -492,8 +492,10 @@ def known_target(target: Any, session: requests.Session | None = None) -> Any:
         return url._replace(options={**url.options, "session": session})
     if isinstance(target, list | tuple) and not isinstance(target, Command | Url):
         target = Command(target)
-    if isinstance(target, Command) and not _is_argv(target.argv):
-        raise TypeError(f"a command is a list of strings with at least the program's name, not {target.argv!r}")
+    if isinstance(target, Command):
+        words = target.argv if isinstance(target.argv, Sequence) and not isinstance(target.argv, str | bytes) else ()
+        if not words or not all(isinstance(word, str | os.PathLike) for word in words):
+            raise TypeError(f"a command is a list of strings with at least the program's name, not {target.argv!r}")
     if isinstance(target, str):
         return Url(target)
     if isinstance(target, Command | Url) or is_transport(target):
@@ -505,11 +507,6 @@ def known_target(target: Any, session: requests.Session | None = None) -> Any:
             f"a client's target is a command (a list of strings), a URL, a Server or a transport, not {target!r}"
         )
     return target
-
-
-def _is_argv(argv: Any) -> bool:
-    words = argv if isinstance(argv, Sequence) and not isinstance(argv, str | bytes) else ()
-    return bool(words) and all(isinstance(word, str | os.PathLike) for word in words)
 
 
 def _merged(first: JsonObject, second: JsonObject) -> JsonObject:
