@@ -59,6 +59,7 @@ def test_a_connection_that_says_nothing_holds_nobody_up_and_is_closed(monkeypatc
         with connected(listener) as silent, connected(listener) as slow:
             slow.sendall(b"GET /callback?code=ri")
             assert silent.recv(1) == b"" == slow.recv(1), "both are closed without an answer"
+        monkeypatch.undo()
         assert answered(listener, RIGHT).startswith(b"HTTP/1.1 200")
     assert got == ["code=right"]
 

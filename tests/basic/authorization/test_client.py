@@ -8,8 +8,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import requests
 
-from mcp_ref import AuthorizationError, OAuth, Registered, client_metadata, deprecated
+from mcp_ref import AuthorizationError, HttpStatusError, OAuth, Registered, client_metadata, deprecated
 from tests.basic.authorization.world import World, answer
 
 PRM, AS, OPENID = (
@@ -31,7 +32,7 @@ def searched(world: World) -> list[str]:
     return [path for path in world.paths() if "/.well-known/" in path or path == "/custom"]
 
 
-# -- discovery ---------------------------------------------------------------------------------------------------------
+# -- discovery -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
@@ -105,7 +106,7 @@ def test_the_authorization_server_is_found_again_after_each_401(world: World) ->
     assert searched(world) == [f"{PRM}/mcp", AS] * 2
 
 
-# -- registration ------------------------------------------------------------------------------------------------------
+# -- registration ----------------------------------------------------------------------------------------------------
 
 
 def test_a_client_registered_beforehand_comes_before_a_document_and_that_before_registration(world: World) -> None:
@@ -143,7 +144,7 @@ def test_a_registration_says_what_the_program_is(world: World, redirect_uri: str
     assert sent["redirect_uris"] == [world.visits[0]["redirect_uri"]]
 
 
-# -- the request for a token -------------------------------------------------------------------------------------------
+# -- the request for a token -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
@@ -197,7 +198,7 @@ def test_offline_access_is_asked_for_where_it_is_listed_and_not_counted_on(world
     assert len(world.visits) == 2
 
 
-# -- requests with a token ---------------------------------------------------------------------------------------------
+# -- requests with a token -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25", "2026-07-28"])
@@ -232,3 +233,56 @@ def test_dynamic_registration_is_warned_of_where_it_is_deprecated(
     with pytest.warns(DeprecationWarning, match="Client ID Metadata Documents") as warned, world.client():
         pass
     assert [warning.filename for warning in warned] == [__file__], "the line is that of whoever opened the client"
+
+
+# -- tokens and headers of the program's own ---------------------------------------------------------------------------
+
+
+def test_a_token_of_the_programs_own_is_sent_as_it_is_and_a_refusal_is_final(world: World) -> None:
+    with world.client("token-1") as client:
+        client.call_tool("t")
+        world.valid = {"token-2"}
+        with pytest.raises(HttpStatusError, match="401"):
+            client.call_tool("t")
+    assert world.visits == [] and searched(world) == [] and "/token" not in world.paths()
+
+
+def test_a_function_is_asked_for_a_token_once_and_again_after_a_401(world: World) -> None:
+    given = iter(["token-1", "token-2", "token-3"])
+    with world.client(lambda: next(given)) as client:
+        client.call_tool("t")
+        client.call_tool("t")
+        world.valid = {"token-2"}
+        assert client.call_tool("t")["content"][0]["text"] == "token-2"
+        # Once more for one request, and then it is final.
+        world.valid = set()
+        with pytest.raises(HttpStatusError, match="401"):
+            client.call_tool("t")
+    assert list(given) == []
+
+
+@pytest.mark.parametrize("token", ["", "a b", "MARK\r\nX: y", "caf\u00e9", None, 7])
+def test_what_cannot_be_a_token_is_not_sent_and_not_shown(world: World, token: Any) -> None:
+    with pytest.raises(ValueError, match="not a token") as caught:
+        world.client(lambda: token).connect()
+    assert "MARK" not in str(caught.value) and world.asked == []
+
+
+def test_a_callable_of_a_prepared_request_sets_headers_of_each_request(world: World) -> None:
+    seen: list[str] = []
+
+    class Signed(requests.auth.AuthBase):
+        def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+            assert request.url == world.url and request.headers["Content-Type"] == "application/json"
+            seen.append(json.loads(request.body or b"")["method"])
+            request.headers["Authorization"] = "Bearer token-1"
+            request.headers["X-Signature"] = "s"
+            return request
+
+    with world.client(Signed()) as client:
+        client.call_tool("t")
+        world.valid = set()
+        with pytest.raises(HttpStatusError, match="401"):
+            client.call_tool("t")
+    assert seen == ["server/discover", "tools/call", "tools/call"]
+    assert all(asked.headers["x-signature"] == "s" for asked in world.asked)
