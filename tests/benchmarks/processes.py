@@ -89,7 +89,7 @@ def measure(seconds: int, turns: int, connections: int, names: Iterable[str] = C
     """The best turn of each contestant."""
     wrk = shutil.which("wrk")
     if wrk is None:
-        raise FileNotFoundError("no wrk: bash .ci/servers, or apt-get install wrk")
+        raise FileNotFoundError("no wrk: bash .ci/system-packages, or apt-get install wrk")
     with ExitStack() as stack, tempfile.NamedTemporaryFile("w", suffix=".lua") as lua:
         lua.write(script())
         lua.flush()
