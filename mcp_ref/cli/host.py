@@ -148,7 +148,7 @@ class Console:
             filled = form("an empty line leaves a field out", question.shown["form"], who)
             if filled["action"] != "accept":
                 return False
-            # SHOULD: the user can review what goes out before it does (client/elicitation#user-interaction-model)
+            # MUST: the user can review what goes out before it does (client/elicitation#user-interaction-model)
             show(json.dumps(filled["content"], indent=2, ensure_ascii=False).split("\n"))
             yes = self._terminal.line(f"send this to {question.server}? yes or no: ", question.withdrawn)
             return Answer(yes in ("y", "yes"), value=filled["content"])

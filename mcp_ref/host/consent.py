@@ -133,7 +133,7 @@ class Question:
         shown = json.dumps(self.shown, indent=2, ensure_ascii=False, default=str).split("\n")
         head = f"{self.server or 'the model'}: {KINDS[self.kind]} {self.subject}?"
         warnings = [f"  ! {escaped(warning)}" for warning in self.warnings]
-        # MUST: nothing is left out where a decision hangs on it (architecture, index: "clear windows for review")
+        # SHOULD: show the user the inputs of a tool before the call, all of them (server/tools#security-considerations)
         return [escaped(head), *warnings, *(f"  | {escaped(line)}" for line in shown)]
 
 

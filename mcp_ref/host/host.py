@@ -286,6 +286,7 @@ class Host:
                 raise ConsentRefused("definition", name, "user" if self.consent.ask else "nobody")
             state = "same"
         # 2. May it be called?
+        # SHOULD: a human can always deny a call of a tool (server/tools#user-interaction-model)
         hints = definition.get("annotations") or {}
         about = {"definition": definition} if state == "new" else {"the server claims": hints}
         shown = {"arguments": arguments or {}, **about}
@@ -301,7 +302,8 @@ class Host:
             raise ConsentRefused("tool", name, decision.by)
         if state == "new":
             pins.pin(hosted.bound, name, now, definition)
-        # 3. The call. A hint is a reason to do it twice only if it is a trusted server's.
+        # 3. The call.
+        # MUST: hints of a tool count for nothing unless its server is trusted (server/tools#tool)
         if "resend" not in options:
             harmless = hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
             options["resend"] = harmless and hosted.name in self.trusted
@@ -432,7 +434,7 @@ class Host:
         # `includeContext` is answered as "none": no server is told of the conversation, or of another server.
         prompt = {key: value for key, value in params.items() if key not in ("includeContext", "_meta", "task")}
         shown = {"model": self.model.choose(prompt.get("modelPreferences")), "request": prompt}
-        # MUST: a human can see the prompt, edit it, and deny it (client/sampling#user-interaction-model)
+        # SHOULD: a human can see the prompt, edit it, and deny it (client/sampling#user-interaction-model)
         decision = self._ask("sampling", hosted, shown, ctx)
         if not decision.allowed:
             raise UserRejected()
