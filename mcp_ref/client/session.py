@@ -253,7 +253,6 @@ class Connection:
         self.beginning: Conversation | None = None  # that which is being opened, or was opened last
         self.restarts = RateLimits(RESTARTS)
         self.closed = False
-        self._told_lost: Conversation | None = None  # the last that `on_close` was told of
 
     def open(self) -> None:
         """Open the first conversation. Blocks and raises: see `Client.connect`."""
@@ -265,7 +264,7 @@ class Connection:
                 self.current = self.open_next(Deadline(limit))
                 if self.current.peer.closed is not None:
                     # It was lost before it was the one that goes on.
-                    self.note_lost(self.current, self.current.peer.closed)
+                    self.current.lost(self.current.peer.closed)
             except RequestTimeout as problem:
                 # Over stdio the reason may stand on the server's standard error.
                 last_words = getattr(self.beginning and self.beginning.transport, "last_words", str)()
@@ -331,14 +330,10 @@ class Connection:
 
     def note_lost(self, conversation: Conversation, reason: McpError) -> None:
         """Tell the user's `on_close`, once, if the conversation that went on has ended and nobody closed it."""
-        if self.client.on_close is not None and conversation is self.current and not self.closed:
-            self.client.events.put(partial(self._tell_lost, conversation, reason), "on_close")
-
-    def _tell_lost(self, conversation: Conversation, reason: McpError) -> None:
-        # In the thread of the callbacks, so that it is told once.
-        if self._told_lost is not conversation and self.client.on_close is not None:
-            self._told_lost = conversation
-            self.client.on_close(reason)
+        on_close = self.client.on_close
+        if on_close is not None and conversation is self.current and not self.closed:
+            conversation.on_lost = None
+            self.client.events.put(partial(on_close, reason), "on_close")
 
     def close(self, deadline: Deadline) -> None:
         """End every conversation, also one that is being opened. Idempotent; see `Client.close`."""
