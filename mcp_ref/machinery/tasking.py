@@ -11,7 +11,8 @@ client is another matter.
     anybody                          tasks.answer(id, key, answer)
     the keeper     due: what expires, what a dead process left; outcomes that could not be written   (mcp-tasks)
 
-Nothing of it is left when no task runs: a thread ends with its task, and the keeper after the last of them.
+Nothing of it is left when no task runs: half a second after a task its thread has another one or ends, and so does the
+keeper after the last of them.
 
 Not here:  what is kept (machinery/task_store); what goes on the wire of tasks (basic/tasks, extensions/tasks); whose
            functions run (server/tasks, client/tasks)
@@ -26,6 +27,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from itertools import count
+from queue import Empty, SimpleQueue
 from typing import Final, Literal
 
 from mcp_ref.errors import InternalError, InvalidParams, Refusal, RequestCancelled
@@ -38,6 +40,9 @@ log = logging.getLogger("mcp_ref.tasks")
 
 KEEPER_INTERVAL: Final = 0.1
 """Seconds between two looks of the keeper at a store that several processes share."""
+
+IDLE_TIMEOUT: Final = 0.5
+"""Seconds for which a thread without a task, and a keeper without tasks, wait for another one before they end."""
 
 SWEEP_INTERVAL: Final = 1.0
 """Seconds between two looks for what has expired."""
@@ -100,6 +105,9 @@ class Tasks:
         self._owned: Counter[str | None] = Counter()
         self._places = 0
         self._queue: deque[TaskRun] = deque()
+        self._idle = 0  # threads that wait for a task, and were promised none
+        self._handed: SimpleQueue[TaskRun | None] = SimpleQueue()
+        self._closing = False
         self._unwritten: dict[str, Outcome] = {}
         self._keeper: threading.Thread | None = None
 
@@ -228,6 +236,10 @@ class Tasks:
             run = self._queue.popleft()
             self._places += 1
             run.holds_place = True
+            if self._idle:
+                self._idle -= 1
+                self._handed.put(run)
+                continue
             number = next(self._numbers)
             # Daemon: a user's handler cannot be stopped, and must not keep the process alive.
             thread = threading.Thread(target=self._run, args=(run,), name=f"mcp-task-{number}", daemon=True)
@@ -245,14 +257,32 @@ class Tasks:
                 self._queue.appendleft(run)
                 return
 
-    def _run(self, run: TaskRun) -> None:
-        try:
-            run.run()
-        finally:
+    def _run(self, first: TaskRun) -> None:
+        """Run one task after the other, in this thread, until there is none for a while."""
+        run: TaskRun | None = first
+        while run is not None:
+            try:
+                run.run()
+            except BaseException:
+                log.exception("a task failed in %s", threading.current_thread().name)
             with self._changed:
-                self._threads.discard(threading.current_thread())
-                self._changed.notify_all()
+                closing = self._closing
+                # Idle before its place goes to the next one, which then need not start another thread.
+                self._idle += not closing
             self.give_place_up(run)
+            if closing:
+                break
+            try:
+                run = self._handed.get(timeout=IDLE_TIMEOUT)
+            except Empty:
+                with self._changed:
+                    promised = self._idle == 0
+                    self._idle -= not promised
+                # Bounded: whoever counted this thread out has put something for it.
+                run = self._handed.get() if promised else None
+        with self._changed:
+            self._threads.discard(threading.current_thread())
+            self._changed.notify_all()
 
     def give_place_up(self, run: TaskRun) -> None:
         """Let another run begin in the place of one that has ended, or waits for an answer."""
@@ -302,9 +332,11 @@ class Tasks:
         interval = SWEEP_INTERVAL if self.store.holder is None else KEEPER_INTERVAL
         while True:
             with self._changed:
-                if self._needed_locked():
-                    # Bounded; the end of the last task is told.
-                    self._changed.wait_for(lambda: not self._needed_locked(), interval)
+                # Bounded; that it closes is told.
+                if self._closing:
+                    self._changed.wait(0.02)
+                else:
+                    self._changed.wait_for(lambda: self._closing, interval if self._needed_locked() else IDLE_TIMEOUT)
                 if not self._needed_locked():
                     self._keeper = None
                     return
@@ -357,6 +389,11 @@ class Tasks:
         with self._changed:
             queued, threads = list(self._queue), set(self._threads)
             self._queue.clear()
+            self._closing = True
+            for _ in range(self._idle):
+                self._handed.put(None)
+            self._idle = 0
+            self._changed.notify_all()
         for run in [*queued, *list(self.runs.values())]:
             run.stopped = bool(run.seed["again"]) and self.store.holder is not None
             run.cancel(reason)
@@ -374,6 +411,8 @@ class Tasks:
                 self._leave(run.id)
         if (keeper := self._keeper) is not None and keeper is not threading.current_thread() and not self.serving():
             keeper.join(deadline.left())
+        with self._changed:
+            self._closing = False
         if (close := getattr(self.store, "close", None)) is not None:
             close()
         return [thread.name for thread in left if thread.is_alive()]

@@ -818,3 +818,16 @@ def test_a_closed_client_leaves_no_task_of_its_own() -> None:
         over.set()
         calling.join(LIMIT)
         assert not calling.is_alive()
+
+
+def test_a_thousand_tasks_wait_for_input_and_end_without_a_thread_left() -> None:
+    server = make_server()
+    with connected(server, revision=EXTENSION) as client:
+        made = [client.call_tool_as_task("ask_one", by_hand=True).task_id for _ in range(1_000)]
+        problem = refused(client, "tools/call", {"name": "ask_one"})
+        assert problem.code == -32603 and problem.data == {"limit": 1_000}
+        last = client.task(made[-1] or "")
+        assert last.result(LIMIT)["content"][0]["text"] == "asked Ann"
+        assert server.close(10) == []
+        assert client.task(made[0] or "").status()["status"] == "failed"
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("mcp-task")]
