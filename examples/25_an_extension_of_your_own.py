@@ -13,7 +13,6 @@ its params and its result, by which both sides check what comes. Nothing is load
     python examples/25_an_extension_of_your_own.py
 """
 
-from dataclasses import replace
 from typing import TypedDict
 
 from mcp_ref import Client, Context, ErrorResponse, Extension, LocalProtocolError, Server
@@ -46,7 +45,7 @@ def echo(ctx: Context, params: EchoParams) -> EchoResult:
     return {"text": params["text"], "count": len(said)}
 
 
-server = Server("echo", extensions=[replace(ECHO, answers={"example/echo": echo})])
+server = Server("echo", extensions=[ECHO._replace(answers={"example/echo": echo})])
 
 with Client(server, extensions=[ECHO]) as client:
     print("declared:", client.server_capabilities["extensions"])

@@ -12,8 +12,7 @@ Without any, the rows of a conversation are the protocol's own, and nothing here
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp_ref.basic.meta import is_meta_key
 from mcp_ref.errors import LocalProtocolError, MissingClientCapability
@@ -29,8 +28,7 @@ Kinds = Mapping[str, Mapping[str, Any]]
 it is not checked."""
 
 
-@dataclass(frozen=True)
-class Listen:
+class Listen(NamedTuple):
     """A field of the filter of `subscriptions/listen`, a list of strings, and the notification that it asks for.
 
     Attributes:
@@ -45,8 +43,7 @@ class Listen:
     now: Callable[[Context, str], JsonObject | None] = lambda ctx, asked: None
 
 
-@dataclass(frozen=True)
-class Extension:
+class Extension(NamedTuple):
     """One extension, for `Server(extensions=[...])` and `Client(extensions=[...])`.
 
     Attributes:
@@ -59,13 +56,14 @@ class Extension:
         answers: by method, a server's function: called with the `Context` and the params, it makes the result.
     """
 
+    # The defaults are shared, and changed by nobody. Not a dataclass, which loads `inspect` with every server.
     name: str
-    settings: JsonObject = field(default_factory=dict)
+    settings: JsonObject = {}
     rows: Sequence[Method] = ()
-    result_types: Kinds = field(default_factory=dict)
-    mirrored: Mapping[str, str] = field(default_factory=dict)
-    listens: Mapping[str, Listen] = field(default_factory=dict)
-    answers: Mapping[str, Callable[[Context, Any], Any]] = field(default_factory=dict)
+    result_types: Kinds = {}
+    mirrored: Mapping[str, str] = {}
+    listens: Mapping[str, Listen] = {}
+    answers: Mapping[str, Callable[[Context, Any], Any]] = {}
 
     def answering(self) -> dict[str, Callable[[Context, Any], Any]]:
         """Its answers, each refused to a client that did not declare the extension."""

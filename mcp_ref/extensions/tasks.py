@@ -17,7 +17,6 @@ Not here:  the other design, of 2025-11-25, and what a record of a task says (ba
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired, TypedDict, cast
 
 from mcp_ref.basic.extensions import Extension, Listen
@@ -125,8 +124,7 @@ def served(tasks: Tasks, result_type: Any) -> Extension:
         record = tasks.store.get(task_id)
         return None if record is None else cast(JsonObject, shown(record, tasks, result_type))
 
-    return replace(
-        TASKS,
+    return TASKS._replace(
         listens={"taskIds": Listen(TOLD, "taskId", honour, now)},
         answers={
             "tasks/get": lambda ctx, params: shown(tasks.find(params["taskId"], ctx.owner), tasks, result_type),

@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -709,7 +708,7 @@ def test_an_extension_of_ones_own_has_methods_kinds_and_declarations() -> None:
     row = Method("example/double", "client", "com.example/double", "twice a number", DoubleParams, DoubleResult,
                  since="2026-07-28", extension="com.example/double")  # fmt: skip
     ours = Extension("com.example/double", {"most": 10}, rows=[row], result_types={"tools/call": {"later": None}})
-    served_ours = replace(ours, answers={"example/double": lambda ctx, params: {"value": 2 * params["value"]}})
+    served_ours = ours._replace(answers={"example/double": lambda ctx, params: {"value": 2 * params["value"]}})
     server = Server("doubles", extensions=[served_ours])
     server.tool("plain")(lambda: {"content": [], "resultType": "later"})
     with Client(server, revision=EXTENSION, extensions=[ours]) as client:
