@@ -21,7 +21,8 @@ PACKAGE = ROOT / "mcp_ref"
 WHERE = ROOT / "spec_notes" / "where.md"
 
 LEVEL = re.compile(r"(MUST NOT|MUST|SHOULD NOT|SHOULD|MAY):\s")
-PLACE = re.compile(r"\(((?:20\d\d-\d\d-\d\d/)?(?:basic|server|client|schema|changelog|JSON-RPC|RFC)[^()]*)\)")
+PAGES = r"(?:basic|server|client|extensions|schema|changelog|JSON-RPC|RFC)"
+PLACE = re.compile(rf"\(((?:20\d\d-\d\d-\d\d/)?{PAGES}[^()]*)\)")
 HEAD = """# Where each sentence is upheld
 
 Made from the comments in the code by `python -m tests.test_where --write`. Each line is one sentence of the
