@@ -70,14 +70,13 @@ class Follower(Answers):
             requests = {method.partition("/")[0]: member for method, member in hosted.items()}
             self.capabilities["tasks"] = {"list": {}, "cancel": {}, "requests": requests}
         self._hosted = hosted
-        self._tasks: Tasks | None = None  # made with the first task that this client hosts
+        self._tasks = Tasks()  # those that this client hosts; without one there is no thread
         self.by_hand: dict[str, TaskHandle] = {}
 
     def __call__(self, ctx: ClientContext, incoming: Incoming) -> JsonObject:
         """The answer to a question of the server; see `Answers`. At 2025-11-25 it can be a task, of this client."""
         method, params = incoming.method, incoming.params
         if method.startswith("tasks/") or (ctx.revision.tasks and "task" in params and method in self._hosted):
-            self._tasks = self._tasks or Tasks()
             return self._host(self._tasks, ctx, incoming)
         meta = (params.get("_meta") or {}).get(RELATED)
         task_id = meta.get("taskId") if isinstance(meta, dict) else None
@@ -115,8 +114,7 @@ class Follower(Answers):
 
     def close(self, timeout: float | None) -> None:
         """End the tasks of this client; see `Tasks.close`."""
-        if self._tasks is not None:
-            self._tasks.close(5 if timeout is None else timeout)
+        self._tasks.close(5 if timeout is None else timeout)
 
     def request(self, method: str, params: JsonObject, options: Options) -> JsonObject:
         """Send `tools/call`, and follow what becomes a task to its end.
