@@ -103,7 +103,7 @@ class RedisBus:
             import redis
         except ImportError:
             raise ImportError("RedisBus needs the package redis: pip install 'mcp_ref[redis]'") from None
-        self._channel, self._interval, self._failures = f"{prefix}:changes", interval, (redis.RedisError, OSError)
+        self._channel, self._interval = f"{prefix}:changes", interval
         # No attempt but ours: a connection that was mended in silence would hide what was missed meanwhile.
         limits = {"socket_timeout": REDIS_TIMEOUT, "socket_connect_timeout": REDIS_TIMEOUT, "socket_keepalive": True}
         self._redis: Any = redis.Redis.from_url(url, retry=redis.retry.Retry(redis.backoff.NoBackoff(), 0), **limits)
@@ -170,7 +170,8 @@ class RedisBus:
                 while others:
                     self._redis.publish(self._channel, json.dumps([self._name, *others[-1]]))
                     others.pop()
-            except self._failures:
+            except Exception:
+                # Whatever the package raises, the thread goes on, and the other one says what is wrong.
                 for topic, text in others[::-1]:
                     self._put(topic, text, self._to_send)
             self._closing.wait(self._interval)
@@ -193,7 +194,7 @@ class RedisBus:
                 while not self._closing.is_set():
                     if (message := pubsub.get_message(timeout=LOOK_INTERVAL)) is not None:
                         self._take(message["data"])
-            except self._failures as problem:
+            except Exception as problem:
                 if not attempt:
                     log.warning("no Redis: %s; until it is there, changes are told within each process alone", problem)
                 self._there.clear()
