@@ -13,7 +13,20 @@ import os
 import threading
 from typing import Annotated, Any
 
-from mcp_ref import Context, InvalidParams, RedisBus, Server, StateKeys, TaskRule, ToolError, audio, image, text
+from mcp_ref import (
+    Context,
+    InvalidParams,
+    RedisBus,
+    Server,
+    SqliteTasks,
+    StateKeys,
+    TaskRule,
+    Tasks,
+    ToolError,
+    audio,
+    image,
+    text,
+)
 from mcp_ref.basic.mrtr import elicitation_form, input_required
 from mcp_ref.content import ContentBlock
 from mcp_ref.server.prompts import user
@@ -23,12 +36,14 @@ PNG = base64.b64decode(
 )
 WAV = base64.b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=")
 
-keys, redis = os.environ.get("CONFORMANCE_KEYS"), os.environ.get("CONFORMANCE_REDIS")
+# What several processes share, where there are several.
+keys, redis, tasks = (os.environ.get(f"CONFORMANCE_{what}") for what in ("KEYS", "REDIS", "TASKS"))
 server = Server(
     "mcp-ref-conformance",
     version="1.0.0",
     state_keys=None if keys is None else StateKeys.from_env("CONFORMANCE_KEYS"),
     bus=None if redis is None else RedisBus(redis),
+    tasks=None if tasks is None else Tasks(store=SqliteTasks(tasks)),
 )
 pause = threading.Event()
 """Never set: waiting for it is how a tool takes its time."""

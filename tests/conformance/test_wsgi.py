@@ -30,8 +30,8 @@ def test_the_server_conforms_in_both_eras_under(server: str, tmp_path: Path) -> 
 
 
 def test_the_server_conforms_in_four_processes(tmp_path: Path) -> None:
-    """Whoever is asked has not been asked before: rounds go on elsewhere, and changes are told by the bus."""
+    """Rounds go on elsewhere, tasks are found anywhere, and changes are told by the bus."""
     with redis_server(tmp_path) as redis:
-        env = {"CONFORMANCE_KEYS": "k" * 43, "CONFORMANCE_REDIS": redis.url}
+        env = {"CONFORMANCE_KEYS": "k" * 43, "CONFORMANCE_REDIS": redis.url, "CONFORMANCE_TASKS": f"{tmp_path}/tasks"}
         with under("gunicorn", APPLICATION, workers=4, threads=50, env=env) as running:
             judge_server(running.url.replace("127.0.0.1", "localhost"), *STATELESS, tmp_path / "out")

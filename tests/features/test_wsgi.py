@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ import requests
 from mcp_ref import Client, McpError, Protection, Server, text
 from tests.basic.transports.streamable_http.replies import BOTH
 from tests.features.conftest import until
+from tests.test_readme import blocks
 from tests.under_wsgi import SERVERS, Running, under
 from tests.wire import PATIENCE
 
@@ -138,12 +140,11 @@ def test_serves_in_each_process_when_it_was_made_before_the_fork() -> None:
 
 
 @pytest.mark.slow
-def test_ends_gracefully_when_a_worker_closes_it(tmp_path: Any) -> None:
-    config = tmp_path / "conf.py"
-    config.write_text(
-        "def worker_exit(server, worker):\n    from tests.features.mounted import application\n"
-        "    application.close()\n"
-    )
+def test_ends_gracefully_when_a_worker_is_told_to_end(tmp_path: Path) -> None:
+    """With the configuration that the README shows."""
+    shown = next(block for block in blocks("python") if block.startswith("# gunicorn_conf.py"))
+    config = tmp_path / "gunicorn_conf.py"
+    config.write_text(shown.replace("from under_wsgi import", "from tests.features.mounted import"))
     with (
         under("gunicorn", "tests.features.mounted:application", options=["-c", str(config)]) as running,
         connected(running, "2026-07-28") as client,
