@@ -252,7 +252,7 @@ class _Passing(BaseHTTPRequestHandler):
         if self._own is None:
             self._own = server.taps()
         taps = server.taps(session, self.path) if session or self.path in server._conns else self._own
-        if b'"initialize"' in body and session is None:
+        if b'"initialize"' in body and session is None and self.path not in server._conns:
             taps = server.taps()
         exchange = server.next_exchange()
         origin = {"exchange": exchange, "method": self.command}

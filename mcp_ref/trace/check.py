@@ -249,8 +249,8 @@ class Checker:
             return set()
         if revision is not None and revision.era == "stateless" and exchange.method != "POST" and event.message is None:
             return set()
-        if link.sse and revision is not None and revision.http != "sse":
-            revision = None
+        # Whatever revision is spoken over it: this is the transport of 2024-11-05.
+        revision = REVISIONS["2024-11-05"] if link.sse else revision
         broken: set[str] = set()
         if body is None or not body.faults:
             method = body.method if body is not None else ""
@@ -266,6 +266,7 @@ class Checker:
         """A status, an event of a stream, its end, or a client that hangs up."""
         body = exchange.body
         revision = (body.revision if body else None) or link.revision or link.stateless or self._unsaid(link)
+        revision = REVISIONS["2024-11-05"] if link.sse else revision
         if "hangUp" in facts:
             request = link.asked.get(("client", *key(facts["hangUp"])))
             if request is not None:
