@@ -196,8 +196,9 @@ class Checker:
         facts, exchange, begins = event.http, None, False
         if facts is not None:
             exchange = link.exchanges.get(facts.get("exchange"))
-            begins = exchange is None or "hangUp" in facts
-            if begins and "hangUp" not in facts and sender == "client" and "status" not in facts:
+            # That a stream has ended, or a client hung up, begins nothing.
+            begins = exchange is None and not facts.keys() & {"hangUp", "end", "status"}
+            if begins and sender == "client":
                 exchange = Exchange(
                     facts.get("exchange", -event.seq), str(facts.get("method", "")), as_object(facts.get("headers")),
                     event.seq, event.time,

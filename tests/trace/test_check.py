@@ -213,6 +213,14 @@ def test_no_message_makes_a_rule_fail(data: st.DataObject) -> None:
     assert not [each for each in check(made) if each.blame is None]
 
 
+def test_a_client_that_hangs_up_has_sent_no_other_request() -> None:
+    """Its headers are those of the request that it gives up, from before there was a session."""
+    lines = full("2025-11-25", opening("2025-11-25"), CLIENT)
+    made = json.loads(json.dumps(http("2025-11-25", lines)))
+    gone = {"sender": "client", "message": None, "http": {"exchange": 1, "method": "POST", "hangUp": 0}}
+    assert not list(check(events([*made, gone])))
+
+
 # -- the command --------------------------------------------------------------------------------------------------
 
 
