@@ -80,12 +80,21 @@ def wait_until(handle: Any, status: str) -> None:
     raise AssertionError(f"never {status}")
 
 
+MORE_WAYS = [("memory", "stdio"), ("sqlite", "http"), ("sqlite", "stdio")]
+
 # -- the same handler everywhere ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", [CORE, EXTENSION])
-@pytest.mark.parametrize("transport", ["memory", "http", "stdio"])
-@pytest.mark.parametrize("store", ["memory", "sqlite"])
+@pytest.mark.parametrize(
+    ("store", "transport"),
+    [
+        ("memory", "memory"),
+        ("memory", "http"),
+        ("sqlite", "memory"),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in MORE_WAYS),
+    ],
+)
 def test_a_tool_that_asks_before_and_after_it_is_a_task_gives_one_result(
     transport: str, revision: str, store: str, tmp_path: Path
 ) -> None:
@@ -819,6 +828,7 @@ def test_a_closed_client_leaves_no_task_of_its_own() -> None:
         assert not calling.is_alive()
 
 
+@pytest.mark.slow
 def test_a_thousand_tasks_wait_for_input_and_end_without_a_thread_left() -> None:
     server = make_server()
     with connected(server, revision=EXTENSION) as client:
