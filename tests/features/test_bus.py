@@ -178,7 +178,7 @@ def on_redis(folder: Path, number: int) -> Iterator[tuple[Any, Running, Listener
     with ExitStack() as stack:
         redis = stack.enter_context(redis_server(folder))
         env = {"MOUNTED_KEYS": KEY, "MOUNTED_BUS": redis.url, "MOUNTED_OPTIONS": '{"sessions": false}'}
-        running = stack.enter_context(under("gunicorn", APPLICATION, workers=4, threads=number, env=env))
+        running = stack.enter_context(under("gunicorn", APPLICATION, workers=4, threads=number + 8, env=env))
         listeners = Listeners(running.url, number)
         stack.callback(listeners.close)
         assert listeners.look(listeners.each(1), 30)
