@@ -129,7 +129,7 @@ class Checker:
         self._links: dict[Any, Link] = {}
         self._shared: dict[Any, Known] = {}
         self._findings: list[Finding] = []
-        self._asked: dict[tuple[Asked, ...], int] = {}
+        self._asked: dict[tuple[Kind, str, Role, str, bool], int] = {}
         self._unknown: set[Kind] = set()  # of what was seen while the revision was unknown
         self.skipped: dict[str, str] = {}
 
@@ -558,8 +558,9 @@ class Checker:
     ) -> set[str]:
         """Ask the rules, stage by stage; gives the names of those that are broken."""
         name = "" if revision is None else revision.name
-        asked = _rules(kind, method if method in METHODS else "", sender, name, link.http)
-        self._asked[asked] = self._asked.get(asked, 0) + 1
+        named = (kind, method if method in METHODS else "", sender, name, link.http)
+        asked = _rules(*named)
+        self._asked[named] = self._asked.get(named, 0) + 1
         if revision is None:
             self._unknown.add(kind)
         broken: set[str] = set()
@@ -592,8 +593,8 @@ class Checker:
     def applied(self) -> Counter[str]:
         """How often each rule was asked."""
         counts: Counter[str] = Counter()
-        for asked, times in self._asked.items():
-            counts.update({rule.name: times for rule in asked})
+        for named, times in self._asked.items():
+            counts.update({rule.name: times for rule in _rules(*named)})
         return counts
 
     def _compare(self, said: Said, broken: set[str]) -> None:
