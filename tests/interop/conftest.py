@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from mcp_ref import Client
 from mcp_ref.revisions import find_revision
 from tests.conftest import threads_are_gone
 from tests.interop.programs import BOTH_ERAS, HERE, NEW_SDK, OLD_SDK, TYPESCRIPT, Pairing
@@ -31,6 +32,14 @@ QUICK = {Pairing(NEW_SDK, None), Pairing(BOTH_ERAS, None)}
 def no_thread_is_left() -> Iterator[None]:
     # A conversation is shared by the tests of a module, so its threads may outlive a test, and not the module.
     yield from threads_are_gone()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def connecting_may_take_long() -> Iterator[None]:
+    # Programs of others start slowly, and more so on a busy machine.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(Client.__init__.__kwdefaults__, "connect_timeout", 60)
+        yield
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,6 +56,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.is_relative_to(HERE) and _parameters(item).get("session") not in QUICK:
             item.add_marker(pytest.mark.slow)
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(180))
     without = [item for item in items if not _applies(item)]
     if without:
         config.hook.pytest_deselected(items=without)

@@ -41,7 +41,7 @@ SERVERS = Path(os.environ.get("MCP_REF_SERVERS", ROOT / ".ci/python-servers/bin"
 OUR_PATH = {"PYTHONPATH": str(ROOT)}
 """What a program of ours needs in its environment where mcp_ref is not installed."""
 
-START = 20.0
+START = 60.0
 """Seconds in which a program must have said that it serves."""
 
 
