@@ -23,7 +23,7 @@ ON_PURPOSE: dict[str, set[str]] = {
     "test_eras::": {"results_have_a_type", "bodies_are_messages", "stdout_has_messages_only", "result_or_error",
                     "is_json_rpc", "unsupported_version_lists_others", "missing_capabilities_are_named",
                     "mismatches_are_400", "unknown_methods_are_404", "missing_capabilities_are_400",
-                    "unsupported_versions_are_400"},
+                    "unsupported_versions_are_400", "error_answers_a_request", "codes_of_the_past_are_gone"},
     # Clients by hand, which send no more than the test needs.
     "test_http::test_a_client_that_does_not_read_holds_up": {"version_header_is_sent"},
     "test_http::test_the_same_news_waits_once": {"version_header_is_sent"},
@@ -47,7 +47,10 @@ ON_PURPOSE: dict[str, set[str]] = {
     "test_tools::test_every_kind_of_content": {"embedding_servers_have_resources"},
 }  # fmt: skip
 
-NOT_WATCHED = ("test_http::test_nothing_is_left_of_many_connections",)
+NOT_WATCHED = (
+    "test_http::test_nothing_is_left_of_many_connections",
+    "test_limits::test_so_many_announcements_wait",
+)
 """Tests that count what a recorder adds to."""
 
 
