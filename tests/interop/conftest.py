@@ -39,6 +39,8 @@ def connecting_may_take_long() -> Iterator[None]:
     # Programs of others start slowly, and more so on a busy machine.
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(Client.__init__.__kwdefaults__, "connect_timeout", 60)
+        # The old SDK over stdio goes on after an unknown request only with the next line.
+        patch.setitem(Client.__init__.__kwdefaults__, "probe_timeout", 10)
         yield
 
 

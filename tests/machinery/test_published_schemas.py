@@ -374,12 +374,12 @@ def is_accepted(check: Check, value: Any) -> bool:
     return True
 
 
-TOLERATED = {"resultType", "ttlMs", "cacheScope"}
-"""Required as published, while the pages say what their absence means."""
+TOLERATED = {"resultType", "ttlMs", "cacheScope", "ttl"}
+"""Required as published, while the pages say what their absence means; a task without `ttl` is an SDK's for null."""
 
 
 def tolerant(schema: Any) -> Any:
-    """The schema, less what the pages of the stateless era tell a client to put up with."""
+    """The schema, less what the pages tell a client to put up with, or what peers leave out."""
     if isinstance(schema, list):
         return [tolerant(inner) for inner in schema]
     if not isinstance(schema, dict):
