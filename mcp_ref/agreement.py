@@ -144,7 +144,10 @@ class Terms:
             None if row.result is None else _result_check(row, revision, self._kinds),
             projector(row.params, revision, replies=False) if row.params else None,
             losing(row.params, revision, replies=False) if row.params else frozenset(),
-            _result_check(row._replace(result=row.as_task), revision, {}) if row.as_task and revision.tasks else None,
+            # Whoever has not declared tasks answers as if none had been asked for.
+            _result_check(row._replace(result=row.as_task), revision, {})
+            if row.as_task and revision.tasks and "tasks" in self.remote
+            else None,
         )
         if missing is None:
             known[name] = rule

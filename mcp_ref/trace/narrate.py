@@ -55,7 +55,7 @@ _LISTEN: Final = "subscriptions/listen"
 _MAX_REMEMBERED: Final = 10_000  # connections, exchanges, and questions of results; the oldest is forgotten
 
 
-METHODS: Final = {**{row.name: row for row in OF_TASKS}, **OF_PAGES}
+METHODS: Final = {**OF_PAGES, **{row.name: row for row in OF_TASKS if row.name not in OF_PAGES}}
 """The rows of the protocol, and those of the extension of tasks that it does not have by the same name."""
 
 

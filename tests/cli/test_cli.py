@@ -482,7 +482,8 @@ def test_serve_finds_an_object_by_its_name(capsys: Capture, little: list[str]) -
 def test_spec_alone_lists_every_method_with_its_revisions(capsys: Capture) -> None:
     assert run("spec") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[1:]] == list(METHODS)
+    of_extensions = ["tasks/update", "notifications/tasks"]
+    assert [line.split()[0] for line in lines[1:]] == [*METHODS, *of_extensions]
     elicit = next(line for line in lines if line.startswith("elicitation/create "))
     assert elicit.split()[1:] == ["S", ">", "C", "-", "-", "yes", "yes", "result"]
     listen = next(line for line in lines if line.startswith("subscriptions/listen "))

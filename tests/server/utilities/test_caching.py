@@ -41,7 +41,7 @@ def test_a_hint_that_is_not_a_number_of_seconds_from_0_on_is_refused(seconds: fl
 def test_a_member_of_a_handler_that_is_not_valid_is_replaced_by_the_hint(member: dict[str, Any]) -> None:
     server = Server("s", cache={"tools/list": CacheHint(1, "public")}, declare=["tools"])
     answers = iter([member, {"ttlMs": 7, "cacheScope": "private"}])
-    server.answers = {"tools/list": lambda ctx, params: {"tools": [], **next(answers)}}
+    server.answers["stateless"] = {"tools/list": lambda ctx, params: {"tools": [], **next(answers)}}
     results = [ask(server, "tools/list") for _ in range(2)]
     assert [(each["ttlMs"], each["cacheScope"]) for each in results] == [(1000, "public"), (7, "private")]
 
