@@ -44,7 +44,7 @@ from mcp_ref.trace.redact import redact
 
 KINDS: Final = {
     "start": "start, or connect to, the server",
-    "definition": "use what the server has defined anew",
+    "definition": "use a new or changed definition",
     "tool": "call the tool",
     "model": "send what you say, and what you attach, to the model",
     "sampling": "send this prompt of the server to the model",

@@ -13,7 +13,7 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from mcp_ref.errors import RequestTimeout
 from mcp_ref.machinery.http_call import HttpCall
@@ -70,30 +70,8 @@ class Loopback:
                         self._drop(selector, heads, conn)
                     for key, _ in selector.select(min(_LOOK_INTERVAL, until - now)):
                         if key.fileobj is self._listener:
-                            with suppress(OSError):
-                                conn, _ = self._listener.accept()
-                                conn.setblocking(False)
-                                heads[conn] = (b"", time.monotonic())
-                                selector.register(conn, selectors.EVENT_READ)
-                            if len(heads) > _MAX_CONNECTIONS:
-                                self._drop(selector, heads, next(iter(heads)))
-                            continue
-                        conn = key.fileobj  # type: ignore[assignment]
-                        if conn not in heads:
-                            continue
-                        try:
-                            data = conn.recv(4096)
-                        except OSError:
-                            data = b""
-                        head = heads[conn][0] + data
-                        heads[conn] = (head, heads[conn][1])
-                        if data and b"\r\n\r\n" not in head and len(head) <= _MAX_HEAD:
-                            continue
-                        status, query = self._read(head)
-                        wanted = status == 200 and accept(query)
-                        self._answer(conn, status if status != 200 or wanted else 400)
-                        self._drop(selector, heads, conn)
-                        if wanted:
+                            self._admit(selector, heads)
+                        elif (query := self._serve(selector, heads, key.fileobj, accept)) is not None:
                             return query
                 raise RequestTimeout(f"nobody came back within {timeout:g} s")
             finally:
@@ -128,6 +106,35 @@ class Loopback:
         )
         with suppress(OSError):
             conn.send(head.encode() + page)
+
+    def _admit(self, selector: selectors.BaseSelector, heads: dict[socket.socket, tuple[bytes, float]]) -> None:
+        """Take a connection; the oldest goes where there is one too many."""
+        with suppress(OSError):
+            conn, _ = self._listener.accept()
+            conn.setblocking(False)
+            heads[conn] = (b"", time.monotonic())
+            selector.register(conn, selectors.EVENT_READ)
+        if len(heads) > _MAX_CONNECTIONS:
+            self._drop(selector, heads, next(iter(heads)))
+
+    def _serve(self, selector: selectors.BaseSelector, heads: dict[socket.socket, tuple[bytes, float]],
+               conn: Any, accept: Callable[[str], bool]) -> str | None:  # fmt: skip
+        """Read more of a request, and answer it once its head is whole; the query, if it is the one waited for."""
+        if conn not in heads:
+            return None
+        try:
+            data = conn.recv(4096)
+        except OSError:
+            data = b""
+        head, began = heads[conn][0] + data, heads[conn][1]
+        heads[conn] = (head, began)
+        if data and b"\r\n\r\n" not in head and len(head) <= _MAX_HEAD:
+            return None
+        status, query = self._read(head)
+        wanted = status == 200 and accept(query)
+        self._answer(conn, status if status != 200 or wanted else 400)
+        self._drop(selector, heads, conn)
+        return query if wanted else None
 
     def _drop(
         self, selector: selectors.BaseSelector, heads: dict[socket.socket, tuple[bytes, float]], conn: socket.socket
