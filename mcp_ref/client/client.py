@@ -415,8 +415,11 @@ class Client:
                     return self._request_alone(session, method, params, options, deadline)
                 return session.peer.request(method, params, options, deadline=deadline)
             except (TransportClosed, HttpStatusError, ErrorResponse) as problem:
+                # First of all: a failure to connect again must not hide that this may have been carried out.
+                if not may_resend(problem, method, params, options, known):
+                    raise
                 next_one = after(self._connection, problem, session, attempt, deadline)
-                if next_one is None or not may_resend(problem, method, params, options, known):
+                if next_one is None:
                     raise
                 # MUST: a request whose stream broke off is sent again as a new request, with another id
                 # (2026-07-28/changelog#major-changes)

@@ -35,7 +35,8 @@ A request whose answer is lost leads to this:
     stateless   a refusal that an older server would give      with the era found out again
     either      anything else                                  nowhere: the problem is raised
 
-In the second and third case it is sent again only if that does no harm: see `may_resend`.
+In the second and third case it is sent again only if that does no harm: see `may_resend`. Otherwise the
+call fails at once, and the next one connects.
 """
 
 from __future__ import annotations

@@ -93,6 +93,16 @@ def test_the_caller_may_say_whether_to_send_it_again(what: str, resend: bool, tm
     assert mortal.story.count(what) == (2 if resend else 1)
 
 
+def test_a_call_that_may_not_be_sent_again_fails_at_once_and_says_that_it_was_sent(tmp_path: Path) -> None:
+    mortal = Mortal(tmp_path, 1)
+    with mortal.client() as client:
+        client.list_tools()
+        with pytest.raises(TransportClosed) as failed:
+            client.call_tool("pay")
+        # Connecting again would take time, and its own failure would hide whether this call was carried out.
+        assert failed.value.sent and mortal.story == ["started", "pay", "died"]
+
+
 def test_a_call_is_sent_again_at_most_twice(tmp_path: Path) -> None:
     mortal = Mortal(tmp_path, 100)
     with mortal.client() as client:
