@@ -11,7 +11,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mcp_ref.basic.subscriptions import LIST_CHANGES, UPDATED
+from mcp_ref.basic.subscriptions import LIST_CHANGES, TASK_TOLD, UPDATED
 from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
@@ -43,11 +43,15 @@ def heard(server: Server, message: JsonObject | None) -> None:
         for subscription in [] if server.stateless is None else list(server.stateless.subscriptions):
             for uri in subscription.honoured.get("resourceSubscriptions", ()):
                 subscription.put(UPDATED, {"uri": uri})
+        if server.tasks is not None:
+            server.tasks.look()
         return
     match message:
         case {"method": str(method), "params": {"uri": str(uri)}} if method == UPDATED:
             server.tell_change(UPDATED, {"uri": uri})
         case {"method": str(method)} if method in LIST_CHANGES:
             server.tell_change(method, {})
+        case {"method": str(method), "params": {"taskId": str(task_id)}} if method == TASK_TOLD and server.tasks:
+            server.tasks.look(task_id)
         case _:
             log.warning("the bus brings what nobody can be told: %.80r", message.get("method"))

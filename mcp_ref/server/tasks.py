@@ -74,9 +74,9 @@ class ServerTasks:
         if self.tasks.on_change is not None:
             raise ValueError("these tasks belong to another server")
         kept = self.tasks
-        kept.on_change, kept.adopt, kept.look = self._publish, self._adopt, self._look
+        kept.on_change, kept.adopt, kept.look = self._publish, self._adopt, self.look
         kept.serving = lambda: bool(server.sessions or server.services)
-        self._told: dict[str, int] = {}  # the versions that subscriptions were told; used by one thread
+        self._told: dict[str, int] = {}  # the versions of others that were told; one that is lost is told again
         self.extension = served(self.tasks, tools.CallToolResult)
         self.close = kept.close
         self.answers: dict[str, Callable[[Any, Any], Any]] = {
@@ -176,7 +176,13 @@ class ServerTasks:
         return created(run.record, self.tasks)
 
     def _publish(self, record: JsonObject) -> None:
-        """Tell the subscriptions of a task that has changed."""
+        """Tell the subscriptions of a task that has changed here, and the other processes that it has."""
+        if self.server.bus is not None and self.tasks.store.holder is not None:
+            self.server.bus.publish(self.server.info["name"], {"method": TOLD, "params": {"taskId": record["id"]}})
+        self._tell(record)
+
+    def _tell(self, record: JsonObject) -> None:
+        """Tell the subscriptions of this process the state of a task."""
         if self.server.stateless is None or not self.server.stateless.subscriptions:
             return
         latest: JsonObject | None = record
@@ -189,16 +195,16 @@ class ServerTasks:
             if latest is not None and latest["version"] == record["version"]:
                 return
 
-    def _look(self) -> None:
-        """Tell the subscriptions what other processes have changed."""
+    def look(self, *changed: str) -> None:
+        """Tell the subscriptions what other processes have changed: all tasks that they ask for, or these alone."""
         subscriptions = () if self.server.stateless is None else tuple(self.server.stateless.subscriptions)
         asked = {each for subscription in subscriptions for name, each in subscription.also if name == "taskIds"}
         self._told = {task_id: version for task_id, version in self._told.items() if task_id in asked}
-        for task_id in asked:
+        for task_id in asked.intersection(changed) if changed else asked:
             record = self.tasks.store.get(task_id)
             if record is not None and record["version"] != self._told.get(task_id):
                 self._told[task_id] = record["version"]
-                self._publish(record)
+                self._tell(record)
 
     def _adopt(self, record: JsonObject) -> bool:
         """Run a task again that a dead process left; whether this is done, here or by another process."""

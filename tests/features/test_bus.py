@@ -9,16 +9,19 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from mcp_ref import Client, LocalBus, Server
+from mcp_ref import Client, LocalBus, Server, SqliteTasks, Tasks
+from mcp_ref.machinery import tasking
 from mcp_ref.machinery.shapes import JsonObject
 from tests.features.conftest import until
+from tests.features.task_server import make_server
 from tests.features.test_processes import APPLICATION, KEY
 from tests.redis_server import redis_server
 from tests.under_wsgi import Running, children, under
@@ -101,6 +104,26 @@ def test_what_nobody_can_be_told_is_ignored(message: JsonObject, caplog: pytest.
     assert set(heard) == {(TOOLS, None)}
 
 
+def test_a_task_that_another_process_changes_is_told_at_once_and_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nobody looks into the file now and then: only the bus says that something has changed there.
+    monkeypatch.setattr(tasking, "KEEPER_INTERVAL", 60)
+    bus = LocalBus()
+    one, two = (make_server(Tasks(SqliteTasks(tmp_path / "tasks.db")), bus=bus) for _ in range(2))
+    with (
+        closing(one), closing(two),
+        Client(one, revision="2026-07-28", tasks=True) as here, Client(two, revision="2026-07-28", tasks=True) as there,
+    ):  # fmt: skip
+        task = here.call_tool_as_task("wait")
+        with here.listen(tasks=[task.task_id]) as own, there.listen(tasks=[task.task_id]) as other:
+            assert [events.get(PATIENCE).params["status"] for events in (own, other)] == ["working"] * 2
+            # What anybody may have missed is read, and is the same as before.
+            bus.publish("jobs", None)
+            there.task(task.task_id).cancel()
+            assert [events.get(PATIENCE).params["status"] for events in (own, other)] == ["cancelled"] * 2
+
+
 def test_a_closed_server_listens_to_the_bus_no_longer() -> None:
     bus = LocalBus()
     server = offering(bus)
@@ -108,6 +131,34 @@ def test_a_closed_server_listens_to_the_bus_no_longer() -> None:
         assert len(bus.receivers) == 1
     server.close()
     assert bus.receivers == []
+
+
+# -- two processes and Redis ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bus", [False, True])
+def test_a_listener_of_one_process_hears_of_a_task_that_another_runs(tmp_path: Path, bus: bool) -> None:
+    with ExitStack() as stack:
+        env = {"MOUNTED_TASKS": str(tmp_path / "tasks.db")}
+        if bus:
+            env["MOUNTED_BUS"] = stack.enter_context(redis_server(tmp_path)).url
+        here, there = (stack.enter_context(under("own", APPLICATION, env=env)) for _ in range(2))
+        options: Any = {"revision": "2026-07-28", "tasks": True, "timeout": PATIENCE}
+        options["elicit"] = lambda message, schema: {"seat": "aisle"}
+        runs, listens = (stack.enter_context(Client(each.url, **options)) for each in (here, there))
+        task, states = runs.call_tool_as_task("ordered", {"city": "Oslo"}), list[str]()
+        assert task.task_id is not None
+        with listens.listen(tasks=[task.task_id]) as events:
+            while states[-1:] != ["input_required"]:
+                states.append(events.get(PATIENCE).params["status"])
+            answering = Background(lambda: task.result(PATIENCE))
+            while states[-1] != "completed":
+                states.append(events.get(PATIENCE).params["status"])
+            answering.outcome()
+        # What follows at once may be told as one; nothing is told twice.
+        assert [state for state in states if state != "working"] == ["input_required", "completed"]
+        assert all(state != after for state, after in pairwise(states))
 
 
 # -- four workers and Redis ----------------------------------------------------------------------------------------
