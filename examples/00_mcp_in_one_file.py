@@ -5,16 +5,16 @@ Revision:  2025-11-25 in the session era, 2026-07-28 in the stateless era
 Page:      basic/index, server/tools, basic/lifecycle, basic/versioning, server/discover, basic/transports/stdio
 Needs:     Python and its standard library; nothing of this project
 
-A *server* offers tools: functions that a model may ask to have called. A *client* lists them and calls them, for the
+A *server* offers tools: functions that a model may ask to have called. A *client* lists and calls them, for the
 application that has the model. Here are both, whole, for tools over stdio: every other feature of the protocol is more
-methods of the same kind, and every other transport carries the same messages. To be read in order:
+methods of the same kind, and every other transport carries the same messages. Read it from top to bottom:
 
-    1 messages   2 tools   3 what a server answers, in two eras   4 stdio   5 the client   6 a conversation
+    1 messages   2 tools   3 the server, in two eras   4 stdio   5 the client   6 a conversation
 
     python examples/00_mcp_in_one_file.py
 
-shows both in a conversation. With the word `serve` after it, it is the server alone, for any client; with the command
-of any server after it, it is the client alone.
+shows both in a conversation; with `serve` after it, it is the server alone, for any client; with the command of any
+server after it, it is the client alone.
 """
 
 import inspect
@@ -26,10 +26,12 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any, BinaryIO
+from contextlib import AbstractContextManager, suppress
+from typing import IO, Any
 
 JsonObject = dict[str, Any]
+Show = Callable[[str, JsonObject], None]
+PROBE_TIMEOUT = 5.0
 
 # == 1. Messages (basic/index#messages) ===============================================================================
 #
@@ -50,22 +52,20 @@ class RpcError(Exception):
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(f"{message} ({code})")
-        self.error = {"code": code, "message": message, **({} if data is None else {"data": data})}
+        self.error = {"code": code, "message": message} | ({} if data is None else {"data": data})
 
 
-def checked(message: Any) -> JsonObject:
-    """The message, if it is one; RpcError if not."""
+def check(message: Any) -> None:
+    """Raise RpcError unless this is a message."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise RpcError(INVALID_REQUEST, "A message is an object with jsonrpc: '2.0'")
-    if "method" in message:
-        if not isinstance(message["method"], str) or not isinstance(message.get("params", {}), dict):
-            raise RpcError(INVALID_REQUEST, "method must be a string, and params an object")
-        # MUST: the id of a request is a string or an integer, and not null (basic/index#requests)
-        if "id" in message and type(message["id"]) not in (str, int):
-            raise RpcError(INVALID_REQUEST, "id must be a string or an integer")
-    elif not ("result" in message) ^ ("error" in message):
-        raise RpcError(INVALID_REQUEST, "A response has a result or an error")
-    return message
+    if len({"method", "result", "error"} & message.keys()) != 1:
+        raise RpcError(INVALID_REQUEST, "A message has a method, a result or an error")
+    if not isinstance(message.get("method", ""), str) or not isinstance(message.get("params", {}), dict):
+        raise RpcError(INVALID_REQUEST, "method must be a string, and params an object")
+    # MUST: the id of a request is a string or an integer, and not null (basic/index#requests)
+    if "method" in message and type(message.get("id", 0)) not in (str, int):
+        raise RpcError(INVALID_REQUEST, "id must be a string or an integer")
 
 
 # == 2. Tools (server/tools) ==========================================================================================
@@ -75,39 +75,34 @@ def checked(message: Any) -> JsonObject:
 SCHEMA_TYPES: dict[Any, str] = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
-class Tool:
-    """A function as a tool. Its docstring and its type hints say what a client is told."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function, self.parameters = function, inspect.signature(function).parameters
-        self.definition = {
-            "name": function.__name__,
-            "description": inspect.getdoc(function) or "",
-            "inputSchema": {
-                "type": "object",
-                "properties": {name: {"type": SCHEMA_TYPES[p.annotation]} for name, p in self.parameters.items()},
-                "required": [name for name, p in self.parameters.items() if p.default is p.empty],
-            },
-        }
-
-    def call(self, arguments: JsonObject) -> JsonObject:
-        """The result of a call, also of one that fails."""
-        try:
-            # MUST: validate all tool inputs (server/tools#security-considerations)
-            inspect.signature(self.function).bind(**arguments)
-            for name, value in arguments.items():
-                kind = self.parameters[name].annotation
-                if type(value) is not kind and not (kind is float and type(value) is int):
-                    raise TypeError(f"{name} must be of type {SCHEMA_TYPES[kind]}")
-            text, failed = str(self.function(**arguments)), False
-        except Exception as problem:
-            # A tool that fails is a *result*, so that the model can read what was wrong and try again. An *error* says
-            # that the request itself was wrong, and goes to the application (server/tools#error-handling).
-            text, failed = f"{type(problem).__name__}: {problem}", True
-        return {"content": [{"type": "text", "text": text}], "isError": failed}
+def definition(function: Callable[..., Any]) -> JsonObject:
+    """What a client is told of a tool. The function's docstring and type hints say it."""
+    parameters = inspect.signature(function).parameters
+    properties = {name: {"type": SCHEMA_TYPES[p.annotation]} for name, p in parameters.items()}
+    required = [name for name, p in parameters.items() if p.default is p.empty]
+    schema = {"type": "object", "properties": properties, "required": required}
+    return {"name": function.__name__, "description": inspect.getdoc(function) or "", "inputSchema": schema}
 
 
-# == 3. What a server answers, in two eras ============================================================================
+def call(function: Callable[..., Any], arguments: JsonObject) -> JsonObject:
+    """The result of a call, also of one that fails."""
+    try:
+        # MUST: validate all tool inputs (server/tools#security-considerations)
+        signature = inspect.signature(function)
+        signature.bind(**arguments)
+        for name, value in arguments.items():
+            kind = signature.parameters[name].annotation
+            if type(value) is not kind and not (kind is float and type(value) is int):
+                raise TypeError(f"{name} must be of type {SCHEMA_TYPES[kind]}")
+        text, failed = str(function(**arguments)), False
+    except Exception as problem:
+        # A tool that fails is a *result*, so that the model can read what was wrong and try again. An *error* says
+        # that the request itself was wrong, and goes to the application (server/tools#error-handling).
+        text, failed = f"{type(problem).__name__}: {problem}", True
+    return {"isError": failed, "content": [{"type": "text", "text": text}]}
+
+
+# == 3. The server, in two eras =======================================================================================
 #
 # Up to 2025-11-25 a connection begins with a handshake, `initialize`, and both sides remember what was agreed on: the
 # *session era*. From 2026-07-28 on each request says all of it again, in `params._meta`, and stands alone: the
@@ -126,20 +121,20 @@ class Server:
 
     def __init__(self, name: str, version: str, tools: list[Callable[..., Any]]) -> None:
         self.info = {"name": name, "version": version}
-        self.tools = {tool.definition["name"]: tool for tool in map(Tool, tools)}
+        self.tools = {function.__name__: function for function in tools}
         self.opened = False
 
     def receive(self, line: bytes) -> JsonObject | None:
-        """The response to one line of input; None if there is nothing to respond."""
-        request_id = None
+        """The response to one line of input; None if the line calls for none."""
+        response: JsonObject = {"jsonrpc": "2.0"}
         try:
             try:
                 message = json.loads(line)
             except (ValueError, RecursionError) as problem:
                 raise RpcError(PARSE_ERROR, f"Parse error: {problem}") from None
             if isinstance(message, dict) and type(message.get("id")) in (str, int):
-                request_id = message["id"]
-            message = checked(message)
+                response["id"] = message["id"]
+            check(message)
             if "method" not in message or "id" not in message:
                 # This server asks nothing, so no response is for it. `notifications/initialized` tells it nothing that
                 # it needs, and `notifications/cancelled` comes too late: it answers a request before it reads on.
@@ -147,13 +142,10 @@ class Server:
             method, params = message["method"], message.get("params", {})
             meta = params["_meta"] if isinstance(params.get("_meta"), dict) else {}
             if VERSION in meta or method == "server/discover":
-                result = self.stateless_result(method, params, meta)
-            else:
-                result = self.session_result(method, params)
-            return {"jsonrpc": "2.0", "id": request_id, "result": result}
+                return response | {"result": self.stateless_result(method, params, meta)}
+            return response | {"result": self.session_result(method, params)}
         except RpcError as problem:
-            known = {} if request_id is None else {"id": request_id}
-            return {"jsonrpc": "2.0", **known, "error": problem.error}
+            return response | {"error": problem.error}
 
     def session_result(self, method: str, params: JsonObject) -> JsonObject:
         """(2025-11-25/basic/lifecycle)"""
@@ -166,14 +158,13 @@ class Server:
             return {"protocolVersion": SESSION, "capabilities": {"tools": {}}, "serverInfo": self.info}
         if not self.opened:
             raise RpcError(INVALID_REQUEST, "initialize comes first")
-        return self.feature_result(method, params)
+        return self.tools_result(method, params)
 
     def stateless_result(self, method: str, params: JsonObject, meta: JsonObject) -> JsonObject:
         """(2026-07-28/basic/index#_meta)"""
         # MUST: -32602 for a request that lacks a required key of _meta (2026-07-28/basic/index#_meta)
-        for key, kind in ((VERSION, str), (CLIENT_CAPABILITIES, dict)):
-            if not isinstance(meta.get(key), kind):
-                raise RpcError(INVALID_PARAMS, f"_meta['{key}'] is missing, or of the wrong type")
+        if not isinstance(meta.get(VERSION), str) or not isinstance(meta.get(CLIENT_CAPABILITIES), dict):
+            raise RpcError(INVALID_PARAMS, f"_meta must have {VERSION} and {CLIENT_CAPABILITIES}")
         # MUST: -32022 with the versions that are spoken (2026-07-28/basic/versioning#protocol-version-negotiation)
         if meta[VERSION] != STATELESS:
             data = {"supported": [STATELESS, SESSION], "requested": meta[VERSION]}
@@ -181,16 +172,16 @@ class Server:
         if method == "server/discover":
             result = {"supportedVersions": [STATELESS, SESSION], "capabilities": {"tools": {}}}
         else:
-            result = self.feature_result(method, params)
-        # MUST: say for how long, and to whom, what could be cached is good (2026-07-28/server/utilities/caching)
+            result = self.tools_result(method, params)
+        # MUST: say for how long, and for whom, what could be cached is good (2026-07-28/server/utilities/caching)
         hint = {"ttlMs": 0, "cacheScope": "private"} if method in ("server/discover", "tools/list") else {}
         # MUST: a result has a resultType (2026-07-28/basic/index#resulttype)
         return {"resultType": "complete", **result, **hint, "_meta": {SERVER_INFO: self.info}}
 
-    def feature_result(self, method: str, params: JsonObject) -> JsonObject:
+    def tools_result(self, method: str, params: JsonObject) -> JsonObject:
         """(server/tools), which is the same in both"""
         if method == "tools/list":
-            return {"tools": [tool.definition for tool in self.tools.values()]}
+            return {"tools": [definition(function) for function in self.tools.values()]}
         if method != "tools/call":
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}")
         name, arguments = params.get("name"), params.get("arguments", {})
@@ -198,7 +189,7 @@ class Server:
             raise RpcError(INVALID_PARAMS, "name must be a string, and arguments an object")
         if name not in self.tools:
             raise RpcError(INVALID_PARAMS, f"Unknown tool: {name}")
-        return self.tools[name].call(arguments)
+        return call(self.tools[name], arguments)
 
 
 # == 4. A transport: stdio (basic/transports/stdio) ===================================================================
@@ -207,7 +198,7 @@ class Server:
 # output; standard error is for people. The end of its input tells the server to leave.
 
 
-def write_message(pipe: BinaryIO, message: JsonObject) -> None:
+def write_message(pipe: IO[bytes], message: JsonObject) -> None:
     # MUST NOT: contain a line break; in JSON text they are written as \n (basic/transports/stdio)
     pipe.write(json.dumps(message).encode() + b"\n")
     pipe.flush()
@@ -226,27 +217,19 @@ def serve(server: Server) -> None:
 
 
 class Client(AbstractContextManager["Client"]):
-    """A client of both eras, of the server that a command starts. Without a version, the newest of both is spoken."""
+    """A client of the server that a command starts. It tries the stateless era first, unless it is told not to."""
 
     info = {"name": "one-file", "version": "1"}
 
-    def __init__(
-        self,
-        command: list[str],
-        version: str | None = None,
-        show: Callable[[str, JsonObject], None] = lambda direction, message: None,
-    ) -> None:
-        self.version, self.show = version or STATELESS, show
-        self.last_id = 0
+    def __init__(self, command: list[str], version: str = STATELESS, show: Show = lambda *message: None) -> None:
+        self.version, self.show, self.last_id = version, show, 0
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self.process.stdin is not None
-        self.to_server: BinaryIO = self.process.stdin  # type: ignore[assignment]
         # A pipe cannot be read with a time limit, but a queue can: so a thread reads the pipe into a queue.
         self.lines: queue.Queue[bytes] = queue.Queue()
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
         try:
-            self.open(probe=version is None)
+            self.open()
         except BaseException:
             self.__exit__()
             raise
@@ -258,41 +241,27 @@ class Client(AbstractContextManager["Client"]):
                 self.lines.put(line)
         self.lines.put(b"")
 
-    def open(self, probe: bool) -> None:
+    def send(self, message: JsonObject) -> None:
+        assert self.process.stdin is not None
+        self.show("C>", message)
+        write_message(self.process.stdin, message)
+
+    def open(self) -> None:
         """Find out which era the server is of, and begin the conversation (2026-07-28/basic/versioning)."""
         if self.version == STATELESS:
-            try:
-                self.server = self.request("server/discover", timeout=5)
-                if STATELESS in self.server["supportedVersions"]:
+            # SHOULD: whatever the error is, or silence: the server is of the session era
+            # (2026-07-28/basic/transports/stdio#backward-compatibility)
+            with suppress(RpcError, TimeoutError):
+                if STATELESS in self.request("server/discover", timeout=PROBE_TIMEOUT)["supportedVersions"]:
                     return
-            except (RpcError, TimeoutError):
-                # SHOULD: whatever the error is, or silence: the server is of the session era
-                # (2026-07-28/basic/transports/stdio#backward-compatibility)
-                if not probe:
-                    raise
         self.version = SESSION
         hello = {"protocolVersion": SESSION, "capabilities": {}, "clientInfo": self.info}
-        self.server = self.request("initialize", hello)
-        if self.server["protocolVersion"] != SESSION:
+        spoken = self.request("initialize", hello)["protocolVersion"]
+        if spoken != SESSION:
             # SHOULD: disconnect (2025-11-25/basic/lifecycle#version-negotiation)
-            raise ConnectionError(f"the server speaks {self.server['protocolVersion']}")
+            raise ConnectionError(f"the server speaks {spoken}")
         # MUST: say that operation begins (2025-11-25/basic/lifecycle#initialization)
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-
-    def list_tools(self) -> list[JsonObject]:
-        """All tools, page by page (server/utilities/pagination)."""
-        tools: list[JsonObject] = []
-        params: JsonObject = {}
-        while True:
-            page = self.request("tools/list", params)
-            tools += page["tools"]
-            if "nextCursor" not in page:
-                return tools
-            params = {"cursor": page["nextCursor"]}
-
-    def call_tool(self, name: str, arguments: JsonObject) -> JsonObject:
-        """The result of a call; `isError` in it says whether the tool failed."""
-        return self.request("tools/call", {"name": name, "arguments": arguments})
 
     def request(self, method: str, params: JsonObject | None = None, timeout: float = 30) -> JsonObject:
         """Send a request, and wait for its result; RpcError, TimeoutError or ConnectionError if none comes."""
@@ -315,37 +284,46 @@ class Client(AbstractContextManager["Client"]):
                 raise TimeoutError(f"no answer to {method} within {timeout:g} s") from None
             if not line:
                 raise ConnectionError("the server has closed its output")
-            message = checked(json.loads(line))
+            message = json.loads(line)
+            check(message)
             self.show("S<", message)
-            if "method" in message:
-                # Notifications pass. Of what a server of the session era asks, a ping must be answered.
-                if "id" in message:
-                    error = {"code": METHOD_NOT_FOUND, "message": f"Method not found: {message['method']}"}
-                    answer: JsonObject = {"result": {}} if message["method"] == "ping" else {"error": error}
-                    self.send({"jsonrpc": "2.0", "id": message["id"], **answer})
-            elif message.get("id") == self.last_id:
-                if "error" in message:
-                    error = message["error"]
-                    raise RpcError(error["code"], error["message"], error.get("data"))
+            if "method" in message and "id" in message:
+                # Of what a server of the session era asks, a ping must be answered (basic/utilities/ping).
+                refusal = RpcError(METHOD_NOT_FOUND, f"Method not found: {message['method']}")
+                outcome = {"result": {}} if message["method"] == "ping" else {"error": refusal.error}
+                self.send({"jsonrpc": "2.0", "id": message["id"], **outcome})
+            elif "error" in message and message.get("id") == self.last_id:
+                error = message["error"]
+                raise RpcError(error["code"], error["message"], error.get("data"))
+            elif "result" in message and message.get("id") == self.last_id:
                 result: JsonObject = message["result"]
                 if result.get("resultType", "complete") != "complete":
                     # The server wants to ask the user or the model first, though we declared neither.
                     raise RpcError(INVALID_REQUEST, f"cannot handle a result of type {result['resultType']}")
                 return result
+            # Any other message is a notification, or the answer to a request that has timed out.
 
-    def send(self, message: JsonObject) -> None:
-        self.show("C>", message)
-        write_message(self.to_server, message)
+    def list_tools(self) -> list[JsonObject]:
+        """All tools, page by page (server/utilities/pagination)."""
+        page = self.request("tools/list")
+        tools: list[JsonObject] = page["tools"]
+        while "nextCursor" in page:
+            page = self.request("tools/list", {"cursor": page["nextCursor"]})
+            tools += page["tools"]
+        return tools
+
+    def call_tool(self, name: str, arguments: JsonObject) -> JsonObject:
+        """The result of a call; `isError` in it says whether the tool failed."""
+        return self.request("tools/call", {"name": name, "arguments": arguments})
 
     def __exit__(self, *exception: object) -> None:
+        assert self.process.stdin is not None
         # SHOULD: close its input, then terminate it, then kill it (basic/transports/stdio#shutdown)
-        for end in (self.to_server.close, self.process.terminate, self.process.kill):
+        for end in (self.process.stdin.close, self.process.terminate, self.process.kill):
             end()
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 self.process.wait(timeout=2)
                 break
-            except subprocess.TimeoutExpired:
-                continue
         # The reader finds the end of the server's output.
         self.reader.join(timeout=2)
 
@@ -364,9 +342,7 @@ def divide(a: float, b: float) -> float:
 
 
 def show(direction: str, message: JsonObject) -> None:
-    text = json.dumps(message)
-    lines = textwrap.wrap(f"{direction} {text}", 116, subsequent_indent="     ", max_lines=2, placeholder=" ...")
-    print(*lines, sep="\n")
+    print(textwrap.shorten(f"{direction} {json.dumps(message)}", 118, placeholder=" ..."))
 
 
 def main() -> None:
@@ -391,29 +367,19 @@ if __name__ == "__main__":
 #
 # == 2025-11-25
 #
-# C> {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities":
-#      {}, "clientInfo": {"name": "one-file", "version": "1"}}}
-# S< {"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
-#      "serverInfo": {"name": "calculator", "version": "1.0"}}}
+# C> {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": ...
+# S< {"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, ...
 # C> {"jsonrpc": "2.0", "method": "notifications/initialized"}
 # C> {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
-# S< {"jsonrpc": "2.0", "id": 2, "result": {"tools": [{"name": "add", "description": "The sum of two numbers.",
-#      "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, ...
+# S< {"jsonrpc": "2.0", "id": 2, "result": {"tools": [{"name": "add", "description": "The sum of two numbers.", ...
 # C> {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "divide", "arguments": {"a": 1, "b": 0}}}
-# S< {"jsonrpc": "2.0", "id": 3, "result": {"content": [{"type": "text", "text": "ZeroDivisionError: division by
-#      zero"}], "isError": true}}
+# S< {"jsonrpc": "2.0", "id": 3, "result": {"isError": true, "content": [{"type": "text", "text": ...
 #
 # == 2026-07-28
 #
-# C> {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta":
-#      {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": {"name": ...
-# S< {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "supportedVersions": ["2026-07-28",
-#      "2025-11-25"], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private", "_meta": ...
-# C> {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {"_meta":
-#      {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": {"name": ...
-# S< {"jsonrpc": "2.0", "id": 2, "result": {"resultType": "complete", "tools": [{"name": "add", "description": "The
-#      sum of two numbers.", "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}, "b": ...
-# C> {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "divide", "arguments": {"a": 1, "b": 0},
-#      "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": ...
-# S< {"jsonrpc": "2.0", "id": 3, "result": {"resultType": "complete", "content": [{"type": "text", "text":
-#      "ZeroDivisionError: division by zero"}], "isError": true, "_meta": {"io.modelcontextprotocol/serverInfo": ...
+# C> {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": ...
+# S< {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "supportedVersions": ["2026-07-28", ...
+# C> {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {"_meta": ...
+# S< {"jsonrpc": "2.0", "id": 2, "result": {"resultType": "complete", "tools": [{"name": "add", "description": "The ...
+# C> {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "divide", "arguments": {"a": 1, "b": 0}, ...
+# S< {"jsonrpc": "2.0", "id": 3, "result": {"resultType": "complete", "isError": true, "content": [{"type": "text", ...

@@ -18,8 +18,8 @@ import pytest
 
 from mcp_ref import cli
 from mcp_ref.cli.describe import mark
-from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS
+from mcp_ref.trace.narrate import METHODS
 from tests import limits
 from tests.test_house import MEMBERS, ROOMS
 from tests.test_reading_core import CORE
@@ -47,10 +47,10 @@ def table(heads: list[str], rows: Iterator[list[str]]) -> str:
 
 
 def methods_table() -> str:
-    """Each method and its revisions, with those that are asked for in the result of another one."""
-    said = {"yes": "yes", "-": "", "result": "in results"}
+    """Each method and its revisions, with those that stand in the result of another one, or in an extension."""
+    said = {"yes": "yes", "-": "", "result": "in results", "extension": "extension"}
     rows = (
-        [f"`{row.name}`", SENDERS[row.sender]] + [said[mark(row, each)] for each in REVISIONS.values()]
+        [f"`{row.name}`", SENDERS[row.sender]] + [said[mark(row.name, each)] for each in REVISIONS.values()]
         for row in METHODS.values()
     )
     return table(["method", "from", *REVISIONS], rows)

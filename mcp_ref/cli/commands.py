@@ -383,12 +383,11 @@ def spec(args: argparse.Namespace) -> Exit:
     if args.method is None:
         shown.put(describe.method_table())
         return Exit.OK
-    row = METHODS.get(args.method)
-    if row is None:
+    if args.method not in METHODS:
         like = describe.similar(args.method)
         raise UsageError(f"no method {args.method!r}" + (f"; did you mean {', '.join(like)}?" if like else ""))
     try:
-        shown.put(describe.describe(row, find_revision(args.revision) if args.revision else None))
+        shown.put(describe.describe(args.method, find_revision(args.revision) if args.revision else None))
     except ValueError as problem:
         raise UsageError(str(problem)) from None
     return Exit.OK

@@ -17,30 +17,34 @@ from mcp_ref.agreement import MAY_ASK
 from mcp_ref.basic.mrtr import KINDS, InputRequiredResult
 from mcp_ref.machinery.publishing import json_schema
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Method
 from mcp_ref.revisions import REVISIONS, Revision
-from mcp_ref.trace.narrate import METHODS, page_in
+from mcp_ref.trace.narrate import METHODS, method_row, page_in
 
 _WAYS: Final = {"client": "C > S", "server": "S > C", "both": "both"}
 
 
 def method_table() -> Iterator[str]:
-    """A line for each method: its name, who sends it, and a mark under each revision that has it.
-
-    The mark is "yes", or "result" where it is asked for in the result of another request.
-    """
+    """A line for each method: its name, who sends it, and a mark under each revision; then what the marks mean."""
     width = max(len(name) for name in METHODS)
+    extensions = sorted({row.extension for row in METHODS.values() if row.extension is not None})
     yield f"{'':{width}}  {'':5}  " + "  ".join(REVISIONS)
     for row in METHODS.values():
-        marks = "  ".join(mark(row, revision).ljust(10) for revision in REVISIONS.values())
+        marks = "  ".join(mark(row.name, revision).ljust(10) for revision in REVISIONS.values())
         yield f"{row.name:{width}}  {_WAYS[row.sender]:5}  {marks}".rstrip()
+    yield ""
+    yield "result     not a message of its own, but asked for in the result of another request"
+    yield f"extension  only where both sides declare the extension {', '.join(extensions)}"
 
 
-def mark(row: Method, revision: Revision) -> str:
-    """Whether a revision has the method: "yes", "-", or "result" where it stands in the result of another request."""
-    if row.exists_in(revision):
-        return "yes"
-    return "result" if row.name in KINDS and not revision.servers_send_requests else "-"
+def mark(name: str, revision: Revision) -> str:
+    """Whether a revision has the method.
+
+    Returns: "yes"; "result": it stands in the result of another request; "extension": only an extension has it; or "-".
+    """
+    row = method_row(name, revision)
+    if row is not None and row.exists_in(revision):
+        return "yes" if row.extension is None else "extension"
+    return "result" if name in KINDS and not revision.servers_send_requests else "-"
 
 
 def similar(name: str) -> list[str]:
@@ -49,19 +53,22 @@ def similar(name: str) -> list[str]:
     return ending or difflib.get_close_matches(name, METHODS, n=3)
 
 
-def describe(row: Method, revision: Revision | None = None) -> Iterator[str]:
+def describe(name: str, revision: Revision | None = None) -> Iterator[str]:
     """Lines about a method, with its parameters and its result in one revision.
 
     Args:
+        name: of a method that has a row.
         revision: whose parameters are shown; None: the newest that has the method.
 
     Raises: ValueError: the revision does not have the method.
     """
-    having = [each for each in REVISIONS.values() if mark(row, each) != "-"]
+    rows = {each: method_row(name, each) or METHODS[name] for each in REVISIONS.values() if mark(name, each) != "-"}
     if revision is None:
-        revision = having[-1]
-    elif revision not in having:
-        raise ValueError(f"{row.name} does not exist in {revision}; it does in {', '.join(map(str, having))}")
+        revision = list(rows)[-1]
+    elif revision not in rows:
+        raise ValueError(f"{name} does not exist in {revision}; it does in {', '.join(map(str, rows))}")
+    row = rows[revision]
+    having = [each for each in rows if rows[each] is row]
     moved = [f"{page_in(row.page, each.name)} in {each}" for each in having if page_in(row.page, each.name) != row.page]
     without = [str(each) for each in having if row.capability(each) is None]
     none = f" (none in {', '.join(without)})" if without else ""
@@ -70,8 +77,13 @@ def describe(row: Method, revision: Revision | None = None) -> Iterator[str]:
     yield f"  {row.kind}, {_WAYS[row.sender]}"
     yield f"  page       {', '.join([row.page, *moved])}"
     yield f"  revisions  {', '.join(map(str, having))}"
-    yield f"  needs      {'no capability' if row.needs is None else row.needs + none}"
-    if alone := [str(each) for each in having if mark(row, each) == "result"]:
+    if row.extension is None:
+        yield f"  needs      {'no capability' if row.needs is None else row.needs + none}"
+    else:
+        yield f"  needs      the extension {row.extension}, declared by both sides"
+    if others := [str(each) for each in rows if each not in having]:
+        yield f"  in {', '.join(others)} another method has this name: --revision shows it"
+    if alone := [str(each) for each in having if mark(name, each) == "result"]:
         yield f"  in {', '.join(alone)} not a message, but asked in the result of {', '.join(MAY_ASK)}"
     if not revision.servers_send_requests and row.name in KINDS:
         row = row._replace(params=KINDS[row.name].params, result=KINDS[row.name].result)

@@ -31,8 +31,9 @@ from mcp_ref.basic.versioning import (
 from mcp_ref.extensions.tasks import METHODS as OF_TASKS
 from mcp_ref.extensions.tasks import NAME
 from mcp_ref.messages import JsonObject, id_key, is_id
+from mcp_ref.methods import Method
 from mcp_ref.pages import METHODS as OF_PAGES
-from mcp_ref.revisions import REVISIONS
+from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.trace import explain
 from mcp_ref.trace.explain import quoted
 from mcp_ref.trace.record import TraceEvent
@@ -55,8 +56,18 @@ _LISTEN: Final = "subscriptions/listen"
 _MAX_REMEMBERED: Final = 10_000  # connections, exchanges, and questions of results; the oldest is forgotten
 
 
-METHODS: Final = {**OF_PAGES, **{row.name: row for row in OF_TASKS if row.name not in OF_PAGES}}
-"""The rows of the protocol, and those of the extension of tasks that it does not have by the same name."""
+_OF_EXTENSIONS: Final = {row.name: row for row in OF_TASKS}
+METHODS: Final = {**OF_PAGES, **_OF_EXTENSIONS, **OF_PAGES}
+"""Every method that this package knows, those of the protocol first; of two with one name, the protocol's."""
+
+
+def method_row(name: str, revision: Revision | None) -> Method | None:
+    """The row of a method in a revision: the protocol's or, if it has none there, an extension's.
+
+    Returns: where the revision is None, or has no such method, the row in `METHODS`; None: nobody knows the method.
+    """
+    rows = [table[name] for table in (OF_PAGES, _OF_EXTENSIONS) if name in table]
+    return next((row for row in rows if revision is None or row.exists_in(revision)), METHODS.get(name))
 
 
 def page_in(page: str, revision: str) -> str:
@@ -155,14 +166,14 @@ class Talk:
 
     def _about(self, sender: Role, method: str, kind: str) -> Iterator[str]:
         """What the method's row says of it, and what this message does against its row."""
-        row = METHODS.get(method)
+        revision = None if self.revision is None else REVISIONS[self.revision]
+        row = method_row(method, revision)
         if row is None:
             yield "not a method of the specification"
             return
         yield row.about
         if row.kind != kind:
             yield f"sent as a {kind}: by the specification it is a {row.kind}"
-        revision = None if self.revision is None else REVISIONS[self.revision]
         allowed = row.sender if revision is None else row.sent_by(revision)
         if allowed not in (sender, "both"):
             yield f"sent by the {sender}: by the specification only the {allowed} sends it"

@@ -483,19 +483,34 @@ def test_spec_alone_lists_every_method_with_its_revisions(capsys: Capture) -> No
     assert run("spec") == 0
     lines = capsys.readouterr().out.splitlines()
     of_extensions = ["tasks/update", "notifications/tasks"]
-    assert [line.split()[0] for line in lines[1:]] == [*METHODS, *of_extensions]
+    assert [line.split()[0] for line in lines[1 : lines.index("")]] == [*METHODS, *of_extensions]
     elicit = next(line for line in lines if line.startswith("elicitation/create "))
     assert elicit.split()[1:] == ["S", ">", "C", "-", "-", "yes", "yes", "result"]
     listen = next(line for line in lines if line.startswith("subscriptions/listen "))
     assert listen.split()[1:] == ["C", ">", "S", "-", "-", "-", "-", "yes"]
+    for name in ("tasks/get", "tasks/cancel"):
+        assert next(line for line in lines if line.startswith(f"{name} ")).split()[-2:] == ["yes", "extension"]
+    assert lines[-1] == "extension  only where both sides declare the extension io.modelcontextprotocol/tasks"
 
 
 @pytest.mark.parametrize("method", list(METHODS))
 def test_spec_describes_every_method(capsys: Capture, method: str) -> None:
-    assert run("spec", method) == 0
+    row = METHODS[method]
+    assert run("spec", method, "--revision", row.until or "2026-07-28") == 0
     out = capsys.readouterr().out
-    assert out.startswith(f"{method}: {METHODS[method].about}")
-    assert f"page       {METHODS[method].page}" in out
+    assert out.startswith(f"{method}: {row.about}")
+    assert f"page       {row.page}" in out
+
+
+def test_spec_tells_a_method_of_an_extension_from_one_of_the_protocol_with_its_name(capsys: Capture) -> None:
+    assert run("spec", "tasks/get") == 0
+    newest = capsys.readouterr().out
+    assert "page       extensions/tasks" in newest and "result in 2026-07-28: DetailedTaskResult" in newest
+    assert "needs      the extension io.modelcontextprotocol/tasks, declared by both sides" in newest
+    assert "in 2025-11-25 another method has this name" in newest
+    assert run("spec", "tasks/get", "--revision", "2025-11-25") == 0
+    older = capsys.readouterr().out
+    assert "page       basic/utilities/tasks" in older and "result in 2025-11-25: GetTaskResult" in older
 
 
 def test_spec_says_what_is_asked_in_a_result_and_where_a_page_has_moved(capsys: Capture) -> None:

@@ -58,6 +58,12 @@ def test_a_request_says_who_asks_in_full_once_and_then_that_it_is_the_same() -> 
     assert '_meta: wants the log messages of this request, from level "info" on' in third
 
 
+def test_a_method_of_an_extension_is_not_taken_for_that_of_the_protocol_with_its_name() -> None:
+    (told,) = wide(("send", asked(1, "tasks/get", taskId="t")))
+    assert "ask for the state of a task, its questions and its result" in told
+    assert "[2026-07-28/extensions/tasks]" in told and "does not exist" not in told
+
+
 def test_a_result_says_who_answers_and_that_it_is_the_end_once() -> None:
     meta = {SERVER_INFO: {"name": "trips", "version": "2"}}
     told = wide(
