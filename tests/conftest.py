@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from mcp_ref import Client
 
@@ -35,6 +36,10 @@ def nothing_is_known_of_servers() -> None:
 # to its probe as for any other. Tests of servers that are slow or silent say their limit, or take the default again.
 PROBE_TIMEOUT = Client.__init__.__kwdefaults__["probe_timeout"]
 Client.__init__.__kwdefaults__["probe_timeout"] = 60
+
+# How long an example takes says how busy the machine is, and nothing of the code.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 # A shell that starts a job with `&` in a script has it ignore Ctrl-C, and so would every program that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -138,7 +138,7 @@ MET: dict[str, list[Limit]] = {
         Limit("announcements that wait for one session", "server.session:MAX_ANNOUNCEMENTS", "",
               "log messages are dropped; a change below a URI is told as one of that URI",
               (f"{_LIMITS}test_so_many_announcements_wait_for_a_client_that_does_not_listen",)),
-        Limit("URIs that one session is subscribed to", "server.session:MAX_SUBSCRIPTIONS", "", "`-32602`",
+        Limit("URIs that one session is subscribed to", "server.resources:MAX_SUBSCRIPTIONS", "", "`-32602`",
               ("tests/server/test_end_to_end_resources.py::test_a_session_has_so_many_subscriptions_and_no_more",)),
         Limit("subscriptions of 2026-07-28 of all clients", "basic.subscriptions:MAX_OPEN", "", "`-32603`",
               (f"{_SUBSCRIPTIONS}test_there_are_bounds_on_uris_and_on_subscriptions",)),

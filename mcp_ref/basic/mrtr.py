@@ -408,7 +408,7 @@ def input_responses(self: Context) -> JsonObject:
 
 def input_response(self: Context, key: str, method: str = "elicitation/create") -> JsonObject | None:
     """One of them; None if it has not come. Raises: InvalidParams: it does not answer what `method` asks."""
-    return self.conversation.input_response(key, method, self.incoming)
+    return _checked_answer(self.incoming.answers, key, method, self.revision)
 
 
 def request_state(self: Context) -> Any:
@@ -565,32 +565,13 @@ class Rounds:
             self.state = _copy(self._kept)
         if "inputResponses" in params:
             self.responses = params["inputResponses"]
-            self._check_answers(JsonObject, self.responses)
+            _check_answers(JsonObject, self.responses, revision)
         self._answered = {key: (digest, answer) for key, (digest, answer) in payload.get("answered", {}).items()}
         # SHOULD: ignore `inputResponses` that were not asked for (basic/patterns/mrtr#error-handling)
         for key, digest in payload.get("asked", {}).items():
-            answer = self.response(key, _METHODS[key.partition("-")[0]])
+            answer = _checked_answer(self.responses, key, _METHODS[key.partition("-")[0]], revision)
             if answer is not None:
                 self._answered[key] = (digest, answer)
-
-    def response(self, key: str, method: str) -> JsonObject | None:
-        """One of `responses`, checked to be an answer to what that method asks; None if it has not come.
-
-        Args: method: "elicitation/create", "sampling/createMessage" or "roots/list".
-        Raises: InvalidParams: it is not such an answer; the message names the path.
-        Spec: basic/patterns/mrtr#error-handling
-        """
-        answer: JsonObject | None = self.responses.get(key)
-        if answer is not None:
-            self._check_answers(KINDS[method].result, {key: answer})
-        return answer
-
-    def _check_answers(self, answers_type: Any, responses: JsonObject) -> None:
-        # SHOULD: validate what the client provides in `inputResponses` (basic/patterns/mrtr#error-handling)
-        try:
-            checker(dict[str, answers_type], self._revision)(responses, "params.inputResponses")
-        except SchemaMismatch as mismatch:
-            raise _invalid(mismatch.path, mismatch.problem) from None
 
     # -- what a handler asks
 
@@ -745,6 +726,22 @@ class Rounds:
             if not self._used:
                 raise
             raise _invalid("params.inputResponses", "is more than this request can carry on") from None
+
+
+def _checked_answer(responses: JsonObject, key: str, method: str, revision: Revision) -> JsonObject | None:
+    """One of the answers, checked to be one to what that method asks; None if it has not come."""
+    answer: JsonObject | None = responses.get(key)
+    if answer is not None:
+        _check_answers(KINDS[method].result, {key: answer}, revision)
+    return answer
+
+
+def _check_answers(answers_type: Any, responses: JsonObject, revision: Revision) -> None:
+    # SHOULD: validate what the client provides in `inputResponses` (basic/patterns/mrtr#error-handling)
+    try:
+        checker(dict[str, answers_type], revision)(responses, "params.inputResponses")
+    except SchemaMismatch as mismatch:
+        raise _invalid(mismatch.path, mismatch.problem) from None
 
 
 def _copy(value: Any) -> Any:

@@ -13,13 +13,14 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from typing import TYPE_CHECKING, Annotated, NotRequired, Protocol, Unpack
+from typing import TYPE_CHECKING, Annotated, NotRequired, Unpack
 
 from mcp_ref.errors import (
     ErrorResponse,
     LocalProtocolError,
     McpError,
     RemoteProtocolError,
+    RequestCancelled,
     RequestTimeout,
     TransportClosed,
 )
@@ -30,6 +31,7 @@ from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.types import EmptyResult, NotificationParams, ProgressToken, RequestParams
 
 if TYPE_CHECKING:
+    from mcp_ref.incoming import Incoming
     from mcp_ref.peer import Peer
 
 log = logging.getLogger(__name__)
@@ -123,17 +125,6 @@ class ProgressNotificationParams(NotificationParams):
     message: NotRequired[Annotated[str, Since("2025-03-26")]]
 
 
-class Reporting(Protocol):
-    """What can report progress: the context of a request that is being served, in either role."""
-
-    last_progress: float | None
-
-    @property
-    def progress_token(self) -> ProgressToken | None: ...
-
-    def notify(self, method: str, params: JsonObject | None = None) -> None: ...
-
-
 def token_of(params: JsonObject | None) -> ProgressToken | None:
     """The progress token that a request carries, or None; `0` and `""` are tokens, a boolean is not."""
     meta = params.get("_meta") if params else None
@@ -141,36 +132,76 @@ def token_of(params: JsonObject | None) -> ProgressToken | None:
     return token if type(token) is str or type(token) is int else None
 
 
-def progress(self: Reporting, progress: float, total: float | None = None, message: str | None = None) -> None:
-    """Report with `notifications/progress` how far this request has come; nothing is sent if its sender did not ask.
+# -- what a handler may do in either role -----------------------------------------------------------------------------
 
-    Args:
-        progress: how much is done, in any unit; larger at each report.
-        total: how much there is, in the same unit, if that is known.
-        message: what is being done, for a person; left out on the wire before 2025-03-26.
 
-    Blocks: until the notification is written.
-    Raises: LocalProtocolError: progress does not grow, or a number is not finite.
-    Threads: any, one at a time, while the request is being served; after its answer nothing is sent.
-    Spec: basic/utilities/progress#progress-flow
+class HandlerContext:
+    """The request that a user's function answers: how far it has come, and whether it was given up.
+
+    A server's handler gets a `Context`, a function that answers for a client a `ClientContext`.
     """
-    for name, value in {"progress": progress, "total": 0 if total is None else total}.items():
-        # An integer is finite, also one that is too large for a float.
-        if type(value) is not int and not (isinstance(value, float) and math.isfinite(value)):
-            raise LocalProtocolError(f"{name} must be a finite number, not {value!r}")
-    # MUST: the progress value increases with each notification (basic/utilities/progress#progress-flow)
-    if self.last_progress is not None and progress <= self.last_progress:
-        raise LocalProtocolError(f"progress must increase: {progress!r} after {self.last_progress!r}")
-    self.last_progress = progress
-    # MUST: report only to a progressToken that the request carries (basic/utilities/progress#behavior-requirements)
-    if (token := self.progress_token) is None:
-        return
-    params: JsonObject = {"progressToken": token, "progress": progress}
-    if total is not None:
-        params["total"] = total
-    if message is not None:
-        params["message"] = message
-    self.notify("notifications/progress", params)
+
+    __slots__ = ("incoming", "last_progress")
+
+    incoming: Incoming
+    last_progress: float | None
+
+    def notify(self, method: str, params: JsonObject | None = None) -> None:
+        """Send a notification that belongs to this request; nothing is sent once it is answered or given up."""
+        raise NotImplementedError
+
+    @property
+    def meta(self) -> JsonObject:
+        """The `_meta` of this request; empty if it has none."""
+        meta: JsonObject = self.incoming.params.get("_meta") or {}
+        return meta
+
+    @property
+    def progress_token(self) -> ProgressToken | None:
+        """The `progressToken` of this request; None if its sender did not ask for progress."""
+        return token_of(self.incoming.params)
+
+    def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Report with `notifications/progress` how far this request has come; nothing is sent if its sender did not
+        ask.
+
+        Args:
+            progress: how much is done, in any unit; larger at each report.
+            total: how much there is, in the same unit, if that is known.
+            message: what is being done, for a person; left out on the wire before 2025-03-26.
+
+        Blocks: until the notification is written.
+        Raises: LocalProtocolError: progress does not grow, or a number is not finite.
+        Threads: any, one at a time, while the request is being served; after its answer nothing is sent.
+        Spec: basic/utilities/progress#progress-flow
+        """
+        for name, value in {"progress": progress, "total": 0 if total is None else total}.items():
+            # An integer is finite, also one that is too large for a float.
+            if type(value) is not int and not (isinstance(value, float) and math.isfinite(value)):
+                raise LocalProtocolError(f"{name} must be a finite number, not {value!r}")
+        # MUST: the progress value increases with each notification (basic/utilities/progress#progress-flow)
+        if self.last_progress is not None and progress <= self.last_progress:
+            raise LocalProtocolError(f"progress must increase: {progress!r} after {self.last_progress!r}")
+        self.last_progress = progress
+        # MUST: report only to a progressToken that the request carries (basic/utilities/progress#behavior-requirements)
+        if (token := self.progress_token) is None:
+            return
+        params: JsonObject = {"progressToken": token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+        if message is not None:
+            params["message"] = message
+        self.notify("notifications/progress", params)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the peer, or the end of the conversation, has given this request up: stop, nobody will read it."""
+        return self.incoming.cancelled
+
+    def check_cancelled(self) -> None:
+        """Raise RequestCancelled if the request was given up; a long handler calls this now and then."""
+        if self.incoming.cancelled:
+            raise RequestCancelled(self.incoming.reason or "cancelled")
 
 
 METHODS = (

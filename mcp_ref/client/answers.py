@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_ref.basic import utilities
 from mcp_ref.client import elicitation, roots, sampling
-from mcp_ref.errors import MethodNotFound, RequestCancelled
+from mcp_ref.errors import MethodNotFound
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.rates import Rate, RateLimited, RateLimits
 from mcp_ref.messages import JsonObject
-from mcp_ref.types import ProgressToken
 
 if TYPE_CHECKING:
     from mcp_ref.client.session import Conversation
@@ -36,51 +35,31 @@ DEFAULT_RATES: Final[Mapping[str, Rate]] = MappingProxyType(
 """How often a server may ask. Generous: only a flood meets these limits."""
 
 
-class ClientContext:
+class ClientContext(utilities.HandlerContext):
     """The question of a server that a user's function answers; handed to a function that takes one argument more.
 
     Attributes:
         revision, capabilities: the revision in use with the server, and what this client declared in it.
         server_info: the `Implementation` of the server that asks, for the user to see who it is.
-        meta: the `_meta` of the question; empty if it has none.
 
     Threads: any, while the function runs.
     """
 
     def __init__(self, conversation: Conversation, incoming: Incoming) -> None:
-        self._peer, self._incoming = conversation.peer, incoming
+        self._peer, self.incoming = conversation.peer, incoming
         terms = conversation.peer.terms
         self.revision, self.capabilities = terms.revision, terms.local
         # MUST: let the user see which server asks (client/elicitation#user-interaction-model)
         self.server_info = conversation.server_info
-        self.meta: JsonObject = incoming.params.get("_meta") or {}
         self.last_progress: float | None = None
-
-    # basic/utilities/progress
-    progress = utilities.progress
-
-    @property
-    def progress_token(self) -> ProgressToken | None:
-        """The `progressToken` of the question; None if the server did not ask for progress."""
-        return utilities.token_of(self._incoming.params)
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether the server, or the end of the conversation, has given the question up."""
-        return self._incoming.cancelled
-
-    def check_cancelled(self) -> None:
-        """Raise RequestCancelled if the question was given up."""
-        if self._incoming.cancelled:
-            raise RequestCancelled(self._incoming.reason or "cancelled")
 
     def on_cancel(self, callback: Callable[[str | None], None]) -> None:
         """Have `callback(reason)` called when the question is given up; at once if it was."""
-        self._incoming.attach(callback)
+        self.incoming.attach(callback)
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
-        """Send a notification that belongs to this question; nothing is sent once it is answered or given up."""
-        self._peer.notify(method, params, self._incoming)
+        """See `HandlerContext`."""
+        self._peer.notify(method, params, self.incoming)
 
 
 class Answers:

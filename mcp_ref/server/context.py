@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING, Any
 from mcp_ref.agreement import declares, undeclared
 from mcp_ref.basic import extensions, mrtr, tasks, utilities
 from mcp_ref.client import elicitation, roots, sampling
-from mcp_ref.errors import RequestCancelled
 from mcp_ref.incoming import Incoming
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options, check_options
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities import logging
-from mcp_ref.types import ProgressToken
 
 if TYPE_CHECKING:
     from mcp_ref.server.session import Conversation
 
 
-class Context:
+class Context(utilities.HandlerContext):
     """The request that a handler serves, and what the handler may do for it.
 
     A handler gets one by having a parameter annotated with this class. Everything here belongs to that request: what
@@ -39,7 +37,7 @@ class Context:
     Threads: any, while the handler runs; the questions (`elicit`, `sample`, `roots`, `request`) block the caller.
     """
 
-    __slots__ = ("conversation", "incoming", "last_progress", "revision", "server")
+    __slots__ = ("conversation", "revision", "server")
 
     def __init__(self, conversation: Conversation, incoming: Incoming) -> None:
         self.server, self.conversation, self.incoming = conversation.server, conversation, incoming
@@ -48,14 +46,6 @@ class Context:
 
     def __repr__(self) -> str:
         return f"<Context of {self.incoming.method}, request {self.incoming.id!r}, {self.revision}>"
-
-    # basic/utilities/progress
-    progress = utilities.progress
-
-    @property
-    def progress_token(self) -> ProgressToken | None:
-        """The `progressToken` of this request; None if its sender did not ask for progress."""
-        return utilities.token_of(self.incoming.params)
 
     # server/utilities/logging
     log = logging.log
@@ -78,18 +68,6 @@ class Context:
     input_responses = property(mrtr.input_responses)
     input_response = mrtr.input_response
     request_state = property(mrtr.request_state)
-
-    # -- basic/utilities/cancellation
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether the client, or the end of the conversation, has given this request up: stop, nobody will read it."""
-        return self.incoming.cancelled
-
-    def check_cancelled(self) -> None:
-        """Raise RequestCancelled if the request was given up; a long handler calls this now and then."""
-        if self.incoming.cancelled:
-            raise RequestCancelled(self.incoming.reason or "cancelled")
 
     def close_stream(self, retry: int = 1000) -> None:
         """Close the HTTP connection of this request; its answer is kept, and the client comes back for it after `retry`
@@ -163,12 +141,6 @@ class Context:
         `authenticate` said, or over stdio the pipe. None over HTTP without `authenticate`: nothing tells clients apart.
         """
         return self.conversation.session_key
-
-    @property
-    def meta(self) -> JsonObject:
-        """The `_meta` of this request; empty if it has none."""
-        meta: JsonObject = self.incoming.params.get("_meta") or {}
-        return meta
 
     @property
     def request_id(self) -> str | int:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, NotRequired
 
 from mcp_ref.basic.versioning import is_input_required
 from mcp_ref.content import Annotations, BlobResourceContents, TextResourceContents, block_type
-from mcp_ref.errors import Refusal, RemoteProtocolError
+from mcp_ref.errors import InvalidParams, Refusal, RemoteProtocolError
 from mcp_ref.machinery.handlers import inspect_handler, string_arguments, to_json
 from mcp_ref.machinery.json_schema import is_uri
 from mcp_ref.machinery.scopes import checked_scopes
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from mcp_ref.machinery.uri_template import UriTemplate
     from mcp_ref.server.context import Context
     from mcp_ref.server.server import Server
+    from mcp_ref.server.session import Session
 
 
 # -- types --------------------------------------------------------------------------------------------------------
@@ -400,6 +401,9 @@ def _contents(uri: str, mime_type: str | None, value: Any) -> Contents:
 
 # -- the server's half: subscriptions -----------------------------------------------------------------------------
 
+MAX_SUBSCRIPTIONS: Final = 10_000
+"""URIs that one client may be subscribed to at once; more are refused."""
+
 
 def resources_subscribe(ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
     """Answer `resources/subscribe`: from now on this session hears of changes of that resource and of what is below it.
@@ -407,17 +411,26 @@ def resources_subscribe(ctx: Context, params: SubscribeRequestParams) -> EmptyRe
     The resource must be one that `resources/read` would look for: registered, or fitting a template. Whether a handler
     finds something there now does not matter, since it may come later.
 
-    Raises: ResourceNotFound.
+    Raises: ResourceNotFound; InvalidParams: there are `MAX_SUBSCRIPTIONS` of other URIs.
     Spec: server/resources#subscriptions
     """
     find_resource(ctx.server, params["uri"], ctx.revision)
-    ctx.conversation.subscribe(params["uri"])
+    session = cast("Session", ctx.conversation)
+    with session.changing:
+        wanted = session.subscriptions | {params["uri"]}
+        # What one client makes us keep stays bounded.
+        if len(wanted) > MAX_SUBSCRIPTIONS:
+            problem = f"Too many subscriptions: a session has at most {MAX_SUBSCRIPTIONS}"
+            raise InvalidParams(problem, {"uri": params["uri"]})
+        session.subscriptions = wanted
     return {}
 
 
 def resources_unsubscribe(ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
     """Answer `resources/unsubscribe`. Without a subscription it is confirmed as well: the outcome is what was asked."""
-    ctx.conversation.unsubscribe(params["uri"])
+    session = cast("Session", ctx.conversation)
+    with session.changing:
+        session.subscriptions -= {params["uri"]}
     return {}
 
 

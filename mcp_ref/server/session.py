@@ -30,7 +30,6 @@ from mcp_ref.errors import (
     STATELESS_ERRORS,
     InternalError,
     InvalidParams,
-    LocalProtocolError,
     McpError,
     MethodNotFound,
     Refusal,
@@ -58,9 +57,6 @@ FAREWELL_TIMEOUT = 0.5
 
 MAX_ANNOUNCEMENTS = 1_000
 """Announcements that wait for one client. From there on log messages are dropped, and updates told by the URI above."""
-
-MAX_SUBSCRIPTIONS = 10_000
-"""URIs that one client may be subscribed to at once; more are refused, so that what it makes us keep stays bounded."""
 
 
 Handler = Callable[[Any, Any], Any]
@@ -146,25 +142,9 @@ class Conversation:
         """What each of the callables returns, which ask."""
         raise NotImplementedError
 
-    def input_response(self, key: str, method: str, incoming: Incoming) -> JsonObject | None:
-        """One of the answers that came with the request, checked."""
-        raise NotImplementedError
-
     def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:
         """Send a notification, which travels with the reply of the request that it belongs to."""
         raise NotImplementedError
-
-    # -- what a session remembers
-
-    def set_log_level(self, level: str) -> None:
-        """Remember the least level of log messages that the client wants."""
-        raise LocalProtocolError(f"in {self.terms.revision} a log level belongs to one request")
-
-    def subscribe(self, uri: str) -> None:
-        """Remember that the client wants to hear of changes of the URI."""
-        raise LocalProtocolError(f"in {self.terms.revision} there is subscriptions/listen")
-
-    unsubscribe = subscribe
 
 
 class Session(Conversation):
@@ -186,7 +166,7 @@ class Session(Conversation):
         self.lifecycle = Lifecycle("server")
         self.may_send = self.lifecycle.send
         self._ended = threading.Event()
-        self._changed = threading.Lock()  # guards the replacement of `subscriptions`, and _listening
+        self.changing = threading.Lock()  # guards the replacement of `subscriptions`, and _listening
         self._listening: ChannelSubscriptions | None = None
         terms = Terms("server", revisions[0], METHODS, server.introduction().capabilities, {})
         self.peer = Peer(transport, self, terms, timeout=server.question_timeout, cap=server.max_workers)
@@ -270,7 +250,7 @@ class Session(Conversation):
         answer = self._stateless.answer(incoming, source=self.source)
         if isinstance(answer, dict):
             return answer
-        with self._changed:
+        with self.changing:
             self._listening = self._listening or ChannelSubscriptions(self.peer, self.server.info)
         self._listening.carry(answer)
         return None
@@ -297,11 +277,6 @@ class Session(Conversation):
     def ask_all(self, asks: Sequence[Callable[[], Any]]) -> list[Any]:
         """Several questions, one after the other."""
         return [ask() for ask in asks]
-
-    def input_response(self, key: str, method: str, incoming: Incoming) -> JsonObject | None:
-        """The answer that came for a question of the handler's result; it was checked as it came."""
-        answer: JsonObject | None = incoming.answers.get(key)
-        return answer
 
     def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:
         """Send a notification; one that comes too often is dropped."""
@@ -333,25 +308,6 @@ class Session(Conversation):
                 log.debug("could not announce %s: %s", announcement[0], problem)
 
         self._announcements.flush(write)
-
-    # -- what the session remembers
-
-    def set_log_level(self, level: str) -> None:
-        """See `Conversation`."""
-        self.log_level = level
-
-    def subscribe(self, uri: str) -> None:
-        """See `Conversation`. Raises: InvalidParams: there are `MAX_SUBSCRIPTIONS` of other URIs."""
-        with self._changed:
-            wanted = self.subscriptions | {uri}
-            if len(wanted) > MAX_SUBSCRIPTIONS:
-                raise InvalidParams(f"Too many subscriptions: a session has at most {MAX_SUBSCRIPTIONS}", {"uri": uri})
-            self.subscriptions = wanted
-
-    def unsubscribe(self, uri: str) -> None:
-        """Forget the URI; nothing happens if it was not subscribed."""
-        with self._changed:
-            self.subscriptions -= {uri}
 
     # -- ending
 

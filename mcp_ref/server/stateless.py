@@ -217,10 +217,6 @@ class Call(Conversation):
         """Several questions in one result."""
         return self._asking().ask_all(*asks)
 
-    def input_response(self, key: str, method: str, incoming: Incoming) -> JsonObject | None:
-        """See `Conversation`."""
-        return self._asking().response(key, method)
-
     def _asking(self) -> Rounds:
         """What the handler may ask, and the answers that came."""
         if self._over:

@@ -350,10 +350,6 @@ class TaskCall(Conversation):
             raise problems[0]
         return returned
 
-    def input_response(self, key: str, method: str, incoming: Incoming) -> JsonObject | None:
-        """See `Conversation`: answers to what the call asked by its result."""
-        return self.origin.input_response(key, method, self.asking)
-
     def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:
         """Send a notification: with the reply of the call; of a task, to whoever waits for its result, or else by the
         conversation that made it, if that can be told anything now."""

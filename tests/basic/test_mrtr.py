@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from mcp_ref.basic.mrtr import (
     elicitation_form,
     elicitation_url,
     input_required,
+    input_response,
     roots_listing,
     sampling,
 )
@@ -698,10 +700,11 @@ def test_a_handler_may_ask_by_itself_under_keys_of_its_own() -> None:
     assert sealed == {"resultType": "input_required", "inputRequests": {"user_name": FORM}}, "and without a state"
     rounds = rounds_of({**CALL, "inputResponses": {"user_name": accept("Ann"), "more": {}}})
     assert rounds.responses == {"user_name": accept("Ann"), "more": {}}
-    assert rounds.response("user_name", "elicitation/create") == accept("Ann")
-    assert rounds.response("nobody", "elicitation/create") is None
+    ctx: Any = SimpleNamespace(incoming=SimpleNamespace(answers=rounds.responses), revision=LATEST)
+    assert input_response(ctx, "user_name") == accept("Ann")
+    assert input_response(ctx, "nobody") is None
     with pytest.raises(InvalidParams, match=r"params\.inputResponses\.user_name\.roots is required"):
-        rounds.response("user_name", "roots/list")
+        input_response(ctx, "user_name", "roots/list")
 
 
 @pytest.mark.parametrize("state", [0, "", False, [], {}, "Zürich", {"step": 1, "of": [1, 2]}])

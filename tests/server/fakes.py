@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -49,17 +50,9 @@ class FakeContext(Ctx):
         self.revision = revision
         self.peer_capabilities = {}
         self.log_level: str | None = None
-        self.subscribed: set[str] = set()
+        self.changing = threading.Lock()
+        self.subscriptions: frozenset[str] = frozenset()
         self.notified: list[tuple[str, JsonObject | None]] = []
-
-    def set_log_level(self, level: str) -> None:
-        self.log_level = level
-
-    def subscribe(self, uri: str) -> None:
-        self.subscribed.add(uri)
-
-    def unsubscribe(self, uri: str) -> None:
-        self.subscribed.discard(uri)
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
         self.notified.append((method, params))

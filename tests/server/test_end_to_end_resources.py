@@ -10,7 +10,7 @@ import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, Server
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
-from mcp_ref.server import session as session_module
+from mcp_ref.server import resources as resources_page
 from mcp_ref.server.resources import ResourceNotFound, contents_bytes
 from tests.eras import hearing, open_server
 from tests.wire import PATIENCE, opened
@@ -204,7 +204,7 @@ def test_subscribing_to_what_is_not_there_is_32002(server: Server, name: str) ->
 
 
 def test_a_session_has_so_many_subscriptions_and_no_more(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "MAX_SUBSCRIPTIONS", 2)
+    monkeypatch.setattr(resources_page, "MAX_SUBSCRIPTIONS", 2)
     with Client(server, revision=SESSION_REVISIONS) as client:
         for name in ("a", "b", "a"):
             client.subscribe_resource(f"notes://{name}")

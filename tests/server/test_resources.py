@@ -255,17 +255,17 @@ def test_a_subscription_is_noted_and_forgotten(server: FakeServer) -> None:
     ctx = FakeContext(server)
     assert resources_subscribe(ctx, {"uri": "x://a"}) == {}
     resources_subscribe(ctx, {"uri": "y://b"})
-    assert ctx.subscribed == {"x://a", "y://b"}
+    assert ctx.subscriptions == {"x://a", "y://b"}
     assert resources_unsubscribe(ctx, {"uri": "x://a"}) == {}
     assert resources_unsubscribe(ctx, {"uri": "x://never"}) == {}
-    assert ctx.subscribed == {"y://b"}
+    assert ctx.subscriptions == {"y://b"}
 
 
 def test_what_no_handler_serves_cannot_be_subscribed_to(server: FakeServer) -> None:
     ctx = FakeContext(server)
     with pytest.raises(ResourceNotFound):
         resources_subscribe(ctx, {"uri": "x://a"})
-    assert not ctx.subscribed
+    assert not ctx.subscriptions
 
 
 @pytest.mark.parametrize(

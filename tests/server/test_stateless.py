@@ -866,21 +866,19 @@ def test_a_completion_cannot_ask() -> None:
         ask(server, "completion/complete", RESULTS["completion/complete"], envelope=meta(ASKS))
 
 
-def test_a_session_cannot_be_changed_from_here() -> None:
+def test_a_handler_cannot_report_the_end_of_a_visit_nor_close_a_stream() -> None:
     problems: list[Any] = []
 
     def tool(ctx: Context) -> str:
-        said = ctx.conversation
-        for change in (said.set_log_level, said.subscribe, said.unsubscribe, ctx.complete_elicitation):
-            try:
-                change("x")
-            except LocalProtocolError as problem:
-                problems.append(problem)
+        try:
+            ctx.complete_elicitation("x")
+        except LocalProtocolError as problem:
+            problems.append(problem)
         ctx.close_stream()
         return ""
 
     call(with_tool(tool), "t", envelope=meta(ASKS))
-    assert len(problems) == 4
+    assert len(problems) == 1
 
 
 # -- asking by a result -------------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def logging_set_level(ctx: Context, params: SetLevelRequestParams) -> EmptyResul
     Spec: server/utilities/logging#setting-log-level
     """
     # MAY: a client sets the least severe level (server/utilities/logging#setting-log-level)
-    ctx.conversation.set_log_level(params["level"])
+    ctx.conversation.log_level = params["level"]
     return {}
 
 

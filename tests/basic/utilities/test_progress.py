@@ -9,7 +9,7 @@ import pytest
 
 from mcp_ref import Context, LocalProtocolError, Server
 from mcp_ref import peer as requester
-from mcp_ref.basic.utilities import progress, token_of
+from mcp_ref.basic.utilities import HandlerContext, token_of
 from mcp_ref.client.answers import ClientContext
 from mcp_ref.machinery.rates import Rate
 from tests.eras import MODERN, open_client, open_server
@@ -86,11 +86,12 @@ def test_what_is_not_a_token_is_invalid(token: Any) -> None:
     assert token_of({"_meta": {"progressToken": token}}) is None
 
 
-class Recorder:
-    """Reporting: remembers what is sent."""
+class Recorder(HandlerContext):
+    """Remembers what is sent."""
+
+    progress_token: Any = "t"
 
     def __init__(self) -> None:
-        self.progress_token: Any = "t"
         self.last_progress: float | None = None
         self.sent: list[Any] = []
 
@@ -101,18 +102,18 @@ class Recorder:
 @pytest.mark.parametrize("values", [(1, 1), (1, 0.5), (0, -1), (0.1, 0.1)])
 def test_progress_must_increase(values: Any) -> None:
     recorder = Recorder()
-    progress(recorder, values[0])
+    recorder.progress(values[0])
     with pytest.raises(LocalProtocolError, match="increase"):
-        progress(recorder, values[1])
+        recorder.progress(values[1])
     assert recorder.sent == [values[0]]
 
 
 def test_progress_must_increase_even_where_nobody_asked() -> None:
     recorder = Recorder()
     recorder.progress_token = None
-    progress(recorder, 1)
+    recorder.progress(1)
     with pytest.raises(LocalProtocolError):
-        progress(recorder, 1)
+        recorder.progress(1)
     assert recorder.sent == []
 
 
@@ -120,17 +121,17 @@ def test_progress_must_increase_even_where_nobody_asked() -> None:
 def test_progress_is_a_finite_number(value: Any) -> None:
     recorder = Recorder()
     with pytest.raises(LocalProtocolError):
-        progress(recorder, value)
+        recorder.progress(value)
     if value is not None:
         with pytest.raises(LocalProtocolError):
-            progress(recorder, 1, value)
+            recorder.progress(1, value)
     assert recorder.sent == []
 
 
 def test_progress_may_be_a_whole_number_of_any_size_or_a_fraction() -> None:
     recorder = Recorder()
     for value in (-1, 0.25, 10**400):
-        progress(recorder, value)
+        recorder.progress(value)
     assert recorder.sent == [-1, 0.25, 10**400]
 
 
