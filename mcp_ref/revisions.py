@@ -123,8 +123,9 @@ def find_revision(revision: str | Revision) -> Revision:
         raise ValueError(f"unknown revision {revision!r}; known: {', '.join(REVISIONS)}") from None
 
 
-def in_order(names: Sequence[str | Revision]) -> tuple[Revision, ...]:
-    """The revisions of those names, each once, oldest first; ValueError if none is named, or an unknown one."""
+def in_order(names: str | Revision | Sequence[str | Revision]) -> tuple[Revision, ...]:
+    """The revisions of that name or those, each once, oldest first; ValueError if none is named, or an unknown one."""
+    names = [names] if isinstance(names, str | Revision) else names
     rows = sorted({find_revision(name) for name in names}, key=lambda row: row.order)
     if not rows:
         raise ValueError(f"choose one or more of {', '.join(REVISIONS)}; none was given")

@@ -12,6 +12,7 @@ Not here:  what is asked and how an answer is shaped (each page); turning what s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -80,6 +81,8 @@ class Answers:
         # MUST: a client that was given roots declares `roots`, and one with a model `sampling`
         # (client/roots#capabilities; client/sampling#capabilities)
         if source is not None:
+            if isinstance(source, str | os.PathLike):
+                raise TypeError(f"roots is a list of folders, or a function that returns them, not {source!r}")
             self.capabilities["roots"] = roots.capability()
             self._answers["roots/list"] = lambda ctx, params: roots.roots_list(source, ctx, params)
         if sample is not None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import count
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Never, Self
 
 from mcp_ref._version import __version__
 from mcp_ref.basic import batching, mrtr, subscriptions, utilities, versioning
@@ -26,7 +26,7 @@ from mcp_ref.basic.transports.transport import is_transport
 from mcp_ref.client import config, elicitation
 from mcp_ref.client import roots as roots_page
 from mcp_ref.client.answers import Answers
-from mcp_ref.client.config import Command, Url
+from mcp_ref.client.config import Command, Url, check_url
 from mcp_ref.client.connecting import after, may_resend, reopen
 from mcp_ref.client.session import Connection, Conversation
 from mcp_ref.client.stateless import Stateless
@@ -40,6 +40,7 @@ from mcp_ref.errors import (
     SessionExpired,
     TransportClosed,
 )
+from mcp_ref.machinery.arguments import check_kind, refuse_unknown
 from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Clock, Deadline, check_seconds
 from mcp_ref.machinery.forks import opened_elsewhere
@@ -156,16 +157,19 @@ class Client:
         # What is kept
         cache: bool | ResultCache = True,
         trace: Trace | None = None,
+        **others: Never,
     ) -> None:
+        refuse_unknown("Client", others)
         # What was given does not change; the conversations read it.
         self.target = known_target(target, session)
         limits = {"timeout": timeout, "connect_timeout": connect_timeout, "ping_interval": ping_interval}
         for name, seconds in {**limits, "probe_timeout": probe_timeout}.items():
             check_seconds(name, seconds)
-        rows = (
-            [revision] if isinstance(revision, str | Revision) else tuple(REVISIONS) if revision is None else revision
-        )
-        self.revisions, self.result_types = in_order(rows), frozenset(result_types)
+        callbacks = {"on_log": on_log, "on_change": on_change, "on_close": on_close, "on_reopen": on_reopen}
+        check_kind("a function", sample=sample, elicit=elicit, open_url=open_url, **callbacks)
+        check_kind("a dict", info=info, capabilities=capabilities)
+        self.revisions = in_order(tuple(REVISIONS) if revision is None else revision)
+        self.result_types = frozenset(result_types)
         using: dict[str, Extension] = {}
         if auth is not None:
             self.target, declaring = config.authorized(self.target, auth, self.revisions)
@@ -492,6 +496,7 @@ def known_target(target: Any, session: requests.Session | None = None) -> Any:
         if not isinstance(target, str | Url):
             raise ValueError("a requests.Session goes with a URL")
         url = Url(target) if isinstance(target, str) else target
+        check_url(url.url)
         return url._replace(options={**url.options, "session": session})
     if isinstance(target, list | tuple) and not isinstance(target, Command | Url):
         target = Command(target)
@@ -499,15 +504,23 @@ def known_target(target: Any, session: requests.Session | None = None) -> Any:
         words = target.argv if isinstance(target.argv, Sequence) and not isinstance(target.argv, str | bytes) else ()
         if not words or not all(isinstance(word, str | os.PathLike) for word in words):
             raise TypeError(f"a command is a list of strings with at least the program's name, not {target.argv!r}")
+        if len(words) == 1 and " " in str(words[0]) and not os.path.exists(words[0]):
+            raise TypeError(
+                f"a command is a list with a string for each word, {str(words[0]).split()!r}, not {words!r}"
+            )
     if isinstance(target, str):
-        return Url(target)
+        target = Url(target)
+    if isinstance(target, Url):
+        check_url(target.url)
     if isinstance(target, Command | Url) or is_transport(target):
         return target
     from mcp_ref.server.server import Server
 
     if not isinstance(target, Server):
+        # What serve_http() returned, for one.
+        hint = f"; its URL is {target.url}" if isinstance(getattr(target, "url", None), str) else ""
         raise TypeError(
-            f"a client's target is a command (a list of strings), a URL, a Server or a transport, not {target!r}"
+            f"a client's target is a command (a list of strings), a URL, a Server or a transport, not {target!r}{hint}"
         )
     return target
 

@@ -9,6 +9,7 @@ Not here:  files that name servers (client/entries); the transports; what only c
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
@@ -146,17 +147,29 @@ def server_key(target: Any, *, whole: bool = False) -> Hashable | None:
     return None
 
 
+def check_url(url: Any) -> None:
+    """Raise ValueError, or TypeError for what is not text, unless it can be the URL of a server."""
+    if not isinstance(url, str):
+        raise TypeError(f"a URL is a string, not {url!r}")
+    if url.lower().startswith(("http://", "https://")):
+        return
+    if re.match(r"[\w.-]+(:\d+)?/|[\w.-]+:\d+$|localhost\b", url) and "\\" not in url and " " not in url:
+        instead = f"; write {f'http://{url}'!r}"
+    else:
+        words = url.split()
+        if len(words) == 1 and url.endswith(".py"):
+            words = ["python", url]
+        instead = f"; a command is a list of strings, {words!r}" if words else ""
+    raise ValueError(f"a URL begins with http:// or https://, not {url!r}{instead}")
+
+
 def http_routes(url: Url, revisions: tuple[Revision, ...], tap: Callable[[str], Tap | None]) -> list[Route]:
     """Streamable HTTP, in its stateless shape and then with sessions, and then the event stream of 2024-11-05.
 
     Args:
         revisions: those that the client speaks, oldest first.
         tap: gives what a transport of that name shows its traffic to.
-
-    Raises: ValueError: it cannot be the URL of a server.
     """
-    if not url.url.lower().startswith(("http://", "https://")):
-        raise ValueError(f"a URL begins with http:// or https://, not {url.url!r}; a command is a list of strings")
 
     def streamable() -> Transport:
         from mcp_ref.basic.transports.streamable_http.client import HttpClientTransport

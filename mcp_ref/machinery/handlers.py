@@ -138,6 +138,10 @@ def inspect_handler(function: Callable[..., Any], context_type: type, *, may_yie
             open_ended = True
         elif kind == "by position":
             unnamed = f"parameter {each!r} can only be given by position; arguments come by name"
+        elif each == "ctx" and each not in hints and not default:
+            raise TypeError(
+                f"{name}: parameter 'ctx' has no type; write `ctx: {context_type.__name__}` for the context"
+            )
         else:
             text = next((note for note in peel(hint).notes if isinstance(note, str)), texts.get(each))
             parameters[each] = Parameter(each, hint, default, text or None)
@@ -745,4 +749,5 @@ def to_json(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, UUID | PurePath):
         return str(value)
-    raise TypeError(f"a value of type {kind.__name__} has no form in JSON")
+    hint = "; return image(), audio() or text() of it" if isinstance(value, bytes | bytearray) else ""
+    raise TypeError(f"a value of type {kind.__name__} has no form in JSON{hint}")

@@ -106,6 +106,9 @@ class Endpoints:
             names |= protection.hosts(host)
         elif guarded := server.guarded():
             raise ValueError(f"{guarded} has scopes, which nobody checks without authorization=")
+        if unknown := options.keys() - EndpointOptions.__dataclass_fields__:
+            names_of_all = ", ".join(sorted(RunOptions.__annotations__))
+            raise TypeError(f"no option {', '.join(sorted(unknown))} over HTTP; there are {names_of_all}")
         chosen = EndpointOptions(**{"hosts": names, "origins": names, **options})  # type: ignore[arg-type]
         self._endpoints: list[StreamableEndpoint | SseEndpoint] = []
         self._doors: list[Door] = []
@@ -180,6 +183,8 @@ def service_ended(server: Server, service: HttpService | WsgiApplication | None,
 
 def serve(server: Server, host: str, port: int, options: HttpOptions) -> HttpService:
     """See `Server.serve_http`."""
+    if not isinstance(port, int) or not 0 <= port <= 65535:
+        raise ValueError(f"port is a whole number up to 65535, or 0 for one that is free, not {port!r}")
     ended = partial(service_ended, server)
     return begin_service(server, lambda: HttpService(server, host, port, options, server.tap, ended))
 

@@ -174,6 +174,8 @@ def prompt(
 
     Spec: server/prompts#data-types
     """
+    if callable(name):
+        raise TypeError("write @server.prompt(), with the brackets")
 
     def register(function: F) -> F:
         handler = inspect_handler(function, self.context_type)

@@ -222,6 +222,8 @@ def resource(
 
     Spec: server/resources#data-types
     """
+    if not isinstance(uri, str):
+        raise TypeError(f'write @server.resource("scheme:path"), with the URI in the brackets, not {uri!r}')
 
     def register(function: F) -> F:
         handler = inspect_handler(function, self.context_type)

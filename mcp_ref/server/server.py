@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never, Unpack
 
 from mcp_ref.basic.extensions import Extension, extensions_of
 from mcp_ref.basic.lifecycle import Introduction
@@ -23,6 +23,7 @@ from mcp_ref.basic.mrtr import StateKeys
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Transport
 from mcp_ref.basic.versioning import server_discover
 from mcp_ref.errors import LocalProtocolError
+from mcp_ref.machinery.arguments import check_kind, refuse_unknown
 from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.rates import Rate, RateLimits
@@ -146,7 +147,7 @@ class Server:
         name: str,
         version: str = "0",
         *,
-        revisions: Sequence[str | Revision] = tuple(REVISIONS),
+        revisions: str | Revision | Sequence[str | Revision] = tuple(REVISIONS),
         trace: Any = None,
         # what it says of itself
         info: JsonObject | None = None,
@@ -167,11 +168,17 @@ class Server:
         state_keys: StateKeys | Sequence[bytes] | None = None,
         # in several processes
         bus: Bus | None = None,
+        **others: Never,
     ) -> None:
+        refuse_unknown("Server", others)
+        if not isinstance(name, str) or not name:
+            raise TypeError(f'the name of a server is a string, such as Server("weather"), not {name!r}')
+        check_kind("a string", version=version, instructions=instructions)
+        check_kind("a dict", info=info, experimental=experimental, rates=rates, cache=cache)
+        check_kind("a whole number of at least 1", page_size=page_size, max_workers=max_workers)
+        check_kind("a list of strings", declare=declare)
         check_seconds("question_timeout", question_timeout)
         check_seconds("ping_interval", ping_interval)
-        if page_size < 1:
-            raise ValueError(f"page_size must be at least 1, not {page_size!r}")
         if unknown := set(declare) - set(FEATURES):
             raise ValueError(f"unknown features {sorted(unknown)}; known: {', '.join(FEATURES)}")
         if unknown := set(rates or ()) - {*METHODS, *DEFAULT_RATES}:
@@ -488,7 +495,11 @@ class Server:
                 finally:
                     self.close_recorder(0.6)
         else:
-            raise ValueError(f'run() knows "stdio", with max_message alone, and "http", not {transport!r}')
+            if transport == "stdio":
+                given = ", ".join(sorted(options))
+                raise TypeError(f'run() over stdio takes max_message alone, not {given}; write run("http", ...)')
+            hint = {"sse": '; write run("http", sse_path="/sse")', "streamable-http": '; write run("http")'}
+            raise ValueError(f'run() knows "stdio" and "http", not {transport!r}{hint.get(transport, "")}')
         if self.tasks is not None:
             stuck += self.tasks.close(0.6)
         if stuck:

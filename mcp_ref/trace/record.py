@@ -131,6 +131,8 @@ class Recorder:
                     os.chmod(file.fileno(), 0o600)
                 self._opened.append(file)
                 self._files.append(file)
+            elif not hasattr(sink, "write"):
+                raise TypeError(f"trace= takes a path, an open file, a function or a Recorder, not {sink!r}")
             else:
                 self._files.append(sink)
         self._calls = CallbackThread("mcp-trace")

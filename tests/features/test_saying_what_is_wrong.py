@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from mcp_ref import Client, Command, Context, Server, ToolError, audio, data_of, image, text, text_of
+from mcp_ref import Client, Command, Context, Server, ToolError, TransportClosed, audio, data_of, image, text, text_of
 
 CALLS: list[tuple[str, tuple[Any, ...]]] = [
     ("call_tool", ("echo",)),
@@ -133,3 +134,66 @@ def test_the_text_and_the_bytes_of_a_result_have_helpers() -> None:
         assert text_of(client.get_prompt("write")) == "first\nsecond"
         kinds = {block["type"]: block for block in client.call_tool("show")["content"]}
     assert (data_of(kinds["image"]), data_of(kinds["audio"])) == (b"\x89PNG", b"RIFF")  # type: ignore[arg-type]
+
+
+MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
+    "a number as a name": (lambda: Server(cast(Any, 3)), TypeError, r'Server\("weather"\), not 3'),
+    "no name": (lambda: Server(""), TypeError, "name of a server is a string"),
+    "a number as a version": (lambda: Server("s", cast(Any, 1.0)), TypeError, "version is a string, not 1.0"),
+    "a number of workers": (lambda: Server("s", max_workers=0), ValueError, "max_workers is a whole number of at le"),
+    "a feature alone": (lambda: Server("s", declare="tools"), TypeError, "declare is a list of strings"),
+    "a port for a server": (lambda: Server("s", port=80), TypeError, r'option port; write server.run\("http", ho'),  # type: ignore[arg-type]
+    "a server's info": (lambda: Server("s", info=cast(Any, "me")), TypeError, "info is a dict, not 'me'"),
+    "sse": (lambda: Server("s").run("sse"), ValueError, r'run\("http", sse_path="/sse"\)'),
+    "a port for stdio": (lambda: Server("s").run(port=80), TypeError, r'not port; write run\("http", \.\.\.\)'),
+    "a port in words": (lambda: Server("s").serve_http(port=cast(Any, "80")), ValueError, "port is a whole number"),
+    "an option of HTTP": (lambda: Server("s").serve_http(prot=80), TypeError, "no option prot over HTTP; there are "),  # type: ignore[call-arg]
+    "a line as command": (lambda: Client("python x.py"), ValueError, r"list of strings, \['python', 'x.py'\]"),
+    "a file as command": (lambda: Client("x.py"), ValueError, r"list of strings, \['python', 'x.py'\]"),
+    "a line in a list": (lambda: Client(["python x.py"]), TypeError, r"each word, \['python', 'x.py'\], not"),
+    "a URL without scheme": (lambda: Client("localhost:8000/mcp"), ValueError, "write 'http://localhost:8000/mcp'"),
+    "headers": (lambda: Client("http://x/mcp", headers={}), TypeError, r"option headers; write Client\(Url\("),  # type: ignore[arg-type]
+    "an environment": (lambda: Client(["x"], env={}), TypeError, r"no option env; write Client\(Command\("),  # type: ignore[arg-type]
+    "another's name": (lambda: Client(["x"], sampling=print), TypeError, "no option sampling; write sample="),  # type: ignore[arg-type]
+    "any other name": (lambda: Client(["x"], retries=3), TypeError, r"no option retries; help\(Client\)"),  # type: ignore[arg-type]
+    "answers as a dict": (lambda: Client(["x"], elicit=cast(Any, {})), TypeError, "elicit is a function, not {}"),
+    "one folder": (lambda: Client(["x"], roots="/tmp"), TypeError, "roots is a list of folders"),
+    "a number as trace": (lambda: Client(Server("s"), trace=cast(Any, 3)).connect(), TypeError, "trace= takes a path"),
+    "no brackets": (lambda: Server("s").prompt(cast(Any, print)), TypeError, r"write @server.prompt\(\)"),
+    "no URI": (lambda: Server("s").resource(cast(Any, print)), TypeError, r'write @server.resource\("scheme:path"\)'),
+    "no type of ctx": (lambda: Server("s").tool("t")(lambda ctx: ""), TypeError, "write `ctx: Context`"),
+}  # fmt: skip
+"""What somebody new writes, what it raises, and what the error says to write instead."""
+
+
+@pytest.mark.parametrize(("mistake", "error", "remedy"), MISTAKES.values(), ids=MISTAKES)
+def test_a_first_mistake_is_refused_at_once_with_what_would_be_right(
+    mistake: Any, error: type[Exception], remedy: str
+) -> None:
+    with pytest.raises(error, match=remedy):
+        mistake()
+
+
+def test_a_service_given_for_its_url_is_told_its_url() -> None:
+    with Server("s").serve_http() as service, pytest.raises(TypeError, match=f"its URL is {service.url}"):
+        Client(cast(Any, service))
+
+
+def test_bytes_that_a_tool_returns_are_told_their_forms() -> None:
+    server = Server("s")
+
+    @server.tool()
+    def picture() -> Any:
+        return b"\x89PNG"
+
+    with connected(server) as client:
+        assert "return image(), audio() or text()" in text_of(client.call_tool("picture"))
+
+
+def test_a_server_that_ends_without_a_word_is_asked_for_its_run() -> None:
+    with pytest.raises(TransportClosed, match=r"does the program call server.run\(\)\?"):
+        Client([sys.executable, "-c", "from mcp_ref import Server; Server('s')"]).connect()
+
+
+def test_one_revision_needs_no_list() -> None:
+    assert [row.name for row in Server("s", revisions="2025-11-25").revisions] == ["2025-11-25"]

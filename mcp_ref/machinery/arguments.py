@@ -1,0 +1,57 @@
+"""Arguments of a user that cannot be meant: refused where they are given, with what would be right.
+
+A checker of types finds most of these; a notebook has none. Time limits are checked by `deadline.check_seconds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+_KINDS: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "a string": lambda value: isinstance(value, str),
+    "a dict": lambda value: isinstance(value, Mapping),
+    "a function": callable,
+    "a whole number of at least 1": lambda value: isinstance(value, int) and value is not True and value >= 1,
+    "a list of strings": lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes),
+}
+
+
+_WRITTEN_ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
+    "Client": {
+        **dict.fromkeys(("env", "cwd", "stderr"), "Client(Command(argv, env=..., cwd=..., stderr=...))"),
+        **dict.fromkeys(("headers", "verify", "proxies"), 'Client(Url(url, headers=..., options={"verify": ...}))'),
+        "args": "the program and its arguments as one list of strings",
+        "command": "the program and its arguments as one list of strings",
+        "url": "Client(url)",
+        "sampling": "sample=",
+        "elicitation": "elicit=",
+        "revisions": "revision=, which takes one or several",
+        "name": 'info={"name": ...}',
+        "version": 'info={"version": ...}',
+    },
+    "Server": {
+        **dict.fromkeys(("host", "port", "path"), 'server.run("http", host=..., port=..., path=...)'),
+        **dict.fromkeys(("tools", "resources", "prompts"), "@server.tool(), @server.resource(uri), @server.prompt()"),
+        **dict.fromkeys(("description", "title", "icons"), 'info={"description": ..., "title": ..., "icons": ...}'),
+        "revision": "revisions=",
+        "capabilities": "declare= or experimental=",
+    },
+}
+"""What others give to a client or a server when they make it, and what it is here."""
+
+
+def check_kind(kind: str, **given: Any) -> None:
+    """Raise TypeError, or ValueError for a number, unless each of those given is of that kind, or None."""
+    for name, value in given.items():
+        if value is not None and not _KINDS[kind](value):
+            error = ValueError if isinstance(value, int) and "number" in kind else TypeError
+            raise error(f"{name} is {kind}, not {value!r}")
+
+
+def refuse_unknown(owner: str, others: Mapping[str, Any]) -> None:
+    """Raise TypeError if there are options that the owner does not have, with what to write for the first of them."""
+    for name in others:
+        instead = _WRITTEN_ELSEWHERE[owner].get(name)
+        hint = f"write {instead}" if instead else f"help({owner}) lists those that there are"
+        raise TypeError(f"{owner} has no option {name}; {hint}")
