@@ -148,17 +148,17 @@ class DeadlineClock:
         left = call.deadline.check("before the request was sent")
         if left is not None and time.monotonic() + left < self._next:
             if self._thread is None:
-                with self._starting:
-                    if self._thread is None:
-                        # Daemon: a program that ends without close() must end, and this thread waits for no one.
-                        self._thread = threading.Thread(target=self._run, name="mcp-http-clock", daemon=True)
-                        try:
-                            self._thread.start()
-                        except BaseException:
-                            # After Ctrl-C another one starts with the next call; this one may run all the same.
-                            self._thread = None
-                            raise
+                self._start()
             self._rings.put(True)
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is None:
+                # Daemon: a program that ends without close() must end, and this thread waits for no one.
+                thread = threading.Thread(target=self._run, name="mcp-http-clock", daemon=True)
+                thread.start()
+                # Ctrl-C before this step: another one starts with the next call, and both end with `stop`.
+                self._thread = thread
 
     def _run(self) -> None:
         while True:
@@ -178,7 +178,7 @@ class DeadlineClock:
                 self._next = time.monotonic() + sleep
             try:
                 if not self._rings.get(timeout=sleep):
-                    # For a second one, see `watch`.
+                    # For a second one, see `_start`.
                     self._rings.put(False)
                     return
             except Empty:

@@ -72,20 +72,6 @@ _sending = threading.local()
 """`.call`: the call whose request this thread sends. Without one, the classes below do as those of urllib3 do."""
 
 
-_watching = threading.Lock()
-"""Guards the change of a pool to one whose connections can be cut."""
-
-
-def _forked() -> None:
-    """Make a new lock in a forked process: it may be held by a thread that this one does not have."""
-    global _watching
-    _watching = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
-
-
 class _NotWritten(Exception):
     """A kept connection was closed before it had taken the whole request: the server cannot have acted on it."""
 
@@ -145,29 +131,9 @@ class _Connection(HTTPConnection):
             raise NewConnectionError(self, f"Failed to resolve {self.host!r}: {problem}") from problem
         last: OSError | None = None
         for number, (family, kind, protocol, _, address) in enumerate(found):
-            if call.admits is not None and not call.admits(str(address[0])):
-                # Looked at here, after the name was looked up for the last time: a second answer changes nothing.
-                last = PermissionError(f"{address[0]} is not an address that this server may send us to")
-                continue
             sock = socket.socket(family, kind, protocol)
             try:
-                for option in self.socket_options or ():
-                    sock.setsockopt(*option)
-                if self.source_address:
-                    sock.bind(self.source_address)
-                sock.setblocking(False)
-                error = sock.connect_ex(address)
-                # Only now: shutting a socket down before it connects has no effect.
-                call.hold(sock)
-                if error in (errno.EINPROGRESS, errno.EWOULDBLOCK):
-                    # An address that does not answer must leave time for the others; the clock ends the last one.
-                    left, shares = call.deadline.left(), len(found) - number
-                    if not wait_for_write(sock, left / shares if left is not None and shares > 1 else None):
-                        raise TimeoutError("timed out")
-                    error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-                if error:
-                    raise OSError(error, os.strerror(error))
-                sock.settimeout(None)
+                self._connect(call, sock, address, len(found) - number)
                 return sock
             except BaseException as failed:
                 call.hang_up()
@@ -178,6 +144,29 @@ class _Connection(HTTPConnection):
                     raise
                 last = failed
         raise NewConnectionError(self, f"Failed to establish a new connection: {last}") from last
+
+    def _connect(self, call: HttpCall, sock: socket.socket, address: Any, shares: int) -> None:
+        """Connect to one address, in one of so many shares of the time that the call has left. Raises OSError."""
+        if call.admits is not None and not call.admits(str(address[0])):
+            # Looked at here, after the name was looked up for the last time: a second answer changes nothing.
+            raise PermissionError(f"{address[0]} is not an address that this server may send us to")
+        for option in self.socket_options or ():
+            sock.setsockopt(*option)
+        if self.source_address:
+            sock.bind(self.source_address)
+        sock.setblocking(False)
+        error = sock.connect_ex(address)
+        # Only now: shutting a socket down before it connects has no effect.
+        call.hold(sock)
+        if error in (errno.EINPROGRESS, errno.EWOULDBLOCK):
+            # An address that does not answer must leave time for the others; the clock ends the last one.
+            left = call.deadline.left()
+            if not wait_for_write(sock, left / shares if left is not None and shares > 1 else None):
+                raise TimeoutError("timed out")
+            error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if error:
+            raise OSError(error, os.strerror(error))
+        sock.settimeout(None)
 
 
 class _IdleConnections:
@@ -228,12 +217,13 @@ class _IdleConnections:
 
 def _watched(pool: Any) -> Any:
     """The same pool of urllib3, which makes connections that a call can cut from now on."""
-    with _watching:
-        if not issubclass(pool.ConnectionCls, _Connection):
-            pool.ConnectionCls = type("Connection", (_Connection, pool.ConnectionCls), {})
-            # What a session of the user's keeps at the moment is closed with that session, or by the server.
-            pool.pool = _IdleConnections()
-            weakref.finalize(pool, pool.pool.clear)
+    made_by = pool.ConnectionCls
+    if not issubclass(made_by, _Connection):
+        # Where two threads do this at once, the later one wins.
+        pool.ConnectionCls = type("Connection", (_Connection, made_by), {})
+        # What a session of the user's keeps at the moment is closed with that session, or by the server.
+        pool.pool = idle = _IdleConnections()
+        weakref.finalize(pool, idle.clear)
     return pool
 
 
@@ -249,8 +239,7 @@ class HttpResponse:
     def __init__(self, raw: Any, call: HttpCall, unpack: bool) -> None:
         self.status, self.headers = raw.status, raw.headers
         self.content_type = raw.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        length, coding = raw.headers.get("Content-Length", ""), raw.headers.get("Transfer-Encoding", "")
-        self.measured = length.isdigit() or coding.lower() == "chunked"
+        self.measured = raw.length_remaining is not None or raw.chunked
         self.ended = False
         self._raw, self._call = raw, call
         self._encoding, self._unpack = raw.headers.get("Content-Encoding", "identity"), unpack
@@ -339,10 +328,6 @@ class HttpClient:
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         self._session: requests.Session | None = options.get("session")
-        # What a client for another origin shares with this one: nothing that is a secret of this origin.
-        self.shared = {name: options[name] for name in ("verify", "proxies", "trust_env") if name in options}
-        if self._session is not None:
-            self.shared = {name: getattr(self._session, name) for name in ("verify", "proxies", "trust_env")}
         headers = {} if self._session is not None else {"User-Agent": f"mcp_ref/{__version__}"}
         verify, cert = options.get("verify", True), options.get("cert")
         self._proxies = dict(options.get("proxies") or {})

@@ -63,7 +63,7 @@ def test_a_call_that_was_cut_reads_nothing_more_though_there_is_more() -> None:
     class Endless:
         """A response that is unpacked for ever, without a wait that could be cut."""
 
-        status, headers = 200, dict[str, str]()
+        status, headers, length_remaining, chunked = 200, dict[str, str](), None, True
 
         def read1(self, amount: int, decode_content: bool) -> bytes:
             return b" " * 1000

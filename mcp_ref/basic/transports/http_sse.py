@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import parse_qs, urljoin
 
 from mcp_ref import messages
-from mcp_ref.basic.transports.sse import CONTENT_TYPE, encode_event, event_facts, read_events
+from mcp_ref.basic.transports.sse import CONTENT_TYPE, encode_event
 from mcp_ref.basic.transports.streamable_http.client import HttpOptions, HttpTransport, checked_url
 from mcp_ref.basic.transports.streamable_http.headers import check_accept, check_content_type, check_host_and_origin
 from mcp_ref.basic.transports.streamable_http.server import Asked, EndpointOptions, expiry, noted, refuse
@@ -240,7 +240,7 @@ class SseClientTransport(HttpTransport):
         """
         self._receive = receive
         deadline = self._call.deadline = Deadline(self._opening)
-        http = self._loaded()
+        http = self._http or self._load()
         try:
             http.begin(self._call)
             headers = {"Accept": CONTENT_TYPE, "Cache-Control": "no-store"}
@@ -274,11 +274,8 @@ class SseClientTransport(HttpTransport):
         """The thread `mcp-sse-listen`: it ends when its call is cut, since it waits for nothing else."""
         ended = "client"
         try:
-            for event in read_events(reply.read, self._limit):
-                if event.event == "message" and event.data:
-                    self._deliver(event.data.encode(), {**origin, **event_facts(event)})
-                elif event.event == "endpoint":
-                    self._note("receive", {**origin, **event_facts(event)})
+            for event in self._deliver_events(reply, origin):
+                if event.event == "endpoint":
                     # Relative or absolute; another origin would be given our messages.
                     target = urljoin(self._url, event.data)
                     if origin_of(target) != origin_of(self._url):
@@ -316,7 +313,7 @@ class SseClientTransport(HttpTransport):
         Raises: TransportClosed, RequestTimeout, HttpStatusError, LocalProtocolError (it is not JSON).
         """
         text, call = messages.encode(message), HttpCall(deadline)
-        http = self._loaded()
+        http = self._http or self._load()
         try:
             http.begin(call)
             if self._closed or self._endpoint is None or self._problem is not None:

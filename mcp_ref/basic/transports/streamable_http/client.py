@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from mcp_ref import messages
-from mcp_ref.basic.transports.sse import CONTENT_TYPE, event_facts, read_events
+from mcp_ref.basic.transports.sse import CONTENT_TYPE, Event, event_facts, read_events
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Mirror, Receive
 from mcp_ref.errors import (
     STATELESS_ERRORS,
@@ -68,7 +68,6 @@ _FAREWELL_TIMEOUT = 2.0  # seconds that the DELETE may take
 _STEADY = 5.0  # seconds after which a stream that ends without an event has not failed: something between cuts it
 _RETRY = 1000  # milliseconds to wait before connecting again, where the server does not say
 _MIN_RETRY = 100  # milliseconds to wait at least
-BROKE_OFF = "the reply broke off in its headers"
 _MAX_RETRY = 86_400_000  # milliseconds that a server can make us wait: a day is as good as for ever
 _MAX_BACKOFF = 30.0  # seconds to which the wait grows when it fails again and again
 _MAX_ERROR_BODY = 1 << 20  # bytes that are read of a body which says why something was refused
@@ -223,18 +222,17 @@ class HttpTransport:
         self._closed = False
         self._fetched = 0  # the number by which a trace knows what is fetched for authorization at the moment
 
-    def _loaded(self) -> HttpClient:
-        """What sends. It is imported here: a program that uses no HTTP does not pay for `requests`.
+    def _load(self) -> HttpClient:
+        """Make what sends. It is imported here: a program that uses no HTTP does not pay for `requests`.
 
         Raises: TransportClosed: it was closed, or not started.
         """
+        from mcp_ref.machinery.http_client import HttpClient
+
         if self._closed or self._receive is None:
             raise TransportClosed(CLOSED if self._closed else "the transport has not been started")
-        if self._http is None:
-            from mcp_ref.machinery.http_client import HttpClient
-
-            with self._lock:
-                self._http = self._http or HttpClient(self._url, self._options)
+        with self._lock:
+            self._http = self._http or HttpClient(self._url, self._options)
         return self._http
 
     def _open(
@@ -286,6 +284,16 @@ class HttpTransport:
             receive(text)
         if self._tap is not None:
             self._tap.deliver()
+
+    def _deliver_events(self, reply: HttpResponse, origin: Mapping[str, Any], last_id: str = "") -> Iterator[Event]:
+        """Each event of a reply, as it comes, once its message, if it has one, has been delivered."""
+        for event in read_events(reply.read, self._limit, last_id):
+            facts = {**origin, **event_facts(event)}
+            if event.event == "message" and event.data:
+                self._deliver(event.data.encode(), facts)
+            else:
+                self._note("receive", facts)
+            yield event
 
     def _note(self, direction: Literal["send", "receive"], facts: Mapping[str, Any], message: Any = None) -> None:
         """Show the trace what is sent, before it is, or a reply or event that brings no message for the peer."""
@@ -381,7 +389,7 @@ class HttpClientTransport(HttpTransport):
         self.agreed(revision)
         if self._closed or revision.http != "streamable":
             return
-        http, call, settled = self._loaded(), HttpCall(Deadline(None)), threading.Event()
+        http, call, settled = self._http or self._load(), HttpCall(Deadline(None)), threading.Event()
         with self._lock:
             if self._closed or self._listener is not None:
                 return
@@ -471,28 +479,30 @@ class HttpClientTransport(HttpTransport):
         The caller stops when the response was among them: only it knows. Raises: see `exchange`.
         """
         request_id = message.get("id") if isinstance(message, dict) and "method" in message else None
-        expects_content = request_id is not None or isinstance(message, list)
-        # 1. The headers. Without revision and id no session expires, none begins, and nothing can be resumed in it.
-        session = self._session if mirror is None else ClientSession()
+        # 1. The headers.
         if mirror is None:
+            session = self._session
             headers: Mapping[str, str] = session.headers()
-        elif not isinstance(message, dict) or "method" not in message:
-            # MUST: the body of a POST is one request or notification
-            # (basic/transports/streamable-http#sending-messages)
-            raise LocalProtocolError("a client sends one request or notification at a time, and nothing else")
-        else:
+        elif isinstance(message, dict) and "method" in message:
+            # Without revision and id no session expires, none begins, and nothing can be resumed in it.
+            session = ClientSession()
             # MUST: each POST has MCP-Protocol-Version, Mcp-Method and what else repeats the message
             # (basic/transports/streamable-http#sending-messages)
             headers = mirror(message)
-            for name, value in headers.items():
-                if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
-                    # The value itself is not shown: it may be a secret.
-                    raise LocalProtocolError(f"the header {name!r}, or its value, cannot be sent as it is")
+            if wrong := [
+                name for name, value in headers.items() if not (_NAME.fullmatch(name) and _VALUE.fullmatch(value))
+            ]:
+                # Its value is not shown: it may be a secret.
+                raise LocalProtocolError(f"the header {wrong[0]!r}, or its value, cannot be sent as it is")
+        else:
+            # MUST: the body of a POST is one request or notification
+            # (basic/transports/streamable-http#sending-messages)
+            raise LocalProtocolError("a client sends one request or notification at a time, and nothing else")
         # MUST: Accept lists application/json and text/event-stream (basic/transports#sending-messages-to-the-server)
         headers = {"Accept": f"{JSON}, {CONTENT_TYPE}", "Content-Type": JSON, **headers}
         try:
             # 2. Send. First begun, then looked whether it may: `close` does it the other way round.
-            self._loaded().begin(call)
+            (self._http or self._load()).begin(call)
             if self._closed:
                 raise Interrupted(CLOSED)
             reply, origin = self._open(call, "POST", headers, text, message, agreed=session.revision)
@@ -500,51 +510,59 @@ class HttpClientTransport(HttpTransport):
             # 3. Before the agreement: remember how it was received, and the session that has begun.
             if session.revision is None:
                 self.refused = None if reply.status < 300 else reply.refusal("a message", b"")
-                assigned = reply.headers.get(SESSION_ID) if mirror is None and reply.status < 300 else None
-                # MUST: a session id consists of visible ASCII (basic/transports#session-management)
-                if assigned is not None and not _VISIBLE.fullmatch(assigned):
-                    raise RemoteProtocolError(f"the server's session id is not visible ASCII: {assigned[:80]!r}")
-                with self._lock:
-                    if self._session is session and assigned is not None:
-                        self._session = session._replace(id=assigned)
+                if mirror is None and self.refused is None:
+                    self._begin_session(session, reply.headers.get(SESSION_ID))
             # 4. Refused: with an error that answers the request, or without.
             if not 200 <= reply.status < 300:
-                # MUST: after a 404, start a new session (basic/transports#session-management)
-                if reply.status == 404 and session.revision is not None and session.id is not None:
-                    self._note("receive", facts)
-                    raise SessionExpired
-                body = reply.body(_MAX_ERROR_BODY)
-                answer = None if request_id is None else _error_in(body, request_id, reply, mirror is not None)
-                if answer is None:
-                    self._note("receive", facts, body)
-                    raise reply.refusal("a message", body)
-                self._deliver(messages.encode(answer), facts, body)
-                yield body
+                yield self._deliver_refusal(reply, facts, session, request_id, mirror is not None)
+                return
             # 5. Accepted, without anything to come back.
-            elif not expects_content:
+            if request_id is None and not isinstance(message, list):
                 self._note("receive", facts)
+                return
             # 6. MUST: support JSON and an event stream as the reply (basic/transports#sending-messages-to-the-server)
-            elif reply.content_type == CONTENT_TYPE:
+            if reply.content_type == CONTENT_TYPE:
                 yield from self._stream(call, session, reply)
-            elif reply.content_type == JSON:
-                body = reply.body(self._limit)
-                if not (body or reply.measured):
-                    raise TransportClosed(BROKE_OFF)
-                if body.lstrip()[:1] not in (b"{", b"["):
-                    raise RemoteProtocolError(
-                        f"the server's reply is not a message: {str(body[:200], 'utf-8', 'replace')!r}"
-                    )
-                self._deliver(body, facts)
-                yield body
-            elif reply.status == 200 and not (reply.measured or reply.read()):
-                raise TransportClosed(BROKE_OFF)
-            else:
-                what = f"content of type {reply.content_type!r}" if reply.content_type else "no content"
-                raise RemoteProtocolError(f"the server answered with status {reply.status} and {what}, not a message")
+                return
+            body = reply.body(self._limit) if reply.content_type == JSON else reply.read()
+            if reply.status == 200 and not (body or reply.measured):
+                raise TransportClosed("the reply broke off in its headers")
+            if reply.content_type != JSON or body.lstrip()[:1] not in (b"{", b"["):
+                raise _not_a_message(reply, body)
+            self._deliver(body, facts)
+            yield body
         except TransportClosed as problem:
             if mirror is None or not call.written:
                 raise
             raise AnswerLost(f"the answer was lost: {problem}") from problem
+
+    def _begin_session(self, session: ClientSession, assigned: str | None) -> None:
+        """Keep the id, if the server has assigned one. Raises: RemoteProtocolError: it cannot be an id."""
+        # MUST: a session id consists of visible ASCII (basic/transports#session-management)
+        if assigned is not None and not _VISIBLE.fullmatch(assigned):
+            raise RemoteProtocolError(f"the server's session id is not visible ASCII: {assigned[:80]!r}")
+        with self._lock:
+            if self._session is session and assigned is not None:
+                self._session = session._replace(id=assigned)
+
+    def _deliver_refusal(
+        self, reply: HttpResponse, facts: Mapping[str, Any], session: ClientSession, request_id: Any, stateless: bool
+    ) -> bytes:
+        """Deliver the error by which a refusal answers the request, and give its text; raise for any other refusal.
+
+        Raises: SessionExpired, HttpStatusError; and as `HttpResponse.body` does.
+        """
+        # MUST: after a 404, start a new session (basic/transports#session-management)
+        if reply.status == 404 and session.revision is not None and session.id is not None:
+            self._note("receive", facts)
+            raise SessionExpired
+        body = reply.body(_MAX_ERROR_BODY)
+        answer = None if request_id is None else _error_in(body, request_id, reply, stateless)
+        if answer is None:
+            self._note("receive", facts, body)
+            raise reply.refusal("a message", body)
+        self._deliver(messages.encode(answer), facts, body)
+        return body
 
     def _end_post(self, call: HttpCall, message: Any, done: bool) -> None:
         """Be done with a POST; one that is not done is given up, in the stateless era."""
@@ -578,35 +596,19 @@ class HttpClientTransport(HttpTransport):
         while True:
             began, brought, problem, ended = time.monotonic(), False, "ended", "client"
             try:
-                # 1. Open the standing stream, or go on with either, after the last event that came whole.
+                # 1. Open the standing stream, or go on with either.
                 if reply is None:
-                    # MUST: Accept lists text/event-stream (basic/transports#listening-for-messages-from-the-server)
-                    headers = {"Accept": CONTENT_TYPE, **session.headers()}
-                    if last_id:
-                        # SHOULD: resume by GET with Last-Event-ID (basic/transports#resumability-and-redelivery).
-                        # A header goes out as latin-1: this is UTF-8, as the standard says.
-                        headers["Last-Event-ID"] = last_id.encode("utf-8").decode("latin-1")
-                    reply, origin = self._open(call, "GET", headers, agreed=session.revision)
-                    self._note("receive", {**origin, "headers": reply.headers})
+                    reply, origin = self._get(call, session, last_id)
                 is_stream = reply.status == 200 and reply.content_type == CONTENT_TYPE
+                if settled is not None and is_stream:
+                    settled.set()
                 # 2. Read to the end of the connection. Events without data, or of other types, move the position only.
-                if is_stream:
-                    if settled is not None:
-                        settled.set()
-                    for event in read_events(reply.read, self._limit, last_id):
-                        brought, last_id = True, event.id or ""
-                        if event.retry is not None:
-                            retry = min(event.retry, _MAX_RETRY)
-                        facts = {**origin, **event_facts(event)}
-                        if event.event == "message" and event.data:
-                            text = event.data.encode("utf-8")
-                            self._deliver(text, facts)
-                            yield text
-                        else:
-                            self._note("receive", facts)
-                    ended = "server"
-                elif reply.status >= 500:
-                    problem = f"was refused with HTTP status {reply.status}"
+                for event in self._deliver_events(reply, origin, last_id) if is_stream else ():
+                    brought, last_id = True, event.id or ""
+                    retry = retry if event.retry is None else min(event.retry, _MAX_RETRY)
+                    if event.event == "message" and event.data:
+                        yield event.data.encode()
+                ended = "server"
             except TransportClosed as broke:
                 is_stream, problem, ended = True, f"broke ({broke})", "broken"
             except HttpStatusError as refusal:
@@ -625,16 +627,18 @@ class HttpClientTransport(HttpTransport):
             if settled is not None:
                 settled.set()
             # 3. May it go on? A refusal is final, unless the server itself has failed.
+            if not is_stream and status < 500 and standing:
+                # MUST: a server without this stream answers the GET with 405
+                # (basic/transports#listening-for-messages-from-the-server). 404: the session is over, as the next
+                # POST will find out.
+                log.debug("no standing event stream: HTTP status %d", status)
+                return
             if not is_stream and status < 500:
-                if standing:
-                    # MUST: a server without this stream answers the GET with 405
-                    # (basic/transports#listening-for-messages-from-the-server). 404: the session is over, as the next
-                    # POST will find out.
-                    log.debug("no standing event stream: HTTP status %d", status)
-                    return
                 # Not SessionExpired, though the session may be: the request was accepted, and must not be sent again.
                 refused = f"the server refused to resume it with HTTP status {status}"
                 raise TransportClosed(f"the event stream ended without a response, and {refused}")
+            if not is_stream:
+                problem = f"was refused with HTTP status {status}"
             if not standing and not (last_id and session.revision is not None and session.revision.sse_resumption):
                 raise TransportClosed(f"the event stream {problem} without a response, and cannot be resumed")
             # A server that asks for less than the least wait does not pace its clients: there an event is not enough.
@@ -649,6 +653,18 @@ class HttpClientTransport(HttpTransport):
             call.sleep(max(wait, min(_MAX_BACKOFF, wait * 2.0 ** (failed - 1))))
             yield b""
             reply = None
+
+    def _get(self, call: HttpCall, session: ClientSession, last_id: str) -> tuple[HttpResponse, dict[str, Any]]:
+        """Ask for the standing stream, or for the rest of a stream after an event; see `_open`."""
+        # MUST: Accept lists text/event-stream (basic/transports#listening-for-messages-from-the-server)
+        headers = {"Accept": CONTENT_TYPE, **session.headers()}
+        if last_id:
+            # SHOULD: resume by GET with Last-Event-ID (basic/transports#resumability-and-redelivery).
+            # A header goes out as latin-1: this is UTF-8, as the standard says.
+            headers["Last-Event-ID"] = last_id.encode("utf-8").decode("latin-1")
+        reply, origin = self._open(call, "GET", headers, agreed=session.revision)
+        self._note("receive", {**origin, "headers": reply.headers})
+        return reply, origin
 
     # -- ending
 
@@ -671,33 +687,40 @@ class HttpClientTransport(HttpTransport):
         try:
             if http is not None:
                 http.cut_all(Interrupted(CLOSED))
-                apart = listener is not None and listener is not threading.current_thread()
-                if listener is not None and apart and self._tap is not None:
-                    # It was cut: a trace has the end of its stream before the end of the session.
-                    left = deadline.left()
-                    listener.join(_FAREWELL_TIMEOUT if left is None else min(_FAREWELL_TIMEOUT, left / 4))
-                if first and self._session.id is not None:
-                    left = deadline.left()
-                    call = HttpCall(Deadline(_FAREWELL_TIMEOUT if left is None else min(_FAREWELL_TIMEOUT, left / 2)))
-                    headers = {**self._session.headers(), SESSION_ID: self._session.id}
-                    try:
-                        # SHOULD: end the session with DELETE (basic/transports#session-management)
-                        http.begin(call)
-                        reply, origin = self._open(call, "DELETE", headers, agreed=self._session.revision)
-                        self._note("receive", {**origin, "headers": reply.headers})
-                        log.debug("the session was ended with HTTP status %d", reply.status)
-                    except McpError as problem:
-                        # The server MAY refuse it with 405, and may be gone.
-                        log.debug("could not end the session: %s", problem)
-                    finally:
-                        http.end(call)
-                if listener is not None and apart:
+                if listener is not None and listener is not threading.current_thread():
+                    # It was cut. Before the DELETE: a trace has the end of its stream before the end of the session.
                     listener.join(deadline.left())
+                if first and self._session.id is not None:
+                    self._end_session(http, deadline)
                 http.close(deadline)
         finally:
             self._over.set()
             if first and self._lost is not None:
                 self._lost(TransportClosed(CLOSED))
+
+    def _end_session(self, http: HttpClient, deadline: Deadline) -> None:
+        left = deadline.left()
+        call = HttpCall(Deadline(_FAREWELL_TIMEOUT if left is None else min(_FAREWELL_TIMEOUT, left / 2)))
+        headers = {**self._session.headers(), SESSION_ID: str(self._session.id)}
+        try:
+            # SHOULD: end the session with DELETE (basic/transports#session-management)
+            http.begin(call)
+            reply, origin = self._open(call, "DELETE", headers, agreed=self._session.revision)
+            self._note("receive", {**origin, "headers": reply.headers})
+            log.debug("the session was ended with HTTP status %d", reply.status)
+        except McpError as problem:
+            # The server MAY refuse it with 405, and may be gone.
+            log.debug("could not end the session: %s", problem)
+        finally:
+            http.end(call)
+
+
+def _not_a_message(reply: HttpResponse, body: bytes) -> RemoteProtocolError:
+    """What to raise for a reply that is neither JSON that could be a message, nor an event stream."""
+    if reply.content_type == JSON:
+        return RemoteProtocolError(f"the server's reply is not a message: {str(body[:200], 'utf-8', 'replace')!r}")
+    what = f"content of type {reply.content_type!r}" if reply.content_type else "no content"
+    return RemoteProtocolError(f"the server answered with status {reply.status} and {what}, not a message")
 
 
 def _error_in(body: bytes, request_id: Any, reply: HttpResponse, stateless: bool) -> JsonObject | None:
