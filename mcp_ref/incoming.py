@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from mcp_ref import messages
 from mcp_ref.basic.transports.transport import Inbox
-from mcp_ref.errors import InternalError, LocalProtocolError, McpError, Refusal, TransportClosed
+from mcp_ref.errors import HttpStatusError, InternalError, LocalProtocolError, McpError, Refusal, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject
 
@@ -28,7 +28,8 @@ class Reply(Protocol):
     """Where the answer to a request goes: the transport itself, the array that answers a batch, or a POST's reply.
 
     It may have `skip()`, called when no answer will come; `release(retry)`, to close the connection before the answer,
-    which the client fetches after so many milliseconds; `principal`, and `require_scopes(message, scopes)`.
+    which the client fetches after so many milliseconds; `abandoned()`, see `Incoming`; `principal`, and
+    `require_scopes(message, scopes)`.
     """
 
     def send(self, message: Any, deadline: Deadline) -> None: ...
@@ -102,6 +103,12 @@ class Incoming:
             self.cancel("the client has hung up")
         return self._cancelled
 
+    @property
+    def abandoned(self) -> bool:
+        """Whether the client has hung up and can, or will, not come back for the answer. In the session era that gives
+        a request up only if its handler says so: what it waits for is not lost."""
+        return bool(getattr(self._reply, "abandoned", bool)())
+
     def cancel(self, reason: str) -> None:
         """Set the flag, and end the handler's waits for the peer. Never blocks: the reader calls it."""
         self.reason, self._cancelled = reason, True
@@ -173,6 +180,12 @@ class Incoming:
                 except LocalProtocolError as problem:
                     log.error("the result of %s is not JSON: %s", self.method, problem)
                     self._reply.send(self.error(InternalError("Internal error")), deadline)
+                except HttpStatusError as refusal:
+                    if refusal.status != 413:
+                        raise
+                    # The server takes shorter bodies than this answer, and would wait for another one in vain.
+                    log.error("the answer to %s is too long for the server", self.method)
+                    self._reply.send(self.error(InternalError("The answer is too large")), deadline)
             except (McpError, OSError) as problem:
                 log.debug("could not answer %s: %s", self.method, problem)
                 self.cancel("its answer could not be sent")

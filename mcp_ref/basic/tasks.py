@@ -21,9 +21,12 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn, NotRequired, TypedDict, Unpack, cast
 
+from mcp_ref import messages
 from mcp_ref.agreement import declares
+from mcp_ref.basic.transports.transport import MAX_MESSAGE
 from mcp_ref.content import text_of
 from mcp_ref.errors import (
     ErrorResponse,
@@ -31,6 +34,7 @@ from mcp_ref.errors import (
     InvalidParams,
     LocalProtocolError,
     Refusal,
+    RemoteProtocolError,
     RequestCancelled,
 )
 from mcp_ref.machinery.deadline import Cancel
@@ -46,14 +50,15 @@ if TYPE_CHECKING:
     from mcp_ref.client.client import Client
     from mcp_ref.client.following import TaskHandle
     from mcp_ref.client.tasks import Follower
+    from mcp_ref.incoming import Incoming
     from mcp_ref.machinery.tasking import TaskRun, Tasks
     from mcp_ref.server.context import Context
 
 RELATED: Final = "io.modelcontextprotocol/related-task"
 """The key of `_meta` that says to which task a message belongs."""
 
-LOOK_INTERVAL: Final = 0.5
-"""Seconds after which a `tasks/result` that waits sees that its own request was given up."""
+MAX_RESULT: Final = MAX_MESSAGE - (64 << 10)
+"""Bytes that a result may have: what a message may, but for what stands around it."""
 
 log = logging.getLogger("mcp_ref.tasks")
 
@@ -207,19 +212,66 @@ def unrelated(answer: JsonObject) -> JsonObject:
     return {**rest, "_meta": meta} if meta else rest
 
 
+def kept(result: JsonObject) -> JsonObject:
+    """A result as it is kept: a copy, of what JSON can say. Raises: InternalError: no message can carry it."""
+    text = messages.encode(result)
+    if len(text) > MAX_RESULT:
+        # An answer that is too long would end the connection of whoever asks for it, again and again.
+        raise InternalError(f"The result is too large: {len(text)} bytes", {"limit": MAX_RESULT})
+    return cast(JsonObject, messages.decode(text))
+
+
 # -- the receiver's half ------------------------------------------------------------------------------------------
 
 
-class Carrier(Cancel):
-    """A `tasks/result` that waits: it carries the questions of the task to the requestor, until a newer one does.
+class Waiting:
+    """A `tasks/result` that waits. The newest of a task carries its questions to the requestor.
 
     Attributes:
-        notify: sends a notification where the answer will go.
+        ctx: a `Context` of a server's handler, or a `ClientContext`, which asks nothing.
+        asks: whether it carries questions.
     """
 
-    def __init__(self, notify: Callable[[str, JsonObject | None], None]) -> None:
-        super().__init__()
-        self.notify = notify
+    def __init__(self, ctx: Any, incoming: Incoming) -> None:
+        self.ctx, self._incoming, self.asks = ctx, incoming, hasattr(ctx, "request")
+        self._asked, self._cancel = "", Cancel()  # the question that is on its way, and what takes it back
+
+    def give_way(self) -> None:
+        """Carry no more questions: a newer one does."""
+        self.asks = False
+        self._cancel("another tasks/result of this task has come")
+
+    def look(self, record: JsonObject | None) -> None:
+        """Take back a question that needs no answer any more, and end the wait of a client that is gone."""
+        if record is None or self._asked not in open_questions(record):
+            self._cancel("the task needs no answer any more")
+        # MAY: a stream that answers `tasks/result` is left at any time (basic/utilities/tasks#retrieving-task-results)
+        if self._incoming.abandoned:
+            self._incoming.cancel("the client has hung up")
+            self._incoming.drop()
+
+    def ask(self, task_id: str, key: str, question: JsonObject, tasks: Tasks) -> None:
+        """Have the requestor answer a question of the task. Raises: RequestCancelled, and what a transport raises."""
+        # Entered first, looked at second: who takes it back in between is seen here, or sees it.
+        self._asked, self._cancel = key, (cancel := Cancel())
+        self.look(tasks.store.get(task_id))
+        if not self.asks:
+            return
+        # MUST: the question carries `related-task` (basic/utilities/tasks#input-required-status)
+        params, options = related(task_id, question["params"]), Options(timeout=None, cancel=cancel)
+        try:
+            answer = {"result": unrelated(self.ctx.request(question["method"], params, options))}
+        except ErrorResponse as refusal:
+            answer = {"error": {"code": refusal.code, "message": refusal.message, "data": refusal.data}}
+        except RemoteProtocolError as problem:
+            # Asked again it would answer the same.
+            answer = {"error": {"code": InternalError.code, "message": f"The answer is malformed: {problem}"}}
+        except LocalProtocolError as problem:
+            # This requestor cannot be asked; another conversation of the same owner may be.
+            log.info("cannot ask %s of %s here: %s", question["method"], task_id, problem)
+            self.asks = False
+            return
+        tasks.answer(task_id, {key: answer})
 
 
 def tasks_get(tasks: Tasks, owner: str | None, params: TaskRequestParams) -> GetTaskResult:
@@ -228,54 +280,37 @@ def tasks_get(tasks: Tasks, owner: str | None, params: TaskRequestParams) -> Get
     return cast(GetTaskResult, shown(tasks.find(params["taskId"], owner), tasks))
 
 
-def tasks_result(tasks: Tasks, owner: str | None, ctx: Any, result_type: Any, params: TaskRequestParams) -> JsonObject:
+def tasks_result(tasks: Tasks, incoming: Incoming, ctx: Any, result_type: Any, params: TaskRequestParams) -> JsonObject:
     """Answer `tasks/result` with what the request would have returned, once that is there.
 
     Meanwhile it asks the requestor what the task asks: here is where a question of the task gets its answer. A newer
     `tasks/result` of the same task takes the questions over, also one that is on its way; the first answer counts.
 
     Args:
-        ctx: a `Context` of a server's handler, or a `ClientContext`, which asks nothing.
+        incoming, ctx: the request, and its `Context`, or a `ClientContext`, which asks nothing.
         result_type: of the request that became the task.
 
     Raises: InvalidParams: the owner has no such task. A Refusal: the error that the request came to, or -32603 for one
         that was cancelled.
-    Blocks: until the task has ended, or was forgotten. No place of a worker is held.
+    Blocks: until the task has ended, or was forgotten, or the client is gone for good. No place of a worker is held.
     Spec: basic/utilities/tasks#result-retrieval, #input-required-status
     """
-    task_id = params["taskId"]
-    record = tasks.find(task_id, owner)
-    carrier, may_ask = Carrier(ctx.notify), hasattr(ctx, "request")
-    before, tasks.carriers[task_id] = tasks.carriers.get(task_id), carrier
-    if before is not None:
-        before("another tasks/result of this task has come")
-    try:
+    task_id, owner = params["taskId"], incoming.owner
+    record, waiting = tasks.find(task_id, owner), Waiting(ctx, incoming)
+    with tasks.carried(task_id, waiting):
+        for older in tasks.carriers[task_id][:-1]:
+            older.give_way()
         # MUST: block until the task has ended (basic/utilities/tasks#result-retrieval)
         while record["outcome"] is None:
             ctx.check_cancelled()
             key, question = next(iter(open_questions(record).items()), ("", None))
-            if question is None or carrier.cancelled or not may_ask:
+            if question is None or not waiting.asks:
                 before_block()
-                tasks.store.wait(task_id, record["version"], LOOK_INTERVAL)
+                tasks.wait(record)
             else:
-                try:
-                    # MUST: the question carries `related-task` (basic/utilities/tasks#input-required-status)
-                    asked = related(task_id, question["params"])
-                    answer = ctx.request(question["method"], asked, {"timeout": None, "cancel": carrier})
-                    tasks.answer(task_id, {key: {"result": unrelated(answer)}})
-                except ErrorResponse as refusal:
-                    error = {"code": refusal.code, "message": refusal.message, "data": refusal.data}
-                    tasks.answer(task_id, {key: {"error": error}})
-                except LocalProtocolError as problem:
-                    # This requestor cannot be asked; another conversation of the same owner may be.
-                    log.info("cannot ask %s of %s here: %s", question["method"], task_id, problem)
-                    may_ask = False
-                except RequestCancelled:
-                    ctx.check_cancelled()
+                with suppress(RequestCancelled):
+                    waiting.ask(task_id, key, question, tasks)
             record = tasks.find(task_id, owner)
-    finally:
-        if tasks.carriers.get(task_id) is carrier:
-            del tasks.carriers[task_id]
     # SHOULD: log the retrieval of a result (basic/utilities/tasks#audit-and-logging)
     log.info("read %s by %r", task_id, owner)
     # MUST: return what the request would have returned, result or that very error

@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from mcp_ref import messages
 from mcp_ref.agreement import declares
 from mcp_ref.basic import tasks as page
 from mcp_ref.basic.mrtr import KINDS
@@ -99,13 +98,13 @@ class Follower(Answers):
             return cast(JsonObject, page.tasks_list(tasks, owner, MAX_LISTED, params))
         if method == "tasks/result":
             asked = tasks.find(params["taskId"], owner)["method"]
-            return page.tasks_result(tasks, owner, ctx, KINDS[asked].result, params)
+            return page.tasks_result(tasks, incoming, ctx, KINDS[asked].result, params)
         ttl = params["task"].get("ttl")
         plain = {key: value for key, value in params.items() if key != "task"}
         own = Incoming(incoming.id, method, plain, incoming._reply)
         seed: JsonObject = {"owner": owner, "ttl": tasks.ttl if ttl is None else max(ttl, 1) / 1000, "about": method,
                             "method": method, "params": {}, "again": False, "tries": 0}  # fmt: skip
-        run = TaskRun(tasks, seed, lambda run: messages.decode(messages.encode(self._inner(hosted, own))))
+        run = TaskRun(tasks, seed, lambda run: page.kept(self._inner(hosted, own)))
         hosted = _HostedContext(ctx, own, run)
         run.cancel.attach(lambda reason: own.cancel(reason or "cancelled"))
         run.become()

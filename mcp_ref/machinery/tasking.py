@@ -25,12 +25,13 @@ import secrets
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from queue import Empty, SimpleQueue
-from typing import Final, Literal
+from typing import Any, Final, Literal, Protocol
 
-from mcp_ref.errors import InternalError, InvalidParams, Refusal, RequestCancelled
+from mcp_ref.errors import InternalError, InvalidParams, Refusal, RequestCancelled, RequestTimeout
 from mcp_ref.machinery.deadline import Cancel, Deadline, check_seconds
 from mcp_ref.machinery.shapes import JsonObject
 from mcp_ref.machinery.task_store import MemoryTasks, TaskStore, expired
@@ -44,10 +45,28 @@ KEEPER_INTERVAL: Final = 0.1
 IDLE_TIMEOUT: Final = 0.5
 """Seconds for which a thread without a task, and a keeper without tasks, wait for another one before they end."""
 
+LOOK_INTERVAL: Final = 0.5
+"""Seconds after which who waits for a change of a record sees that the wait was given up."""
+
 SWEEP_INTERVAL: Final = 1.0
 """Seconds between two looks for what has expired."""
 
 Outcome = JsonObject
+
+
+class Carrier(Protocol):
+    """Who waits for the end of a task, and carries its questions to a client meanwhile."""
+
+    ctx: Any
+
+    def give_way(self) -> None:
+        """Carry no more questions: a newer one does."""
+        ...
+
+    def look(self, record: JsonObject | None) -> None:
+        """See the record as it is now (None: it is forgotten): called after each change, and every second; it must not
+        block."""
+        ...
 
 
 class Tasks:
@@ -96,11 +115,10 @@ class Tasks:
         self.store: TaskStore = store if store is not None else MemoryTasks(lambda: self.clock())
         self._numbers = count(1)
         self._swept = 0.0
-        # Who carries the questions of a task to a client, and gives that up when another comes; replaced by one step.
-        self.carriers: dict[str, Cancel] = {}
         # Guards the fields below; told when the keeper has something to look at, or a run has ended.
         self._changed = threading.Condition(threading.Lock())
         self.runs: dict[str, TaskRun] = {}
+        self.carriers: dict[str, tuple[Carrier, ...]] = {}  # by task; replaced, never changed in place
         self._threads: set[threading.Thread] = set()
         self._owned: Counter[str | None] = Counter()
         self._places = 0
@@ -160,6 +178,10 @@ class Tasks:
             raise InvalidParams("Unknown task, or its time has passed", {"path": "params.taskId"})
         return record
 
+    def wait(self, record: JsonObject, timeout: float | None = LOOK_INTERVAL) -> None:
+        """Block until a record is no longer as it was, at most so long."""
+        self.store.wait(record["id"], record["version"], timeout)
+
     def has(self, task_id: str, owner: str | None) -> bool:
         """Whether `find` would find it."""
         record = self.store.get(task_id)
@@ -181,6 +203,7 @@ class Tasks:
                 for told in (self.on_change, None if run is None else run.on_change):
                     if told is not None:
                         told(record)
+                self._look_at(task_id, record)
                 return record
         return None
 
@@ -205,10 +228,29 @@ class Tasks:
         return ended
 
     def _stop(self, task_id: str, reason: str) -> None:
-        """Cancel what still runs, or asks, for a task that has ended."""
-        for handle in (self.carriers.get(task_id), run.cancel if (run := self.runs.get(task_id)) else None):
-            if handle is not None:
-                handle(reason)
+        """Cancel what still runs of a task that has ended."""
+        if (run := self.runs.get(task_id)) is not None:
+            run.cancel(reason)
+
+    # -- who waits
+
+    @contextmanager
+    def carried(self, task_id: str, carrier: Carrier) -> Iterator[None]:
+        """Show this carrier, meanwhile, what becomes of the task; the newest is the last of `carriers`."""
+        with self._changed:
+            self.carriers[task_id] = (*self.carriers.get(task_id, ()), carrier)
+            self._wake_keeper_locked()
+        try:
+            yield
+        finally:
+            with self._changed:
+                left = tuple(each for each in self.carriers.pop(task_id) if each is not carrier)
+                if left:
+                    self.carriers[task_id] = left
+
+    def _look_at(self, task_id: str, record: JsonObject | None) -> None:
+        for carrier in self.carriers.get(task_id, ()):
+            carrier.look(record)
 
     def answer(self, task_id: str, answers: JsonObject) -> None:
         """Write answers beside the questions that are open; the first to each counts, and any other is ignored."""
@@ -320,7 +362,7 @@ class Tasks:
             self._wake_keeper_locked()
 
     def _needed_locked(self) -> bool:
-        return bool(self.runs or self._unwritten or (self.store.holder is not None and self.serving()))
+        return bool(self.runs or self.carriers or self._unwritten or (self.store.holder is not None and self.serving()))
 
     def _wake_keeper_locked(self) -> None:
         if self._keeper is None and self._needed_locked():
@@ -358,6 +400,7 @@ class Tasks:
                 log.info("expired %s of %r", record["id"], record["owner"])
                 self._stop(record["id"], "the time of the task has passed")
                 self.store.delete(record["id"])
+                self._look_at(record["id"], None)
             elif record["id"] not in self.runs and not (
                 record["again"] and self.adopt is not None and self.adopt(record)
             ):
@@ -366,9 +409,9 @@ class Tasks:
             self._swept = now
             for task_id in {*self.runs, *self.carriers}:
                 known = self.store.get(task_id)
-                taken = task_id in self.runs and known is not None and known["holder"] != self.store.holder
-                if known is None or known["outcome"] is not None or taken:
+                if known is None or known["outcome"] is not None or known["holder"] != self.store.holder:
                     self._stop(task_id, "the task has ended")
+                self._look_at(task_id, known)
             for task_id, outcome in list(self._unwritten.items()):
                 self.end(task_id, outcome, ran_here=True)
                 with self._changed:
@@ -450,7 +493,7 @@ class TaskRun:
         self.record: JsonObject = {}
         self.outcome: JsonObject | BaseException = {}
         self.stopped = self.holds_place = False
-        self._asked = count()
+        self._replayed: set[str] = set()  # questions of an earlier run whose answers this one was given
         self._milestone = threading.Event()
         self._became = threading.Event()
         self._lock = threading.Lock()  # guards _state
@@ -545,22 +588,26 @@ class TaskRun:
             except Exception as problem:
                 log.error("the status of %s could not be written: %s", self.id, problem)
 
-    def ask(self, kind: str, question: JsonObject, timeout: float | None) -> JsonObject:
-        """Put a question into the record, and wait for its answer.
+    def ask(self, kind: str, question: JsonObject, timeout: float | None, cancel: Cancel | None = None) -> JsonObject:
+        """Put a question into the record, and wait for its answer; it is taken back if nobody waits any longer.
 
-        A task that runs again finds the answers that were given to the same questions, in the same order, before.
+        A task that runs again finds the answers that were given to the same questions before.
 
         Blocks: until the answer, at most `timeout` seconds. Another task runs in its place meanwhile.
-        Raises: RequestTimeout. RequestCancelled: the task has ended.
+        Raises: RequestTimeout. RequestCancelled: the task has ended, or `cancel` was used.
         """
         assert self.id is not None
-        place, key, deadline = next(self._asked), "", Deadline(timeout)
+        key, deadline = "", Deadline(timeout)
 
-        def edit(record: JsonObject) -> bool:
+        def put(record: JsonObject) -> bool:
             nonlocal key
             asked = record["asked"]
-            known = list(asked)[place] if place < record["replayed"] else ""
-            key = known if known and asked[known] == question else ""
+            with self._lock:
+                before = (
+                    each for each in list(asked)[: record["replayed"]] if each not in self._replayed or each == key
+                )
+                key = next((each for each in before if asked[each] == question), "")
+                self._replayed |= {key} - {""}
             if key or record["outcome"] is not None:
                 return False
             # MUST: a key is unique over the task's whole life (2026-07-28/extensions/tasks#task-update-requests)
@@ -569,15 +616,26 @@ class TaskRun:
             record["asked"] = {**asked, key: question}
             return True
 
-        record = self.tasks.change(self.id, edit)
-        while record is not None and record["outcome"] is None and not self.cancel.cancelled:
-            if key in record["answered"]:
-                answer: JsonObject = record["answered"][key]
-                return answer
-            self.tasks.give_place_up(self)
-            left = deadline.check("waiting for the answer to a question of a task")
-            self.tasks.store.wait(self.id, record["version"], left)
-            record = self.tasks.store.get(self.id)
+        def take_back(record: JsonObject) -> bool:
+            record["asked"] = {each: asked for each, asked in record["asked"].items() if each != key}
+            return record["outcome"] is None and key not in record["answered"]
+
+        record, task_id = self.tasks.change(self.id, put), self.id
+        try:
+            while record is not None and record["outcome"] is None and not self.cancel.cancelled:
+                if key in record["answered"]:
+                    answer: JsonObject = record["answered"][key]
+                    return answer
+                if cancel is not None and cancel.cancelled:
+                    raise RequestCancelled(cancel.reason or "cancelled by the caller")
+                self.tasks.give_place_up(self)
+                left = deadline.check("waiting for the answer to a question of a task")
+                # A handle wakes nobody who waits here, so it is looked at now and then.
+                self.tasks.wait(record, left if cancel is None else min(left or LOOK_INTERVAL, LOOK_INTERVAL))
+                record = self.tasks.store.get(task_id)
+        except (RequestTimeout, RequestCancelled):
+            self.tasks.change(task_id, take_back)
+            raise
         raise RequestCancelled(self.cancel.reason or "the task has ended")
 
 

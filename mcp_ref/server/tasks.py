@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from mcp_ref import messages
@@ -26,6 +27,7 @@ from mcp_ref.errors import (
     McpError,
     MethodNotFound,
     MissingClientCapability,
+    RequestCancelled,
     TransportClosed,
 )
 from mcp_ref.extensions.tasks import NAME, TOLD, created, served, shown
@@ -82,7 +84,9 @@ class ServerTasks:
         self.answers: dict[str, Callable[[Any, Any], Any]] = {
             "tools/call": self.tools_call,
             "tasks/get": lambda ctx, params: page.tasks_get(kept, ctx.owner, params),
-            "tasks/result": lambda ctx, params: page.tasks_result(kept, ctx.owner, ctx, tools.CallToolResult, params),
+            "tasks/result": lambda ctx, params: page.tasks_result(
+                kept, ctx.incoming, ctx, tools.CallToolResult, params
+            ),
             "tasks/list": lambda ctx, params: page.tasks_list(kept, ctx.owner, ctx.server.page_size, params),
             "tasks/cancel": lambda ctx, params: page.tasks_cancel(kept, ctx.owner, params),
         }
@@ -300,8 +304,7 @@ class TaskCall(Conversation):
         if run.id is None:
             return result
         if result.get("resultType") != "input_required":
-            # As it would go out: a copy, of what JSON can say.
-            return cast(JsonObject, messages.decode(messages.encode(result)))
+            return page.kept(result)
         log.error("the tool %s asks by its result, which a task cannot", run.seed["about"])
         raise InternalError("Internal error")
 
@@ -315,9 +318,10 @@ class TaskCall(Conversation):
         missing = missing_capability(question, self.client_capabilities, revision)
         if missing is not None:
             raise undeclared(revision, missing, f"the client did not declare {missing}")
-        timeout = (options or {}).get("timeout", DEFAULT)
-        kind = KINDS[method].name
-        answer = self.task.ask(kind, question, None if timeout is DEFAULT else timeout)
+        limits = options or {}
+        timeout = limits.get("timeout", DEFAULT)
+        limit = None if timeout is DEFAULT else timeout
+        answer = self.task.ask(KINDS[method].name, question, limit, limits.get("cancel"))
         if "error" in answer:
             error = answer["error"]
             raise ErrorResponse(error["code"], error["message"], error.get("data"))
@@ -328,26 +332,30 @@ class TaskCall(Conversation):
         if self.task.id is None:
             return self.origin.ask_all(asks)
         returned: list[Any] = [None] * len(asks)
-        problems: list[BaseException] = []
+        ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
         def call(place: int, ask: Callable[[], Any]) -> None:
             try:
                 returned[place] = ask()
+                ended.put(None)
             except BaseException as problem:
-                problems.append(problem)
+                ended.put(problem)
 
-        # Daemon, and joined here: each ends with its answer, or with the task.
+        def give_up(reason: str | None) -> None:
+            ended.put(RequestCancelled(reason or "the task has ended"))
+
         name = threading.current_thread().name
-        threads = [
-            threading.Thread(target=call, args=each, name=f"{name}-{each[0] + 1}", daemon=True)
-            for each in enumerate(asks)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if problems:
-            raise problems[0]
+        for number, ask in enumerate(asks):
+            # Daemon: it ends with its answer, or with the task, unless a user's code holds it.
+            threading.Thread(target=call, args=(number, ask), name=f"{name}-{number + 1}", daemon=True).start()
+        self.task.cancel.attach(give_up)
+        try:
+            for _ in asks:
+                # Bounded: by each answer, and by the end of the task.
+                if (problem := ended.get()) is not None:
+                    raise problem
+        finally:
+            self.task.cancel.detach(give_up)
         return returned
 
     def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:
@@ -362,10 +370,10 @@ class TaskCall(Conversation):
         elif isinstance(self.origin, Session):
             # MUST: the `progressToken` of the call stays valid for its task
             # (2025-11-25/basic/utilities/progress#behavior-requirements)
-            params, carrier = page.related(task_id, params or {}), tasks.carriers.get(task_id)
+            params, carriers = page.related(task_id, params or {}), tasks.carriers.get(task_id)
             try:
-                if isinstance(carrier, page.Carrier):
-                    carrier.notify(method, params)
+                if carriers:
+                    carriers[-1].ctx.notify(method, params)
                 elif self.may_notify(method):
                     self.origin.announce(method, params)
             except McpError as problem:

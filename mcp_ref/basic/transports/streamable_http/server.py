@@ -93,6 +93,9 @@ MAX_WAITING = 1_000
 MAX_STREAMS = 1_000
 """Streams of one session that can be resumed; the oldest that no connection carries is forgotten first."""
 
+RESUME_TIMEOUT = 30.0
+"""Seconds after which nobody is expected to come back for a stream that broke off, where that matters."""
+
 MAX_ENDED = 10
 """Idle sessions that are ended while one request is answered."""
 
@@ -270,6 +273,7 @@ class PostReply(Asked):
         new_stream: makes the stream, once one is needed.
         prime: whether that begins with an event that only has an id (2025-11-25).
         headers: asked for more headers of an answer that is JSON, such as the session id.
+        gone: whether the client has hung up.
 
     Attributes:
         status: of an answer that is JSON.
@@ -286,9 +290,11 @@ class PostReply(Asked):
         tap: Tap | None,
         prime: bool = False,
         headers: Callable[[], Mapping[str, str]] = dict,
+        gone: Callable[[], bool] = bool,
     ) -> None:
         self._reply, self._new_stream, self._tap = reply, new_stream, tap
-        self._prime, self._headers = prime, headers
+        self._prime, self._headers, self._gone = prime, headers, gone
+        self._left: Deadline | None = None  # since the client has hung up: when it is not expected back any more
         self.status = 200
         self._lock = threading.Lock()  # guards the two fields below, and is held for the write that belongs to them
         self.stream: EventStream | None = None
@@ -341,6 +347,17 @@ class PostReply(Asked):
         """Begin an event stream, before there is anything to send."""
         with self._lock:
             return self._open_locked()
+
+    def abandoned(self) -> bool:
+        """See `Incoming`. A client that can resume the stream has `RESUME_TIMEOUT` to."""
+        stream = self.stream
+        if not (self._gone() if stream is None or stream.carried_by(self._reply) else not stream.attached):
+            self._left = None
+            return False
+        if stream is None or not stream.resumable:
+            return True
+        self._left = self._left or Deadline(RESUME_TIMEOUT)
+        return self._left.left() == 0.0
 
     def skip(self) -> None:
         """End the answer without one: the request was cancelled. The POST ends although its handler may go on.
@@ -651,7 +668,7 @@ class SessionEra:
             # (basic/transports#sending-messages-to-the-server)
             reply.send(202, {})
             return
-        post = PostReply(reply, session.new_stream, session.tap, revision.priming_event, headers)
+        post = PostReply(reply, session.new_stream, session.tap, revision.priming_event, headers, request.gone)
         if identity is not None:
             # Of this request, and not of the session: its token may have other scopes than that which opened it.
             post.principal, post.authorize = identity, self._options.authorize

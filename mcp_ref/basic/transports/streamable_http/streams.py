@@ -144,6 +144,15 @@ class EventStream:
         """Whether a connection carries it now."""
         return self._reply is not None
 
+    def carried_by(self, reply: HttpReply) -> bool:
+        """Whether that is the connection which carries it now."""
+        return self._reply is reply
+
+    @property
+    def resumable(self) -> bool:
+        """Whether its events are kept, for a client to come back for them."""
+        return self._store is not None
+
     def attach(self, reply: HttpReply, after: int | None = None, *, prime: bool = False, first: bytes = b"") -> bool:
         """Let a connection carry the stream from now on; one that did before is ended.
 

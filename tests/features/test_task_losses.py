@@ -1,0 +1,279 @@
+"""Tasks and what is lost: clients that vanish, questions that nobody answers, answers that do not fit, results that no
+message can carry."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from mcp_ref import (
+    Cancel,
+    Client,
+    Context,
+    ErrorResponse,
+    McpError,
+    RequestCancelled,
+    RequestTimeout,
+    Server,
+    Tasks,
+    reply,
+)
+from mcp_ref.basic import tasks as page
+from mcp_ref.basic.transports.streamable_http import server as endpoint
+from tests.features.task_server import elicit, make_server
+
+CORE, EXTENSION = "2025-11-25", "2026-07-28"
+NAME = {"name": {"type": "string"}}
+LIMIT = 30.0
+
+
+def until(look: Any) -> None:
+    """Look again until there is something to see."""
+    end = time.monotonic() + LIMIT
+    while not look():
+        assert time.monotonic() < end, "nothing to be seen"
+        threading.Event().wait(0.01)
+
+
+def said(result: Any) -> str:
+    return str(result["content"][0]["text"])
+
+
+def client_of(target: Any, revision: str = CORE, **options: Any) -> Client:
+    return Client(target, revision=revision, tasks=True, **{"elicit": elicit, "roots": ["/"], **options})
+
+
+class Raw:
+    """A client of 2025-11-25 over HTTP that hangs up when it likes."""
+
+    def __init__(self, url: str) -> None:
+        self._where = urlsplit(url)
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        hello = {
+            "protocolVersion": CORE,
+            "capabilities": {"elicitation": {}},
+            "clientInfo": {"name": "raw", "version": "1"},
+        }
+        opened = self.post("initialize", hello)
+        self._headers |= {"Mcp-Session-Id": opened.getheader("Mcp-Session-Id") or "", "MCP-Protocol-Version": CORE}
+        self.post("notifications/initialized", None)
+
+    def begin(self, method: str, params: Any) -> http.client.HTTPConnection:
+        """Send a message, and read nothing."""
+        connection = http.client.HTTPConnection(str(self._where.hostname), self._where.port, timeout=LIMIT)
+        message = {"jsonrpc": "2.0", "method": method, **({} if params is None else {"id": method, "params": params})}
+        connection.request("POST", self._where.path, json.dumps(message), self._headers)
+        return connection
+
+    def post(self, method: str, params: Any) -> http.client.HTTPResponse:
+        with closing(self.begin(method, params)) as connection:
+            answer = connection.getresponse()
+            self.body = answer.read()
+        return answer
+
+    def call_as_task(self, name: str) -> str:
+        self.post("tools/call", {"name": name, "task": {}})
+        return str(json.loads(self.body)["result"]["task"]["taskId"])
+
+
+@contextmanager
+def served(server: Server, **options: Any) -> Iterator[str]:
+    with closing(server), server.serve_http(**options) as http_server:
+        yield http_server.url
+
+
+def engine(server: Server) -> Tasks:
+    assert server.tasks is not None
+    return server.tasks.tasks
+
+
+# -- clients that vanish --------------------------------------------------------------------------------------------
+
+
+def test_a_client_that_hangs_up_on_tasks_result_holds_no_thread() -> None:
+    server = make_server()
+    with served(server) as url:
+        raw = Raw(url)
+        task_id = raw.call_as_task("wait")
+        waiting = raw.begin("tasks/result", {"taskId": task_id})
+        until(lambda: engine(server).carriers)
+        waiting.close()
+        until(lambda: not engine(server).carriers)
+        assert task_id in engine(server).runs
+        server.released.set()  # type: ignore[attr-defined]
+        raw.post("tasks/result", {"taskId": task_id})
+        assert json.loads(raw.body)["result"]["content"][0]["text"] == "released"
+
+
+def test_a_client_that_hangs_up_on_a_question_leaves_it_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "RESUME_TIMEOUT", 0.0)
+    server = make_server()
+    with served(server) as url:
+        raw = Raw(url)
+        task_id = raw.call_as_task("ask_one")
+        waiting = raw.begin("tasks/result", {"taskId": task_id})
+        answer = waiting.getresponse()
+        while b"elicitation/create" not in answer.readline():
+            pass
+        answer.close()
+        waiting.close()
+        until(lambda: not engine(server).carriers)
+        with client_of(url) as client:
+            assert said(client.task(task_id).result(LIMIT)) == "asked Ann"
+
+
+def test_a_client_that_can_resume_its_stream_is_waited_for() -> None:
+    server = make_server()
+    with served(server) as url:
+        raw = Raw(url)
+        waiting = raw.begin("tasks/result", {"taskId": raw.call_as_task("ask_one")})
+        answer = waiting.getresponse()
+        while b"elicitation/create" not in answer.readline():
+            pass
+        answer.close()
+        waiting.close()
+        ((carrier,),) = engine(server).carriers.values()
+        carrier.look(None)
+        assert not carrier._incoming.cancelled  # type: ignore[attr-defined]
+
+
+def test_a_client_that_closes_while_it_is_asked_leaves_the_question_to_the_next() -> None:
+    server, asked, over = make_server(), threading.Event(), threading.Event()
+
+    def slow(message: str, schema: Any) -> Any:
+        asked.set()
+        over.wait(LIMIT)
+        return {"name": "late"}
+
+    with closing(server), client_of(server) as other:
+        one = client_of(server, elicit=slow).connect()
+        task_id = one.call_tool_as_task("ask_one").task_id or ""
+        waiting = threading.Thread(target=lambda: pytest.raises(McpError, one.task(task_id).result, LIMIT))
+        waiting.start()
+        assert asked.wait(LIMIT)
+        one.close(0.2)
+        assert said(other.task(task_id).result(LIMIT)) == "asked Ann"
+        over.set()
+        waiting.join(LIMIT)
+        assert not engine(server).carriers
+
+
+# -- questions that nobody answers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+@pytest.mark.parametrize("how", ["timeout", "cancel"])
+def test_a_question_that_is_given_up_is_taken_back(revision: str, how: str) -> None:
+    server, go_on, give_up = Server("jobs", tasks=Tasks(poll=0.05)), threading.Event(), Cancel()
+
+    @server.tool(task="required")
+    def ask(ctx: Context) -> str:
+        limits: Any = {"timeout": 0.05} if how == "timeout" else {"cancel": give_up}
+        with pytest.raises(RequestTimeout if how == "timeout" else RequestCancelled):
+            ctx.elicit("Name?", NAME, **limits)
+        go_on.wait(LIMIT)
+        return "alone"
+
+    with closing(server), client_of(server, revision) as client:
+        task = client.call_tool_as_task("ask", by_hand=True)
+        if how == "cancel":
+            until(lambda: task.status()["status"] == "input_required")
+            give_up()
+        until(lambda: engine(server).store.get(task.task_id or "")["keys"] == 1)  # type: ignore[index]
+        until(lambda: task.status()["status"] == "working")
+        go_on.set()
+        assert said(task.result(LIMIT)) == "alone"
+
+
+def test_a_question_that_is_taken_back_ends_at_the_client_too() -> None:
+    server, give_up, taken_back = Server("jobs"), Cancel(), threading.Event()
+
+    @server.tool(task="required")
+    def ask(ctx: Context) -> str:
+        with pytest.raises(RequestCancelled):
+            ctx.elicit("Name?", NAME, cancel=give_up)
+        return "alone"
+
+    def slow(message: str, schema: Any, ctx: Any) -> Any:
+        ctx.on_cancel(lambda reason: taken_back.set())
+        give_up()
+        assert taken_back.wait(LIMIT)
+        return {"name": "late"}
+
+    with closing(server), client_of(server, elicit=slow) as client:
+        assert said(client.call_tool_as_task("ask").result(LIMIT)) == "alone"
+        assert taken_back.is_set()
+
+
+def test_several_questions_end_with_the_task_or_with_the_first_that_fails() -> None:
+    server, stuck, ended = (
+        Server("jobs", tasks=Tasks(poll=0.05)),
+        threading.Event(),
+        [threading.Event(), threading.Event()],
+    )
+
+    @server.tool(task="required")
+    def ask(number: int, ctx: Context) -> None:
+        try:
+            timeout = 0.05 if number else 100
+            ctx.ask_all(lambda: stuck.wait(3 * LIMIT), lambda: ctx.elicit("Name?", NAME, timeout=timeout))
+        finally:
+            if not stuck.is_set():
+                ended[number].set()
+
+    with closing(server), client_of(server, EXTENSION) as client:
+        first, second = (client.call_tool_as_task("ask", {"number": number}, by_hand=True) for number in (0, 1))
+        until(lambda: first.status()["status"] == "input_required")
+        first.cancel()
+        assert ended[0].wait(LIMIT) and ended[1].wait(LIMIT)
+        assert second.result(LIMIT)["isError"] is True
+        stuck.set()
+
+
+def test_an_answer_that_does_not_fit_is_an_error_for_the_handler_and_ends_no_wait() -> None:
+    with closing(make_server()) as server, client_of(server) as client:
+        client.answers = lambda ctx, incoming: {"action": "perhaps"}  # type: ignore[assignment]
+        result = client.call_tool_as_task("ask_one").result(LIMIT)
+        assert result["isError"] is True and "malformed" in said(result)
+
+
+# -- results that no message can carry ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_a_result_above_the_limit_of_a_message_is_an_error(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MAX_RESULT", 1_000)
+    server = Server("jobs", tasks=Tasks(poll=0.05))
+    server.tool("large", task="required")(lambda: "x" * 1_000)
+    with closing(server), client_of(server, revision) as client:
+        task = client.call_tool_as_task("large")
+        with pytest.raises(ErrorResponse, match="too large") as caught:
+            task.result(LIMIT)
+        assert (caught.value.code, caught.value.data) == (-32603, {"limit": 1_000})
+        assert task.status()["status"] == "failed"
+
+
+def test_an_answer_of_a_client_that_the_server_does_not_take_is_an_error() -> None:
+    server = Server("asks")
+
+    @server.tool()
+    def ask(as_task: bool, ctx: Context) -> str:
+        if as_task:
+            return str(ctx.sample_as_task("Hi", max_tokens=5).result(LIMIT))
+        return str(ctx.sample("Hi", max_tokens=5))
+
+    def sample(params: Any) -> Any:
+        return reply("x" * 300_000, model="m")
+
+    with served(server, max_message=200_000) as url, client_of(url, sample=sample) as client:
+        for as_task in (False, True):
+            result = client.call_tool("ask", {"as_task": as_task})
+            assert result["isError"] and "too large" in said(result)
