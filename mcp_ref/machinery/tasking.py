@@ -143,7 +143,7 @@ class Tasks:
         # MUST: the receiver makes a task's id, a unique string; without an authorization context from a cryptographic
         # source, with enough entropy (basic/utilities/tasks#task-id-requirements, #task-isolation-and-access-control)
         record: JsonObject = {
-            **run.seed, "id": secrets.token_urlsafe(24), "version": 1, "created": now, "updated": now, "ttl": ttl,
+            **run.seed, "id": secrets.token_hex(24), "version": 1, "created": now, "updated": now, "ttl": ttl,
             "asked": {}, "answered": {}, "keys": 0, "replayed": 0, "message": message, "outcome": None,
             "holder": self.store.holder,
         }  # fmt: skip

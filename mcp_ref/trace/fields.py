@@ -202,16 +202,11 @@ def members() -> dict[str, JsonObject]:
         elif isinstance(shape, (Array, Map)):
             look(shape.each, revision, seen)
 
-    for row in METHODS.values():
-        for revision in REVISIONS.values():
-            for wire in (row.params, row.result) if row.exists_in(revision) else ():
-                if wire is not None:
-                    look(shape_of(wire, revision), revision.name, set())
-    order = list(REVISIONS)
-    return {
-        name: {"types": list(row["types"]), "revisions": sorted(row["revisions"], key=order.index)}
-        for name, row in found.items()
-    }
+    for revision in REVISIONS.values():
+        rows, seen = [row for row in METHODS.values() if row.exists_in(revision)], set[int]()
+        for wire in (each for row in rows for each in (row.params, row.result) if each is not None):
+            look(shape_of(wire, revision), revision.name, seen)
+    return {name: {key: list(values) for key, values in row.items()} for name, row in found.items()}
 
 
 def _kind(shape: Any) -> str:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from mcp_ref import Client
-from mcp_ref.cli import _parser, main
+from mcp_ref.cli import main
+from mcp_ref.cli.table import parser as the_parser
 
 ROOT = Path(__file__).parent.parent.parent
 DEMO = ["--", sys.executable, "-m", "mcp_ref.cli.demo"]
@@ -221,6 +222,6 @@ def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser
 
 
 def test_every_argument_has_help() -> None:
-    for parser in parsers(_parser()):
+    for parser in parsers(the_parser()):
         for action in parser._actions:
             assert action.help or isinstance(action, argparse._SubParsersAction), f"{parser.prog}: {action.dest}"

@@ -39,6 +39,8 @@ def test_a_task_is_looked_at_given_up_and_listed(capsys: Capture, revision: str)
 
         with Client(http.url, revision=revision, tasks=True) as client:
             done, waits = client.call_tool_as_task("must"), client.call_tool_as_task("wait")
+        # An id that begins with "-" would be taken for an option.
+        assert f"{done.task_id}{waits.task_id}".isalnum()
         assert run("result", done.task_id or "") == "done\n"
         assert json.loads(run("get", waits.task_id or ""))["status"] == "working"
         assert json.loads(run("cancel", waits.task_id or ""))["status"] == "cancelled"
