@@ -189,7 +189,7 @@ def test_a_task_begins_as_working_and_says_how_long_it_lives() -> None:
         params = {"name": "book", "arguments": {"city": "Oslo"}, "task": {"ttl": 60_000}}
         created = client.request("tools/call", params)["task"]
         assert created["status"] == "working" and created["ttl"] == 60_000 and created["pollInterval"] == 50
-        assert len(created["taskId"]) == 32 and created["createdAt"].endswith("Z")
+        assert len(created["taskId"]) == 48 and created["createdAt"].endswith("Z")
 
 
 def test_results_and_errors_are_those_of_the_call() -> None:
