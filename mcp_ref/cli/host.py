@@ -73,16 +73,18 @@ class Terminal:
             for chunk in chunks(0, {self._stop.fd: "closed"}):
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
-                    text = line.decode("utf-8", "replace").strip()
-                    with self._lock:
-                        if self._takers:
-                            self._takers.pop().put(text)
-                        else:
-                            self._early.append(text)
+                    self._hand_over(line.decode("utf-8", "replace").strip())
         with self._lock:
             self._ended = True
             for taker in self._takers:
                 taker.put(None)
+
+    def _hand_over(self, text: str) -> None:
+        with self._lock:
+            if self._takers:
+                self._takers.pop().put(text)
+            else:
+                self._early.append(text)
 
     def line(self, prompt: str, withdrawn: Cancel | None = None) -> str:
         """A line that is typed from now on; without `withdrawn` also one that was typed already.

@@ -47,7 +47,7 @@ def _hash(text: str) -> str:
 
 def data(events: Sequence[TraceEvent], findings: Iterable[Finding], name: str) -> JsonObject:
     """What the page shows: rows, and what is said of members, each once."""
-    narrator, waiting, found = Narrator(), dict[Any, deque[int]](), dict[int, list[JsonObject]]()
+    narrator, found = Narrator(), dict[int, list[JsonObject]]()
     arrows = steps(events, http=True)
     drawn = {step.event.seq: step for step in arrows}
     spans = {arrows[first].span for first, _, _ in brackets(arrows)}
@@ -57,25 +57,16 @@ def data(events: Sequence[TraceEvent], findings: Iterable[Finding], name: str) -
     began = events[0].time if events else 0.0
     rows: list[JsonObject] = []
     used: set[str] = set()
-    for number, event in enumerate(events):
+    for event in events:
         who, told = narrator.told(event)
-        message = event.message
-        _collect(message, used)
+        _collect(event.message, used)
         row = _row(event, who, drawn.get(event.seq))
         row["span"] = row["span"] if row["span"] in spans else None
         row |= {"at": round(1000 * (event.time - began), 1), "head": told.head[:300], "page": told.page,
-                "lines": [line[:2000] for line in told.lines], "message": _shown(message),
+                "lines": [line[:2000] for line in told.lines], "message": _shown(event.message),
                 "findings": found.get(event.seq, [])}  # fmt: skip
-        for body in message if isinstance(message, list) else [message]:
-            if isinstance(body, dict) and "id" in body:
-                side = who if "method" in body else ("server" if who == "client" else "client")
-                key = (event.conn, side, repr(body["id"])[:200])
-                if "method" in body:
-                    waiting.setdefault(key, deque()).append(number)
-                elif waiting.get(key):
-                    row["partner"] = waiting[key].popleft()
-                    rows[row["partner"]]["partner"] = number
         rows.append(row)
+    _link_answers(events, rows)
     about = {}
     for each in sorted(used):
         rules = [row for rule in sentences()["rules"].values() for row in rule if f"`{each}`" in row["says"]]
@@ -98,6 +89,23 @@ def _row(event: TraceEvent, who: str, step: Step | None) -> JsonObject:
     if event.end is not None:
         row["end"] = event.end
     return row
+
+
+def _link_answers(events: Sequence[TraceEvent], rows: list[JsonObject]) -> None:
+    """Give the rows of a request and of its answer the number of the other as `partner`."""
+    waiting = dict[Any, deque[int]]()
+    for number, (event, row) in enumerate(zip(events, rows, strict=True)):
+        for message in event.message if isinstance(event.message, list) else [event.message]:
+            if not isinstance(message, dict) or "id" not in message:
+                continue
+            asked = "method" in message
+            asker = row["who"] if asked else "server" if row["who"] == "client" else "client"
+            same = waiting.setdefault((event.conn, asker, repr(message["id"])[:200]), deque())
+            if asked:
+                same.append(number)
+            elif same:
+                row["partner"] = same.popleft()
+                rows[row["partner"]]["partner"] = number
 
 
 def _collect(value: Any, used: set[str]) -> None:
