@@ -7,14 +7,13 @@ A message is a JSON object that says *that* something has changed, so that sayin
 one that equals another which still waits is not told again. `LocalBus` is one for the servers of a single process.
 `RedisBus` is one for any number of processes:
 
-    publish  ->  waiting  ->  mcp-bus-tell  ->  receive, here
-                    ^              |
-                    |              v
-               mcp-bus-hear  <-  Redis  ->  other processes
+    publish  ->  waiting  ->  mcp-bus  ->  receive, here
+                    ^         |     ^
+                    |         v     |
+                    +------    Redis    ->  other processes
 
-    thread         blocks on                          ended by
-    mcp-bus-tell   an event; a write to Redis         the event; the time-out of the socket
-    mcp-bus-hear   Redis, `LOOK_INTERVAL` at a time   the end of that
+Its one thread tells what waits once in an interval, here and to the others, and hears in between what they say. It
+blocks on Redis alone, for `LOOK_INTERVAL` or `REDIS_TIMEOUT` at a time: so `close` ends it.
 
 Redis keeps nothing: who is not connected misses what is said. So whoever was not, for whatever reason, is told None
 when it is again. What it had to say itself was kept, and is said then.
@@ -29,11 +28,13 @@ import os
 import random
 import secrets
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
 from mcp_ref.machinery.complaints import Complaints
+from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.shapes import JsonObject
 
 log = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ REDIS_TIMEOUT = 1.0
 """Seconds for connecting to Redis, and for one write."""
 
 LOOK_INTERVAL = 0.25
-"""Seconds after which the thread that hears looks whether it is to end."""
+"""Seconds after which the thread looks whether it is to end."""
 
 REOPEN_INTERVAL = 0.1
 """Seconds before the first attempt to reach Redis again; doubled four times at most. A part is left to chance."""
@@ -95,7 +96,7 @@ class RedisBus:
         interval: seconds in which equal messages are told once, here and to the others.
 
     Raises: ImportError: the package `redis` is missing. ValueError: the URL is not one of Redis.
-    Threads: any. It has two of its own in each process, from its first use to `close`.
+    Threads: any. It has one of its own in each process, from its first use to `close`.
     """
 
     def __init__(self, url: str, *, prefix: str = "mcp_ref", interval: float = 0.1) -> None:
@@ -111,20 +112,18 @@ class RedisBus:
         self._lock = threading.Lock()  # guards the beginning, and the two dicts
 
     def _begin(self) -> None:
-        """Start the threads, unless they run in this process."""
+        """Start the thread, unless it runs in this process."""
         with self._lock:
             if self._process == os.getpid():
                 return
             self._process, self._name, self._local = os.getpid(), secrets.token_hex(8), LocalBus()
-            self._tried, self._there, self._closing, self._work = (threading.Event() for _ in range(4))
+            self._tried, self._closing = threading.Event(), threading.Event()
             # What waits to be told here, and to the others: topic and text.
             self._to_tell, self._to_send = dict[tuple[str, str], None](), dict[tuple[str, str], None]()
             # Daemon: a program that forgets close() must still end; it is called then.
-            self._hearing = threading.Thread(target=self._hear, name="mcp-bus-hear", daemon=True)
-            self._telling = threading.Thread(target=self._tell, name="mcp-bus-tell", daemon=True)
+            self._thread = threading.Thread(target=self._run, name="mcp-bus", daemon=True)
             atexit.register(self.close, REDIS_TIMEOUT)
-            self._hearing.start()
-            self._telling.start()
+            self._thread.start()
 
     def publish(self, topic: str, message: JsonObject) -> None:
         """See `Bus`. What waits when Redis is lost is sent when it is there again."""
@@ -146,63 +145,62 @@ class RedisBus:
                     topics = {topic for topic, _ in queue}
                     queue.clear()
                     queue.update({(topic, MISSED): None for topic in topics})
-        self._work.set()
 
-    def _tell(self) -> None:
-        """The thread that tells what waits, here and then to the others: at most once in an interval."""
-        last = False
+    def _taken(self, queue: dict[tuple[str, str], None]) -> list[tuple[str, str]]:
+        """What waits, before it is told: what is said again meanwhile is told again."""
+        with self._lock:
+            waiting = list(queue)
+            queue.clear()
+        return waiting
+
+    def _run(self) -> None:
+        """The thread: tell here, tell the others, hear; connect again and again when the connection is lost."""
+        pubsub: Any = None
+        attempts, next_attempt, last = 0, 0.0, False
         while not last:
-            self._work.wait()
             last = self._closing.is_set()
-            self._work.clear()
-            with self._lock:
-                # Taken before it is told: what is said again meanwhile is told again.
-                here, others = list(self._to_tell), list(self._to_send)[::-1] if self._there.is_set() else []
-                self._to_tell.clear()
-                if others:
-                    self._to_send.clear()
-            for topic, text in here:
+            for topic, text in self._taken(self._to_tell):
                 try:
                     self._local.publish(topic, json.loads(text))
                 except Exception:
                     log.exception("a subscriber of %s failed", topic)
+            others: list[tuple[str, str]] = []
             try:
+                if pubsub is None and time.monotonic() >= next_attempt:
+                    pubsub = self._redis.pubsub()
+                    pubsub.subscribe(self._channel)
+                    if pubsub.get_message(timeout=REDIS_TIMEOUT) is None:
+                        raise TimeoutError("no answer")
+                    log.log(logging.WARNING if attempts else logging.DEBUG, "connected to Redis")
+                    for topic, _ in self._local.receivers if attempts else ():
+                        self._put(topic, MISSED, self._to_tell)
+                    attempts = 0
+                    self._tried.set()
+                if pubsub is None:
+                    self._closing.wait(self._interval)
+                    continue
+                others = self._taken(self._to_send)
                 while others:
-                    self._redis.publish(self._channel, json.dumps([self._name, *others[-1]]))
-                    others.pop()
-            except Exception:
-                # Whatever the package raises, the thread goes on, and the other one says what is wrong.
-                for topic, text in others[::-1]:
-                    self._put(topic, text, self._to_send)
-            self._closing.wait(self._interval)
-
-    def _hear(self) -> None:
-        """The thread that takes what the others say, and connects again and again when the connection is lost."""
-        attempt, missed = 0, False
-        while not self._closing.is_set():
-            pubsub = self._redis.pubsub()
-            try:
-                pubsub.subscribe(self._channel)
-                if pubsub.get_message(timeout=REDIS_TIMEOUT) is None:
-                    raise TimeoutError("no answer")
-                log.log(logging.WARNING if attempt else logging.DEBUG, "connected to Redis")
-                for event in (self._there, self._tried, self._work):
-                    event.set()
-                for topic, _ in self._local.receivers if missed else ():
-                    self._put(topic, MISSED, self._to_tell)
-                attempt, missed = 0, True
-                while not self._closing.is_set():
-                    if (message := pubsub.get_message(timeout=LOOK_INTERVAL)) is not None:
+                    self._redis.publish(self._channel, json.dumps([self._name, *others[0]]))
+                    del others[0]
+                rest = Deadline(self._interval)
+                while (left := rest.left()) and not self._closing.is_set():
+                    if (message := pubsub.get_message(timeout=min(left, LOOK_INTERVAL))) is not None:
                         self._take(message["data"])
             except Exception as problem:
-                if not attempt:
+                # Whatever the package raises, the thread goes on.
+                if not attempts:
                     log.warning("no Redis: %s; until it is there, changes are told within each process alone", problem)
-                self._there.clear()
+                for topic, text in others:
+                    self._put(topic, text, self._to_send)
+                if pubsub is not None:
+                    pubsub.close()
+                pubsub = None
+                next_attempt = time.monotonic() + REOPEN_INTERVAL * 2 ** min(attempts, 4) * random.uniform(0.5, 1)
+                attempts += 1
                 self._tried.set()
-                self._closing.wait(REOPEN_INTERVAL * 2 ** min(attempt, 4) * random.uniform(0.5, 1))
-                attempt, missed = attempt + 1, True
-            finally:
-                pubsub.close()
+        if pubsub is not None:
+            pubsub.close()
 
     def _take(self, data: Any) -> None:
         """Take what has come by the channel, to which others may write too."""
@@ -217,11 +215,8 @@ class RedisBus:
             self._put(topic, text, self._to_tell)
 
     def close(self, timeout: float = 5) -> None:
-        """Say what waits to be said, and end for good: one thread is woken, the other looks now and then."""
+        """Say what waits to be said, and end for good: the thread looks now and then whether it is to."""
         if self._process == os.getpid():
-            self._tried.wait(timeout / 3)
             self._closing.set()
-            self._work.set()
             atexit.unregister(self.close)
-            self._telling.join(timeout / 3)
-            self._hearing.join(timeout / 3)
+            self._thread.join(timeout)
