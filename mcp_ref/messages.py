@@ -2,7 +2,8 @@
 
 Spec:      basic/messages (2024-11-05), basic/index#messages (2025-03-26 ...); JSON-RPC 2.0
 Upholds:   spec_notes/basic/index.md
-Not here:  which message may be sent when (basic/lifecycle), ids in flight (peer), the keys of `_meta` (basic/meta)
+Not here:  which message may be sent when (basic/lifecycle), ids in flight (peer), the keys of `_meta` (basic/meta),
+           what counts as JSON (machinery/json_text)
 
     message      = request | notification | response | error
     request      = {"jsonrpc": "2.0", "id": ID, "method": STRING, "params"?: OBJECT}
@@ -14,12 +15,10 @@ Not here:  which message may be sent when (basic/lifecycle), ids in flight (peer
 
 from __future__ import annotations
 
-import json
-import math
-import re
-from typing import Any, Literal, NoReturn, TypeGuard
+from typing import Any, Literal, TypeGuard
 
 from mcp_ref.errors import InvalidParams, InvalidRequest, LocalProtocolError, ParseError, Refusal, RemoteProtocolError
+from mcp_ref.machinery import json_text
 from mcp_ref.machinery.shapes import JsonObject as JsonObject
 
 RequestId = str | int
@@ -29,49 +28,19 @@ Kind = Literal["request", "notification", "response"]
 # -- text <-> JSON ------------------------------------------------------------------------------------------------
 
 
-MAX_VALUES = 1_000_000
-"""Brackets and commas that a message may have outside of its strings: each is a value, of up to 240 bytes in memory."""
-
-_STRING = re.compile('"[^"]*"')  # once escapes are taken out
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
-        raise ValueError(f"{digits} is too large for a number")
-    return number
-
-
-_decode = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite).decode
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_encode_ascii = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
-
-
 def decode(data: bytes | str) -> Any:
     """The JSON value of one message's text; ParseError also for `NaN`, an infinity, an integer of thousands of digits,
-    more than `MAX_VALUES` values, or too deep a nesting."""
+    more than `json_text.MAX_VALUES` values, or too deep a nesting."""
     try:
         # MUST: messages are UTF-8 (basic/transports#; basic/transports/index#messages)
         text = data if isinstance(data, str) else str(data, "utf-8")
-        # Counted before they are made: three bytes of text may be 70 in memory. Text is looked through once more only
-        # if there are too many in it: they may stand in strings, of which there may be as many.
-        if len(text) > MAX_VALUES and _values(text) > MAX_VALUES:
-            rest, strings = _STRING.subn("", text.replace("\\\\", "").replace('\\"', ""), 2 * MAX_VALUES)
-            if strings in (0, 2 * MAX_VALUES) or _values(rest) > MAX_VALUES:
-                raise ParseError(f"Parse error: more than {MAX_VALUES:,} values in one message")
-        return _decode(text)
+        if len(text) > json_text.MAX_VALUES:
+            json_text.check_count(text)
+        return json_text.decode(text)
     except RecursionError:
         raise ParseError("Parse error: nested too deeply") from None
     except ValueError as problem:
         raise ParseError(f"Parse error: {problem}") from None
-
-
-def _values(text: str) -> int:
-    return text.count("[") + text.count("{") + text.count(",")
 
 
 def encode(message: JsonObject | list[JsonObject]) -> bytes:
@@ -81,10 +50,10 @@ def encode(message: JsonObject | list[JsonObject]) -> bytes:
     """
     try:
         # MUST: messages are UTF-8 (basic/transports#; basic/transports/index#messages)
-        return _encode(message).encode("utf-8")
+        return json_text.encode(message).encode("utf-8")
     except UnicodeEncodeError:
         # Half a surrogate pair is not a character; JSON can still carry it as an escape.
-        return _encode_ascii(message).encode("ascii")
+        return json_text.encode_ascii(message).encode("ascii")
     except (TypeError, ValueError, RecursionError) as problem:
         raise LocalProtocolError(f"this cannot be sent as JSON: {problem}") from None
 

@@ -579,11 +579,8 @@ class Listed:
     """The context of a list request: a registry of these names, and so many on a page."""
 
     def __init__(self, names: list[str], page_size: int) -> None:
-        self.registry, self.page_size = {name: name for name in names}, page_size
+        self.registries, self.page_size = {"tools": {name: name for name in names}}, page_size
         self.server = self
-
-    def registered(self, feature: str) -> dict[str, str]:
-        return self.registry
 
     def page(self, params: Any) -> tuple[list[str], str | None]:
         ctx: Any = self

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, Unpack, cast
 
-from mcp_ref.errors import STATELESS_ERRORS, InvalidParams
+from mcp_ref.errors import InvalidParams
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.revisions import Revision
@@ -102,23 +102,6 @@ def complete(result: JsonObject, server_info: JsonObject) -> JsonObject:
 def is_input_required(result: Any) -> bool:
     """True if the result asks for input instead of completing the request (basic/patterns/mrtr)."""
     return isinstance(result, dict) and result.get("resultType") == "input_required"
-
-
-def http_status(error_code: int, *, in_envelope: bool = False) -> int:
-    """The HTTP status of a reply that is a JSON-RPC error.
-
-    Args:
-        in_envelope: it speaks of a key of `_meta` that every request must have.
-
-    Spec: basic/transports/streamable-http#protocol-version-header, #server-validation; basic/index#_meta
-    """
-    # MUST: 400 for HeaderMismatch, MissingRequiredClientCapability and UnsupportedProtocolVersion, and for a key of
-    # `_meta` that is missing (basic/index#_meta)
-    # MUST: 404 for a method that does not exist (basic/transports/streamable-http#server-validation;
-    # basic/transports/streamable-http#protocol-version-header)
-    if error_code in STATELESS_ERRORS or in_envelope:
-        return 400
-    return 404 if error_code == -32601 else 200
 
 
 # -- the client writes --------------------------------------------------------------------------------------------

@@ -23,11 +23,10 @@ from mcp_ref.basic import tasks as tasks_page
 from mcp_ref.basic.extensions import Extension, extensions_of
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.transports.transport import is_transport
-from mcp_ref.client import config, elicitation
+from mcp_ref.client import config, connecting, elicitation
 from mcp_ref.client import roots as roots_page
 from mcp_ref.client.answers import Answers
 from mcp_ref.client.config import Command, Url, check_url
-from mcp_ref.client.connecting import after, may_resend, reopen
 from mcp_ref.client.session import Connection, Conversation
 from mcp_ref.client.stateless import Stateless
 from mcp_ref.errors import (
@@ -204,7 +203,7 @@ class Client:
         # Tools by name, as last listed; replaced when the server says that the list has changed.
         self.tool_definitions: dict[str, Any] = {}
         self.listenings: weakref.WeakSet[subscriptions.Listening] = weakref.WeakSet()
-        self._connection = Connection(self)
+        self.connection = Connection(self)
 
     # basic/utilities/ping
     ping = utilities.ping
@@ -212,6 +211,7 @@ class Client:
     request_batch = batching.request_batch
     # basic/patterns/subscriptions
     listen = subscriptions.listen
+    open_stream = connecting.open_stream
     # server/discover
     discover = versioning.discover
     # server/tools
@@ -273,7 +273,7 @@ class Client:
         """
         self._process = os.getpid()
         try:
-            self._connection.open()
+            self.connection.open()
         except BaseException:
             # MUST NOT: cancel initialize; so the transport is closed
             # (basic/utilities/cancellation#behavior-requirements)
@@ -295,7 +295,7 @@ class Client:
         deadline = Deadline(timeout)
         for each in list(self.listenings):
             each.close()
-        self._connection.close(deadline)
+        self.connection.close(deadline)
         if self.follower is not None:
             self.follower.close(deadline.left())
         self.events.close(deadline)
@@ -311,9 +311,9 @@ class Client:
         self.close()
 
     def __repr__(self) -> str:
-        session = self._connection.current
-        if self._connection.closed or session is None:
-            state = "closed" if self._connection.closed else "not connected"
+        session = self.connection.current
+        if self.connection.closed or session is None:
+            state = "closed" if self.connection.closed else "not connected"
         else:
             state = f"{session.revision}, {session.server_info.get('name', 'a server without a name')}"
         return f"<Client of {config.shown_target(self.target)}: {state}>"
@@ -332,11 +332,11 @@ class Client:
     @property
     def session(self) -> Conversation:
         """The conversation that goes on; LocalProtocolError before `connect()`, TransportClosed after `close()`."""
-        if (current := self._connection.current) is not None:
+        if (current := self.connection.current) is not None:
             if self._process != os.getpid():
                 raise opened_elsewhere("the client", self._process or 0)
             return current
-        if self._connection.closed:
+        if self.connection.closed:
             raise TransportClosed("the client was closed")
         raise LocalProtocolError("the client is not connected: call connect(), or use it in a with statement")
 
@@ -379,18 +379,6 @@ class Client:
 
     # -- messages of any kind
 
-    def open_stream(self, method: str, params: JsonObject | None, deadline: Deadline) -> subscriptions.PendingStream:
-        """Send a request whose answer ends a stream, in the conversation that goes on, or in a new one.
-
-        Raises: TransportClosed: there may be a connection later. LocalProtocolError: there never will be.
-        """
-        session = self.session
-        if self._connection.closed:
-            raise LocalProtocolError("the client was closed")
-        if (lost := session.peer.closed) is not None and isinstance(session, Stateless):
-            session = reopen(self._connection, session, TransportClosed.before(lost), deadline) or session
-        return subscriptions.open_stream(session.peer, method, params, deadline)
-
     def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> JsonObject:
         """Send a request and wait for its result; every other call of this class goes through here.
 
@@ -403,7 +391,7 @@ class Client:
         if options:
             check_options(options, method)
         here = self._process == os.getpid()
-        session = (here and self._connection.current) or self.session
+        session = (here and self.connection.current) or self.session
         options, known = options or {}, self.tool_definitions
         # One time limit for the call, whatever it has to do: connect again, answer questions, be sent a second time. It
         # stands still while a function of the user's answers, but not for the calls that this function makes.
@@ -420,9 +408,9 @@ class Client:
                 return session.peer.request(method, params, options, deadline=deadline)
             except (TransportClosed, HttpStatusError, ErrorResponse) as problem:
                 # First of all: a failure to connect again must not hide that this may have been carried out.
-                if not may_resend(problem, method, params, options, known):
+                if not connecting.may_resend(problem, method, params, options, known):
                     raise
-                next_one = after(self._connection, problem, session, attempt, deadline)
+                next_one = connecting.after(self.connection, problem, session, attempt, deadline)
                 if next_one is None:
                     raise
                 # MUST: a request whose stream broke off is sent again as a new request, with another id
@@ -484,7 +472,7 @@ class Client:
         try:
             session.peer.notify(method, params)
         except SessionExpired as problem:
-            next_one = after(self._connection, problem, session, 1, Deadline(self.timeout))
+            next_one = connecting.after(self.connection, problem, session, 1, Deadline(self.timeout))
             if next_one is None:
                 raise
             next_one.peer.notify(method, params)

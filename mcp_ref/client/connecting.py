@@ -46,8 +46,9 @@ import os
 import threading
 from collections.abc import Hashable, Mapping
 from queue import Empty, SimpleQueue
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from mcp_ref.basic import subscriptions
 from mcp_ref.basic.transports.transport import MirroringTransport, is_transport
 from mcp_ref.client.config import Route, Url, server_key
 from mcp_ref.client.session import CLOSING_TIMEOUT, Connection, Conversation, Session
@@ -57,6 +58,7 @@ from mcp_ref.errors import (
     AnswerLost,
     ErrorResponse,
     HttpStatusError,
+    LocalProtocolError,
     McpError,
     RemoteProtocolError,
     RequestCancelled,
@@ -71,6 +73,10 @@ from mcp_ref.methods import Options
 from mcp_ref.peer import PendingRequest
 from mcp_ref.revisions import SESSION_REVISIONS, Revision
 from mcp_ref.server.utilities.caching import CACHEABLE
+
+if TYPE_CHECKING:
+    from mcp_ref.basic.subscriptions import PendingStream
+    from mcp_ref.client.client import Client
 
 log = logging.getLogger(__name__)
 
@@ -427,6 +433,19 @@ def reopen(
     if client.on_reopen is not None:
         client.events.put(client.on_reopen, "on_reopen")
     return connection.current
+
+
+def open_stream(self: Client, method: str, params: JsonObject | None, deadline: Deadline) -> PendingStream:
+    """Send a request whose answer ends a stream, in the conversation that goes on, or in a new one.
+
+    Raises: TransportClosed: there may be a connection later. LocalProtocolError: there never will be.
+    """
+    session = self.session
+    if self.connection.closed:
+        raise LocalProtocolError("the client was closed")
+    if (lost := session.peer.closed) is not None and isinstance(session, Stateless):
+        session = reopen(self.connection, session, TransportClosed.before(lost), deadline) or session
+    return subscriptions.open_stream(session.peer, method, params, deadline)
 
 
 # -- what a problem says ------------------------------------------------------------------------------------------

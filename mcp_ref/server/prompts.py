@@ -242,7 +242,7 @@ def prompts_get(ctx: Context, params: GetPromptRequestParams) -> GetPromptResult
     Blocks: as long as the function does.
     Spec: server/prompts#getting-a-prompt, #error-handling
     """
-    entry: PromptEntry | None = ctx.server.registered("prompts").get(params["name"])
+    entry: PromptEntry | None = ctx.server.registries["prompts"].get(params["name"])
     if entry is None:
         # SHOULD: answer -32602 to an unknown prompt (server/prompts#error-handling)
         raise InvalidParams(f"Unknown prompt: {params['name']}", {"name": params["name"]})

@@ -360,10 +360,10 @@ def find_resource(
     """The entry that serves a URI, and the values in it; ResourceNotFound, as the revision has it, if nothing does."""
     # MUST: validate all resource URIs: one that is not registered and fits no template does not exist
     # (server/resources#security-considerations)
-    fixed: ResourceEntry | None = server.registered("resources").get(uri)
+    fixed: ResourceEntry | None = server.registries["resources"].get(uri)
     if fixed is not None:
         return fixed, {}
-    for entry in server.registered("templates").values():
+    for entry in server.registries["templates"].values():
         values = entry.template.match(uri)
         if values is not None:
             return entry, values

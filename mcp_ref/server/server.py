@@ -31,7 +31,7 @@ from mcp_ref.machinery.running import Lifespan, end_by_sigterm, leave, tell
 from mcp_ref.messages import JsonObject
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS, Revision, in_order
-from mcp_ref.server import prompts, resources, tools
+from mcp_ref.server import announcing, prompts, resources, tools
 from mcp_ref.server.context import Context
 from mcp_ref.server.session import Session
 from mcp_ref.server.stateless import Stateless
@@ -206,13 +206,14 @@ class Server:
         self.on_roots_changed: Callable[[Context], None] | None = None
         # Guards the replacement of what follows: none of it is changed in place, so that a reader needs no lock.
         self.lock = threading.Lock()
-        self._registries: dict[str, dict[str, Any]] = {feature: {} for feature in FEATURES}
+        # What is registered, by feature and then by name or URI.
+        self.registries: dict[str, dict[str, Any]] = {feature: {} for feature in FEATURES}
         self._declare = set(declare)
         self.generation = 0
         self.sessions: tuple[Session, ...] = ()  # that have not been closed
         self.services: tuple[HttpService | WsgiApplication, ...] = ()
         self._recorder: Recorder | None = None
-        self._process = os.getpid()  # in which the sessions and services are
+        self.process = os.getpid()  # in which the sessions and services are
         alone = [revision for revision in self.revisions if revision.era == "stateless"]
         self.stateless = Stateless(self, alone) if alone else None
         for extension in extensions_of(extensions).values() if extensions else ():
@@ -237,6 +238,10 @@ class Server:
     completion = completion.completion
     # server/utilities/logging
     log = log_page.log_to_all
+    # server/announcing
+    announce = announcing.announce
+    announce_change = announcing.announce_change
+    tell_change = announcing.tell_change
 
     def roots_changed(self, handler: Callable[[Context], None]) -> Callable[[Context], None]:
         """Decorator: call `handler(ctx)` in a worker when a client says that its roots have changed."""
@@ -261,10 +266,6 @@ class Server:
 
     # -- what is registered, and what it says of itself
 
-    def registered(self, feature: str) -> Mapping[str, Any]:
-        """A snapshot of one registry: "tools", "resources", "templates", "prompts" or "completions"."""
-        return self._registries[feature]
-
     def register(self, feature: str, key: str, entry: Any, *, replace: bool = False) -> None:
         """Put an entry into a registry, and tell the clients.
 
@@ -273,20 +274,20 @@ class Server:
         if getattr(entry, "scopes", ()) and any(service.protection is None for service in self.services):
             raise ValueError(f"{key!r} has scopes, which nobody checks without authorization=")
         with self.lock:
-            registry = self._registries[feature]
+            registry = self.registries[feature]
             if key in registry and not replace:
                 # SHOULD: tool names are unique within a server (server/tools#tool-names)
                 raise ValueError(f"{feature} already has {key!r}; replace=True puts this one in its place")
-            self._registries[feature] = {**registry, key: entry}
+            self.registries[feature] = {**registry, key: entry}
             self.generation += 1
         self._announce_list(feature)
 
     def unregister(self, feature: str, key: str) -> None:
         """Take an entry out of a registry, and tell the clients. Raises: KeyError: it is not there."""
         with self.lock:
-            registry = dict(self._registries[feature])
+            registry = dict(self.registries[feature])
             del registry[key]
-            self._registries[feature] = registry
+            self.registries[feature] = registry
             # A client that was told of the feature may go on to ask for it, and finds that it is empty.
             self._declare = self._declare | {feature}
             self.generation += 1
@@ -296,12 +297,14 @@ class Server:
         # SHOULD: notify when the list of tools changes (server/tools#list-changed-notification)
         # SHOULD: notify when the list of resources changes (server/resources#list-changed-notification)
         # SHOULD: notify when the list of prompts changes (server/prompts#list-changed-notification)
-        if (method := FEATURES[feature].list_changed) is not None:
+        method = FEATURES[feature].list_changed
+        listeners = self.sessions or self.leave_bus or (self.stateless and self.stateless.subscriptions)
+        if method is not None and listeners:
             self.announce_change(method, {})
 
     def guarded(self) -> str | None:
         """The name or URI of something that is registered with scopes, or None."""
-        entries = ((key, entry) for registry in self._registries.values() for key, entry in registry.items())
+        entries = ((key, entry) for registry in self.registries.values() for key, entry in registry.items())
         return next((key for key, entry in entries if getattr(entry, "scopes", ())), None)
 
     def offer_tasks(self, tasks: Tasks | None = None) -> ServerTasks:
@@ -335,7 +338,7 @@ class Server:
         # MUST: a server with prompts declares `prompts` (server/prompts#capabilities)
         # MUST: a server that completes declares `completions` (server/utilities/completion#capabilities)
         for name, feature in FEATURES.items():
-            if self._registries[name] or name in self._declare:
+            if self.registries[name] or name in self._declare:
                 capabilities[feature.capability] = dict(feature.declared_as)
         if self.tasks is not None:
             capabilities["tasks"] = self.tasks.capability(owner)
@@ -384,14 +387,12 @@ class Server:
 
     def take_over(self) -> None:
         """Serve in this process from here on; LocalProtocolError if it was forked from one that has sessions."""
-        if self._process != os.getpid():
+        if self.process != os.getpid():
             if self.sessions or self.services:
-                raise opened_elsewhere("the server", self._process)
-            self._process, self.leave_bus = os.getpid(), None
+                raise opened_elsewhere("the server", self.process)
+            self.process, self.leave_bus = os.getpid(), None
         if self.bus is not None and self.leave_bus is None:
-            from mcp_ref.server.processes import join_bus
-
-            join_bus(self, self.bus)
+            announcing.join_bus(self, self.bus)
 
     def forget(self, session: Session) -> None:
         """Called by a session that was closed."""
@@ -400,33 +401,6 @@ class Server:
         # It may be closed several times, and leaves once.
         if self.span is not None and session in known:
             self.span.leave()
-
-    def announce(self, method: str, params: JsonObject | None, wanted: Callable[[Session], bool]) -> None:
-        """Queue a notification for every open session that wants it; never blocks, whether or not clients read."""
-        if self._process != os.getpid():
-            self.take_over()
-        for session in self.sessions:
-            if session.lifecycle.state == "open" and wanted(session):
-                session.announce(method, params)
-
-    def announce_change(self, method: str, params: JsonObject) -> None:
-        """Announce a change to the clients of both eras; with a bus, to those of all processes that share it."""
-        if self.bus is None:
-            self.tell_change(method, params)
-        elif self.leave_bus is not None or params:
-            # The list of what is registered before anybody is served is not a change: every process begins with it.
-            self.bus.publish(self.info["name"], {"method": method, "params": params})
-
-    def tell_change(self, method: str, params: JsonObject) -> None:
-        """Tell the clients of this process of a change: the sessions that want it, and the subscriptions."""
-        uri = params.get("uri")
-        self.announce(
-            method,
-            params or None,
-            lambda session: uri is None or any(resources.covers(asked, uri) for asked in session.subscriptions),
-        )
-        if self.stateless is not None and self.stateless.subscriptions:
-            self.stateless.subscriptions.publish(method, params)
 
     # -- running
 
@@ -511,7 +485,7 @@ class Server:
 
         Blocks: at most `timeout` seconds in all. Why each thread ends: see `HttpService.close` and `Peer.close`.
         """
-        if self._process != os.getpid():
+        if self.process != os.getpid():
             return []
         deadline = Deadline(timeout)
         for service in self.services:
@@ -526,7 +500,7 @@ class Server:
         return stuck
 
     def __repr__(self) -> str:
-        offers = [f"{len(entries)} {feature}" for feature, entries in self._registries.items() if entries]
+        offers = [f"{len(entries)} {feature}" for feature, entries in self.registries.items() if entries]
         return f"<Server {self.info['name']!r} {self.info['version']}: {', '.join(offers) or 'nothing registered'}>"
 
     # -- the trace: opened by whoever runs the server, since its file cannot be begun again by each connection

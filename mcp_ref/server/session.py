@@ -43,8 +43,8 @@ from mcp_ref.methods import Options
 from mcp_ref.pages import METHODS
 from mcp_ref.peer import Answerer, Peer
 from mcp_ref.revisions import Revision
+from mcp_ref.server import announcing
 from mcp_ref.server.context import Context
-from mcp_ref.server.resources import covers
 from mcp_ref.types import client_capabilities
 
 if TYPE_CHECKING:
@@ -54,9 +54,6 @@ log = logging.getLogger(__name__)
 
 FAREWELL_TIMEOUT = 0.5
 """Seconds in which a client that listens is told that the server closes."""
-
-MAX_ANNOUNCEMENTS = 1_000
-"""Announcements that wait for one client. From there on log messages are dropped, and updates told by the URI above."""
 
 
 Handler = Callable[[Any, Any], Any]
@@ -153,6 +150,9 @@ class Session(Conversation):
     Threads: `notify`, `announce`, `wait` and `close` by any thread; `admit`, `take` and `lost` belong to the peer.
     """
 
+    # server/announcing
+    announce = announcing.queue_for
+
     def __init__(self, server: Server, transport: Transport, revisions: Sequence[Revision]) -> None:
         self.server, self._transport = server, transport
         self._revisions = [revision for revision in revisions if revision.era == "session"]
@@ -171,10 +171,10 @@ class Session(Conversation):
         terms = Terms("server", revisions[0], METHODS, server.introduction().capabilities, {})
         self.peer = Peer(transport, self, terms, timeout=server.question_timeout, cap=server.max_workers)
         self.terms = terms
-        self._announcements: Outbox[tuple[str, JsonObject | None]] = Outbox()
+        self.announcements: Outbox[tuple[str, JsonObject | None]] = Outbox()
         # Over HTTP the thread that holds a stream of the session writes; without one, a worker.
         run_soon = getattr(transport, "run_soon", self.peer.run_soon)
-        self._announcements.on_work(partial(run_soon, self._write_announcements))
+        self.announcements.on_work(partial(run_soon, partial(announcing.write_queued, self)))
         self._keep_alive = KeepAlive(self.peer, server.ping_interval)
 
     def start(self) -> None:
@@ -282,32 +282,6 @@ class Session(Conversation):
         """Send a notification; one that comes too often is dropped."""
         if self.may_notify(method):
             self.peer.notify(method, params, of)
-
-    def announce(self, method: str, params: JsonObject | None = None) -> None:
-        """Queue a notification that belongs to no request; another thread writes it. Never blocks.
-
-        One that still waits, with the same method and `uri`, takes up the news; log messages are told one by one.
-        """
-        uri = (params or {}).get("uri")
-        if len(self._announcements) >= MAX_ANNOUNCEMENTS:
-            if method == "notifications/message":
-                self.server.limits.note_dropped(method)
-                return
-            if uri is not None:
-                uri = next((above for above in self.subscriptions if covers(above, uri)), uri)
-                params = {"uri": uri}
-        token = (params or {}).get("progressToken", (params or {}).get("taskId"))
-        key = object() if method == "notifications/message" else (method, uri, token)
-        self._announcements.put(key, (method, params))
-
-    def _write_announcements(self) -> None:
-        def write(announcement: tuple[str, JsonObject | None]) -> None:
-            try:
-                self.notify(*announcement)
-            except (McpError, OSError) as problem:
-                log.debug("could not announce %s: %s", announcement[0], problem)
-
-        self._announcements.flush(write)
 
     # -- ending
 

@@ -177,7 +177,7 @@ class Call(Conversation):
         """The handler's result, or the questions in which its run has ended."""
         method, params = incoming.method, incoming.params
         if self._mirrored is not None and method == "tools/call":
-            tool = self.server.registered("tools").get(params["name"])
+            tool = self.server.registries["tools"].get(params["name"])
             if tool is not None:
                 self._mirrored.check_arguments(tool.definition["inputSchema"], params.get("arguments") or {})
         if "inputResponses" in params or "requestState" in params:

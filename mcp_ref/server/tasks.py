@@ -118,7 +118,7 @@ class ServerTasks:
         Raises: MethodNotFound, or in the stateless era MissingClientCapability: that is not how the tool is called.
         Spec: basic/utilities/tasks#tool-level-negotiation, 2026-07-28/extensions/tasks#capability-negotiation
         """
-        entry: tools.ToolEntry | None = ctx.server.registered("tools").get(params["name"])
+        entry: tools.ToolEntry | None = ctx.server.registries["tools"].get(params["name"])
         rule = None if entry is None else entry.task
         asked = params.get("task") if ctx.revision.tasks else None
         # MUST NOT: answer with a task if this request does not declare the extension; a client that declares only the
@@ -212,7 +212,7 @@ class ServerTasks:
 
     def _adopt(self, record: JsonObject) -> bool:
         """Run a task again that a dead process left; whether this is done, here or by another process."""
-        entry: tools.ToolEntry | None = self.server.registered("tools").get(record["about"])
+        entry: tools.ToolEntry | None = self.server.registries["tools"].get(record["about"])
         if entry is None or entry.task is None or record["tries"] >= MAX_TRIES:
             return False
         answered = {key: question for key, question in record["asked"].items() if key in record["answered"]}

@@ -339,7 +339,7 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
     Spec: server/tools#calling-tools, server/tools#error-handling
     """
     name = params["name"]
-    entry: ToolEntry | None = ctx.server.registered("tools").get(name)
+    entry: ToolEntry | None = ctx.server.registries["tools"].get(name)
     if entry is None:
         # SHOULD: tell tool names apart by case: this is a plain look-up (server/tools#tool-names)
         raise InvalidParams(f"Unknown tool: {name}")

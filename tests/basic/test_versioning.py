@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_ref.basic.extensions import checked_extensions
+from mcp_ref.basic.transports.streamable_http.headers import http_status
 from mcp_ref.basic.versioning import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
@@ -17,7 +18,6 @@ from mcp_ref.basic.versioning import (
     Envelope,
     complete,
     envelope,
-    http_status,
     is_input_required,
     is_stateless,
     read_envelope,

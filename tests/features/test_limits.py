@@ -23,9 +23,9 @@ from mcp_ref.basic.authorization.resource_server import Protection
 from mcp_ref.basic.transports.streamable_http.server import MAX_ENDED
 from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.errors import InternalError, McpError, ParseError, RemoteProtocolError, TransportClosed
-from mcp_ref.machinery import json_schema, task_store
+from mcp_ref.machinery import json_schema, json_text, task_store
 from mcp_ref.machinery.http_exchange import SMALL_BODY
-from mcp_ref.server.session import MAX_ANNOUNCEMENTS
+from mcp_ref.server.announcing import MAX_ANNOUNCEMENTS
 from tests.basic.transports.streamable_http.raw import Wire, opened, post, request, until
 from tests.basic.transports.streamable_http.replies import BOTH, PATIENCE, Front
 from tests.basic.transports.streamable_http.scripted import ScriptedServer, head, then
@@ -72,7 +72,7 @@ def server() -> Server:
 @pytest.mark.parametrize("value", slow_but(["[]"], ["[]", '""', '"\\"["', "1.5", "[[0]]"]))
 def test_a_message_of_too_many_values_is_refused_before_they_are_made(value: str) -> None:
     each = 1 + value.count("[") * ('"' not in value)
-    most = messages.MAX_VALUES // each
+    most = json_text.MAX_VALUES // each
     # The outer bracket counts as well, and the last value has no comma.
     assert len(messages.decode(f"[{','.join([value] * most)}]")) == most
     beyond = f"[{','.join([value] * (most + 1))}]"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from typing import Any
 
 from mcp_ref.messages import JsonObject
@@ -34,9 +33,6 @@ class FakeServer:
 
     def unregister(self, feature: str, key: str) -> None:
         del self.registries[feature][key]
-
-    def registered(self, feature: str) -> Mapping[str, Any]:
-        return self.registries[feature]
 
 
 class FakeContext(Ctx):

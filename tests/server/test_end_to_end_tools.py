@@ -527,7 +527,7 @@ def test_a_reference_to_the_network_is_refused_when_registering_and_never_fetche
     server = Server("s")
     with pytest.raises(SchemaRefused, match="nothing is fetched"):
         server.tool("t", **{field: schema})(lambda a: {"a": a})
-    assert not server.registered("tools")
+    assert not server.registries["tools"]
     assert not was_asked(stranger)
 
 

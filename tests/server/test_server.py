@@ -56,13 +56,13 @@ CAPABILITY: dict[str, Any] = {
 @pytest.mark.parametrize("feature", ADD)
 def test_a_snapshot_of_a_registry_never_changes(feature: str) -> None:
     server = Server("s")
-    before = server.registered(feature)
+    before = server.registries[feature]
     ADD[feature](server)
-    between = server.registered(feature)
+    between = server.registries[feature]
     assert (len(before), len(between)) == (0, 1)
     if feature in REMOVE:
         REMOVE[feature](server)
-        assert (len(between), len(server.registered(feature))) == (1, 0)
+        assert (len(between), len(server.registries[feature])) == (1, 0)
 
 
 @pytest.mark.parametrize("feature", ADD)
@@ -92,7 +92,7 @@ def test_nothing_is_lost_when_several_threads_register_at_once() -> None:
         thread.start()
     for thread in threads:
         thread.join(PATIENCE)
-    assert set(server.registered("tools")) == {f"t{number}" for number in range(200)}
+    assert set(server.registries["tools"]) == {f"t{number}" for number in range(200)}
 
 
 # -- what is declared ---------------------------------------------------------------------------------------------

@@ -38,11 +38,7 @@ class Context:
     mask_errors = False
 
     def __init__(self, entries: Mapping[str, Any], revision: Revision = LATEST, page_size: int = 100) -> None:
-        self.entries, self.revision, self.page_size, self.server = entries, revision, page_size, self
-
-    def registered(self, feature: str) -> Mapping[str, Any]:
-        assert feature == "tools"
-        return self.entries
+        self.registries, self.revision, self.page_size, self.server = {"tools": entries}, revision, page_size, self
 
 
 class Server:

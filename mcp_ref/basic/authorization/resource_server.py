@@ -288,10 +288,10 @@ class Door:
         params = message.get("params") if isinstance(message, dict) else None
         if not isinstance(params, dict):
             return
-        method, registered = message.get("method"), self._server.registered
+        method, registered = message.get("method"), self._server.registries
         match method:
             case "tools/call" | "prompts/get" if isinstance(name := params.get("name"), str):
-                entry = registered("tools" if method == "tools/call" else "prompts").get(name)
+                entry = registered["tools" if method == "tools/call" else "prompts"].get(name)
                 yield from () if entry is None else entry.scopes
             case "resources/read" | "resources/subscribe" if isinstance(uri := params.get("uri"), str):
                 yield from self._needed_of(uri, below=method == "resources/subscribe")
@@ -299,7 +299,7 @@ class Door:
                 features = ("prompts",) if reference.get("type") == "ref/prompt" else ("templates", "resources")
                 key = str(reference.get("name" if features == ("prompts",) else "uri"))
                 for feature in features:
-                    entry = registered(feature).get(key)
+                    entry = registered[feature].get(key)
                     yield from () if entry is None else entry.scopes
             case "subscriptions/listen" if isinstance(wanted := params.get("notifications"), dict):
                 uris = wanted.get("resourceSubscriptions")
@@ -315,7 +315,7 @@ class Door:
             anywhere = True
         if below:
             for feature in ("resources", "templates"):
-                for key, entry in self._server.registered(feature).items():
+                for key, entry in self._server.registries[feature].items():
                     start = key.partition("{")[0]
                     if entry.scopes and (covers(uri, start) or (anywhere and uri.startswith(start))):
                         yield from entry.scopes

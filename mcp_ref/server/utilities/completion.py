@@ -194,14 +194,14 @@ def completion_complete(ctx: Context, params: CompleteRequestParams) -> Complete
     reference, argument = params["ref"], params["argument"]
     names: Sequence[str]
     if reference["type"] == "ref/prompt":
-        prompt = ctx.server.registered("prompts").get(reference["name"])
+        prompt = ctx.server.registries["prompts"].get(reference["name"])
         if prompt is None:
             # SHOULD: answer -32602 to a completion for an unknown prompt (server/utilities/completion#error-handling)
             raise InvalidParams(f"Unknown prompt: {reference['name']}", {"name": reference["name"]})
         names = prompt.argument_names
     else:
         uri = reference["uri"]
-        resource = ctx.server.registered("templates").get(uri) or ctx.server.registered("resources").get(uri)
+        resource = ctx.server.registries["templates"].get(uri) or ctx.server.registries["resources"].get(uri)
         if resource is None:
             raise InvalidParams(f"Unknown resource: {uri}", {"uri": uri})
         names = resource.argument_names
@@ -211,7 +211,7 @@ def completion_complete(ctx: Context, params: CompleteRequestParams) -> Complete
     # 2. Ask the function, if there is one.
     #    MUST: control access to sensitive suggestions: the function gets the context, and sees who asks
     #    (server/utilities/completion#security)
-    entry: CompletionEntry | None = ctx.server.registered("completions").get(_key(reference, argument["name"]))
+    entry: CompletionEntry | None = ctx.server.registries["completions"].get(_key(reference, argument["name"]))
     if entry is None:
         return {"completion": {"values": [], "total": 0, "hasMore": False}}
     keywords: JsonObject = {entry.value: argument["value"]}

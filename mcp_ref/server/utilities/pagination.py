@@ -59,7 +59,7 @@ def answer_list(
     Raises: InvalidParams: the cursor is not one of ours, or the entry that it names was removed.
     Spec: server/utilities/pagination#implementation-guidelines
     """
-    registry = ctx.server.registered(feature)
+    registry = ctx.server.registries[feature]
     keys, start, cursor = list(registry), 0, params.get("cursor")
     if cursor is not None:
         try:

@@ -1,4 +1,4 @@
-"""Headers of Streamable HTTP: who is let in, and what headers repeat of a message.
+"""Headers and statuses of Streamable HTTP: who is let in, and what headers repeat of a message.
 
 Spec:      basic/transports#security-warning, #sending-messages-to-the-server;
            2026-07-28/basic/transports/streamable-http#request-metadata, #custom-headers-from-tool-parameters
@@ -24,7 +24,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from mcp_ref.errors import HeaderMismatch, LocalProtocolError
+from mcp_ref.errors import STATELESS_ERRORS, HeaderMismatch, LocalProtocolError
 from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.http_exchange import HttpRefusal, HttpRequest
 from mcp_ref.messages import JsonObject
@@ -101,6 +101,26 @@ def check_accept(request: HttpRequest, *needed: str) -> None:
         # (basic/transports#sending-messages-to-the-server)
         if not ranges & {kind, kind.partition("/")[0] + "/*", "*/*"}:
             raise HttpRefusal(406, f"Not acceptable: Accept must list {' and '.join(needed)}")
+
+
+# -- statuses ----------------------------------------------------------------------------------------------------
+
+
+def http_status(error_code: int, *, in_envelope: bool = False) -> int:
+    """The HTTP status of a reply that is a JSON-RPC error.
+
+    Args:
+        in_envelope: it speaks of a key of `_meta` that every request must have.
+
+    Spec: basic/transports/streamable-http#protocol-version-header, #server-validation; basic/index#_meta
+    """
+    # MUST: 400 for HeaderMismatch, MissingRequiredClientCapability and UnsupportedProtocolVersion, and for a key of
+    # `_meta` that is missing (basic/index#_meta)
+    # MUST: 404 for a method that does not exist (basic/transports/streamable-http#server-validation;
+    # basic/transports/streamable-http#protocol-version-header)
+    if error_code in STATELESS_ERRORS or in_envelope:
+        return 400
+    return 404 if error_code == -32601 else 200
 
 
 # -- values -------------------------------------------------------------------------------------------------------

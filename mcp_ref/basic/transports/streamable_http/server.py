@@ -48,6 +48,7 @@ from mcp_ref.basic.transports.streamable_http.headers import (
     check_accept,
     check_content_type,
     check_host_and_origin,
+    http_status,
 )
 from mcp_ref.basic.transports.streamable_http.streams import (
     STREAM_HEADERS,
@@ -58,7 +59,7 @@ from mcp_ref.basic.transports.streamable_http.streams import (
     numbers_of,
 )
 from mcp_ref.basic.transports.transport import Inbox, Receive
-from mcp_ref.basic.versioning import InvalidEnvelope, complete, http_status, is_stateless
+from mcp_ref.basic.versioning import InvalidEnvelope, complete, is_stateless
 from mcp_ref.errors import (
     InternalError,
     InvalidRequest,

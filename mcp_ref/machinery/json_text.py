@@ -1,0 +1,52 @@
+"""JSON as text: exactly what JSON allows, on one line, and no more values than a message can need.
+
+The contract: `decode` raises ValueError for `NaN`, an infinity, a number that is too large and whatever else is not
+JSON, and RecursionError where it is nested too deeply. `check_count`, which costs a look through the text, raises
+ValueError for more than `MAX_VALUES` values; a text of up to so many characters needs none. `encode` writes no line
+break and raises TypeError, ValueError or RecursionError for what is not JSON; `encode_ascii` does the same with escapes
+for whatever is not ASCII.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Final, NoReturn
+
+MAX_VALUES: Final = 1_000_000
+"""Brackets and commas that a text may have outside of its strings: each is a value, of up to 240 bytes in memory."""
+
+_STRING: Final = re.compile('"[^"]*"')  # once escapes are taken out
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"{digits} is too large for a number")
+    return number
+
+
+decode = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite).decode
+encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+encode_ascii = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
+
+
+def check_count(text: str) -> None:
+    """Raise ValueError if the text would make more than `MAX_VALUES` values.
+
+    They are counted before they are made: three bytes of text may be 70 in memory. The text is looked through once more
+    only if there are too many in it: they may stand in strings, of which there may be as many.
+    """
+    if _values(text) > MAX_VALUES:
+        rest, strings = _STRING.subn("", text.replace("\\\\", "").replace('\\"', ""), 2 * MAX_VALUES)
+        if strings in (0, 2 * MAX_VALUES) or _values(rest) > MAX_VALUES:
+            raise ValueError(f"more than {MAX_VALUES:,} values in one message")
+
+
+def _values(text: str) -> int:
+    return text.count("[") + text.count("{") + text.count(",")
