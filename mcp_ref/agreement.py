@@ -38,7 +38,7 @@ Project = Callable[[JsonObject], JsonObject]
 
 
 class Rule(NamedTuple):
-    """How one method passes.
+    """How messages of one method are checked on the way in, and shaped on the way out.
 
     Attributes:
         check: of what comes in; None: nothing to check.
@@ -89,8 +89,8 @@ class Terms:
     Attributes:
         open: whether everything agreed may be sent by now; until then the lifecycle is asked about each message.
         answers: whether this side answers requests: in the stateless era a client does not.
-        sent, notified, received: the rules already made, of requests, notifications, and what was received: whoever is
-            in a hurry looks here before calling `sending` or `receiving`.
+        sent, notified, received: the rules already made, of requests, notifications, and what was received: a caller
+            looks here first, which is faster than to call `sending` or `receiving`.
 
     Threads: any; the caches hold values that are equal whoever computed them.
     """

@@ -81,8 +81,8 @@ class Incoming:
 
     @property
     def owner(self) -> str | None:
-        """Whose it is, as far as that can be told: the principal; "" over a channel that one client has for itself,
-        such as a pipe; None over HTTP if nobody was asked who they are."""
+        """Who owns this request, as far as that can be told: the principal; "" over a channel that one client has for
+        itself, such as a pipe; None over HTTP if nobody was asked who they are."""
         principal = getattr(self._reply, "principal", "")
         return None if principal is None else str(principal)
 
@@ -116,7 +116,7 @@ class Incoming:
             callback(reason)
 
     def attach(self, callback: Callable[[str], None]) -> None:
-        """Have `callback(reason)` called when the request is given up; at once if it was. See `Cancel.attach`."""
+        """Call `callback(reason)` when the request is given up; at once if it was already. See `Cancel.attach`."""
         # Append first, look second: whichever thread comes later sees what the other did.
         self._callbacks.append(callback)
         if self.cancelled:

@@ -98,7 +98,7 @@ class Side(Protocol):
 
 
 class RunJob(Protocol):
-    """Has a job run: by a worker, or here and now."""
+    """Runs a job: in a worker, or here and now."""
 
     def __call__(self, job: Callable[[], None], *, urgent: bool = False) -> None: ...
 
@@ -408,7 +408,7 @@ class Peer:
         self.route(message, reply, _run_here)
 
     def route(self, message: Any, reply: Reply, run: RunJob) -> None:
-        """Put a response into the inbox of its request; have anything else taken by what it is."""
+        """Put a response into the inbox of its request; pass anything else on by its kind."""
         if isinstance(message, list):
             from mcp_ref.basic.batching import take_batch
 

@@ -33,8 +33,9 @@ class Listen(NamedTuple):
 
     Attributes:
         method: of the notification; member: of its params, which names what it is about: one of those strings.
-        honour: the part of what a client asks for that it is told of.
-        now: called with each of these once it is acknowledged: the params of a first notification, or None.
+        honour: gives the part of what a client asks for that the server will tell it of.
+        now: called with each string of that part, once the client knows which they are; gives the params of a first
+            notification, which tells the present state, or None.
     """
 
     method: str
@@ -49,7 +50,7 @@ class Extension(NamedTuple):
     Attributes:
         name: with a prefix, such as "com.example/audit".
         settings: what this side declares of it.
-        rows: its methods. In the revisions that they name they stand over those of the protocol with the same name.
+        rows: its methods. In the revisions that they name they replace methods of the protocol with the same name.
         result_types: by method, the types of further kinds of results, by their `resultType`; None: not checked.
         mirrored: by method, the member of `params` that HTTP repeats in `Mcp-Name`.
         listens: fields of the filter of `subscriptions/listen`.
@@ -142,7 +143,7 @@ def honoured(extensions: Iterable[Extension], ctx: Context, asked: JsonObject) -
 
 
 def tell_now(extensions: Iterable[Extension], ctx: Context, subscription: Subscription) -> None:
-    """Tell a subscription that was opened the present state of what extensions tell it of."""
+    """Send a new subscription the present state of everything that extensions report to it."""
     for name, each in sorted(subscription.also):
         listen = next(extension.listens[name] for extension in extensions if name in extension.listens)
         before: JsonObject | None = None
@@ -156,8 +157,9 @@ def tell_now(extensions: Iterable[Extension], ctx: Context, subscription: Subscr
 
 
 def extension(self: Context, name: str) -> JsonObject | None:
-    """The client's settings for an extension that both sides declared, such as "com.example/audit"; None: do without
-    it, as the page asks. The session era has no extensions."""
+    """The client's settings for an extension that both sides declared, such as "com.example/audit"; None if either side
+    did not: then do without it, as the page asks. The session era has no extensions.
+    """
     if name not in (self.server.introduction().capabilities.get("extensions") or {}):
         raise LocalProtocolError(f"this server did not declare the extension {name}")
     settings: JsonObject | None = (self.peer_capabilities.get("extensions") or {}).get(name)
@@ -165,7 +167,7 @@ def extension(self: Context, name: str) -> JsonObject | None:
 
 
 def require_extension(self: Context, name: str) -> JsonObject:
-    """The same, or the error -32021 where the client does not have it; -32603 in the session era, as none has."""
+    """The same, but raise -32021 if the client did not declare it; in the session era, where no client can, -32603."""
     settings = extension(self, name)
     if settings is None:
         # MUST: fall back to the core protocol, or refuse (basic/versioning#extension-negotiation)

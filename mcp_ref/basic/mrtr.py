@@ -107,7 +107,7 @@ class CreateMessageRequest(TypedDict):
 
 
 class ListRootsParams(TypedDict):
-    """Nothing, unless it is about the question itself."""
+    """Empty, but for a `_meta` about the question itself."""
 
     _meta: NotRequired[JsonObject]
 
@@ -372,7 +372,7 @@ def missing_capability(request: JsonObject, capabilities: JsonObject, revision: 
 
 
 def ask_now(ctx: Context, result: JsonObject) -> tuple[JsonObject, Any]:
-    """What a handler's result asks for, asked by requests of the session era: the answers, and the handler's own state.
+    """Ask what a handler's result asks for, by requests of the session era. Returns the answers and the state.
 
     Blocks and raises: as the questions do; LocalProtocolError for one whose capability the client did not declare.
     """

@@ -178,7 +178,7 @@ class Subscription:
         return self.incoming.cancelled or self._lost
 
     def put(self, method: str, params: JsonObject | None = None, about: About | None = None) -> None:
-        """Queue a notification if the filter asks for it; the same one that still waits takes up its news.
+        """Queue a notification if the filter asks for it; it takes the place of the same one that still waits.
 
         Args:
             about: of an extension, what in the filter asks for it.

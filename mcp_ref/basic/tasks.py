@@ -82,7 +82,7 @@ class Task(TypedDict):
 
 
 class CreateTaskResult(Result):
-    """The request has become a task; what it comes to is to be fetched."""
+    """The request has become a task; its result has to be fetched."""
 
     task: Task
 
@@ -206,7 +206,7 @@ def related(task_id: str, message: JsonObject) -> JsonObject:
 
 
 def unrelated(answer: JsonObject) -> JsonObject:
-    """An answer without that, as it is where no task is."""
+    """An answer without that, as outside a task."""
     meta = {key: value for key, value in (answer.get("_meta") or {}).items() if key != RELATED}
     rest = {key: value for key, value in answer.items() if key != "_meta"}
     return {**rest, "_meta": meta} if meta else rest
@@ -237,7 +237,7 @@ class Waiting:
         self._asked, self._cancel = "", Cancel()  # the question that is on its way, and what takes it back
 
     def give_way(self) -> None:
-        """Carry no more questions: a newer one does."""
+        """Stop carrying questions: a newer one does."""
         self.asks = False
         self._cancel("another tasks/result of this task has come")
 

@@ -195,7 +195,7 @@ def complete(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
 
 
 def listen(client: Client, args: argparse.Namespace) -> None:
-    """Tell of changes, in the way of the era, until there were enough, or the server ends it."""
+    """Print changes as they are announced, until `--count` of them have come or the server ends it."""
     wanted = {"tools": args.tools, "prompts": args.prompts, "resources": args.resources}
     if not any((*wanted.values(), *args.uri)):
         wanted = {name: name in client.server_capabilities for name in wanted}
@@ -236,7 +236,7 @@ def listen(client: Client, args: argparse.Namespace) -> None:
 
 
 def ask(command: Asking, args: argparse.Namespace) -> Exit:
-    """Run a command with a client of its own for the server that the command line names, and show what it gives."""
+    """Connect to the server that the command line names, run a command with that client, and show the result."""
     target = _target(args)
     args.changes = SimpleQueue()
     answers = dict(map(pair, args.answer))

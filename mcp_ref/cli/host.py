@@ -87,7 +87,7 @@ class Terminal:
                 self._early.append(text)
 
     def line(self, prompt: str, withdrawn: Cancel | None = None) -> str:
-        """A line that is typed from now on; without `withdrawn` also one that was typed already.
+        """Wait for a line that is typed from now on; without `withdrawn` one that was typed already will do.
 
         Raises: EOFError: the input has ended, or the question was withdrawn.
         """
@@ -121,7 +121,7 @@ class Console:
     """A user at a terminal: commands, and the questions of a host.
 
     Args:
-        say: what is done with a line that is not a command, by a program that has a model; None: it is a mistake.
+        say: called with a line that is not a command, by a program that has a model; None: such a line is a mistake.
 
     `ask` is for `Consent(ask=...)`, `hear` for `Host(on_event=...)`.
     """
@@ -261,7 +261,7 @@ class Console:
 
 
 def show(lines: Iterable[str]) -> None:
-    """Print what comes from servers: set off, each line of it, and without control characters."""
+    """Print what comes from servers, each line behind a `|` and without control characters."""
     for text in lines:
         for line in text.split("\n"):
             print(f"  | {escaped(line, chr(9))}", flush=True)

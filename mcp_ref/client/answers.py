@@ -55,7 +55,7 @@ class ClientContext(utilities.HandlerContext):
         self.last_progress: float | None = None
 
     def on_cancel(self, callback: Callable[[str | None], None]) -> None:
-        """Have `callback(reason)` called when the question is given up; at once if it was."""
+        """Call `callback(reason)` when the question is given up; at once if it was already."""
         self.incoming.attach(callback)
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:

@@ -94,8 +94,8 @@ class Client:
             `call_tool_as_task` returns a handle.
 
         How long it waits, in seconds; None for no limit:
-        timeout: a call that does not say.
-        connect_timeout: the opening, in all.
+        timeout: for a call that does not name a limit of its own.
+        connect_timeout: for opening the conversation, in all.
         probe_timeout: over stdio, a server that has not answered `server/discover` by then is also asked `initialize`.
         ping_interval: between pings; None for none. A ping that is not answered ends the connection (session era).
 
@@ -370,7 +370,7 @@ class Client:
 
     @cached_property
     def cache(self) -> CacheView | None:
-        """The results of this server that are kept, from the first on that may be; None: none are."""
+        """The kept results of this server; None until there is one, and without `cache`."""
         kept = ResultCache() if self._cache is True else self._cache
         # MUST NOT: share a private result across authorization contexts; each client counts as one, and each login
         # (server/utilities/caching#cache-scope-field)

@@ -107,7 +107,7 @@ class EraMemory:
         return self._eras.get(server)
 
     def put(self, server: Hashable | None, era: str | None) -> None:
-        """Remember it; None: forget it. Nothing is remembered of what cannot be told apart (a server None)."""
+        """Remember it; None: forget it. A server that cannot be told from others (None) is not remembered."""
         with self._lock:
             self._eras.pop(server, None)
             if server is not None and era is not None:
@@ -193,7 +193,7 @@ class _Opening:
 
 
 def find_era(connection: Connection, ways: list[Route], deadline: Deadline) -> Conversation:
-    """An open conversation by one of several ways, in the era that the server is found to be of."""
+    """Open a conversation, by one of several ways, in the era that the server turns out to speak."""
     failed: list[McpError] = []
     try:
         if ways[0].revisions[0].era == "session":
@@ -357,7 +357,7 @@ def check_era(problem: McpError, revisions: tuple[Revision, ...], over_http: boo
 def after(
     connection: Connection, problem: McpError, asked: Conversation, attempts: int, deadline: Deadline
 ) -> Conversation | None:
-    """The conversation in which a request goes on that ended with a problem; None if it ends there.
+    """The conversation in which to send a request again that ended with a problem; None if it must not be sent again.
 
     Args:
         asked: the conversation in which it was sent, and `attempts` how often it was sent in all.

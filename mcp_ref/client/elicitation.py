@@ -89,7 +89,7 @@ class Option(TypedDict):
 
 
 class UntitledSingleSelectEnumSchema(LabelledField):
-    """One of several strings."""
+    """One of the listed strings."""
 
     type: Literal["string"]
     enum: list[str]
@@ -97,7 +97,7 @@ class UntitledSingleSelectEnumSchema(LabelledField):
 
 
 class TitledSingleSelectEnumSchema(LabelledField):
-    """One of several strings that are shown under other names."""
+    """One of the listed strings, which are shown under other names."""
 
     type: Literal["string"]
     oneOf: list[Option]
@@ -105,7 +105,7 @@ class TitledSingleSelectEnumSchema(LabelledField):
 
 
 class LegacyTitledEnumSchema(LabelledField):
-    """One of several strings, with names to show in `enumNames`: the only choice that 2025-06-18 has."""
+    """One of the listed strings, with names to show in `enumNames`: the only kind of choice in 2025-06-18."""
 
     type: Literal["string"]
     enum: list[str]
@@ -117,20 +117,20 @@ renamed(LegacyTitledEnumSchema, Former("EnumSchema", until="2025-06-18"))
 
 
 class UntitledItems(TypedDict):
-    """What each chosen value is one of."""
+    """The values that can be chosen."""
 
     type: Literal["string"]
     enum: list[str]
 
 
 class TitledItems(TypedDict):
-    """What each chosen value is one of, with the names to show."""
+    """The values that can be chosen, with the names to show."""
 
     anyOf: list[Option]
 
 
 class MultiSelectField(LabelledField):
-    """What both choices of several values have."""
+    """What the two fields for several values have in common."""
 
     type: Literal["array"]
     minItems: NotRequired[int]
@@ -139,13 +139,13 @@ class MultiSelectField(LabelledField):
 
 
 class UntitledMultiSelectEnumSchema(MultiSelectField):
-    """Several of several strings."""
+    """Any number of the listed strings."""
 
     items: UntitledItems
 
 
 class TitledMultiSelectEnumSchema(MultiSelectField):
-    """Several of several strings that are shown under other names."""
+    """Any number of the listed strings, which are shown under other names."""
 
     items: TitledItems
 

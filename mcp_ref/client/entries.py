@@ -44,7 +44,7 @@ class Entry(NamedTuple):
     """One server of a configuration.
 
     Attributes:
-        name: under which everybody knows it here; what the server calls itself does not count.
+        name: its name in the file; what the server calls itself does not count.
         target: what a `Client` is pointed at; None if the entry is wrong.
         problem: all that is wrong with the entry, or None. warnings: what is not honoured, or not known.
         disabled: whether it stays in the list and is not started.
@@ -108,7 +108,7 @@ def read_entries(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str
 
 
 def entry_of(source: str | os.PathLike[str], server: str) -> Entry:
-    """One server of a file, by its name. Raises: OSError, ValueError: there is none, or its entry is wrong."""
+    """One server of a file, by its name. Raises: OSError, ValueError: the file lacks it, or its entry is wrong."""
     entries = read_entries(source)
     if server not in entries:
         raise ValueError(f"{os.fspath(source)} has no server {server!r}; there are {', '.join(entries) or 'none'}")
@@ -278,7 +278,7 @@ def described(target: Any, table: Mapping[str, Any] | None = None) -> JsonObject
 
 
 def dangers(shown: Mapping[str, Any]) -> list[str]:
-    """What stands out in the way a server is started or reached, in a few words each: not all that may be wrong."""
+    """Warnings about the way a server is started or reached, a few words each. More may be wrong with it."""
     argv = list(shown.get("command", ()))
     if not argv:
         url = str(shown.get("url", ""))

@@ -178,7 +178,7 @@ class TaskHandle:
         answered.set()
 
     def park(self, incoming: Incoming) -> JsonObject:
-        """The answer of `answer` to a question of the server, which waits for it here."""
+        """Wait until the user answers a question of the server with `answer`, and return that answer."""
         key, answered, answers = str(incoming.id), threading.Event(), list[JsonObject]()
         with self._lock:
             self._parked[key] = ({"method": incoming.method, "params": incoming.params}, answered, answers)

@@ -105,7 +105,8 @@ def roots(self: Caller, **options: Unpack[Options]) -> list[Root]:
     A root whose URI is not a path of this host under `file://`, or climbs with `..`, is left out and logged: no
     revision allows another scheme, and a server that took it for a boundary would be wrong.
 
-    Returns: the roots as they came, each with `uri` and perhaps `name`; none means that the user opened nothing.
+    Returns: the roots as they came, each with `uri` and perhaps `name`; an empty list means that the user opened
+        nothing.
     Raises:
         LocalProtocolError: the client did not declare `roots`.
         ErrorResponse: the client could not say (-32603).

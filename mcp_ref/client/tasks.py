@@ -51,7 +51,7 @@ MAX_LISTED: Final = 100
 
 
 class Follower(Answers):
-    """What a client with tasks does besides. It stands before the functions that answer, for questions of tasks.
+    """What a client that follows tasks does in addition. Questions of tasks reach it before the functions that answer.
 
     Attributes:
         by_hand: handles whose questions are answered by hand, by the id of their task.

@@ -88,7 +88,7 @@ class Answer(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What holds, and by whom: "rule", "remembered", "user", "nobody", "time-out", "withdrawn" or "failed"."""
+    """What was decided, and by whom: "rule", "remembered", "user", "nobody", "time-out", "withdrawn" or "failed"."""
 
     allowed: bool
     by: str
@@ -115,7 +115,7 @@ class Question:
         shown: what it is about, in full: JSON, with texts of the server as they came.
         warnings: what stands out in it.
         alike: gives the subjects that `Answer.all` is for, with their fingerprints first.
-        withdrawn: used when the question has no object any more; attach a callback to end a prompt.
+        withdrawn: used when the answer is no longer needed; attach a callback to end a prompt.
     """
 
     kind: str

@@ -72,13 +72,13 @@ class Host:
 
     Args:
         config: a file in the form of `mcpServers`, a dict like it, or entries: see client/entries.
-        consent: decides; None: rules and answers there are none, so that everything is denied.
+        consent: decides what may happen; None: nobody and no rule does, so that everything is denied.
         model: answers what servers ask a model; None: sampling is not declared.
         roots: folders that every server may be told of, by consent; None: roots are declared by servers with roots of
             their own alone. `set_roots` changes them.
         trusted: names of servers whose hints are believed: a tool that says it only reads is called again if the
             server died over the first call.
-        timeout: seconds for a call; start_timeout: for the start of one server. The configuration may say others.
+        timeout: seconds for a call; start_timeout: for the start of one server. The configuration may set others.
         on_event: `on_event(server, what, text)` hears of what happens: "state", "log", "stderr", "changed", "notice".
             The text may be the server's: escape it before it is shown. It runs in the thread `mcp-host-events`.
         browse: `browse(url)` opens a page that the user agreed to; None: `webbrowser.open`.
@@ -168,7 +168,7 @@ class Host:
         self.start(name)
 
     def check(self, timeout: float = 5) -> dict[str, str | None]:
-        """Ask every server that should be there whether it is; by name what is wrong with it, or None.
+        """Ask every server that should be running whether it answers. Returns by name what is wrong with it, or None.
 
         Blocks: at most `timeout` seconds, for all of them together.
         """
@@ -328,7 +328,7 @@ class Host:
         return cast(JsonObject, hosted.ask("get_prompt", prompt, arguments, options=options, safe=True))
 
     def attach(self, server: str, uri: str, **options: Unpack[Options]) -> JsonObject:
-        """Read a resource, and put it into `context` as a message that says where it comes from; the message."""
+        """Read a resource, and put it into `context` as a message that names its origin. Returns the message."""
         contents = self.read(server, uri, **options)["contents"]
         said = "\n".join(str(each.get("text", f"[{each.get('mimeType', 'bytes')}]")) for each in contents)
         message: JsonObject = {"role": "user", "content": text(f"[from server {server!r}, resource {uri}]\n{said}")}
@@ -338,7 +338,7 @@ class Host:
     # -- models
 
     def for_model(self) -> list[JsonObject]:
-        """The tools as a model gets them: under names that every provider takes; `call_for_model` leads back.
+        """The tools as a model gets them: under names that every provider takes, which `call_for_model` knows.
 
         A tool that a rule denies is not among them; one whose definition has changed is, once somebody has consented to
         the change.
@@ -366,7 +366,7 @@ class Host:
     def complete(
         self, request: JsonObject, name: str | None = None, cancelled: Callable[[], bool] = lambda: False
     ) -> CreateMessageResult:
-        """The model's next message, if anything may go to the model at all: once a run somebody consents to that.
+        """The model's next message. Before the first of a run somebody has to consent that anything goes to the model.
 
         Args:
             request: in the shape of `sampling/createMessage`. name: which model; None: the model's own choice.
@@ -398,7 +398,7 @@ class Host:
     # -- what servers ask
 
     def client_for(self, hosted: Hosted) -> Client:
-        """The client of one server: what it declares is what no rule denies, and every answer knows who asks."""
+        """Make the client of one server: it declares what no rule denies, and its answers know which server asks."""
         name, entry = hosted.name, hosted.entry
 
         def given(kind: str, function: Any, wanted: bool) -> Any:

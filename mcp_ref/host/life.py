@@ -77,7 +77,7 @@ class Hosted:
 
     Attributes:
         name: in the configuration. entry: what that says.
-        state: see the module. problem: why it is not ready, or what went wrong last; None.
+        state: see the module. problem: why it is not ready, or what went wrong last; or None.
         bound: the fingerprint of how it is started: with the name, what decisions about it are bound to.
         shown: how it is started or reached, for a person; warnings: what stands out.
         client: the client, while the state is ready.
@@ -108,10 +108,10 @@ class Hosted:
         self.threads: list[threading.Thread] = []
 
     def happen(self, event: str, problem: str | None = None, of: Client | None = None) -> bool:
-        """Go on to the state after an event; False if that does not happen in this one.
+        """Go to the state that follows an event; False if the event cannot happen in the present state.
 
         Args:
-            of: the client that it happened to; if that is not the one that counts, it does not happen.
+            of: the client that it happened to; an event of any but the present client is ignored.
         """
         with self._changed:
             state = NEXT[self.state].get(event)
@@ -188,7 +188,7 @@ class Hosted:
             died = problem or "it was stopped"
 
     def lost(self, client: Client, reason: str) -> None:
-        """Its client has lost it: start it again."""
+        """Its client has lost the connection: start it again."""
         if self.happen("lost", reason, of=client):
             self.begin(reason)
 

@@ -40,7 +40,7 @@ class Pins:
         self.broken = self._kept.broken
 
     def state(self, bound: str, name: str, now: str) -> str:
-        """ "same", "new" or "changed": what a definition of that fingerprint is to the one that was consented to."""
+        """ "same", "new" or "changed": how a definition of that fingerprint compares with the pinned one."""
         pin = self._kept.values.get(f"{bound[:16]} {name}")
         if pin is None:
             return "changed" if self.broken else "new"

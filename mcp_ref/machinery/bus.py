@@ -65,7 +65,7 @@ class Bus(Protocol):
         ...
 
     def subscribe(self, topic: str, receive: Receive) -> Callable[[], None]:
-        """Have each message of a topic given to `receive`, which must not block; what is returned ends that."""
+        """Pass each message of a topic to `receive`, which must not block. Call what is returned to end that."""
         ...
 
 

@@ -113,7 +113,7 @@ class Deadline:
             self._latest += seconds
 
     def lift(self) -> None:
-        """Have no limit from now on; whoever waits until the deadline goes on waiting. Threads: any.
+        """Remove the limit from now on; whoever waits until the deadline goes on waiting. Threads: any.
 
         Spec: 2026-07-28/basic/patterns/subscriptions#acknowledgment: what follows it comes when it comes
         """
@@ -149,7 +149,7 @@ class Cancel:
             callback(reason)
 
     def attach(self, callback: Callable[[str | None], None]) -> None:
-        """Have `callback(reason)` called on cancelling; at once if that has happened. It may be called twice."""
+        """Call `callback(reason)` on cancelling; at once if that has happened already. It may be called twice."""
         # Append first, look second: whichever thread comes later sees what the other did.
         self._callbacks.append(callback)
         if self.cancelled:

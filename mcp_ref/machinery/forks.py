@@ -13,7 +13,7 @@ from mcp_ref.errors import LocalProtocolError
 
 
 def opened_elsewhere(what: str, process: int) -> LocalProtocolError:
-    """What to raise in a process that did not open it."""
+    """The error to raise in a process that did not open `what` itself."""
     return LocalProtocolError(
         f"{what} was opened in process {process} and cannot be used in process {os.getpid()}, which was forked from it;"
         " open another one here"

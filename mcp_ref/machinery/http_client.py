@@ -282,7 +282,7 @@ class HttpResponse:
         return b"".join(pieces)
 
     def close(self) -> None:
-        """Be done with it. Its connection is kept when the end of the response is there, or comes at once."""
+        """Read no further. The connection is kept if the end of the response is there, or comes at once."""
         conn = self._raw.connection
         if not self.ended and self._call.box and conn is not None and conn.sock is not None:
             conn.sock.settimeout(_LINGER_TIMEOUT)

@@ -38,7 +38,7 @@ def algorithms_of(key: Any) -> list[str]:
 
 
 def client_assertion(pem: str | bytes, client_id: str, audience: str, allowed: Sequence[str] | None) -> str:
-    """What a client proves who it is with (`private_key_jwt`).
+    """The signed statement with which a client proves who it is (`private_key_jwt`).
 
     Args:
         pem: its private key. audience: the issuer of the authorization server.

@@ -105,7 +105,7 @@ def end_by_sigterm() -> Iterator[Callable[[Callable[[], object]], bool]]:
 
 
 def tell(text: str) -> None:
-    """Say something to whoever started this program, if there is somebody."""
+    """Print something for whoever started this program, if anybody can read it."""
     with suppress(OSError, ValueError, AttributeError):
         print(text, file=sys.stderr, flush=True)
 

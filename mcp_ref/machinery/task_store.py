@@ -53,7 +53,7 @@ class TaskStore(Protocol):
         ...
 
     def of_owner(self, owner: str, after: tuple[float, str] | None, most: int) -> list[JsonObject]:
-        """So many records of an owner, oldest first, that come after one which was created then and has that id."""
+        """At most so many records of an owner, oldest first, behind the one with that time of creation and that id."""
         ...
 
     def wait(self, task_id: str, version: int, timeout: float | None) -> None:

@@ -60,7 +60,7 @@ class Carrier(Protocol):
     ctx: Any
 
     def give_way(self) -> None:
-        """Carry no more questions: a newer one does."""
+        """Stop carrying questions: a newer one does."""
         ...
 
     def look(self, record: JsonObject | None) -> None:
@@ -209,7 +209,8 @@ class Tasks:
 
     def end(self, task_id: str, outcome: Outcome, *, ran_here: bool = False) -> bool:
         """Write what a task came to, unless it has ended already, or, if it `ran_here`, another process has taken it up
-        since; whether this was it."""
+        since. Returns whether this call has written it.
+        """
         ended = False
 
         def edit(record: JsonObject) -> bool:
@@ -515,9 +516,9 @@ class TaskRun:
         return True
 
     def as_call(self, ask: Callable[[], JsonObject]) -> JsonObject | None:
-        """What `ask` returns, if this is a call, and then it is one meanwhile too; None: it is a task.
+        """Call `ask` while this is a call, and stays one, and return what it returns; None: it is a task already.
 
-        If `ask` ends the work (by what is not an Exception) it becomes none any more.
+        If `ask` ends the work (by what is not an Exception) it can no longer become a task.
         """
         if self._state == "becoming":
             self._became.wait()  # bounded: a record is being written

@@ -91,7 +91,7 @@ class Context(utilities.HandlerContext):
 
     @property
     def owner(self) -> str | None:
-        """Whose what this request leaves behind is; see `Incoming.owner`."""
+        """Who owns what this request leaves behind, such as a task; see `Incoming.owner`."""
         return self.incoming.owner
 
     def require_scopes(self, *scopes: str) -> None:

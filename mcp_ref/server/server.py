@@ -249,7 +249,7 @@ class Server:
         return handler
 
     def lifespan(self, function: Callable[[], Iterator[Any]]) -> Callable[[], Iterator[Any]]:
-        """Decorator: have something there while the server serves, such as the connection of a database.
+        """Decorator: keep something open while the server serves, such as the connection to a database.
 
         >>> @server.lifespan
         ... def database():

@@ -136,7 +136,7 @@ class Conversation:
         raise NotImplementedError
 
     def ask_all(self, asks: Sequence[Callable[[], Any]]) -> list[Any]:
-        """What each of the callables returns, which ask."""
+        """What each of the callables returns, each of which asks the client."""
         raise NotImplementedError
 
     def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:

@@ -69,7 +69,7 @@ class TaskRule(NamedTuple):
 
 
 class ServerTasks:
-    """What a server with tasks does besides. Threads: any."""
+    """What a server with tasks does in addition. Threads: any."""
 
     def __init__(self, server: Server, tasks: Tasks | None) -> None:
         self.server, self.tasks = server, tasks or Tasks()

@@ -513,7 +513,7 @@ def call_tool(
     Returns: the whole result. A tool that failed is a result, too: its `isError` is true.
     Raises: RemoteProtocolError: also for a result that does not fit the tool's `outputSchema`. ErrorResponse: -32602:
         the tool does not exist, or, up to 2025-06-18, the arguments do not fit.
-    Blocks: for the listing and the check a second in any case.
+    Blocks: the listing and the check have at least a second, whatever is left of the time limit.
     Spec: server/tools#calling-tools, server/tools#output-schema
     """
     params: JsonObject = {"name": name} if arguments is None else {"name": name, "arguments": arguments}

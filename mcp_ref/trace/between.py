@@ -177,7 +177,7 @@ class HttpProxy(ThreadingHTTPServer):
     Attributes:
         url: to be given to the client instead.
 
-    Raises: OSError where the port cannot be had; ValueError where the URL is none.
+    Raises: OSError where the port cannot be had; ValueError: it is not the URL of a server.
     """
 
     daemon_threads = True  # a stream may stay open for ever; the process ends with `serve_forever`

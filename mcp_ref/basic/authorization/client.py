@@ -188,7 +188,7 @@ def _lacks_scope(challenge: Challenge | None) -> bool:
 def bind(auth: Any, url: str, revisions: Sequence[Revision] = tuple(REVISIONS.values())) -> Bound:
     """What the argument `auth` of a client means for a server URL.
 
-    Raises: AuthorizationError: a token must not be sent to this URL. TypeError: `auth` is none of the known kinds.
+    Raises: AuthorizationError: a token must not be sent to this URL. TypeError: `auth` is not of a known kind.
     """
     if isinstance(auth, Bound):
         return auth

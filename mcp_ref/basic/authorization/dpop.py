@@ -89,7 +89,7 @@ class Prover:
 
     @staticmethod
     def check_support(metadata: Mapping[str, Any], who: str) -> None:
-        """Raises: AuthorizationError: an authorization server does not bind tokens to keys such as this one."""
+        """Raise AuthorizationError if the authorization server does not bind tokens to keys such as this one."""
         if ALGORITHMS[0] not in metadata.get("dpop_signing_alg_values_supported", ()):
             raise AuthorizationError(f"{who} does not bind tokens to a key by DPoP with {ALGORITHMS[0]}")
 

@@ -58,7 +58,7 @@ class Fetcher:
         self._http, self.call, self._reach, self._note = http, call, reach, note
 
     def document(self, what: str, url: str, named_by: str, headers: Mapping[str, str] | None = None) -> Any:
-        """Fetch a JSON object. None: the server says that there is none.
+        """Fetch a JSON object. None: the server says that it has no such document.
 
         Args:
             what: the document in words, for errors. named_by: the URL of whoever named this address.

@@ -266,7 +266,7 @@ class Door:
     # -- what they may do
 
     def authorize(self, principal: Principal, message: Any, more: Collection[str] = ()) -> None:
-        """Let a message or batch pass, which needs the scopes in `more` too.
+        """Check that the principal has the scopes that a message or batch needs, and those in `more`.
 
         Raises: InsufficientScope (403), with all the scopes that are needed.
         """

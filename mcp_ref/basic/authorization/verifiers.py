@@ -84,7 +84,7 @@ def _principal(claims: Mapping[str, Any], issuer: str, leeway: float) -> Princip
 
 
 def _document(url: str, reach: Reach, **request: Any) -> dict[str, Any] | None:
-    """Fetch a JSON object; None if the server says that there is none. Raises: ConnectionError: it cannot be had."""
+    """Fetch a JSON object; None if the server says that it has no such document. Raises: ConnectionError."""
     try:
         reply = fetch(url, reach, **request)
         if 400 <= reply.status < 500:

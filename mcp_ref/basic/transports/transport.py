@@ -123,7 +123,7 @@ class SessionTransport(Transport, Protocol):
 
 @runtime_checkable
 class MirroringTransport(Transport, Protocol):
-    """A transport that has each message accompanied by headers, once it is told how they are made.
+    """A transport that sends headers along with each message, once it is told how to make them.
 
     Attributes:
         mirror: makes them; None: the transport does as in the session era. May be set at any time.

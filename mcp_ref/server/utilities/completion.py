@@ -165,7 +165,7 @@ def completion(
 def completion_values(
     self: Server, values: Iterable[str], *, argument: str, prompt: str | None = None, resource: str | None = None
 ) -> None:
-    """Suggest from a fixed list the values that begin with the text so far, ignoring case; otherwise `completion`."""
+    """Suggest from a fixed list the values that begin with the text so far, ignoring case; the rest as `completion`."""
     fixed = tuple(values)
 
     def matching(value: str) -> list[str]:

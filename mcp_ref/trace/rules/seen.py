@@ -281,7 +281,7 @@ def objects(value: Any) -> list[JsonObject]:
 
 
 def key(value: Any) -> tuple[Any, ...]:
-    """Of an id or a token; whatever came in its place has a key as well."""
+    """What finds an id or a token in a table, or whatever came in its place."""
     return id_key(value) if isinstance(value, (str, int)) else (type(value), repr(value))
 
 
@@ -290,7 +290,7 @@ def row_of(said: Said) -> Method | None:
 
 
 def hidden(value: Any) -> bool:
-    """Whether a trace has something else in the place of a value."""
+    """Whether the trace hides a value."""
     return isinstance(value, str) and (value.startswith("[redacted") or value == "[encoded]")
 
 
