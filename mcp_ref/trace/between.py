@@ -201,6 +201,14 @@ class HttpProxy(ThreadingHTTPServer):
         kind = http.client.HTTPSConnection if self.secure else http.client.HTTPConnection
         return kind(self.host, self.port)
 
+    def host_for(self, host: str | None) -> str:
+        """The `Host` of a request as the server gets it: its own in the place of ours, and any other as it came.
+
+        A page that reaches this by the name of another host (DNS rebinding) is for the server to refuse.
+        """
+        ours = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
+        return urlsplit(self.origin).netloc if host is None or host.lower() in ours else host
+
     def taps(self, *names: str | None) -> Taps:
         """What the connection of a session is shown to; a new one unless one of the names is known."""
         with self._lock:
@@ -262,7 +270,7 @@ class _Passing(BaseHTTPRequestHandler):
         try:
             try:
                 upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
-                upstream.putheader("Host", urlsplit(server.origin).netloc)
+                upstream.putheader("Host", server.host_for(self.headers.get("host")))
                 for name, value in self.headers.items():
                     if name.lower() not in _HOP_BY_HOP:
                         upstream.putheader(name, value)

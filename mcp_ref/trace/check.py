@@ -194,6 +194,9 @@ class Checker:
 
     def _take(self, link: Link, sender: Role, event: TraceEvent) -> None:
         facts, exchange, begins = event.http, None, False
+        if facts is not None and "oauth" in facts:
+            # What a client of ours says to an authorization server stands beside the protocol.
+            return
         if facts is not None:
             exchange = link.exchanges.get(facts.get("exchange"))
             # That a stream has ended, or a client hung up, begins nothing.
@@ -231,8 +234,9 @@ class Checker:
         if exchange is not None and begins:
             if not isinstance(event.message, list):
                 self._take_head(link, exchange, event)
-        elif exchange is not None and event.http is not None and "status" in event.http and event.message is not None:
-            exchange.events += 1
+        elif exchange is not None and facts is not None and "status" in facts:
+            exchange.events += event.message is not None
+            self._give_up(link, exchange)
 
     def _unsaid(self, link: Link) -> Revision | None:
         """The revision where no message has said it."""
@@ -307,6 +311,13 @@ class Checker:
             if "id" in as_object(event.message):
                 _remember(link.delivered, encode(as_object(event.message)), exchange.number)
 
+    def _give_up(self, link: Link, exchange: Exchange) -> None:
+        """HTTP has refused, or led elsewhere, what has no answer: it may come again as it was, its id too."""
+        for named in exchange.requests if (exchange.status or 0) >= 300 else ():
+            link.used.discard(("client", *named))
+            if (request := link.asked.get(("client", *named))) is not None:
+                request.cancelled = True
+
     def _session(self, link: Link, exchange: Exchange) -> None:
         """What a reply says of the session."""
         given, sent = exchange.answers.get("mcp-session-id"), exchange.header("mcp-session-id")
@@ -364,6 +375,8 @@ class Checker:
         said.exchange = exchange
         answers = "method" not in message
         request = link.answering(said) if answers else None
+        if answers and said.id is None and exchange is not None and exchange.body is not None and sender == "server":
+            request = exchange.body if exchange.requests else None  # an error without an id answers what was posted
         said.revision = self._revision_of(link, said, request)
         if exchange is not None and exchange.body is None and sender == "client":
             exchange.body = said

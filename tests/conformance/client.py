@@ -136,11 +136,11 @@ def authorization(scenario: str) -> Any:
     return OAuth("conformance", client=known, document=document, visit=visit, dpop=bound)
 
 
-def main(url: str) -> None:
+def main(url: str, **options: Any) -> None:
     name = os.environ["MCP_CONFORMANCE_SCENARIO"]
     scenario = SCENARIOS.get(name, call_first_tool)
     auth = authorization(name) if name.startswith("auth/") else None
-    with Client(url, auth=auth, elicit=accept, sample=answer, roots=["."]) as client:
+    with Client(url, auth=auth, elicit=accept, sample=answer, roots=["."], **options) as client:
         scenario(client)
 
 

@@ -261,6 +261,14 @@ def test_bodies_pass_byte_for_byte_in_every_framing(how: str, kind: str, bodies:
             assert dict(sent)["Host"] == upstream.url.removeprefix("http://").partition("/")[0]
 
 
+def test_the_name_of_another_host_is_for_the_server_to_refuse() -> None:
+    with proxied(echo) as (upstream, proxy, _):
+        for host in ("evil.example.com", f"localhost:{proxy.server_port}"):
+            exchange(proxy.url, b"{}", Host=host, X_How="length")
+        named = [dict(headers)["Host"] for _, headers, _ in upstream.requests]
+        assert named == ["evil.example.com", f"127.0.0.1:{upstream.server_port}"]
+
+
 def test_a_stream_arrives_as_it_is_written_and_a_hang_up_passes_within_a_second() -> None:
     begun, gone = threading.Event(), threading.Event()
 

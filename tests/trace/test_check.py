@@ -221,6 +221,43 @@ def test_a_client_that_hangs_up_has_sent_no_other_request() -> None:
     assert not list(check(events([*made, gone])))
 
 
+def refused(status: int, id: int, message: Any = None) -> list[dict[str, Any]]:
+    """A request of the stateless era, and an HTTP status that comes back instead of its answer."""
+    (line,) = full("2026-07-28", [C(id, "server/discover")], CLIENT)
+    posted, *_ = json.loads(json.dumps(http("2026-07-28", [line])))
+    posted["http"]["exchange"] = 100 + status
+    reply = {"exchange": 100 + status, "method": "POST", "status": status, "headers": {}}
+    return [posted, {"sender": "server", "message": message, "http": reply}]
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_a_request_that_http_has_refused_is_sent_again_with_its_id(revision: str) -> None:
+    lines = full(revision, [*opening(revision), C(1, "tools/call", name="t", _meta={"progressToken": 1})], CLIENT)
+    made = json.loads(json.dumps(http(revision, lines)))
+    again = json.loads(json.dumps(made[-1]))
+    again["http"]["exchange"] = 90
+    no = {"exchange": made[-1]["http"]["exchange"], "method": "POST", "status": 401, "headers": {}}
+    assert not list(check(events([*made, {"sender": "server", "message": None, "http": no}, again])))
+    assert known(list(check(events([*made, again])))) != []
+
+
+def test_a_probe_that_an_older_server_refuses_without_an_id_is_not_held_against_it() -> None:
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "Unsupported protocol version"}}
+    assert not list(check(events(refused(400, 1, error))))
+    # A server that has shown to be of the stateless era is held to its codes.
+    opened = http("2026-07-28", full("2026-07-28", opening("2026-07-28"), CLIENT))
+    found = list(check(events([*json.loads(json.dumps(opened)), *refused(400, 1, error)])))
+    assert known(found) == ["codes_of_the_past_are_gone"]
+
+
+def test_what_a_client_says_to_an_authorization_server_is_not_held_against_it() -> None:
+    made = json.loads(json.dumps(http("2025-11-25", full("2025-11-25", opening("2025-11-25"), CLIENT))))
+    asked = {"exchange": 50, "method": "GET", "what": "the metadata", "url": "http://localhost:1/x", "oauth": {}}
+    told = {"exchange": 50, "method": "GET", "what": "the metadata", "status": 200, "oauth": {}}
+    rows = [{"sender": "client", "message": None, "http": asked}, {"sender": "server", "message": None, "http": told}]
+    assert not list(check(events([*made, *rows])))
+
+
 # -- the command --------------------------------------------------------------------------------------------------
 
 
