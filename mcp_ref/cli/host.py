@@ -12,12 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import select
 import shlex
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
@@ -31,7 +31,7 @@ from mcp_ref.errors import McpError
 from mcp_ref.host.consent import Answer, Consent, ConsentRefused, Question, Rule
 from mcp_ref.host.host import Host, Listed
 from mcp_ref.machinery.deadline import Cancel
-from mcp_ref.machinery.pipes import InputStopped, Wake, chunks
+from mcp_ref.machinery.pipes import HAS_POLL, Wake
 from mcp_ref.messages import JsonObject
 from mcp_ref.trace.narrate import escaped
 
@@ -57,9 +57,11 @@ class Terminal:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards the three fields below
+        # Guards the four fields below, and the reads, which do not block: what is read is handed over in the same step.
+        self._lock = threading.Lock()
         self._takers: list[SimpleQueue[str | None]] = []
         self._early: deque[str] = deque()
+        self._rest = b""
         self._ended = False
         self._stop = Wake()
         self._stop.open()
@@ -68,23 +70,39 @@ class Terminal:
         self._thread.start()
 
     def _run(self) -> None:
-        rest = b""
-        with suppress(InputStopped, OSError):
-            for chunk in chunks(0, {self._stop.fd: "closed"}):
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    self._hand_over(line.decode("utf-8", "replace").strip())
+        poll: Any = select.poll() if HAS_POLL else None
+        for fd in (0, self._stop.fd) if HAS_POLL else ():
+            poll.register(fd, select.POLLIN)
+        while not self._ended:
+            if not HAS_POLL:
+                chunk = _read()
+                with self._lock:
+                    self._hand_over_locked(chunk)
+            elif self._stop.fd in dict(poll.poll()):
+                break
+            else:
+                with self._lock:
+                    self._take_typed_locked()
         with self._lock:
-            self._ended = True
-            for taker in self._takers:
-                taker.put(None)
+            self._hand_over_locked(b"")
 
-    def _hand_over(self, text: str) -> None:
-        with self._lock:
+    def _take_typed_locked(self) -> None:
+        """Take what was typed already."""
+        while HAS_POLL and not self._ended and select.select([0], [], [], 0)[0]:
+            self._hand_over_locked(_read())
+
+    def _hand_over_locked(self, chunk: bytes) -> None:
+        """Give each line to whoever asked last; the end of the input to all."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            text = line.decode("utf-8", "replace").strip()
             if self._takers:
                 self._takers.pop().put(text)
             else:
                 self._early.append(text)
+        self._ended = not chunk
+        for taker in self._takers if self._ended else ():
+            taker.put(None)
 
     def line(self, prompt: str, withdrawn: Cancel | None = None) -> str:
         """Wait for a line that is typed from now on; without `withdrawn` one that was typed already will do.
@@ -93,7 +111,10 @@ class Terminal:
         """
         taker: SimpleQueue[str | None] = SimpleQueue()
         with self._lock:
-            if withdrawn is None and self._early:
+            if withdrawn is not None:
+                # Nobody has seen the question yet: what the terminal still holds is not its answer.
+                self._take_typed_locked()
+            elif self._early:
                 return self._early.popleft()
             if self._ended:
                 raise EOFError
@@ -115,6 +136,14 @@ class Terminal:
         self._stop.set()
         self._thread.join(1)
         self._stop.close()
+
+
+def _read() -> bytes:
+    """What the terminal has; nothing: the input has ended."""
+    try:
+        return os.read(0, 65536)
+    except OSError:
+        return b""  # as a terminal that was closed says it
 
 
 class Console:

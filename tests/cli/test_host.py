@@ -229,6 +229,25 @@ def test_at_a_terminal_the_user_is_asked_and_ctrl_c_cancels_what_runs(console: P
     assert console.code() == 130
 
 
+def test_a_question_is_not_answered_by_a_line_that_is_being_read() -> None:
+    """The thread that reads is held up with a line in its hands while the question is asked."""
+    program = (
+        "import os, threading\nfrom mcp_ref.cli.host import Terminal\nfrom mcp_ref.machinery.deadline import Cancel\n"
+        "read, has_it = os.read, threading.Event()\n"
+        "def held_up(fd, size):\n    data = read(fd, size)\n    has_it.set()\n"
+        "    threading.Event().wait(0.3 if data == b'y\\n' else 0)\n    return data\n"
+        "os.read = held_up\nterminal = Terminal()\nassert has_it.wait(30)\n"
+        "print(terminal.line('sure? ', Cancel()))\nterminal.close()\n"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", program], text=True, **pipes) as child:  # type: ignore[call-overload]
+        child.stdin.write("y\n")
+        child.stdin.flush()
+        assert child.stderr.read(6) == "sure? "
+        out, _ = child.communicate("n\n", timeout=30)
+    assert out == "n\n"
+
+
 def test_a_question_is_not_answered_by_what_was_typed_before_it(console: Pty) -> None:
     console.until("n(o): ")
     console.type("n")
