@@ -105,8 +105,7 @@ class Incoming:
 
     @property
     def abandoned(self) -> bool:
-        """Whether the client has hung up and can, or will, not come back for the answer. In the session era that gives
-        a request up only if its handler says so: what it waits for is not lost."""
+        """Whether the client has hung up for good; in the session era only a handler says that this gives it up."""
         return bool(getattr(self._reply, "abandoned", bool)())
 
     def cancel(self, reason: str) -> None:
@@ -183,8 +182,7 @@ class Incoming:
                 except HttpStatusError as refusal:
                     if refusal.status != 413:
                         raise
-                    # The server takes shorter bodies than this answer, and would wait for another one in vain.
-                    log.error("the answer to %s is too long for the server", self.method)
+                    log.error("the answer to %s is too long for the server, which would wait in vain", self.method)
                     self._reply.send(self.error(InternalError("The answer is too large")), deadline)
             except (McpError, OSError) as problem:
                 log.debug("could not answer %s: %s", self.method, problem)

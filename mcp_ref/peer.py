@@ -31,6 +31,7 @@ from contextlib import nullcontext
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 from mcp_ref import messages
 from mcp_ref.agreement import Check, Terms
@@ -203,6 +204,8 @@ class Peer:
         self._pending: dict[Any, PendingRequest] = {}
         self.unanswered: dict[RequestId, Incoming] = {}
         self._next_id = 1
+        # By token, whose `put(params)` takes the progress of what was answered with a task; forgotten with its handle.
+        self.told: WeakValueDictionary[str, Any] = WeakValueDictionary()
         self.closed: McpError | None = None
 
     def start(self) -> None:
@@ -515,6 +518,9 @@ class Peer:
         with self._lock:
             # Only our own ids are in the table, and `1.0` and `True` are others, though Python says they are equal.
             pending = self._pending.get(request_id) if type(request_id) is int else None
+        if pending is None and method == PROGRESS and (told := self.told.get(request_id)) is not None:
+            told.put(params)
+            return
         if pending is None or not (pending.streams or method == PROGRESS):
             log.debug("ignored %s for the request %r, which waits for none", method, request_id)
             return

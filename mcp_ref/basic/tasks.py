@@ -48,11 +48,13 @@ from mcp_ref.types import NotificationParams, PaginatedRequestParams, RequestPar
 
 if TYPE_CHECKING:
     from mcp_ref.client.client import Client
-    from mcp_ref.client.following import TaskHandle
+    from mcp_ref.client.following import Reports, TaskHandle
     from mcp_ref.client.tasks import Follower
     from mcp_ref.incoming import Incoming
     from mcp_ref.machinery.tasking import TaskRun, Tasks
+    from mcp_ref.peer import Peer
     from mcp_ref.server.context import Context
+    from mcp_ref.server.session import Session
 
 RELATED: Final = "io.modelcontextprotocol/related-task"
 """The key of `_meta` that says to which task a message belongs."""
@@ -414,6 +416,7 @@ def call_tool_as_task(
     Args:
         ttl: the seconds that the task should live (2025-11-25 alone); the server may decide otherwise.
         push, and the option by_hand: see `TaskHandle`.
+        options: `on_progress` (2025-11-25) is called until the task has ended, by a thread of the client's.
 
     Raises: LocalProtocolError: the client was not made with `tasks=True`, or the server has no tasks, or the tool
         cannot be one, or there is no `ttl` in this revision; nothing was sent but a listing of the tools.
@@ -434,6 +437,24 @@ def list_tasks(self: Client, **options: Unpack[Options]) -> list[Task]:
     Spec: basic/utilities/tasks#listing-tasks
     """
     return walk(self, "tasks/list", "tasks", options)
+
+
+def as_task(
+    params: JsonObject, ttl: float | None, options: Options, peer: Peer
+) -> tuple[Reports | None, JsonObject, Options]:
+    """The params and options of a request that asks to become a task, and who is told of its progress."""
+    from mcp_ref.client.following import Reports
+
+    # MAY: ask for a ttl (basic/utilities/tasks#creating-tasks)
+    params = {**params, "task": {} if ttl is None else {"ttl": max(1, round(ttl * 1000))}}
+    if (callback := options.get("on_progress")) is None:
+        return None, params, options
+    # MUST: the token of the request stays that of the progress until the task has ended
+    # (2025-11-25/basic/utilities/progress#behavior-requirements)
+    reports = Reports(peer, callback)
+    params["_meta"] = {**params.get("_meta", {}), "progressToken": reports.token}
+    own = ("on_progress", "max_timeout")
+    return reports, params, cast(Options, {key: value for key, value in options.items() if key not in own})
 
 
 def _follower(client: Client) -> Follower:
@@ -499,7 +520,10 @@ def _ask_as_task(ctx: Context, method: str, ask: Callable[[Any], Any], ttl: floa
         ask(draft)
     except _Question:
         pass
-    asked = {**draft.params, "task": {} if ttl is None else {"ttl": max(1, round(ttl * 1000))}}
-    state = ctx.request(method, asked, draft.options)["task"]
+    conversation = cast("Session", ctx.conversation)
+    reports, params, options = as_task(draft.params, ttl, draft.options, conversation.peer)
+    state = ctx.request(method, params, options)["task"]
     log.info("the client made %s of %s", state["taskId"], method)
-    return TaskHandle(ctx, state["taskId"], None, state, check=ctx.conversation.terms.sending(method).check)
+    return TaskHandle(
+        ctx, state["taskId"], None, state, check=conversation.terms.sending(method).check, reports=reports
+    )

@@ -13,7 +13,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
+from itertools import count
 from random import uniform
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -32,7 +34,8 @@ from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Cancel, Deadline
 from mcp_ref.machinery.workers import before_block
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Options
+from mcp_ref.methods import Options, ProgressCallback
+from mcp_ref.peer import MAX_UNREAD, Peer
 from mcp_ref.server import tools
 
 if TYPE_CHECKING:
@@ -46,8 +49,56 @@ MAX_PAUSE: Final = 300.0
 
 MIN_POLL_INTERVAL: Final = 0.05
 MAX_POLL_INTERVAL: Final = 60.0
+REPORTS_TIMEOUT: Final = 1.0
+"""Seconds that a result waits for the last calls of `on_progress`."""
+
+_NUMBERS: Final = count(1)  # of progress tokens
+
 POLL_INTERVAL: Final = 1.0
 """Seconds between two polls: between these two, and so many if the server does not say."""
+
+
+class Reports:
+    """The progress of one task: has its callback run, one report after the other, by a thread of the conversation.
+
+    Attributes:
+        token: the `progressToken` of the request that becomes the task.
+
+    Threads: any; forgotten with the handle that has it.
+    """
+
+    def __init__(self, peer: Peer, callback: ProgressCallback) -> None:
+        self._run, self._callback, self.token = peer.run, callback, f"task-{next(_NUMBERS)}"
+        self._changed = threading.Condition(threading.Lock())  # guards the two fields below; told when none is left
+        self._waiting: deque[JsonObject] = deque(maxlen=MAX_UNREAD)
+        self._telling = False
+        peer.told[self.token] = self
+
+    def put(self, params: JsonObject) -> None:
+        """Take a report; never blocks."""
+        with self._changed:
+            self._waiting.append(params)
+            first, self._telling = not self._telling, True
+        if first:
+            self._run(self._tell)
+
+    def _tell(self) -> None:
+        while True:
+            with self._changed:
+                if not self._waiting:
+                    self._telling = False
+                    self._changed.notify_all()
+                    return
+                params = self._waiting.popleft()
+            try:
+                self._callback(params["progress"], params.get("total"), params.get("message"))
+            except Exception:
+                log.exception("on_progress of a task failed")
+
+    def wait(self) -> None:
+        """Block until what came has been told, at most `REPORTS_TIMEOUT`: the callback is a user's."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._telling, REPORTS_TIMEOUT)
 
 
 class TaskHandle:
@@ -82,7 +133,9 @@ class TaskHandle:
         state: JsonObject | None,
         by_hand: bool = False,
         check: Check | None = None,
+        reports: Reports | None = None,
     ) -> None:
+        self._reports = reports
         self._client, self.task_id, self._name, self._state = cast("Client", client), task_id, name, state
         self._by_hand, self._check = by_hand, check
         self._lock = threading.Lock()  # guards the two fields below
@@ -123,6 +176,9 @@ class TaskHandle:
 
     def _checked(self, result: JsonObject, left: float | None, began: float) -> tools.CallToolResult:
         """A result, checked as that of a call."""
+        if self._reports is not None:
+            before_block()
+            self._reports.wait()
         check = self._check or self._client.session.peer.terms.sending("tools/call").check
         if check is not None:
             check(result)

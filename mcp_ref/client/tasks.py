@@ -20,7 +20,7 @@ from mcp_ref.basic import tasks as page
 from mcp_ref.basic.mrtr import KINDS
 from mcp_ref.basic.tasks import RELATED, related
 from mcp_ref.client.answers import Answers, ClientContext
-from mcp_ref.client.following import ExtensionTask, TaskHandle
+from mcp_ref.client.following import ExtensionTask, Reports, TaskHandle
 from mcp_ref.errors import (
     LocalProtocolError,
     McpError,
@@ -165,26 +165,27 @@ class Follower(Answers):
             raise LocalProtocolError("the server did not declare tasks.requests.tools.call")
         if self._support(name, options) == "forbidden":
             raise LocalProtocolError(f"the tool {name} cannot be called as a task")
-        # MAY: ask for a ttl (basic/utilities/tasks#creating-tasks)
-        params["task"] = {} if ttl is None else {"ttl": max(1, round(ttl * 1000))}
-        return self._created(client.request("tools/call", params, options)["task"], name, by_hand)
+        reports, params, options = page.as_task(params, ttl, options, client.session.peer)
+        return self._created(client.request("tools/call", params, options)["task"], name, by_hand, reports=reports)
 
-    def _created(self, state: JsonObject, name: str, by_hand: bool = False, push: bool = False) -> TaskHandle:
+    def _created(
+        self, state: JsonObject, name: str, by_hand: bool = False, push: bool = False, reports: Reports | None = None
+    ) -> TaskHandle:
         """The handle of what a call was answered with: a task, or in the stateless era also its result."""
         if state.get("resultType", "task") != "task" or "taskId" not in state:
             return ExtensionTask(self._client, None, name, {"status": "completed", "result": state}, False, False)
         # SHOULD: log the life of tasks, and what they are for (basic/utilities/tasks#audit-and-logging)
         log.info("the server made %s of a call of %s", state["taskId"], name)
-        return self.handle(state["taskId"], name, state, by_hand=by_hand, push=push)
+        return self.handle(state["taskId"], name, state, by_hand=by_hand, push=push, reports=reports)
 
     def handle(
         self, task_id: str, name: str | None = None, state: JsonObject | None = None, *, by_hand: bool = False,
-        push: bool = False,
+        push: bool = False, reports: Reports | None = None,
     ) -> TaskHandle:  # fmt: skip
         """A handle of a task."""
         if not self._client.revision.servers_send_requests:
             return ExtensionTask(self._client, task_id, name, state, by_hand, push)
-        handle = TaskHandle(self._client, task_id, name, state, by_hand)
+        handle = TaskHandle(self._client, task_id, name, state, by_hand, reports=reports)
         if by_hand:
             self.by_hand[task_id] = handle
         return handle
@@ -202,8 +203,8 @@ class _HostedContext(ClientContext):
     """The question of a server that has become a task."""
 
     def __init__(self, ctx: ClientContext, own: Incoming, run: TaskRun) -> None:
-        vars(self).update(vars(ctx))
-        self._incoming, self._run = own, run
+        self._peer, self.incoming, self._run, self.last_progress = ctx._peer, own, run, None
+        self.revision, self.capabilities, self.server_info = ctx.revision, ctx.capabilities, ctx.server_info
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
         """See `ClientContext`; nothing is sent once the task has ended."""

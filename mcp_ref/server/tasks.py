@@ -363,25 +363,30 @@ class TaskCall(Conversation):
         conversation that made it, if that can be told anything now."""
         task_id, tasks = self.task.id, self._among.tasks
         if task_id is None:
-            self.origin.notify(method, params, self.asking)
-        elif self.task.cancel.cancelled:
+            return self.origin.notify(method, params, self.asking)
+        if self.task.cancel.cancelled:
             # MUST: progress ends with the task (2025-11-25/basic/utilities/progress#behavior-requirements)
-            return
-        elif isinstance(self.origin, Session):
-            # MUST: the `progressToken` of the call stays valid for its task
-            # (2025-11-25/basic/utilities/progress#behavior-requirements)
-            params, carriers = page.related(task_id, params or {}), tasks.carriers.get(task_id)
-            try:
-                if carriers:
-                    carriers[-1].ctx.notify(method, params)
-                elif self.may_notify(method):
-                    self.origin.announce(method, params)
-            except McpError as problem:
-                log.debug("could not tell %s of %s: %s", method, task_id, problem)
-        elif method == "notifications/progress":
+            return None
+        if not isinstance(self.origin, Session):
+            return self._note(method, params or {})
+        # MUST: the `progressToken` of the call stays valid for its task
+        # (2025-11-25/basic/utilities/progress#behavior-requirements)
+        params, carriers = page.related(task_id, params or {}), tasks.carriers.get(task_id)
+        try:
+            if carriers:
+                carriers[-1].ctx.notify(method, params)
+            elif getattr(self.origin.peer.transport, "listens", True):
+                # Over HTTP, if the client has a stream open for it.
+                self.origin.notify(method, params)
+        except McpError as problem:
+            log.debug("could not tell %s of %s: %s", method, task_id, problem)
+        return None
+
+    def _note(self, method: str, params: JsonObject) -> None:
+        """Keep, of what a handler says in the stateless era, what can be looked at."""
+        if method == "notifications/progress" and params.get("message"):
             # MUST NOT: send progress of a task where its state is pushed; it has none in this design
             # (2026-07-28/extensions/tasks#task-status-notifications)
-            if message := (params or {}).get("message"):
-                self.task.status(message)
+            self.task.status(params["message"])
         elif method == "notifications/message":
-            log.info("the task %s of %s: %s", task_id, self.task.seed["about"], (params or {}).get("data"))
+            log.info("the task %s of %s: %s", self.task.id, self.task.seed["about"], params.get("data"))

@@ -218,6 +218,40 @@ def test_progress_goes_on_after_the_answer_with_the_token_of_the_call() -> None:
     assert all("io.modelcontextprotocol/related-task" in message["params"]["_meta"] for message in sent)
 
 
+@pytest.mark.parametrize("transport", ["memory", "http"])
+def test_on_progress_is_told_until_the_task_has_ended(transport: str) -> None:
+    server, go_on, told, later = Server("jobs"), threading.Event(), list[Any](), list[Any]()
+
+    @server.tool(task="required")
+    def report(ctx: Context) -> str:
+        go_on.wait(60)
+        for done in (1, 2, 3):
+            ctx.progress(done, 3, f"step {done}")
+        return "done"
+
+    with connected(server, transport) as client:
+        task = client.call_tool_as_task("report", on_progress=lambda *report: told.append(report))
+        waiting = threading.Thread(target=lambda: later.append(task.result(60)))
+        waiting.start()
+        while not server.tasks.tasks.carriers:  # type: ignore[union-attr]
+            threading.Event().wait(0.01)
+        go_on.set()
+        waiting.join(60)
+        assert later and told == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
+        told.clear()
+        client.call_tool("report", on_progress=lambda *report: told.append(report[0]))
+        assert told == sorted(told) and (transport == "http" or told == [1, 2, 3])
+
+
+def test_progress_before_anybody_waits_for_the_result_is_told_too() -> None:
+    told: list[Any] = []
+    with connected(make_server(Tasks(poll=0.05))) as client:
+        task = client.call_tool_as_task("steps", on_progress=lambda *report: told.append(report[0]))
+        assert [state["status"] for state in task][-1] == "completed"
+        task.result(60)
+    assert told == [1, 2]
+
+
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])
 def test_earlier_revisions_see_nothing_of_tasks(revision: str) -> None:
     with connected(revision=revision, elicit=None) as client:
@@ -781,6 +815,25 @@ def test_a_client_makes_tasks_of_the_questions_of_a_server(transport: str) -> No
         assert client.call_tool("ask_user")["content"][0]["text"] == "Ann"
     asked = [each.message["method"] for each in trace if each.message and "taskId" in each.message.get("params", {})]
     assert {"tasks/get", "tasks/result"} <= set(asked)
+
+
+def test_a_server_is_told_of_the_progress_of_a_task_of_its_client() -> None:
+    server, told, go_on = Server("asks"), list[Any](), threading.Event()
+
+    def slow(params: Any, ctx: Any) -> Any:
+        go_on.wait(60)
+        ctx.progress(1, 1, "nearly")
+        return sample(params)
+
+    @server.tool()
+    def ask_model(ctx: Context) -> str:
+        task = ctx.sample_as_task("Say hello", max_tokens=10, on_progress=lambda *report: told.append(report))
+        go_on.set()
+        return str(task.result(60)["content"]["text"])
+
+    with connected(server, sample=slow) as client:
+        assert client.call_tool("ask_model")["content"][0]["text"] == "hello"
+    assert told == [(1, 1, "nearly")]
 
 
 def test_a_task_of_the_client_can_be_cancelled_and_fails_with_what_the_function_raises() -> None:

@@ -480,6 +480,12 @@ class HttpSession:
         # (basic/transports#multiple-connections)
         return next((stream for stream in reversed(self._standing) if stream.attached), None)
 
+    @property
+    def listens(self) -> bool:
+        """Whether the client has a standing stream open."""
+        with self._lock:
+            return self._listening_locked() is not None
+
     def _write(self, text: bytes) -> None:
         with self._lock:
             stream = self._listening_locked()
