@@ -78,8 +78,8 @@ class Options(TypedDict, total=False):
 
     timeout: seconds until `RequestTimeout`; None for no limit; left out: what the caller was built with.
     max_timeout: progress from the peer restarts `timeout`, up to this many seconds in all; left out: it does not.
-    on_progress: called as `(progress, total, message)` in the calling thread; giving it asks for progress. Of a task, see
-        `call_tool_as_task`.
+    on_progress: called as `(progress, total, message)` in the calling thread; giving it asks for progress. (Of a task:
+        see `call_tool_as_task`.)
     meta: entries of `_meta` for this request; the keys that the protocol sets itself are refused.
     cancel: a handle that another thread can call to give the request up.
     undeclared: True: ask although the server has not declared the capability; an old one may have it all the same.
