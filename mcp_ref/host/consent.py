@@ -4,7 +4,7 @@ Spec:      architecture, "Host"; index, "Security and Trust & Safety"; server/to
            client/sampling#user-interaction-model, client/elicitation#user-interaction-model,
            client/roots#implementation-guidelines
 Upholds:   spec_notes/architecture.md
-Not here:  what is asked about, and what becomes of a refusal (host/host); where decisions are kept (host/kept)
+Not here:  what is asked about, and what becomes of a refusal (host/host); where decisions are kept (machinery/kept)
 
     kind         subject       before
     start        server        a process is started, or a server connected to

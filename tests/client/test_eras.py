@@ -1,4 +1,4 @@
-"""client/eras: a transport that was given, a late answer to the probe, versions that a server names.
+"""client/connecting: a transport that was given, a late answer to the probe, versions that a server names.
 
 Which answers mean which era is in tests/features/test_eras.py, over real ways.
 """

@@ -1,4 +1,4 @@
-"""basic/deprecated: what the newest revision deprecates works, and says so once, on the line of whoever uses it."""
+"""deprecated: what the newest revision deprecates works, and says so once, on the line of whoever uses it."""
 
 from __future__ import annotations
 
