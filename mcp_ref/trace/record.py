@@ -30,16 +30,20 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Self, TextIO, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TextIO, TypeAlias, cast, get_args
 
 from mcp_ref.errors import LocalProtocolError, Refusal
 from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject, decode, encode
 from mcp_ref.trace.redact import redact, redact_headers, redact_text
+
+if TYPE_CHECKING:
+    from mcp_ref.machinery.http_exchange import HttpReply, HttpRequest
 
 logger = logging.getLogger(__name__)
 
@@ -255,13 +259,21 @@ class Tap:
         """Remember a message (the dict or list that is sent, the bytes that came), or a line of a child's stderr.
 
         Args:
-            http: what HTTP has beside it, as `streamable_http/server.py` lists it; the message may be None then.
+            http: what HTTP has beside it, as trace/over_http lists it; the message may be None then.
         """
         self._recorder._note(self, direction, message, http)
 
     def exchange(self) -> int:
         """The number of one more HTTP request and its reply, for the `http` of their notes; unique in the trace."""
         return self._recorder._next_exchange()
+
+    def answering(
+        self, request: HttpRequest, reply: HttpReply
+    ) -> AbstractContextManager[tuple[HttpRequest, HttpReply]]:
+        """The request and reply for a server's endpoint to use instead: what it reads and writes is noted."""
+        from mcp_ref.trace.over_http import answering
+
+        return answering(self, request, reply)
 
     def deliver(self) -> None:
         """Hand what was noted to whoever listens."""

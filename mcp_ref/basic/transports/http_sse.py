@@ -17,6 +17,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import parse_qs, urljoin
 
@@ -24,7 +25,7 @@ from mcp_ref import messages
 from mcp_ref.basic.transports.sse import CONTENT_TYPE, encode_event
 from mcp_ref.basic.transports.streamable_http.client import HttpOptions, HttpTransport, checked_url
 from mcp_ref.basic.transports.streamable_http.headers import check_accept, check_content_type, check_host_and_origin
-from mcp_ref.basic.transports.streamable_http.server import Asked, EndpointOptions, expiry, noted, refuse
+from mcp_ref.basic.transports.streamable_http.server import Asked, EndpointOptions, expiry, refuse
 from mcp_ref.basic.transports.streamable_http.streams import UNREAD_TIMEOUT, EventStream
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Receive
 from mcp_ref.errors import McpError, Refusal, RemoteProtocolError, RequestTimeout, TransportClosed
@@ -117,7 +118,7 @@ class SseEndpoint:
     def listen(self, request: HttpRequest, reply: HttpReply) -> None:
         """Answer a GET with the event stream, and hold it until one side ends it."""
         tap = self._tap()
-        with noted(tap, request, reply) as (request, reply):
+        with nullcontext((request, reply)) if tap is None else tap.answering(request, reply) as (request, reply):
             try:
                 identity = self._enter(request, "GET")
                 check_accept(request, CONTENT_TYPE)
@@ -161,7 +162,8 @@ class SseEndpoint:
         # MUST: a server has two endpoints, the event stream (`listen`) and one to POST to
         # (2024-11-05/basic/transports#security-warning)
         session = self._open.get(parse_qs(request.query).get("session", [""])[0])
-        with noted(self._tap() if session is None else session.tap, request, reply) as (request, reply):
+        tap = self._tap() if session is None else session.tap
+        with nullcontext((request, reply)) if tap is None else tap.answering(request, reply) as (request, reply):
             try:
                 identity = self._enter(request, "POST")
                 check_content_type(request)

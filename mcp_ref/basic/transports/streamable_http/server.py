@@ -13,15 +13,6 @@ Not here:  sockets and threads (machinery/http_server), one event stream (stream
                                subscriptions/listen: a stream that lasts until the client or the server ends it
 
 The handler of a request runs in the thread that calls the endpoint; no thread is started here.
-
-A trace is shown of HTTP the request beside a message, the status, the events of a stream:
-
-    {"method": "POST", "headers": {...}}                  a request
-    {"status": 202, "headers": {...}}                     an answer; without a message, or with the one in its body
-    {"status": 200, "eventId": "s1-2", "retry": 500}      an event of a stream; without a message if it has no data
-    {"hangUp": 7}                                         the end of the connection, which gives up the request 7
-
-Each also has "exchange", the number of the HTTP request to which it belongs.
 """
 
 from __future__ import annotations
@@ -29,19 +20,18 @@ from __future__ import annotations
 import itertools
 import logging
 import re
-import secrets
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mcp_ref import messages
 from mcp_ref.basic.batching import wants_answer
-from mcp_ref.basic.transports.sse import CONTENT_TYPE, EventParser, event_facts
+from mcp_ref.basic.transports.sse import CONTENT_TYPE
 from mcp_ref.basic.transports.streamable_http.headers import (
     LOOPBACK,
     MirroredHeaders,
@@ -55,16 +45,15 @@ from mcp_ref.basic.transports.streamable_http.streams import (
     UNREAD_TIMEOUT,
     EventStore,
     EventStream,
+    HttpSession,
     MemoryEventStore,
     numbers_of,
 )
-from mcp_ref.basic.transports.transport import Inbox, Receive
 from mcp_ref.basic.versioning import InvalidEnvelope, complete, is_stateless
 from mcp_ref.errors import (
     InternalError,
     InvalidRequest,
     LocalProtocolError,
-    McpError,
     Refusal,
     RemoteProtocolError,
     TransportClosed,
@@ -79,7 +68,6 @@ from mcp_ref.revisions import SESSION_REVISIONS, Revision
 if TYPE_CHECKING:
     from mcp_ref.basic.subscriptions import Subscription
     from mcp_ref.server.server import Server
-    from mcp_ref.server.session import Session
     from mcp_ref.trace.record import Tap
 
 log = logging.getLogger(__name__)
@@ -87,12 +75,6 @@ log = logging.getLogger(__name__)
 SESSION_ID = "mcp-session-id"
 VERSION = "mcp-protocol-version"
 JSON = {"Content-Type": "application/json"}
-
-MAX_WAITING = 1_000
-"""Messages that wait for a client to open a stream, or to read; one more is refused."""
-
-MAX_STREAMS = 1_000
-"""Streams of one session that can be resumed; the oldest that no connection carries is forgotten first."""
 
 RESUME_TIMEOUT = 30.0
 """Seconds after which nobody is expected to come back for a stream that broke off, where that matters."""
@@ -160,6 +142,22 @@ def era_of(message: Any, version: str | None) -> Literal["session", "stateless"]
     return "stateless" if modern else "session"
 
 
+class Exchange(NamedTuple):
+    """A request that was let in, and its reply.
+
+    Attributes:
+        identity: who asks, as the authentication said; None if nobody is asked.
+        message: what a POST brings; None for a GET or DELETE.
+        tap: is shown what a stateless exchange, or the session that it begins, sends; None without a trace.
+    """
+
+    request: HttpRequest
+    reply: HttpReply
+    identity: Any
+    message: Any
+    tap: Tap | None
+
+
 class StreamableEndpoint:
     """The MCP endpoint of a server.
 
@@ -183,7 +181,7 @@ class StreamableEndpoint:
             delivered()
         session = self.sessions.find(request.headers.get(SESSION_ID))
         tap = self._tap() if session is None else session.tap
-        with noted(tap, request, reply) as (request, reply):
+        with nullcontext((request, reply)) if tap is None else tap.answering(request, reply) as (request, reply):
             try:
                 # 1. Who asks, and from where? That is in the head; the body is read after it.
                 check_host_and_origin(request, self.options.hosts, self.options.origins)
@@ -197,32 +195,32 @@ class StreamableEndpoint:
                     message = messages.decode(request.body)
                 if self.options.authorize is not None:
                     self.options.authorize(identity, message, ())
-                # 3. GET and DELETE exist in the session era alone.
-                with_sessions = self.options.sessions and bool(self.sessions.revisions)
-                if with_sessions and request.method == "GET":
-                    self.sessions.get(request, reply, identity)
-                elif with_sessions and request.method == "DELETE":
-                    self.sessions.delete(request, reply, identity)
-                elif request.method != "POST":
-                    # SHOULD: 405 for GET and DELETE if there are no sessions
-                    # (2026-07-28/basic/transports/streamable-http#earlier-streamable-http-revisions)
-                    allowed = "POST, GET, DELETE" if with_sessions else "POST"
-                    raise HttpRefusal(405, "Method not allowed", headers={"Allow": allowed})
-                else:
-                    # 4. A POST is of one of the two eras.
-                    # MUST: one path takes POST, and in the session era GET (basic/transports#streamable-http;
-                    # basic/transports/streamable-http#)
-                    stateless = self.stateless.revisions and (
-                        not self.sessions.revisions or era_of(message, request.headers.get(VERSION)) == "stateless"
-                    )
-                    era = self.stateless if stateless else self.sessions
-                    era.post(request, message, reply, identity, tap)
+                # 3. The era to which it belongs answers it.
+                self._answer_of(request, message)(Exchange(request, reply, identity, message, tap))
             except HttpRefusal as refused:
                 refuse(reply, refused)
             except Refusal as refused:
                 # MUST: input that cannot be accepted is answered with an HTTP error status
                 # (basic/transports#sending-messages-to-the-server)
                 refuse(reply, HttpRefusal(400, refused.message, code=refused.code))
+
+    def _answer_of(self, request: HttpRequest, message: Any) -> Callable[[Exchange], None]:
+        """What answers a request: a method of one of the two eras. Raises: HttpRefusal: 405."""
+        # MUST: one path takes POST, and in the session era GET (basic/transports#streamable-http;
+        # basic/transports/streamable-http#)
+        if request.method == "POST":
+            stateless = self.stateless.revisions and (
+                not self.sessions.revisions or era_of(message, request.headers.get(VERSION)) == "stateless"
+            )
+            return self.stateless.post if stateless else self.sessions.post
+        with_sessions = self.options.sessions and bool(self.sessions.revisions)
+        if with_sessions and request.method in ("GET", "DELETE"):
+            return self.sessions.get if request.method == "GET" else self.sessions.delete
+        # SHOULD: 405 for GET and DELETE if there are no sessions
+        # (2026-07-28/basic/transports/streamable-http#earlier-streamable-http-revisions)
+        raise HttpRefusal(
+            405, "Method not allowed", headers={"Allow": "POST, GET, DELETE" if with_sessions else "POST"}
+        )
 
     def close(self, timeout: float = 5) -> None:
         """End every subscription and every session; at most `timeout` seconds in all."""
@@ -391,164 +389,6 @@ class PostReply(Asked):
 # -- the session era ----------------------------------------------------------------------------------------------
 
 
-class HttpSession:
-    """One session: who may use it, and its event streams. It is the `Transport` of the conversation.
-
-    Args:
-        principal: who opens it, as the authentication said; nobody else can use it.
-        client: the address that opens it, for limits. prefix: see `EndpointOptions.session_prefix`.
-
-    Attributes:
-        id: visible ASCII, from a cryptographic source.
-        conversation: set once it is connected, before anything else is done with the session.
-        store: where events are kept, once the revision is agreed; None if it cannot resume.
-        used, busy, ended: of its table: when it was used last, by how many it is used now, whether it was ended.
-
-    Threads: any. What belongs to no request is written by the thread that holds a standing stream, so that nobody else
-        waits for the client.
-    """
-
-    name = "http"
-    conversation: Session
-
-    def __init__(self, tap: Tap | None, principal: Any = None, client: str = "", prefix: str = "") -> None:
-        # SHOULD: a session id is unique and cryptographically secure; MUST: it is visible ASCII
-        # (basic/transports#session-management)
-        self.id = prefix + secrets.token_urlsafe(32)
-        self.tap, self.principal, self.client = tap, principal, client
-        self.used, self.busy, self.ended = 0.0, 0, False
-        self.store: EventStore | None = None
-        self._lost: Callable[[McpError], None] = lambda reason: None
-        self._numbers = itertools.count(1)
-        self._lock = threading.Lock()  # guards the five fields below
-        self._streams: dict[str, EventStream] = {}
-        self._standing: list[EventStream] = []
-        # A list: it is short, and there is one in each session.
-        self._waiting: list[Callable[[], None]] = []
-        self._writer: threading.Thread | None = None
-        self._closed = False
-
-    # -- Transport
-
-    def start(self, receive: Receive, lost: Callable[[McpError], None]) -> None:
-        """Remember whom to tell of the end. Messages come from the endpoint, not from here."""
-        self._lost = lost
-
-    def send(self, message: Any, deadline: Deadline) -> None:
-        """Queue a message that belongs to no request of the client; never blocks.
-
-        Raises: TransportClosed: the session is over, or too much is waiting. LocalProtocolError: it is not JSON.
-        """
-        text = messages.encode(message)
-        if self._closed:
-            raise TransportClosed("the session has ended")
-        # What the writer itself adds is bounded by what it writes.
-        if len(self._waiting) >= MAX_WAITING and self._writer is not threading.current_thread():
-            raise TransportClosed(f"{MAX_WAITING} messages wait for the client to open a stream, or to read")
-        self.run_soon(partial(self._write, text))
-
-    def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
-        """Send a request; the answer comes by a POST of the client."""
-        self.send(message, deadline)
-        inbox.sent = True
-        return inbox.until(deadline)
-
-    def close(self, deadline: Deadline) -> None:
-        """End every stream, which frees the threads that hold their connections; then tell the peer, once."""
-        with self._lock:
-            first, self._closed = not self._closed, True
-            streams = list(self._streams.values())
-        for stream in streams:
-            left = deadline.left()
-            stream.end(UNREAD_TIMEOUT if left is None else min(UNREAD_TIMEOUT, left))
-            self.forget(stream)
-        if first:
-            self._lost(TransportClosed("the session has ended"))
-
-    # -- what belongs to no request
-
-    def run_soon(self, job: Callable[[], None]) -> None:
-        """Give a job that writes to the thread that holds a standing stream, once there is one. Never blocks."""
-        with self._lock:
-            self._waiting.append(job)
-            stream = self._listening_locked()
-        if stream is not None:
-            stream.wake()
-
-    def _listening_locked(self) -> EventStream | None:
-        # MUST: a message is sent on one of the connected streams, and on no other
-        # (basic/transports#multiple-connections)
-        return next((stream for stream in reversed(self._standing) if stream.attached), None)
-
-    @property
-    def listens(self) -> bool:
-        """Whether the client has a standing stream open."""
-        with self._lock:
-            return self._listening_locked() is not None
-
-    def _write(self, text: bytes) -> None:
-        with self._lock:
-            stream = self._listening_locked()
-        if stream is None or not stream.write(text):
-            with self._lock:
-                self._waiting.insert(0, partial(self._write, text))
-
-    def write_waiting(self) -> None:
-        """Run what waits, in order, while the client has a standing stream open; one thread at a time does."""
-        with self._lock:
-            if self._writer is not None:
-                return
-            self._writer = threading.current_thread()
-        try:
-            while True:
-                with self._lock:
-                    if not self._waiting or self._listening_locked() is None:
-                        # In one step with the look: what comes from here on wakes a holder again.
-                        self._writer = None
-                        return
-                    job = self._waiting.pop(0)
-                job()
-        finally:
-            self._writer = None
-            if self.tap is not None:
-                self.tap.deliver()
-
-    # -- streams
-
-    def new_stream(self, *, standing: bool = False) -> EventStream:
-        """Another stream of this session; a standing one carries what belongs to no request."""
-        with self._lock:
-            stream = EventStream(f"s{next(self._numbers)}", self.store, standing=standing, within=f"{self.id}/")
-            self._streams[stream.name] = stream
-            if standing:
-                self._standing.append(stream)
-            many = len(self._streams) > MAX_STREAMS
-            idle = next((each for each in self._streams.values() if not each.attached), None) if many else None
-            closed = self._closed
-        if idle is not None:
-            self.forget(idle)
-        if closed:
-            stream.end()
-        return stream
-
-    def forget(self, stream: EventStream) -> None:
-        """Nobody will resume a stream any more."""
-        with self._lock:
-            self._streams.pop(stream.name, None)
-            self._standing = [each for each in self._standing if each is not stream]
-        if self.store is not None:
-            self.store.forget(stream.kept_as)
-
-    def stream(self, name: str) -> EventStream | None:
-        """The stream of that name, or None."""
-        return self._streams.get(name)
-
-    def attached(self) -> int:
-        """How many connections carry a stream of this session now."""
-        with self._lock:
-            return sum(stream.attached for stream in self._streams.values())
-
-
 class SessionEra:
     """POST, GET and DELETE of the session era, and the table of sessions.
 
@@ -580,33 +420,33 @@ class SessionEra:
             # Rates are counted for who asks, in whatever session.
             session.conversation.source = str(session.principal)
 
-    def post(self, request: HttpRequest, message: Any, reply: HttpReply, identity: Any, tap: Tap | None) -> None:
+    def post(self, exchange: Exchange) -> None:
         """Answer the POST of a message, or a batch."""
+        message = exchange.message
         opening = isinstance(message, dict) and message.get("method") == "initialize"
         if not self._options.sessions:
             # A conversation for this POST alone, in the revision that its header names.
-            session = HttpSession(tap, identity)
-            self._connect(session, None if opening else self._version(request))
+            session = HttpSession(exchange.tap, exchange.identity)
+            self._connect(session, None if opening else self._version(exchange.request))
             try:
-                self._answer(session, request, message, reply, identity)
+                self._answer(session, exchange)
             finally:
                 session.conversation.close(1)
-        elif opening and SESSION_ID not in request.headers:
-            self._post_initialize(request, message, reply, identity, tap)
+        elif opening and SESSION_ID not in exchange.request.headers:
+            self._post_initialize(exchange)
         else:
-            with self._used(request, identity) as session:
-                self._answer(session, request, message, reply, identity)
+            with self._used(exchange) as session:
+                self._answer(session, exchange)
 
-    def _post_initialize(
-        self, request: HttpRequest, message: Any, reply: HttpReply, identity: Any, tap: Tap | None
-    ) -> None:
+    def _post_initialize(self, exchange: Exchange) -> None:
         """A new session, whose id goes with the answer; one that is refused leaves nothing behind."""
-        self._take_place(request.peer, identity)
-        session = HttpSession(tap, identity, request.peer, self._options.session_prefix)
+        client = exchange.request.peer
+        self._take_place(client, exchange.identity)
+        session = HttpSession(exchange.tap, exchange.identity, client, self._options.session_prefix)
         try:
             self._connect(session)
         except BaseException:
-            self._places.give_back(request.peer)
+            self._places.give_back(client)
             raise
 
         def headers() -> Mapping[str, str]:
@@ -622,7 +462,7 @@ class SessionEra:
             return {"Mcp-Session-Id": session.id}
 
         try:
-            self._answer(session, request, message, reply, identity, headers)
+            self._answer(session, exchange, headers)
         finally:
             if self._closed or session.id not in self._open:
                 self._end(session)
@@ -646,16 +486,10 @@ class SessionEra:
                 self._end(idle, timeout=0)
 
     def _answer(
-        self,
-        session: HttpSession,
-        request: HttpRequest,
-        message: Any,
-        reply: HttpReply,
-        identity: Any,
-        headers: Callable[[], Mapping[str, str]] = dict,
+        self, session: HttpSession, exchange: Exchange, headers: Callable[[], Mapping[str, str]] = dict
     ) -> None:
         """Pass a message to the conversation, which answers it in this thread. Raises Refusal: not a message."""
-        peer, revision = session.conversation.peer, session.conversation.terms.revision
+        peer, revision, message = session.conversation.peer, session.conversation.terms.revision, exchange.message
         try:
             if not isinstance(message, list):
                 asks = messages.kind_of(message) == "request"
@@ -673,25 +507,27 @@ class SessionEra:
                 peer.deliver(each, session)
             # MUST: 202 without a body answers a POST of notifications and responses
             # (basic/transports#sending-messages-to-the-server)
-            reply.send(202, {})
+            exchange.reply.send(202, {})
             return
-        post = PostReply(reply, session.new_stream, session.tap, revision.priming_event, headers, request.gone)
-        if identity is not None:
+        post = PostReply(
+            exchange.reply, session.new_stream, session.tap, revision.priming_event, headers, exchange.request.gone
+        )
+        if exchange.identity is not None:
             # Of this request, and not of the session: its token may have other scopes than that which opened it.
-            post.principal, post.authorize = identity, self._options.authorize
+            post.principal, post.authorize = exchange.identity, self._options.authorize
         try:
             peer.deliver(message, post)
         finally:
             # Whatever was not answered by now never will be.
             post.skip()
-        if (stream := post.stream) is not None and stream.ended_on is reply:
-            stream.ended_on = None
-            request.connection["delivered"] = partial(session.forget, stream)
+        if post.stream is not None:
+            _forget_once_read(post.stream, session, exchange)
 
-    def get(self, request: HttpRequest, reply: HttpReply, identity: Any) -> None:
+    def get(self, exchange: Exchange) -> None:
         """Answer a GET with a stream, and hold it until one side ends it."""
+        request, reply = exchange.request, exchange.reply
         check_accept(request, CONTENT_TYPE)
-        with self._used(request, identity) as session:
+        with self._used(exchange) as session:
             if session.attached() >= self._options.max_streams_per_session:
                 raise HttpRefusal(429, "Too many streams of this session", headers={"Retry-After": "10"})
             last, revision = request.headers.get("last-event-id"), session.conversation.terms.revision
@@ -710,22 +546,15 @@ class SessionEra:
                 if found is None or not found.attach(reply, number):
                     raise HttpRefusal(400, "The events after this Last-Event-ID are not kept")
                 stream = found
-            stream.hold(
-                reply,
-                self._options.keep_alive,
-                request.gone,
-                session.write_waiting,
-                None if identity is None else expiry(identity),
-            )
-            if stream.ended_on is reply:
-                stream.ended_on = None
-                request.connection["delivered"] = partial(session.forget, stream)
+            until = None if exchange.identity is None else expiry(exchange.identity)
+            stream.hold(reply, self._options.keep_alive, request.gone, session.write_waiting, until)
+            _forget_once_read(stream, session, exchange)
 
-    def delete(self, request: HttpRequest, reply: HttpReply, identity: Any) -> None:
+    def delete(self, exchange: Exchange) -> None:
         """Answer a DELETE: the end of the session."""
-        with self._used(request, identity) as session:
+        with self._used(exchange) as session:
             self._end(session)
-        reply.send(200, {})
+        exchange.reply.send(200, {})
 
     # -- the table
 
@@ -750,8 +579,9 @@ class SessionEra:
         return named
 
     @contextmanager
-    def _used(self, request: HttpRequest, identity: Any) -> Iterator[HttpSession]:
+    def _used(self, exchange: Exchange) -> Iterator[HttpSession]:
         """The session that a request names, with its version header checked; it cannot become idle meanwhile."""
+        request = exchange.request
         session_id = request.headers.get(SESSION_ID)
         if session_id is None:
             # SHOULD: 400 for a request without `Mcp-Session-Id` (basic/transports#session-management)
@@ -759,7 +589,7 @@ class SessionEra:
         with self._lock:
             session = self._open.get(session_id)
             # Somebody else must not learn that it exists.
-            if session is None or session.principal != identity:
+            if session is None or session.principal != exchange.identity:
                 # MUST: 404 for the `Mcp-Session-Id` of a session that is over (basic/transports#session-management)
                 raise HttpRefusal(404, "Session not found")
             session.busy += 1
@@ -806,10 +636,18 @@ class SessionEra:
             self._end(session, deadline.left() or 0.0)
 
 
+def _forget_once_read(stream: EventStream, session: HttpSession, exchange: Exchange) -> None:
+    """Forget a stream that ended on this connection as soon as the client asks for something else over it."""
+    if stream.ended_on is exchange.reply:
+        stream.ended_on = None
+        exchange.request.connection["delivered"] = partial(session.forget, stream)
+
+
 # -- the stateless era --------------------------------------------------------------------------------------------
 
 
 _SHUTDOWN = "the server is shutting down"
+_NO_RESPONSES = "Invalid request: in this revision a client sends no responses"
 
 
 class StatelessEra:
@@ -829,67 +667,73 @@ class StatelessEra:
         self._held: dict[Subscription, HttpReply] = {}
         self._closed = False
 
-    def post(self, request: HttpRequest, message: Any, reply: HttpReply, identity: Any, tap: Tap | None) -> None:
+    def post(self, exchange: Exchange) -> None:
         """Answer the POST of a message. Raises OSError if the client is gone.
 
         Blocks: as long as the handler does; for a subscription, until it ends.
         """
+        request, message, reply = exchange.request, exchange.message, exchange.reply
         try:
-            # MUST: the body is a single request or notification, never a response
-            # (basic/transports/streamable-http#sending-messages)
-            try:
-                kind = messages.kind_of(message)
-            except RemoteProtocolError:
-                kind = "response"
-            if kind == "response":
-                raise InvalidRequest("Invalid request: in this revision a client sends no responses")
-            if kind == "notification":
-                # MUST: 400 for a version that is not served (basic/transports/streamable-http#protocol-version-header)
-                version = request.headers.get(VERSION)
-                supported = [revision.name for revision in reversed(self._server.revisions)]
-                if version is not None and version not in supported:
-                    raise UnsupportedVersion(version, supported)
-                # MUST: 202 without a body answers the POST of a notification
-                # (basic/transports/streamable-http#sending-messages)
-                reply.send(202, {})
+            if messages.kind_of(message) != "request":
+                self._accept_notification(exchange)
                 return
-        except Refusal as refusal:
+        except (Refusal, RemoteProtocolError) as problem:
             # The id of a response is one of ours, and names no request of the client.
             named = isinstance(message, dict) and "method" in message
             request_id = messages.readable_id(message) if named else None
+            refusal = problem if isinstance(problem, Refusal) else InvalidRequest(_NO_RESPONSES)
             reply.send(400, JSON, messages.encode(messages.error(request_id, refusal, id_optional=True)))
             return
-        listens = message["method"] == "subscriptions/listen"
+        # A request is answered in this thread, unless it is one subscription too many.
+        if message["method"] != "subscriptions/listen":
+            # It is given up if the client hangs up, or the server ends.
+            self._answer(exchange, lambda: self._closed or request.gone())
+            return
         try:
-            if listens:
-                self._places.take(request.peer)
+            self._places.take(request.peer)
         except HttpRefusal as full:
             error = messages.error(message["id"], InternalError(full.message))
             reply.send(full.status, {**JSON, **full.headers}, messages.encode(error))
             return
         try:
             # When the server ends, a subscription is not given up but ended with a result: see `close`.
-            gone = request.gone if listens else lambda: self._closed or request.gone()
-            post = PostReply(reply, partial(EventStream, "", None), tap)
-            if identity is not None:
-                post.principal, post.authorize = identity, self._authorize
-            incoming = Incoming(message["id"], message["method"], message.get("params") or {}, post, gone)
-            self._answer(incoming, request, reply, post, identity)
+            self._answer(exchange, request.gone)
         finally:
-            if listens:
-                self._places.give_back(request.peer)
+            self._places.give_back(request.peer)
 
-    def _answer(
-        self, incoming: Incoming, request: HttpRequest, reply: HttpReply, post: PostReply, identity: Any
-    ) -> None:
-        """Answer a request in this thread. The one place of this era that turns exceptions into errors."""
+    def _accept_notification(self, exchange: Exchange) -> None:
+        """Answer a notification with 202. Raises: Refusal: it is a response, or of another version."""
+        # MUST: the body is a single request or notification, never a response
+        # (basic/transports/streamable-http#sending-messages)
+        if "method" not in exchange.message:
+            raise InvalidRequest(_NO_RESPONSES)
+        # MUST: 400 for a version that is not served (basic/transports/streamable-http#protocol-version-header)
+        version = exchange.request.headers.get(VERSION)
+        supported = [revision.name for revision in reversed(self._server.revisions)]
+        if version is not None and version not in supported:
+            raise UnsupportedVersion(version, supported)
+        # MUST: 202 without a body answers the POST of a notification
+        # (basic/transports/streamable-http#sending-messages)
+        exchange.reply.send(202, {})
+
+    def _answer(self, exchange: Exchange, gone: Callable[[], bool]) -> None:
+        """Answer a request in this thread. The one place of this era that turns exceptions into errors.
+
+        Args:
+            gone: whether it is given up.
+        """
         assert self._server.stateless is not None
+        request, message, identity = exchange.request, exchange.message, exchange.identity
+        post = PostReply(exchange.reply, partial(EventStream, "", None), exchange.tap)
+        if identity is not None:
+            post.principal, post.authorize = identity, self._authorize
+        incoming = Incoming(message["id"], message["method"], message.get("params") or {}, post, gone)
         principal = None if identity is None else str(identity)
         try:
             mirrored = MirroredHeaders(request.headers, request.repeated, self._server.extensions.values())
             result = self._server.stateless.answer(incoming, principal, mirrored, source=request.peer)
             if not isinstance(result, dict):
-                self._hold(result, incoming, reply, post)
+                self._hold(result, incoming, exchange.reply, post)
                 return
             answer = messages.response(incoming.id, result)
         except Refusal as refusal:
@@ -906,7 +750,7 @@ class StatelessEra:
         else:
             # MUST NOT: send anything more for a request that was given up
             # (basic/transports/streamable-http#cancellation)
-            reply.abort()
+            exchange.reply.abort()
 
     def _hold(self, subscription: Subscription, incoming: Incoming, reply: HttpReply, post: PostReply) -> None:
         """Carry a subscription to its end: its result, or a client that is gone, and so has given it up."""
@@ -950,88 +794,3 @@ class StatelessEra:
             unread = list(self._held.values())
         for reply in unread:
             reply.abort()
-
-
-# -- the trace ----------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def noted(tap: Tap | None, request: HttpRequest, reply: HttpReply) -> Iterator[tuple[HttpRequest, HttpReply]]:
-    """Show the trace, if there is one, what a client has sent; the reply that is given shows it the answer."""
-    if tap is None:
-        yield request, reply
-        return
-    answering = NotedReply(reply, tap, request)
-
-    def read() -> bytes:
-        body = request.body
-        answering.note_request(body)
-        tap.deliver()
-        return body
-
-    if not callable(request.content):
-        read()
-    try:
-        yield replace(request, content=read), answering
-    finally:
-        answering.note_request(None)
-        answering.note_end("broken")
-        tap.deliver()
-
-
-class NotedReply:
-    """An `HttpReply` that shows a trace what goes out, in the order in which it does; see there for the methods.
-
-    It only notes while it writes, since the caller holds a lock then. The endpoint delivers.
-    """
-
-    def __init__(self, reply: HttpReply, tap: Tap, request: HttpRequest) -> None:
-        self._reply, self._tap, self._method, self._opened = reply, tap, request.method, False
-        self.exchange = tap.exchange()
-        # Until it is noted: with its body, once that was read, or before the answer to one whose body is not wanted.
-        self._request: JsonObject | None = {
-            "exchange": self.exchange, "method": request.method, "headers": request.headers
-        }  # fmt: skip
-        # Without a limit: the events were made here, and are not refused for their size.
-        self._events = EventParser(1 << 40)
-        self.abort = reply.abort
-
-    def note_request(self, body: bytes | None) -> None:
-        """Note the request, once."""
-        facts, self._request = self._request, None
-        if facts is not None:
-            self._tap.note("receive", body or None, facts)
-
-    def _note(self, message: bytes | None, **facts: Any) -> None:
-        self.note_request(None)
-        self._tap.note("send", message or None, {"exchange": self.exchange, **facts})
-
-    def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
-        is_message = headers.get("Content-Type") == "application/json"
-        self._note(body if is_message else None, status=status, headers=headers)
-        self._reply.send(status, headers, body)
-
-    def open(self, headers: Mapping[str, str]) -> None:
-        self._note(None, status=200, headers=headers)
-        self._opened = True
-        self._reply.open(headers)
-
-    def end(self, patience: float | None = None) -> None:
-        self.note_end("server")
-        self._reply.end(patience)
-
-    def hang_up(self) -> None:
-        self.note_end("server")
-        self._reply.hang_up()
-
-    def note_end(self, who: str) -> None:
-        """Note that the event stream has ended, once, if there was one."""
-        if self._opened:
-            self._opened = False
-            self._note(None, method=self._method, end=who)
-
-    def write(self, data: bytes) -> None:
-        for event in self._events.feed(data):
-            is_message = event.event == "message" and event.data
-            self._note(event.data.encode() if is_message else None, status=200, **event_facts(event))
-        self._reply.write(data)

@@ -1,29 +1,42 @@
-"""Event streams of Streamable HTTP: what is sent on one, and how a client resumes one that broke off.
+"""Event streams of Streamable HTTP: what is sent on one, how a client resumes one that broke off, a session's streams.
 
 Spec:      basic/transports#resumability-and-redelivery, #multiple-connections
-Upholds:   spec_notes/basic/transports.md, the rows on resuming
-Not here:  which message goes on which stream, and the rules of the requests that open one (server.py)
+Upholds:   spec_notes/basic/transports.md, the rows on resuming and on several connections
+Not here:  the rules of the requests that open a stream, and who may use a session (server.py)
 
 A *stream* outlives the connections that carry it: it has an id, and events numbered from 1. Its events are kept in an
 `EventStore`, and a client that lost the connection asks for those after the last one that it saw (`Last-Event-ID`).
 One connection carries a stream, or none; what is written while none does waits in the store. The stateless era has no
 store: a stream is its connection, and ends with it.
+
+In the session era what belongs to no request goes on a *standing* stream, that of a GET, and waits until one is open.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
+import secrets
 import sys
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
+from mcp_ref import messages
 from mcp_ref.basic.transports.sse import COMMENT, CONTENT_TYPE, encode_event
+from mcp_ref.basic.transports.transport import Inbox, Receive
+from mcp_ref.errors import McpError, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_exchange import HttpReply
+from mcp_ref.messages import JsonObject
+
+if TYPE_CHECKING:
+    from mcp_ref.server.session import Session
+    from mcp_ref.trace.record import Tap
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +56,16 @@ STREAM_HEADERS = {
     # (basic/transports/streamable-http#receiving-messages)
     "X-Accel-Buffering": "no",
 }
+
+
+MAX_WAITING = 1_000
+"""Messages that wait for a client to open a stream, or to read; one more is refused."""
+
+MAX_STREAMS = 1_000
+"""Streams of one session that can be resumed; the oldest that no connection carries is forgotten first."""
+
+
+# -- what is kept of the events ------------------------------------------------------------------------------------
 
 
 class EventStore(Protocol):
@@ -110,6 +133,9 @@ class MemoryEventStore:
             while (text := self._events.pop((stream, number), None)) is not None:
                 self._size -= sys.getsizeof(text) + EVENT_COST
                 number -= 1
+
+
+# -- one stream ----------------------------------------------------------------------------------------------------
 
 
 class EventStream:
@@ -340,3 +366,164 @@ def numbers_of(event_id: str) -> tuple[str, int] | None:
     """The stream and the number that an event id of ours names, or None."""
     name, _, number = event_id.rpartition("-")
     return (name, int(number)) if name and number.isascii() and number.isdigit() and len(number) < 18 else None
+
+
+# -- the streams of a session --------------------------------------------------------------------------------------
+
+
+class HttpSession:
+    """One session: who may use it, and its event streams. It is the `Transport` of the conversation.
+
+    Args:
+        principal: who opens it, as the authentication said; nobody else can use it.
+        client: the address that opens it, for limits. prefix: see `EndpointOptions.session_prefix`.
+
+    Attributes:
+        id: visible ASCII, from a cryptographic source.
+        conversation: set once it is connected, before anything else is done with the session.
+        store: where events are kept, once the revision is agreed; None if it cannot resume.
+        used, busy, ended: of its table: when it was used last, by how many it is used now, whether it was ended.
+
+    Threads: any. What belongs to no request is written by the thread that holds a standing stream, so that nobody else
+        waits for the client.
+    """
+
+    name = "http"
+    conversation: Session
+
+    def __init__(self, tap: Tap | None, principal: Any = None, client: str = "", prefix: str = "") -> None:
+        # SHOULD: a session id is unique and cryptographically secure; MUST: it is visible ASCII
+        # (basic/transports#session-management)
+        self.id = prefix + secrets.token_urlsafe(32)
+        self.tap, self.principal, self.client = tap, principal, client
+        self.used, self.busy, self.ended = 0.0, 0, False
+        self.store: EventStore | None = None
+        self._lost: Callable[[McpError], None] = lambda reason: None
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()  # guards the five fields below
+        self._streams: dict[str, EventStream] = {}
+        self._standing: list[EventStream] = []
+        # A list: it is short, and there is one in each session.
+        self._waiting: list[Callable[[], None]] = []
+        self._writer: threading.Thread | None = None
+        self._closed = False
+
+    # -- Transport
+
+    def start(self, receive: Receive, lost: Callable[[McpError], None]) -> None:
+        """Remember whom to tell of the end. Messages come from the endpoint, not from here."""
+        self._lost = lost
+
+    def send(self, message: Any, deadline: Deadline) -> None:
+        """Queue a message that belongs to no request of the client; never blocks.
+
+        Raises: TransportClosed: the session is over, or too much is waiting. LocalProtocolError: it is not JSON.
+        """
+        text = messages.encode(message)
+        if self._closed:
+            raise TransportClosed("the session has ended")
+        # What the writer itself adds is bounded by what it writes.
+        if len(self._waiting) >= MAX_WAITING and self._writer is not threading.current_thread():
+            raise TransportClosed(f"{MAX_WAITING} messages wait for the client to open a stream, or to read")
+        self.run_soon(partial(self._write, text))
+
+    def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
+        """Send a request; the answer comes by a POST of the client."""
+        self.send(message, deadline)
+        inbox.sent = True
+        return inbox.until(deadline)
+
+    def close(self, deadline: Deadline) -> None:
+        """End every stream, which frees the threads that hold their connections; then tell the peer, once."""
+        with self._lock:
+            first, self._closed = not self._closed, True
+            streams = list(self._streams.values())
+        for stream in streams:
+            left = deadline.left()
+            stream.end(UNREAD_TIMEOUT if left is None else min(UNREAD_TIMEOUT, left))
+            self.forget(stream)
+        if first:
+            self._lost(TransportClosed("the session has ended"))
+
+    # -- what belongs to no request
+
+    def run_soon(self, job: Callable[[], None]) -> None:
+        """Give a job that writes to the thread that holds a standing stream, once there is one. Never blocks."""
+        with self._lock:
+            self._waiting.append(job)
+            stream = self._listening_locked()
+        if stream is not None:
+            stream.wake()
+
+    def _listening_locked(self) -> EventStream | None:
+        # MUST: a message is sent on one of the connected streams, and on no other
+        # (basic/transports#multiple-connections)
+        return next((stream for stream in reversed(self._standing) if stream.attached), None)
+
+    @property
+    def listens(self) -> bool:
+        """Whether the client has a standing stream open."""
+        with self._lock:
+            return self._listening_locked() is not None
+
+    def _write(self, text: bytes) -> None:
+        with self._lock:
+            stream = self._listening_locked()
+        if stream is None or not stream.write(text):
+            with self._lock:
+                self._waiting.insert(0, partial(self._write, text))
+
+    def write_waiting(self) -> None:
+        """Run what waits, in order, while the client has a standing stream open; one thread at a time does."""
+        with self._lock:
+            if self._writer is not None:
+                return
+            self._writer = threading.current_thread()
+        try:
+            while True:
+                with self._lock:
+                    if not self._waiting or self._listening_locked() is None:
+                        # In one step with the look: what comes from here on wakes a holder again.
+                        self._writer = None
+                        return
+                    job = self._waiting.pop(0)
+                job()
+        finally:
+            self._writer = None
+            if self.tap is not None:
+                self.tap.deliver()
+
+    # -- streams
+
+    def new_stream(self, *, standing: bool = False) -> EventStream:
+        """Another stream of this session; a standing one carries what belongs to no request."""
+        with self._lock:
+            stream = EventStream(f"s{next(self._numbers)}", self.store, standing=standing, within=f"{self.id}/")
+            self._streams[stream.name] = stream
+            if standing:
+                self._standing.append(stream)
+            many = len(self._streams) > MAX_STREAMS
+            idle = next((each for each in self._streams.values() if not each.attached), None) if many else None
+            closed = self._closed
+        if idle is not None:
+            self.forget(idle)
+        if closed:
+            stream.end()
+        return stream
+
+    def forget(self, stream: EventStream) -> None:
+        """Nobody will resume a stream any more."""
+        with self._lock:
+            self._streams.pop(stream.name, None)
+            self._standing = [each for each in self._standing if each is not stream]
+        if self.store is not None:
+            self.store.forget(stream.kept_as)
+
+    def stream(self, name: str) -> EventStream | None:
+        """The stream of that name, or None."""
+        return self._streams.get(name)
+
+    def attached(self) -> int:
+        """How many connections carry a stream of this session now."""
+        with self._lock:
+            return sum(stream.attached for stream in self._streams.values())

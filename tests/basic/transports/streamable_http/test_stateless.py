@@ -14,6 +14,7 @@ from mcp_ref import Context, Server
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID
 from mcp_ref.errors import InvalidParams, MissingClientCapability, Refusal, RequestCancelled
 from mcp_ref.machinery.http_exchange import HttpRefusal
+from mcp_ref.trace.record import Tap
 from tests.basic.transports.streamable_http.modern import (
     MODERN,
     ModernFront,
@@ -668,7 +669,7 @@ def test_open_subscriptions_end_with_the_service(server: Server) -> None:
     assert subscriptions(server) == 0 and not http_threads()
 
 
-class ListTap:
+class ListTap(Tap):
     """A trace in a list."""
 
     def __init__(self) -> None:
