@@ -64,7 +64,7 @@ def told(
     server: Server | str | Command, talk: Callable[[Client], object], revision: str, **options: Any
 ) -> list[TraceEvent]:
     events: list[TraceEvent] = []
-    with Client(server, revision=revision, trace=events.append, **options) as client:
+    with Client(server, revision=revision, **{"trace": events.append} | options) as client:
         talk(client)
     return events
 
@@ -122,15 +122,23 @@ def no_standing_stream() -> list[TraceEvent]:
 
 def which_stream() -> list[TraceEvent]:
     server, changed = weather(), queue.Queue[Any]()
+    events, begun = list[TraceEvent](), threading.Event()
+
+    def keep(event: TraceEvent) -> None:
+        events.append(event)
+        if event.message is None and "eventId" in (event.http or {}):
+            begun.set()
 
     def talk(client: Client) -> None:
+        # The first event of the standing stream comes after its head, for which alone the client waits.
+        assert begun.wait(10)
         client.subscribe_resource("weather://alerts")
         client.call_tool("forecast", {"city": "Oslo"}, on_progress=lambda *seen: None)
         server.resource_updated("weather://alerts")
         changed.get(timeout=10)
 
     with server.serve_http() as http:
-        events = told(http.url, talk, SESSION, on_change=lambda *change: changed.put(change))
+        told(http.url, talk, SESSION, on_change=lambda *change: changed.put(change), trace=keep)
     return [
         event for event in events if "end" not in (event.http or {}) and (event.http or {}).get("method") != "DELETE"
     ]
