@@ -68,7 +68,7 @@ def conversation(url: str) -> list[TraceEvent]:
         client.subscribe_resource("weather://alerts")
         server.resource_updated("weather://alerts")
         print(f"{client.revision}: changed:", changed.get(timeout=5))
-    # That the client leaves a stream once it has its answer is no news.
+    # It is not news that the client leaves a stream once it has its answer.
     return [event for event in events if event.http and "end" not in event.http]
 
 

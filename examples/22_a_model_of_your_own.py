@@ -55,7 +55,7 @@ class Script:
 def ask(question: Question) -> Answer | bool:
     print(f"    asked: {question.kind} {question.subject}")
     if question.kind == "sampling":
-        # The user takes out what is none of the server's business.
+        # The user takes out what does not concern the server.
         prompt = {"role": "user", "content": {"type": "text", "text": "Summarize Moby-Dick."}}
         return Answer(True, value={"request": {**question.shown["request"], "messages": [prompt]}})
     return True

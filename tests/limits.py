@@ -244,7 +244,7 @@ NOT_MET: dict[str, str] = {
     "MAX_VISITS": "which visits are remembered; the one of logins is above",
     "probe_timeout": "when a second question is asked",
 }
-"""By its name, what looks like a limit in the code and is none that a user meets, with the reason."""
+"""By its name, what looks like a limit in the code but is not one that a user meets, with the reason."""
 
 
 def table() -> str:

@@ -55,7 +55,7 @@ class Redis:
 
 @contextmanager
 def redis_server(folder: Path, *, started: bool = True) -> Iterator[Redis]:
-    """A Redis server for a test, which is skipped where there is none."""
+    """A Redis server for a test, which is skipped where Redis is not installed."""
     pytest.importorskip("redis", reason="no package redis: pip install -e '.[test]'")
     if shutil.which("redis-server") is None:
         pytest.skip("no redis-server: bash .ci/system-packages, or apt-get install redis-server")

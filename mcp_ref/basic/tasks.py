@@ -388,7 +388,7 @@ def become_task(self: Context, message: str | None = None) -> None:
     Args:
         message: what it is doing, as with `status`.
 
-    Raises: a Refusal, -32603, if there can be no more tasks; leave it to go out.
+    Raises: a Refusal, -32603, if the limit of tasks is reached; leave it to go out.
     Spec: 2026-07-28/extensions/tasks#task-creation
     """
     run: TaskRun | None = getattr(self.conversation, "task", None)

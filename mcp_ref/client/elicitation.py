@@ -491,7 +491,7 @@ def elicit_url(
     check_mode(self, "url")
     params = url_elicitation(message, url, elicitation_id)
     result = self.request("elicitation/create", cast(JsonObject, params), options)
-    # Without a form there are no values (client/elicitation#response-actions).
+    # Only an accepted form has values (client/elicitation#response-actions).
     kept = {key: value for key, value in result.items() if key != "content"}
     return cast(ElicitUrlResult, {**kept, "elicitationId": params["elicitationId"]})
 

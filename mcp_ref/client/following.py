@@ -389,4 +389,4 @@ class ExtensionTask(TaskHandle):
 
 _AGAIN: Final = {
     "resend": True
-}  # what only reads, or does no more the second time, is sent again if its answer is lost
+}  # what only reads, or changes nothing the second time, is sent again if its answer is lost

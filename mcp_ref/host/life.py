@@ -140,7 +140,7 @@ class Hosted:
 
     def _open(self, died: str | None) -> None:
         while True:
-            # 1. After a death: the client that is over, a pause, or no more of it.
+            # 1. After a death: close the old client, and pause, or give the server up.
             if died is not None:
                 if self._beginning is not None:
                     self._beginning.close(1)

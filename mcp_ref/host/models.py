@@ -40,7 +40,7 @@ class Model(Protocol):
             name: which model, as `choose` named it, or the user.
             cancelled: whether nobody waits for the message any more.
 
-        Raises: anything; a server is told no more than that the model failed.
+        Raises: anything; a server is told only that the model failed.
         """
         ...
 

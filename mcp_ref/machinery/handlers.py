@@ -262,7 +262,7 @@ def json_arguments(handler: Handler) -> tuple[JsonObject, Callable[[JsonObject],
             shape.fields[each.name] = hints.field(each.hint, not each.default, each.default, each.description)
         except TypeError as exc:
             raise TypeError(f"{handler.name}: parameter {each.name!r}: {exc}") from None
-    # `properties` also where there are none: some clients of models look for it.
+    # `properties` even if it is empty: some clients of models look for it.
     return {"type": "object", "properties": {}, **schema_of(shape)}, _reader(shape)
 
 

@@ -23,7 +23,7 @@ _KEY = re.compile(r"[A-Za-z0-9+/_-]{43,}={0,2}")
 
 
 def keys_in(text: str, where: str) -> tuple[bytes, ...]:
-    """The keys in a text. Raises ValueError: there is none, or one is too short; `where` is named, and no key."""
+    """The keys in a text. Raises ValueError, which names `where` and no key: it has none, or a short one."""
     words = [word for line in text.splitlines() for word in line.partition("#")[0].split()]
     for number, word in enumerate(words, 1):
         if _KEY.fullmatch(word) is None:

@@ -62,7 +62,7 @@ class SqliteTasks:
     Args:
         lease: seconds without a sign of life after which a process counts as dead.
 
-    Raises: sqlite3.Error: the file cannot be opened, or is no database. So do all calls, where the disk is full, or
+    Raises: sqlite3.Error: the file cannot be opened, or is not a database. So do all calls, where the disk is full, or
         another process keeps the file for more than five seconds: a server then refuses to create a task, -32603, and
         keeps what one has come to until it can be written.
     Threads: any. A connection is opened in each process that uses it, also after a fork.

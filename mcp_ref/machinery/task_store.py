@@ -45,7 +45,7 @@ class TaskStore(Protocol):
         ...
 
     def get(self, task_id: str) -> JsonObject | None:
-        """The record; None: there is none, or its time has passed."""
+        """The record; None: the id is unknown, or the record's time has passed."""
         ...
 
     def replace(self, record: JsonObject, version: int) -> bool:

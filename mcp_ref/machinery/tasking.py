@@ -301,7 +301,7 @@ class Tasks:
                 return
 
     def _run(self, first: TaskRun) -> None:
-        """Run one task after the other, in this thread, until there is none for a while."""
+        """Run one task after the other, in this thread, until none has come for a while."""
         run: TaskRun | None = first
         while run is not None:
             try:

@@ -46,8 +46,8 @@ class Workers:
 
     Args:
         cap: how many jobs run at once, those that wait for the peer and urgent ones not counted.
-        hopeless: called, in the thread that called `run`, when the system gives the pool not even one thread. If it has
-            some, and the system no more, jobs wait for one of these.
+        hopeless: called, in the thread that called `run`, when the system gives the pool not even one thread. If the
+            pool has some and gets no further one, jobs wait for one of these.
 
     Attributes:
         waiting: the jobs that wait for a place; `urgent`: those that wait for one of the few threads above the cap, so

@@ -128,7 +128,7 @@ class Pipes:
         self._child.send_signal(number)
 
     def _pump(self, read: int, write: int, direction: Direction, end: Callable[[], None]) -> None:
-        """Pass what comes; then the end. A reader that is gone is passed on by reading no more."""
+        """Pass what comes; then the end. That a reader is gone is passed on by not reading any further."""
         lines = Lines()
         with suppress(OSError):
             while chunk := os.read(read, _CHUNK):

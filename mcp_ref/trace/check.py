@@ -152,7 +152,7 @@ class Checker:
         return self._findings
 
     def end(self) -> list[Finding]:
-        """What is wrong with connections, once no more events come."""
+        """What is wrong with connections, once the last event has come."""
         self._findings = []
         for name, declared in RULES.items():
             if declared.kind in self._unknown and not _everywhere(name):

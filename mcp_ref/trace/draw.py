@@ -187,7 +187,7 @@ def mermaid(drawn: list[Step], *, all: bool = False) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Text that means nothing to Mermaid: `#`, `;` and what is no plain character as entity codes."""
+    """Text that means nothing to Mermaid: `#`, `;` and every character that is not plain, as entity codes."""
     return "".join(each if each.isalnum() or each in " .,:/_-()[]…'" else f"#{ord(each)};" for each in text)
 
 

@@ -198,7 +198,7 @@ class Recorder:
             self._seq += 1
             peer, transport, conn = tap.peer, tap.transport, tap.conn
             facts = cast(JsonObject | None, http)
-            # How a process ends is no business of HTTP: it comes by the same door, under a name of its own.
+            # How a process ends does not belong to HTTP: it comes by the same door, under a name of its own.
             end = None if facts is None or "process" not in facts else facts["process"]
             facts = None if end is not None else facts
             noted = TraceEvent(

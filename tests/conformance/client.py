@@ -63,7 +63,7 @@ def preserve_schema(client: Client) -> None:
 
 
 def request_metadata(client: Client) -> None:
-    """The server declares nothing, so there is no more to ask than what it is."""
+    """The server declares nothing, so the only question is what it is."""
     client.discover(cached=False)
 
 

@@ -130,7 +130,7 @@ OF_THE_SESSION_ERA: dict[str, Any] = {
     "a word": {"line": "what?"},
 }
 SILENT = {"silence", "a word", "no JSON-RPC"}
-"""What is no answer: time has to pass."""
+"""What is not an answer: time has to pass."""
 
 
 def old_server(does: Any, said: Any) -> Command:

@@ -127,7 +127,7 @@ def test_the_same_state_may_be_presented_twice_and_at_once(connect: Connect) -> 
 
 WRONG: dict[str, Any] = {
     "no object": ["elicitation-1"],
-    "an answer that is no object": {"elicitation-1": "Ada"},
+    "an answer that is not an object": {"elicitation-1": "Ada"},
     "an answer of nothing": {"elicitation-1": {}},
     "an answer of another kind": {"elicitation-1": MODEL},
     "an action that does not exist": {"elicitation-1": {"action": "maybe"}},

@@ -52,7 +52,7 @@ MAX_VISITS: Final = 3
 
 VISITS_INTERVAL: Final = 600.0  # seconds
 
-_MAX_ASKED: Final = 1_000  # step-ups that are remembered; there are no more after that
+_MAX_ASKED: Final = 1_000  # step-ups that are remembered; after that none is made
 
 
 # -- for the transports ------------------------------------------------------------------------------------------------

@@ -43,12 +43,12 @@ def test_no_field_can_begin_another(bad: str) -> None:
 STREAMS = [
     pytest.param(b"data: hi\n\n", [Event("hi")], id="one line"),
     pytest.param(b"data: a\ndata: b\n\n", [Event("a\nb")], id="several lines of data"),
-    pytest.param(b"data:a\n\ndata:  b\n\n", [Event("a"), Event(" b")], id="one blank after the colon is no data"),
+    pytest.param(b"data:a\n\ndata:  b\n\n", [Event("a"), Event(" b")], id="one blank after the colon is not data"),
     pytest.param(b"data\n\n", [Event("")], id="a field without a colon"),
     pytest.param(
         b"event: note\ndata: x\n\ndata: y\n\n", [Event("x", event="note"), Event("y")], id="a type for one event"
     ),
-    pytest.param(b"event: note\n\n", [], id="a type alone is no event"),
+    pytest.param(b"event: note\n\n", [], id="a type alone is not an event"),
     pytest.param(b"id: 1\ndata: x\n\ndata: y\n\n", [Event("x", "1"), Event("y", "1")], id="an id stays in force"),
     pytest.param(b"id: 1\ndata: x\n\nid\ndata: y\n\n", [Event("x", "1"), Event("y", "")], id="an empty id"),
     pytest.param(b"id: 1\0\ndata: x\n\n", [Event("x")], id="an id with NUL is ignored"),
@@ -59,12 +59,12 @@ STREAMS = [
     pytest.param("retry: ١\ndata: x\n\n".encode(), [Event("x")], id="digits of another script"),
     pytest.param(b"data: x\nnonsense: y\n: z\n\n", [Event("x")], id="other fields and comments are passed over"),
     pytest.param(COMMENT + b"data: x\n\n" + COMMENT, [Event("x")], id="comments between events"),
-    pytest.param(b"\n\n\ndata: x\n\n", [Event("x")], id="empty lines are no events"),
+    pytest.param(b"\n\n\ndata: x\n\n", [Event("x")], id="empty lines are not events"),
     pytest.param(b"\xef\xbb\xbfdata: x\n\n", [Event("x")], id="a byte order mark at the beginning"),
     pytest.param(b"data: x\n\n\xef\xbb\xbfdata: y\n\n", [Event("x")], id="and nowhere else"),
     pytest.param(b"data: \xff\n\n", [Event("\ufffd")], id="what is not UTF-8"),
     pytest.param("data: é€😀\n\n".encode(), [Event("é€😀")], id="characters of several bytes"),
-    pytest.param("data: a\u2028b\x85c\x0bd\n\n".encode(), [Event("a\u2028b\x85c\x0bd")], id="these are no line breaks"),
+    pytest.param("data: a\u2028b\x85c\x0bd\n\n".encode(), [Event("a\u2028b\x85c\x0bd")], id="not line breaks"),
     pytest.param(b"data: x\n", [], id="the stream ends within an event"),
     pytest.param(b"", [], id="an empty stream"),
 ]

@@ -58,7 +58,7 @@ class StatelessVisit(Visit):
         return wire(await self.client.send_ping())
 
     async def without_capabilities(self) -> Any:
-        """What calls come to that need what a client has not declared."""
+        """How calls end that need something the client has not declared."""
         async with Client(target(self.command, self.noting), mode="2026-07-28", read_timeout_seconds=WAIT) as bare:
             found = []
             for name in ("needs", "asks_form", "sample", "folders"):

@@ -468,7 +468,7 @@ class SessionEra:
                 self._end(session)
 
     def _take_place(self, client: str, identity: Any) -> None:
-        """Take a place for a session; where there is none, the longest idle of the same principal makes room.
+        """Take a place for a session; if all are taken, the longest idle one of the same principal makes room.
 
         Raises: HttpRefusal: 429 or 503: all of them are in use.
         """
