@@ -298,7 +298,9 @@ class Server:
         # SHOULD: notify when the list of resources changes (server/resources#list-changed-notification)
         # SHOULD: notify when the list of prompts changes (server/prompts#list-changed-notification)
         method = FEATURES[feature].list_changed
-        listeners = self.sessions or self.leave_bus or (self.stateless and self.stateless.subscriptions)
+        listeners = (
+            self.sessions or self.services or self.leave_bus or (self.stateless and self.stateless.subscriptions)
+        )
         if method is not None and listeners:
             self.announce_change(method, {})
 
