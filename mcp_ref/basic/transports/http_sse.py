@@ -129,20 +129,24 @@ class SseEndpoint:
                 refuse(reply, refusal)
                 return
             try:
-                session = _SseSession(tap, identity)
-                session.conversation = self._server.connect(session, self.revisions)
-                if identity is not None:
-                    session.conversation.source = str(identity)
-                try:
-                    self._hold(session, request, reply)
-                finally:
-                    with self._lock:
-                        self._open.pop(session.id, None)
-                    session.conversation.close(5)
+                self._hold(_SseSession(tap, identity), request, reply)
             finally:
                 self._places.give_back(request.peer)
 
     def _hold(self, session: _SseSession, request: HttpRequest, reply: HttpReply) -> None:
+        """Have a conversation over a stream, from its beginning to its end."""
+        session.conversation = self._server.connect(session, self.revisions)
+        if session.principal is not None:
+            session.conversation.source = str(session.principal)
+        try:
+            self._carry(session, request, reply)
+        finally:
+            with self._lock:
+                self._open.pop(session.id, None)
+            session.conversation.close(5)
+
+    def _carry(self, session: _SseSession, request: HttpRequest, reply: HttpReply) -> None:
+        """Let the connection carry the stream until one side ends it."""
         with self._lock:
             self._open[session.id] = session
             closed = self._closed
@@ -278,11 +282,7 @@ class SseClientTransport(HttpTransport):
         try:
             for event in self._deliver_events(reply, origin):
                 if event.event == "endpoint":
-                    # Relative or absolute; another origin would be given our messages.
-                    target = urljoin(self._url, event.data)
-                    if origin_of(target) != origin_of(self._url):
-                        raise RemoteProtocolError(f"the server names another origin to send to: {event.data!r}")
-                    self._endpoint = self._endpoint or checked_url(target)
+                    self._endpoint = self._endpoint or self._checked_endpoint(event.data)
                     self._named.set()
             problem: McpError = TransportClosed("the server has ended the event stream")
             ended = "server"
@@ -300,6 +300,13 @@ class SseClientTransport(HttpTransport):
             http.end(self._call)
         self._named.set()
         self._tell(problem)
+
+    def _checked_endpoint(self, named: str) -> str:
+        """The URI to send to. Raises: RemoteProtocolError: it is of another origin, which would get our messages."""
+        target = urljoin(self._url, named)
+        if origin_of(target) != origin_of(self._url):
+            raise RemoteProtocolError(f"the server names another origin to send to: {named!r}")
+        return checked_url(target)
 
     def _tell(self, reason: McpError) -> None:
         """Say that nothing more will arrive, once, and only to who was told that it had begun."""

@@ -580,7 +580,7 @@ class HttpClientTransport(HttpTransport):
     ) -> Iterator[bytes]:
         """Deliver the messages of an event stream, over as many connections as it takes; gives the text of each.
 
-        It gives b"" after each wait, since there may be news elsewhere.
+        It gives b"" after each wait, since there may be news elsewhere, and after an event without a message.
 
         Args:
             reply: the stream that a POST has begun; None for the standing stream.
@@ -606,8 +606,7 @@ class HttpClientTransport(HttpTransport):
                 for event in self._deliver_events(reply, origin, last_id) if is_stream else ():
                     brought, last_id = True, event.id or ""
                     retry = retry if event.retry is None else min(event.retry, _MAX_RETRY)
-                    if event.event == "message" and event.data:
-                        yield event.data.encode()
+                    yield event.data.encode() if event.event == "message" else b""
                 ended = "server"
             except TransportClosed as broke:
                 is_stream, problem, ended = True, f"broke ({broke})", "broken"
