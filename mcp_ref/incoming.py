@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from mcp_ref import messages
 from mcp_ref.basic.transports.transport import Inbox
 from mcp_ref.errors import HttpStatusError, InternalError, LocalProtocolError, McpError, Refusal, TransportClosed
-from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.deadline import Cancel, Deadline
 from mcp_ref.messages import JsonObject
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class Reply(Protocol):
     def send(self, message: Any, deadline: Deadline) -> None: ...
 
 
-class Incoming:
+class Incoming(Cancel):
     """One request of the peer while it is served.
 
     Args:
@@ -50,10 +50,7 @@ class Incoming:
     Threads: any.
     """
 
-    __slots__ = (
-        *("_callbacks", "_cancelled", "_ended", "_gone", "_reply", "_writing"),
-        *("answers", "id", "method", "params", "reason", "state"),
-    )
+    __slots__ = ("_ended", "_gone", "_reply", "_writing", "answers", "id", "method", "params", "state")
 
     def __init__(
         self,
@@ -63,12 +60,11 @@ class Incoming:
         reply: Reply,
         gone: Callable[[], bool] | None = None,
     ) -> None:
+        super().__init__()
         self.id, self.method, self.params, self._reply = request_id, method, params, reply
-        self.reason: str | None = None
         self.answers: JsonObject = {}
         self.state: Any = None
-        self._cancelled, self._gone = False, gone
-        self._callbacks: list[Callable[[str], None]] = []
+        self._gone = gone
         self._writing = threading.Lock()  # guards _ended, and is held for the write that belongs to it
         self._ended = False
 
@@ -91,7 +87,9 @@ class Incoming:
         if (require := getattr(self._reply, "require_scopes", None)) is not None:
             require({"method": self.method, "params": self.params}, scopes)
 
-    # -- giving it up
+    # -- giving it up: sets the flag, and ends the handler's waits for the peer
+
+    cancel = Cancel.__call__
 
     @property
     def cancelled(self) -> bool:
@@ -107,24 +105,6 @@ class Incoming:
     def abandoned(self) -> bool:
         """Whether the client has hung up for good; in the session era only a handler says that this gives it up."""
         return bool(getattr(self._reply, "abandoned", bool)())
-
-    def cancel(self, reason: str) -> None:
-        """Set the flag, and end the handler's waits for the peer. Never blocks: the reader calls it."""
-        self.reason, self._cancelled = reason, True
-        for callback in list(self._callbacks):
-            callback(reason)
-
-    def attach(self, callback: Callable[[str], None]) -> None:
-        """Call `callback(reason)` when the request is given up; at once if it was already. See `Cancel.attach`."""
-        # Append first, look second: whichever thread comes later sees what the other did.
-        self._callbacks.append(callback)
-        if self.cancelled:
-            callback(self.reason or "cancelled")
-
-    def detach(self, callback: Callable[[str], None]) -> None:
-        """Undo `attach()`."""
-        if callback in self._callbacks:
-            self._callbacks.remove(callback)
 
     # -- what is sent for it
 

@@ -66,17 +66,6 @@ class Introduction(NamedTuple):
 
 State = Literal["new", "asked", "answered", "agreed", "open", "closed"]
 
-STATES: Final[dict[Role, tuple[State, ...]]] = {
-    "client": ("new", "asked", "agreed", "open", "closed"),
-    "server": ("new", "answered", "open", "closed"),
-}
-
-EVENTS: Final = tuple(
-    f"{way} {what}"
-    for way in ("send", "receive")
-    for what in ("initialize", "initialized", "ping", "request", "notification")
-) + ("agreed", "refused")
-
 TRANSITIONS: Final[dict[tuple[Role, State, str], State]] = {
     # -- the client's side
     ("client", "new", "send initialize"): "asked",
@@ -122,14 +111,16 @@ TRANSITIONS: Final[dict[tuple[Role, State, str], State]] = {
     ("server", "open", "receive notification"): "open",
 }
 
-_OPENING: Final = {
+_WORDS: Final = {
     ("initialize", True): "initialize",
     ("notifications/initialized", False): "initialized",
     ("ping", True): "ping",
-    True: "request",
-    False: "notification",
 }
-"""The last word of an event, by name and whether it is a request: a notification called `initialize` opens nothing."""
+
+
+def _word_for(method: str, is_request: bool) -> str:
+    """The last word of an event: a notification called `initialize` opens nothing."""
+    return _WORDS.get((method, is_request)) or ("request" if is_request else "notification")
 
 
 class Lifecycle:
@@ -145,31 +136,31 @@ class Lifecycle:
 
     def send(self, method: str, *, is_request: bool) -> None:
         """Note that this side is about to send the method; LocalProtocolError if the table has no row for it."""
-        before, word = self.state, _OPENING.get((method, is_request)) or _OPENING[is_request]
-        after = TRANSITIONS.get((self._role, before, f"send {word}"))
-        if after is None:
-            raise LocalProtocolError(f"{method} must not be sent while the session is {before!r}")
-        if after != before:
-            self.state = after
+        if not self._step("send " + _word_for(method, is_request)):
+            raise LocalProtocolError(f"{method} must not be sent while the session is {self.state!r}")
 
     def receive(self, method: str, *, is_request: bool) -> None:
         """Note that the method arrived; InvalidRequest if the table has no row for it."""
-        before, word = self.state, _OPENING.get((method, is_request)) or _OPENING[is_request]
-        after = TRANSITIONS.get((self._role, before, f"receive {word}"))
-        if after is None:
+        if not self._step("receive " + _word_for(method, is_request)):
             # MUST: refuse a request before `initialize`: the opening is the first interaction
             # (basic/lifecycle#initialization)
-            raise InvalidRequest(f"Invalid request: {method} is not allowed while the session is {before!r}")
-        if after != before:
-            self.state = after
+            raise InvalidRequest(f"Invalid request: {method} is not allowed while the session is {self.state!r}")
 
     def agreed(self) -> None:
         """Note that the answer to our `initialize` was acceptable."""
-        self.state = TRANSITIONS.get((self._role, self.state, "agreed"), self.state)
+        self._step("agreed")
 
     def refused(self) -> None:
         """Note that the server refused our `initialize`; it may be asked again."""
-        self.state = TRANSITIONS.get((self._role, self.state, "refused"), self.state)
+        self._step("refused")
+
+    def _step(self, event: str) -> bool:
+        """Go where the table says; False, and no step, if it has no row for the event."""
+        before = self.state
+        after = TRANSITIONS.get((self._role, before, event))
+        if after is not None and after != before:
+            self.state = after
+        return after is not None
 
     def close(self) -> None:
         """Note the end; from here on nothing is allowed."""

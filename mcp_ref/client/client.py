@@ -443,7 +443,7 @@ class Client:
                     # SHOULD: discard the pages of a list if a cursor is refused
                     # (server/utilities/caching#interaction-with-pagination)
                     cache.forget_pages(method)
-                if not session.mend(refusal, method, options, deadline):
+                if not connecting.mended(session, refusal, method, options, deadline):
                     raise
                 result = session.peer.request(method, asked, options, deadline=deadline)
             if not versioning.is_input_required(result) or options.get("by_hand"):

@@ -49,6 +49,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_ref.basic import subscriptions
+from mcp_ref.basic.lifecycle import offered_instead
 from mcp_ref.basic.transports.transport import MirroringTransport, is_transport
 from mcp_ref.client.config import Route, Url, server_key
 from mcp_ref.client.session import CLOSING_TIMEOUT, Connection, Conversation, Session
@@ -57,6 +58,7 @@ from mcp_ref.errors import (
     STATELESS_ERRORS,
     AnswerLost,
     ErrorResponse,
+    HeaderMismatch,
     HttpStatusError,
     LocalProtocolError,
     McpError,
@@ -73,6 +75,7 @@ from mcp_ref.methods import Options
 from mcp_ref.peer import PendingRequest
 from mcp_ref.revisions import SESSION_REVISIONS, Revision
 from mcp_ref.server.utilities.caching import CACHEABLE
+from mcp_ref.server.utilities.pagination import walk
 
 if TYPE_CHECKING:
     from mcp_ref.basic.subscriptions import PendingStream
@@ -468,6 +471,24 @@ def names_older_versions(problem: ErrorResponse) -> bool:
     supported = problem.data.get("supported") if isinstance(problem.data, dict) else None
     named = supported if problem.code == UnsupportedVersion.code and isinstance(supported, list) else []
     return any(revision.name in named for revision in SESSION_REVISIONS)
+
+
+def mended(session: Stateless, refusal: ErrorResponse, method: str, options: Options, deadline: Deadline) -> bool:
+    """Do what has to be done before a refused request is sent once more; False if nothing helps."""
+    if refusal.code == HeaderMismatch.code and method == "tools/call" and session.revision.http == "stateless":
+        # SHOULD: list the tools again after a HeaderMismatch, and retry the call
+        # (2026-07-28/basic/transports/streamable-http#client-behavior)
+        log.info("the headers of a call were refused (%s): listing the tools again", refusal.message)
+        waiting: Options = {"timeout": deadline.left(), "cancel": options.get("cancel"), "cached": False}
+        walk(session.client, "tools/list", "tools", waiting)
+        return True
+    # SHOULD: go on in a version of both that an UnsupportedProtocolVersion error names
+    # (2026-07-28/basic/versioning#protocol-version-negotiation)
+    instead = offered_instead(refusal.data, session.revisions) if refusal.code == UnsupportedVersion.code else None
+    if instead is None or instead is session.revision:
+        return False
+    session.peer.terms = session.terms(instead, session.peer.terms.remote)
+    return True
 
 
 def may_resend(

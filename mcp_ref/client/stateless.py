@@ -23,14 +23,13 @@ from mcp_ref.basic.transports.transport import MirroringTransport, Transport
 from mcp_ref.basic.versioning import SERVER_INFO, envelope
 from mcp_ref.client.answers import ClientContext
 from mcp_ref.client.session import Conversation
-from mcp_ref.errors import ErrorResponse, HeaderMismatch, LocalProtocolError, UnsupportedVersion
+from mcp_ref.errors import ErrorResponse, LocalProtocolError, UnsupportedVersion
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Cancel, Deadline
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Method, Options
+from mcp_ref.methods import Method
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import Revision
-from mcp_ref.server.utilities.pagination import walk
 from mcp_ref.types import client_capabilities, server_capabilities
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ MAX_VERSIONS_NAMED = 10
 class Stateless(Conversation):
     """The conversation in the stateless era: every request stands alone.
 
-    Threads: `open` by one; `answers_to`, `mend`, `usable` and `close` by any; the others belong to the peer.
+    Threads: `open` by one; `answers_to`, `usable` and `close` by any; the others belong to the peer.
     """
 
     def __init__(self, client: Client, transport: Transport, revisions: tuple[Revision, ...]) -> None:
@@ -110,36 +109,15 @@ class Stateless(Conversation):
 
         def answer(method: str, params: JsonObject) -> JsonObject:
             incoming = Incoming(method, method, params, _NoReply())
-
-            def give_up(reason: str | None) -> None:
-                incoming.cancel(reason or "cancelled by the caller")
-
             try:
                 for handle in handles:
-                    handle.attach(give_up)
+                    handle.attach(incoming.cancel)
                 return self.client.answers(ClientContext(self, incoming), incoming)
             finally:
                 for handle in handles:
-                    handle.detach(give_up)
+                    handle.detach(incoming.cancel)
 
         return answer_inputs(result, answer, self.revision)
-
-    def mend(self, refusal: ErrorResponse, method: str, options: Options, deadline: Deadline) -> bool:
-        """Do what has to be done before a refused request is sent once more; False if nothing helps."""
-        if refusal.code == HeaderMismatch.code and method == "tools/call" and self.revision.http == "stateless":
-            # SHOULD: list the tools again after a HeaderMismatch, and retry the call
-            # (basic/transports/streamable-http#client-behavior)
-            log.info("the headers of a call were refused (%s): listing the tools again", refusal.message)
-            waiting: Options = {"timeout": deadline.left(), "cancel": options.get("cancel"), "cached": False}
-            walk(self.client, "tools/list", "tools", waiting)
-            return True
-        # SHOULD: go on in a version of both that an UnsupportedProtocolVersion error names
-        # (basic/versioning#protocol-version-negotiation)
-        instead = offered_instead(refusal.data, self.revisions) if refusal.code == UnsupportedVersion.code else None
-        if instead is None or instead is self.revision:
-            return False
-        self.peer.terms = self.terms(instead, self.peer.terms.remote)
-        return True
 
     def usable(self, listed: JsonObject) -> JsonObject:
         """The result of `tools/list` as the caller gets it: over HTTP with the tools whose calls can be sent."""

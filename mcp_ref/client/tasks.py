@@ -106,7 +106,7 @@ class Follower(Answers):
                             "method": method, "params": {}, "again": False, "tries": 0}  # fmt: skip
         run = TaskRun(tasks, seed, lambda run: page.kept(self._inner(hosted, own)))
         hosted = _HostedContext(ctx, own, run)
-        run.cancel.attach(lambda reason: own.cancel(reason or "cancelled"))
+        run.cancel.attach(own.cancel)
         run.become()
         run.start()
         return {"task": page.shown(run.record, tasks)}

@@ -136,15 +136,22 @@ class Cancel:
     Threads: any thread may call it, any number of times; only the first has an effect.
     """
 
+    __slots__ = ("_callbacks", "_cancelled", "reason")
+
     def __init__(self) -> None:
-        self.cancelled = False
+        self._cancelled = False
         self.reason: str | None = None
         self._callbacks: list[Callable[[str | None], None]] = []
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was called."""
+        return self._cancelled
+
     def __call__(self, reason: str | None = None) -> None:
-        if self.cancelled:
+        if self._cancelled:
             return
-        self.reason, self.cancelled = reason, True
+        self.reason, self._cancelled = reason, True
         for callback in list(self._callbacks):
             callback(reason)
 

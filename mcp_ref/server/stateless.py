@@ -59,11 +59,6 @@ class Stateless:
         # Replaced as one, when something was registered since: which revisions and features there are, as rules.
         self._terms: tuple[int, dict[str, Terms]] = (-1, {})
 
-    @property
-    def newest(self) -> Revision:
-        """The newest revision of this era that the server speaks."""
-        return list(self.revisions.values())[-1]
-
     def answer(
         self,
         incoming: Incoming,

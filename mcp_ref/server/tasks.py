@@ -283,7 +283,7 @@ class TaskCall(Conversation):
         # What the handler looks at: given up by the caller while it is a call, and with the task afterwards.
         self._own = Incoming(incoming.id, incoming.method, params, incoming._reply, self._given_up)
         self._own.answers, self._own.state = incoming.answers, incoming.state
-        self.task.cancel.attach(lambda reason: self._own.cancel(reason or "cancelled"))
+        self.task.cancel.attach(self._own.cancel)
 
     def _tell(self, record: JsonObject) -> None:
         """Tell the conversation that made the task of its change, if that can be told anything now."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, RemoteProtocolError, RequestTimeout, Server
-from mcp_ref.basic.lifecycle import EVENTS, STATES, TRANSITIONS, Lifecycle, negotiate, offered_instead
+from mcp_ref.basic.lifecycle import TRANSITIONS, Lifecycle, negotiate, offered_instead
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.errors import InvalidRequest
 from mcp_ref.machinery.deadline import Deadline
@@ -17,6 +17,7 @@ from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
 from tests.wire import CLIENT_INFO, SERVER_INFO, Wire, opened, play, to_client, to_server
 
 NAMES = [row.name for row in SESSION_REVISIONS]
+STATES = {"client": ("new", "asked", "agreed", "open", "closed"), "server": ("new", "answered", "open", "closed")}
 METHOD_OF = {
     "initialize": ("initialize", True),
     "initialized": ("notifications/initialized", False),
@@ -24,6 +25,7 @@ METHOD_OF = {
     "request": ("tools/list", True),
     "notification": ("notifications/message", False),
 }
+EVENTS = [f"{way} {what}" for way in ("send", "receive") for what in METHOD_OF] + ["agreed", "refused"]
 
 
 @pytest.mark.parametrize(
