@@ -24,7 +24,7 @@ from mcp_ref.errors import (
     RequestTimeout,
     TransportClosed,
 )
-from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.deadline import Deadline, has_ended
 from mcp_ref.machinery.shapes import RequiredIn, Since
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Method, Options
@@ -90,8 +90,8 @@ class KeepAlive:
 
     def join(self, deadline: Deadline) -> None:
         """Wait for it, after the peer was closed: that fails a ping which is in flight."""
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(deadline.left())
+        if self._thread is not None:
+            has_ended(self._thread, deadline)
 
 
 # -- cancellation -----------------------------------------------------------------------------------------------------

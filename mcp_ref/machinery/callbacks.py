@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.deadline import Deadline, has_ended
 
 log = logging.getLogger(__name__)
 
@@ -62,5 +62,4 @@ class CallbackThread:
         with self._lock:
             self._closed = True
         self._queue.put(None)
-        if self._thread.ident is not None and self._thread is not threading.current_thread():
-            self._thread.join(deadline.left())
+        has_ended(self._thread, deadline)

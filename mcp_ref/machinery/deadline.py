@@ -124,6 +124,25 @@ class Deadline:
         return "<Deadline: never>" if left is None else f"<Deadline: {left:.3f} s left>"
 
 
+def has_ended(thread: threading.Thread, deadline: Deadline) -> bool:
+    """Wait for a thread to end; whether it has, or was never started, or is the one that calls.
+
+    Ctrl-C in `Thread.start` leaves one that begins only later, which `join` refuses: that is waited for, too.
+    """
+    while thread is not threading.current_thread():
+        try:
+            thread.join(deadline.left())
+            return not thread.is_alive()
+        except RuntimeError:
+            # Those that were started, and have not begun, are among them.
+            if thread not in threading.enumerate():
+                break
+            if deadline.left() == 0.0:
+                return False
+            time.sleep(0.001)
+    return True
+
+
 class Cancel:
     """A handle to give up a call from another thread: pass it as `cancel=`, then call it.
 

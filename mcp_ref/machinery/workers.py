@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.deadline import Deadline, has_ended
 from mcp_ref.machinery.forks import opened_elsewhere
 
 log = logging.getLogger(__name__)
@@ -173,11 +173,7 @@ class Workers:
         passes. Idempotent; a worker that calls it does not wait for itself.
         """
         self.stop()
-        current = threading.current_thread()
-        others = [thread for thread in self._threads if thread is not current and thread.ident is not None]
-        for thread in others:
-            thread.join(deadline.left())
-        return [thread.doing for thread in others if thread.is_alive()]
+        return [thread.doing for thread in list(self._threads) if not has_ended(thread, deadline)]
 
 
 class Worker(threading.Thread):

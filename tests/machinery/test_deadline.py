@@ -15,7 +15,7 @@ from mcp_ref import peer as peer_module
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.client import client as client_module
 from mcp_ref.machinery import deadline as deadline_module
-from mcp_ref.machinery.deadline import Cancel, Clock, Deadline
+from mcp_ref.machinery.deadline import Cancel, Clock, Deadline, has_ended
 from mcp_ref.peer import Peer
 from mcp_ref.revisions import SESSION_REVISIONS
 from tests.eras import MODERN, open_client
@@ -350,3 +350,31 @@ def test_the_time_of_a_call_that_a_handler_makes_goes_on() -> None:
         wire.send({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
         assert [wire.receive().get("method") for _ in range(3)] == ["ping", "notifications/cancelled", None]
     assert len(problems) == 1
+
+
+# -- threads ------------------------------------------------------------------------------------------------------
+
+
+def test_a_thread_whose_start_was_interrupted_is_waited_for() -> None:
+    begins, over = threading.Event(), threading.Event()
+
+    class Interrupted(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            raise KeyboardInterrupt
+
+    thread: Any = threading.Thread(target=over.wait)
+    bootstrap, thread._started = thread._bootstrap, Interrupted()
+    thread._bootstrap = lambda: (begins.wait(), bootstrap())
+    with pytest.raises(KeyboardInterrupt):
+        thread.start()
+    assert not has_ended(thread, Deadline(0.01))
+    begins.set()
+    assert not has_ended(thread, Deadline(0.01))
+    over.set()
+    assert has_ended(thread, Deadline(PATIENCE))
+    assert not thread.is_alive()
+
+
+def test_a_thread_that_was_never_started_and_the_own_one_are_not_waited_for() -> None:
+    assert has_ended(threading.Thread(), Deadline(None))
+    assert has_ended(threading.current_thread(), Deadline(None))

@@ -29,7 +29,7 @@ from mcp_ref.basic.transports.streamable_http.server import Asked, EndpointOptio
 from mcp_ref.basic.transports.streamable_http.streams import UNREAD_TIMEOUT, EventStream
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Receive
 from mcp_ref.errors import McpError, Refusal, RemoteProtocolError, RequestTimeout, TransportClosed
-from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted
+from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted, has_ended
 from mcp_ref.machinery.http_call import HttpCall, origin_of
 from mcp_ref.machinery.http_exchange import HttpRefusal, HttpReply, HttpRequest, Places
 from mcp_ref.messages import JsonObject
@@ -361,5 +361,5 @@ class SseClientTransport(HttpTransport):
             self._closed, http = True, self._http
         if http is not None:
             http.close(deadline)
-            if self._thread is not None and self._thread is not threading.current_thread():
-                self._thread.join(deadline.left())
+            if self._thread is not None:
+                has_ended(self._thread, deadline)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mcp_ref import messages
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Receive
 from mcp_ref.errors import McpError, RequestTimeout, TransportClosed
-from mcp_ref.machinery.deadline import Deadline, hold
+from mcp_ref.machinery.deadline import Deadline, has_ended, hold
 from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.pipes import HAS_POLL, InputStopped, LineSplitter, LineTooLong, Wake, chunks, milliseconds
 from mcp_ref.machinery.standard_streams import StandardStreams, own_end
@@ -283,11 +283,7 @@ class StdioTransport:
 
     def _join(self, deadline: Deadline) -> bool:
         """Wait for the threads; whether they have ended (one that calls this in `lost` has, for our purpose)."""
-        current = threading.current_thread()
-        others = [thread for thread in self._threads if thread is not current and thread.ident is not None]
-        for thread in others:
-            thread.join(deadline.left())
-        return not any(thread.is_alive() for thread in others)
+        return all(has_ended(thread, deadline) for thread in self._threads)
 
 
 # -- the server's half --------------------------------------------------------------------------------------------

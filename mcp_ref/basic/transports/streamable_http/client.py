@@ -45,7 +45,7 @@ from mcp_ref.errors import (
     SessionExpired,
     TransportClosed,
 )
-from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted
+from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted, has_ended
 from mcp_ref.machinery.http_call import HttpCall
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import Revision
@@ -686,9 +686,9 @@ class HttpClientTransport(HttpTransport):
         try:
             if http is not None:
                 http.cut_all(Interrupted(CLOSED))
-                if listener is not None and listener is not threading.current_thread():
+                if listener is not None:
                     # It was cut. Before the DELETE: a trace has the end of its stream before the end of the session.
-                    listener.join(deadline.left())
+                    has_ended(listener, deadline)
                 if first and self._session.id is not None:
                     self._end_session(http, deadline)
                 http.close(deadline)
