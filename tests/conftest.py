@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from mcp_ref import Client
+from tests.slow import examples
 
 GRACE = 2.0
 
@@ -38,8 +43,30 @@ PROBE_TIMEOUT = Client.__init__.__kwdefaults__["probe_timeout"]
 Client.__init__.__kwdefaults__["probe_timeout"] = 60
 
 # How long an example takes says how busy the machine is, and nothing of the code.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples(100)
+)
 settings.load_profile("any machine")
+
+# Where no bytecode is to be written, each process of the hundreds that tests start would compile all it imports, and
+# pytest every test in each of its processes: here it is written, but not beside the sources.
+if sys.dont_write_bytecode:
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(Path(__file__).parent.parent / ".pytest_cache" / "bytecode")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """For `-n auto`: one more than there are processors, since tests wait for processes, and for time, as well."""
+    return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) + 1
+
+
+def pytest_collection_finish() -> None:
+    """Ten thousand tests are objects that stay: no collection of garbage need look at them again."""
+    gc.collect()
+    gc.freeze()
+
 
 # A shell that starts a job with `&` in a script has it ignore Ctrl-C, and so would every program that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

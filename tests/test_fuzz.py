@@ -26,6 +26,7 @@ from mcp_ref.machinery.pipes import LineSplitter, LineTooLong
 from mcp_ref.machinery.uri_template import UriTemplate
 from mcp_ref.revisions import SESSION_REVISIONS, find_revision
 from mcp_ref.server.utilities.pagination import answer_list
+from tests.slow import examples
 from tests.wire import PATIENCE, Wire, opened, to_client, to_server
 
 JsonObject = dict[str, Any]
@@ -34,7 +35,7 @@ fuzzed = settings(
     derandomize=True,
     database=None,
     deadline=None,
-    max_examples=30,
+    max_examples=examples(30),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
 )
 
@@ -348,7 +349,7 @@ def test_a_batch_gets_one_answer_for_each_request_in_it(wire: Wire, batch: list[
     assert all(len(answer) == len(expected) for answer in answers)
 
 
-@settings(fuzzed, max_examples=50)
+@settings(fuzzed, max_examples=examples(50))
 @given(requests, st.sampled_from([10, 500, 900, 980, 990]))
 def test_before_the_opening_too_every_request_gets_one_answer(message: Any, depth: int) -> None:
     deep = "[" * depth + "]" * depth
@@ -472,7 +473,7 @@ results = mutated(
 DONE = object()
 
 
-@settings(fuzzed, max_examples=60)
+@settings(fuzzed, max_examples=examples(60))
 @given(responses | results.map(lambda result: {"result": result}), st.sampled_from(CALLS), st.booleans())
 def test_whatever_a_server_answers_the_caller_gets_a_result_or_an_mcp_error(
     asking: tuple[Client, Wire], body: Any, call: Callable[[Client], Any], twice: bool
@@ -513,7 +514,7 @@ proper = st.recursive(
 )
 
 
-@settings(fuzzed, max_examples=100)
+@settings(fuzzed, max_examples=examples(100))
 @given(st.dictionaries(st.text(max_size=20), proper, max_size=3))
 def test_what_is_encoded_is_one_line_and_decodes_to_itself(message: JsonObject) -> None:
     data = messages.encode(message)
@@ -523,7 +524,7 @@ def test_what_is_encoded_is_one_line_and_decodes_to_itself(message: JsonObject) 
     assert messages.encode(back) == data
 
 
-@settings(fuzzed, max_examples=100)
+@settings(fuzzed, max_examples=examples(100))
 @given(st.binary(max_size=80) | st.text(max_size=40).map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_decoding_gives_a_value_that_can_be_encoded_or_a_parse_error(data: bytes) -> None:
     try:
@@ -536,7 +537,7 @@ def test_decoding_gives_a_value_that_can_be_encoded_or_a_parse_error(data: bytes
 lines = st.lists(st.binary(max_size=20).map(lambda line: line.replace(b"\n", b"")), max_size=8)
 
 
-@settings(fuzzed, max_examples=100)
+@settings(fuzzed, max_examples=examples(100))
 @given(
     lines, st.binary(max_size=10).map(lambda rest: rest.replace(b"\n", b"")), st.lists(st.integers(0, 200), max_size=10)
 )
@@ -588,7 +589,7 @@ class Listed:
         return result["names"], result.get("nextCursor")
 
 
-@settings(fuzzed, max_examples=100)
+@settings(fuzzed, max_examples=examples(100))
 @given(st.lists(texts, unique=True, max_size=12), st.integers(1, 5))
 def test_pages_hold_every_entry_once_and_in_order(names: list[str], size: int) -> None:
     listed = Listed(names, size)
@@ -601,7 +602,7 @@ def test_pages_hold_every_entry_once_and_in_order(names: list[str], size: int) -
     assert found == names
 
 
-@settings(fuzzed, max_examples=100)
+@settings(fuzzed, max_examples=examples(100))
 @given(texts, st.lists(texts, max_size=3))
 def test_any_cursor_is_a_place_or_refused(cursor: str, names: list[str]) -> None:
     try:
@@ -614,7 +615,7 @@ words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
 TEMPLATES = ["x://{a}/{b}", "x://{a}/in/{b}", "x://h/{a}{?b}", "x://h/{a}.{b}", "file:///{+a}{?b}"]
 
 
-@settings(fuzzed, max_examples=100)
+@settings(fuzzed, max_examples=examples(100))
 @given(st.sampled_from(TEMPLATES), words, words)
 def test_the_values_put_into_a_template_are_matched_back(template: str, a: str, b: str) -> None:
     values = {"{a}": quote(a, safe=""), "{+a}": quote(a), "{b}": quote(b, safe=""), "{?b}": "?b=" + quote(b, safe="")}
@@ -627,7 +628,7 @@ def test_the_values_put_into_a_template_are_matched_back(template: str, a: str, 
     assert found == {"a": a, "b": b} or not plain, (uri, found)
 
 
-@settings(fuzzed, max_examples=100)
+@settings(fuzzed, max_examples=examples(100))
 @given(st.text("{}+?&/#.;*:,ab%=x\ud800", max_size=16), texts)
 def test_any_text_is_a_template_or_refused_and_any_uri_matches_or_not(template: str, uri: str) -> None:
     try:

@@ -23,6 +23,7 @@ from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS
 from tests.eras import MODERN, discovered, envelope, open_client
+from tests.slow import examples
 from tests.test_fuzz import (
     DEPTHS,
     a_server,
@@ -129,7 +130,7 @@ def check(message: JsonObject, answer: JsonObject) -> None:
         assert answer["result"]["resultType"] in ("complete", "input_required")
 
 
-@settings(fuzzed, max_examples=160)
+@settings(fuzzed, max_examples=examples(160))
 @given(modern, st.integers(0, 10**9))
 def test_any_request_that_stands_alone_gets_exactly_one_answer_with_its_id(
     wire: Wire, message: JsonObject, number: int
@@ -145,7 +146,7 @@ def test_any_request_that_stands_alone_gets_exactly_one_answer_with_its_id(
         check(sent, answer)
 
 
-@settings(fuzzed, max_examples=60)
+@settings(fuzzed, max_examples=examples(60))
 @given(mutated([*LISTENS, *LISTENS]) | st.sampled_from(LISTENS))
 def test_any_listen_is_acknowledged_or_refused(wire: Wire, message: JsonObject) -> None:
     sent = {"method": "x", **message, "jsonrpc": "2.0", "id": "listen"}
@@ -165,7 +166,7 @@ def test_any_listen_is_acknowledged_or_refused(wire: Wire, message: JsonObject) 
 STATES = st.text(max_size=60) | st.binary(max_size=40).map(lambda data: data.hex()) | values
 
 
-@settings(fuzzed, max_examples=60)
+@settings(fuzzed, max_examples=examples(60))
 @given(st.integers(0, 200), STATES, st.booleans(), values | st.just(ASKED), st.booleans())
 def test_a_state_that_was_changed_is_refused_and_answers_of_any_shape_are_taken_or_refused(
     wire: Wire, place: int, other: Any, whole: bool, answers: Any, good: bool
@@ -347,7 +348,7 @@ def answered(wire: Wire, body: JsonObject, times: int = 1, first: Any = None) ->
         asked = wire.receive()
 
 
-@settings(fuzzed, max_examples=120)
+@settings(fuzzed, max_examples=examples(120))
 @given(bodies, st.sampled_from(CALLS), st.booleans(), st.booleans())
 def test_whatever_a_server_answers_the_caller_gets_a_result_or_an_mcp_error(
     asking: tuple[Client, Wire], body: Any, call: Callable[[Client, bool], Any], cached: bool, twice: bool
@@ -368,7 +369,7 @@ SAID = [
 ]
 
 
-@settings(fuzzed, max_examples=80)
+@settings(fuzzed, max_examples=examples(80))
 @given(st.binary(max_size=40) | values | requests | modern | told | responses | mutated(SAID) | st.lists(told))
 def test_whatever_a_server_sends_unasked_the_client_says_nothing_and_goes_on(
     asking: tuple[Client, Wire], what: Any
@@ -380,7 +381,7 @@ def test_whatever_a_server_sends_unasked_the_client_says_nothing_and_goes_on(
     still_there(client, wire)
 
 
-@settings(fuzzed, max_examples=60)
+@settings(fuzzed, max_examples=examples(60))
 @given(st.lists(mutated(SAID) | st.sampled_from(SAID) | told, max_size=4), bodies, st.booleans())
 def test_whatever_a_server_says_on_a_subscription_it_ends_or_raises_an_mcp_error(
     asking: tuple[Client, Wire], said: list[JsonObject], last: JsonObject, acknowledges: bool
@@ -417,7 +418,7 @@ discoveries = mutated(
 openings = mutated([{"result": {"protocolVersion": "2025-11-25", "capabilities": DECLARED, "serverInfo": SERVER_INFO}}])
 
 
-@settings(fuzzed, max_examples=60)
+@settings(fuzzed, max_examples=examples(60))
 @given(discoveries | responses, openings | responses, texts, scalars)
 def test_whatever_the_opening_is_answered_with_the_client_is_connected_or_raises_an_mcp_error(
     probed: JsonObject, opened: JsonObject, text: str, instructions: Any
@@ -441,7 +442,7 @@ def test_whatever_the_opening_is_answered_with_the_client_is_connected_or_raises
     ours.close(Deadline(PATIENCE))
 
 
-@settings(fuzzed, max_examples=60)
+@settings(fuzzed, max_examples=examples(60))
 @given(st.sampled_from([LOG_LEVEL, PROTOCOL_VERSION]), values)
 def test_an_envelope_of_any_shape_is_read_or_refused(key: str, value: Any) -> None:
     try:

@@ -473,7 +473,7 @@ class Server:
         else:
             if transport == "stdio":
                 given = ", ".join(sorted(options))
-                raise TypeError(f'run() over stdio takes max_message alone, not {given}; write run("http", ...)')
+                raise ValueError(f'run() over stdio takes max_message alone, not {given}; write run("http", ...)')
             hint = {"sse": '; write run("http", sse_path="/sse")', "streamable-http": '; write run("http")'}
             raise ValueError(f'run() knows "stdio" and "http", not {transport!r}{hint.get(transport, "")}')
         if self.tasks is not None:

@@ -28,6 +28,7 @@ from mcp_ref.client.roots import roots
 from mcp_ref.client.sampling import reply, sample
 from mcp_ref.errors import InvalidParams, LocalProtocolError, MissingClientCapability, Refusal, RemoteProtocolError
 from mcp_ref.revisions import STATELESS_REVISIONS
+from tests.slow import examples
 from tests.wire import PATIENCE
 
 LATEST = STATELESS_REVISIONS[-1]
@@ -211,7 +212,7 @@ def test_tuples_are_arrays_as_they_are_on_the_wire() -> None:
 
 
 @given(st.lists(st.sampled_from(["elicit", "sample", "roots", "all"]), max_size=5))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_any_order_of_questions_comes_to_its_end(kinds: list[str]) -> None:
     def one(ctx: Any, kind: str, n: int) -> Any:
         if kind == "elicit":

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mcp_ref.server.resources import covers
 from mcp_ref.server.utilities.caching import CACHEABLE, CacheableRequest, CacheView, ResultCache
+from tests.slow import examples
 
 SERVER = "https://example.com/mcp"
 TOOLS = "notifications/tools/list_changed"
@@ -371,7 +372,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.lists(STEPS, min_size=5, max_size=40), st.sampled_from([1, 3, 1000]))
 def test_nothing_is_served_that_is_stale_of_another_request_or_of_somebody_else(steps: Any, entries: int) -> None:
     model = Model(entries)
@@ -404,7 +405,7 @@ def test_many_threads_may_use_one_cache() -> None:
     def work(who: str) -> None:
         view = cache.for_(SERVER)
         try:
-            begin.wait(5)
+            begin.wait(30)
             for turn in range(300):
                 method, params = REQUESTS[turn % len(REQUESTS)]
                 keep(view, method, params, mark=who, scope="public" if turn % 4 == 0 else "private", ttl=60_000)
@@ -420,6 +421,6 @@ def test_many_threads_may_use_one_cache() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(5)
+        thread.join(30)
     assert not any(thread.is_alive() for thread in threads)
     assert problems == []

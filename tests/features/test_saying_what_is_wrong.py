@@ -145,7 +145,7 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "a port for a server": (lambda: Server("s", port=80), TypeError, r'option port; write server.run\("http", ho'),  # type: ignore[arg-type]
     "a server's info": (lambda: Server("s", info=cast(Any, "me")), TypeError, "info is a dict, not 'me'"),
     "sse": (lambda: Server("s").run("sse"), ValueError, r'run\("http", sse_path="/sse"\)'),
-    "a port for stdio": (lambda: Server("s").run(port=80), TypeError, r'not port; write run\("http", \.\.\.\)'),
+    "a port for stdio": (lambda: Server("s").run(port=80), ValueError, r'not port; write run\("http", \.\.\.\)'),
     "a port in words": (lambda: Server("s").serve_http(port=cast(Any, "80")), ValueError, "port is a whole number"),
     "an option of HTTP": (lambda: Server("s").serve_http(prot=80), TypeError, "no option prot over HTTP; there are "),  # type: ignore[call-arg]
     "a line as command": (lambda: Client("python x.py"), ValueError, r"list of strings, \['python', 'x.py'\]"),

@@ -18,6 +18,7 @@ import mcp_ref.host
 from mcp_ref import Answer, Consent, Context, Host, McpError, Rule, Server, reply
 from mcp_ref.client.entries import Entry
 from tests.host.common import FREE
+from tests.slow import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 NAMES = ("a", "b", "c", "d")
@@ -178,7 +179,7 @@ def test_no_word_of_a_server_reaches_another_unless_the_user_put_it_there(steps:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 @given(STEPS)
 def test_in_300_sequences_no_word_of_a_server_reaches_another(steps: Any) -> None:
     keeps_apart(steps)

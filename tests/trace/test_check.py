@@ -16,6 +16,7 @@ from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.check import Checker, Finding, _rules, _sentence, check
 from mcp_ref.trace.record import TraceEvent, read_trace, to_row
 from mcp_ref.trace.rules.seen import RULES
+from tests.slow import examples
 from tests.test_spec_notes import SPEC, notes
 from tests.trace.rules import SENTENCES, rows
 from tests.trace.rules import made as sentences_made
@@ -196,7 +197,7 @@ _VALUES: Any = st.recursive(
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_no_message_makes_a_rule_fail(data: st.DataObject) -> None:
     seed, revision = data.draw(st.sampled_from(CASES))
     made = planted(seed, revision, seed.broken, seed.change)

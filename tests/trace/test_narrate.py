@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mcp_ref.trace.narrate import Narrator, narrate, narrator_for
 from mcp_ref.trace.record import TraceEvent
+from tests.slow import examples
 
 
 def event(
@@ -323,7 +324,7 @@ methods = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(methods | json_values, json_values, json_values | st.dictionaries(members, json_values))
 def test_any_json_at_all_can_be_told(method: Any, request_id: Any, body: Any) -> None:
     narrator = Narrator()

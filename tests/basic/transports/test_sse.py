@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_ref.basic.transports.sse import COMMENT, Event, EventParser, EventTooLong, encode_event
+from tests.slow import examples
 
 
 def parse(text: bytes, size: int | None = None) -> list[Event]:
@@ -120,7 +121,7 @@ LINE = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"
 ID = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(
     st.lists(st.tuples(st.lists(LINE, min_size=1), ID, st.none() | st.integers(0, 10**9)), max_size=5),
     st.sampled_from([b"\n", b"\r", b"\r\n"]),
