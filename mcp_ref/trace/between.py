@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from mcp_ref.basic.transports.sse import EventParser, EventTooLong, event_facts
 from mcp_ref.messages import JsonObject
@@ -165,6 +165,9 @@ _HOP_BY_HOP: Final = frozenset({
 })  # fmt: skip
 
 
+_AUTHORIZING: Final = frozenset({"authorize", "token", "register", "revoke", "introspect", "par"})  # ends of paths
+
+
 class HttpProxy(ThreadingHTTPServer):
     """A reverse proxy on 127.0.0.1: each connection has a thread, each request a connection to the server.
 
@@ -188,13 +191,13 @@ class HttpProxy(ThreadingHTTPServer):
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"the URL of a server begins with http:// or https://, unlike {url!r}")
         self.secure, self.host = parts.scheme == "https", parts.hostname
-        self.port, self.origin = parts.port, f"{parts.scheme}://{parts.netloc}"
+        self.port, self.origin, self.path = parts.port, f"{parts.scheme}://{parts.netloc}", parts.path or "/"
         self.say, self._recorders = say, recorders
         self._lock = threading.Lock()  # guards _exchanges and _conns
         self._exchanges = 0
         self._conns: dict[str, Taps] = {}  # by session id, or by the URI of an endpoint event
         super().__init__(("127.0.0.1", port), _Passing)
-        self.url = f"http://127.0.0.1:{self.server_port}{parts.path or '/'}"
+        self.url = f"http://127.0.0.1:{self.server_port}{self.path}"
 
     def connect(self) -> http.client.HTTPConnection:
         """A connection to the server, without a time limit."""
@@ -262,9 +265,13 @@ class _Passing(BaseHTTPRequestHandler):
         taps = server.taps(session, self.path) if session or self.path in server._conns else self._own
         if b'"initialize"' in body and session is None and self.path not in server._conns:
             taps = server.taps()
-        exchange = server.next_exchange()
-        origin = {"exchange": exchange, "method": self.command}
-        taps.note("send", body or None, {**origin, "headers": dict(self.headers.items())})
+        origin: JsonObject = {"exchange": server.next_exchange(), "method": self.command}
+        path, query = urlsplit(self.path).path, urlsplit(self.path).query
+        if path != server.path and ("/.well-known/" in path or path.rpartition("/")[2] in _AUTHORIZING):
+            # What is said about authorization is not the protocol's, and is secret, perhaps.
+            origin |= {"what": path, "oauth": {}}
+        facts = {**origin, "query": sorted(dict(parse_qsl(query)))} if query else origin
+        taps.note("send", self._seen(origin, body), {**facts, "headers": dict(self.headers.items())})
         upstream = server.connect()
         watched = threading.Event()
         try:
@@ -296,6 +303,10 @@ class _Passing(BaseHTTPRequestHandler):
             watched.set()
             upstream.close()
             taps.deliver()
+
+    def _seen(self, origin: JsonObject, body: bytes | bytearray) -> bytes | None:
+        """A body as it is noted: not if it is none of the protocol's messages."""
+        return (bytes(body) or None) if "oauth" not in origin else None
 
     def _body(self) -> bytes:
         if "chunked" not in self.headers.get("transfer-encoding", "").lower():
@@ -379,14 +390,14 @@ class _Passing(BaseHTTPRequestHandler):
                     seen += chunk[: _MAX_NOTED - len(seen)]
                     left = None if left is None else left - len(chunk)
                     if left == 0:
-                        taps.note("receive", bytes(seen), facts)
+                        taps.note("receive", self._seen(origin, seen), self._told(facts, seen))
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunked else chunk)
                 self.wfile.flush()
                 taps.deliver()
             if left:
                 raise http.client.IncompleteRead(b"", left)
             if not streams and left is None:
-                taps.note("receive", bytes(seen) or None, facts)
+                taps.note("receive", self._seen(origin, seen), self._told(facts, seen))
             if streams:
                 taps.note("receive", None, {**origin, "end": "client" if self._hung_up(taps, origin, body) else ended})
             if chunked:
@@ -400,14 +411,27 @@ class _Passing(BaseHTTPRequestHandler):
             with suppress(OSError):
                 self.connection.shutdown(socket.SHUT_RDWR)
 
+    def _told(self, facts: JsonObject, body: bytearray) -> JsonObject:
+        """What is noted of a reply: with the metadata of the resource, which is public."""
+        if "/oauth-protected-resource" not in facts.get("what", ""):
+            return facts
+        from mcp_ref.errors import Refusal
+        from mcp_ref.messages import decode
+
+        with suppress(Refusal, RecursionError):
+            if isinstance(document := decode(bytes(body)), dict):
+                return {**facts, "oauth": document}
+        return facts
+
     def _note_events(self, parser: EventParser, chunk: bytes, taps: Taps, facts: JsonObject) -> None:
-        origin = {name: facts[name] for name in ("exchange", "method", "status")}
+        origin = {name: each for name, each in facts.items() if name != "headers"}
         with suppress(EventTooLong):
             for event in parser.feed(chunk):
                 is_message = event.event == "message" and event.data
                 if event.event == "endpoint":
                     self.server.know(urlsplit(event.data)._replace(scheme="", netloc="").geturl(), taps)
-                taps.note("receive", event.data.encode() if is_message else None, {**origin, **event_facts(event)})
+                seen = self._seen(origin, event.data.encode()) if is_message else None
+                taps.note("receive", seen, {**origin, **event_facts(event)})
 
     def _rewritten(self, chunk: bytes) -> bytes:
         """The beginning of a stream of HTTP+SSE: an absolute URI to post to would lead past this proxy."""

@@ -25,6 +25,7 @@ from importlib import resources
 from typing import Any, Final, NamedTuple
 
 from mcp_ref.agreement import declares
+from mcp_ref.basic.tasks import CreateTaskResult
 from mcp_ref.basic.versioning import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
@@ -40,7 +41,7 @@ from mcp_ref.messages import JsonObject, encode, kind_of
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import LATEST_SESSION, REVISIONS, STATELESS_REVISIONS, Revision
 from mcp_ref.trace.record import TraceEvent
-from mcp_ref.trace.rules import features, http, messages, session, stateless
+from mcp_ref.trace.rules import authorization, features, http, messages, session, stateless, tasks
 from mcp_ref.trace.rules.seen import (
     FRAME,
     MEANING,
@@ -50,6 +51,7 @@ from mcp_ref.trace.rules.seen import (
     Exchange,
     Kind,
     Known,
+    KnownTask,
     Link,
     Question,
     Redacted,
@@ -63,7 +65,16 @@ from mcp_ref.trace.rules.seen import (
     row_of,
 )
 
-_FILES: Final = (messages, session, features, stateless, http)  # each declares its rules when it is imported
+_FILES: Final = (
+    messages,
+    session,
+    features,
+    tasks,
+    stateless,
+    http,
+    authorization,
+)  # each declares its rules when it is imported
+_METHODS: Final = METHODS.keys() | {method for declared in RULES.values() for method in declared.methods}
 _STATELESS: Final = STATELESS_REVISIONS[-1]
 _MAX_LINKS: Final = 10_000  # connections that are remembered; the oldest is forgotten
 _MAX_OPEN: Final = 10_000  # requests, tokens and exchanges of one connection that are remembered
@@ -195,7 +206,9 @@ class Checker:
     def _take(self, link: Link, sender: Role, event: TraceEvent) -> None:
         facts, exchange, begins = event.http, None, False
         if facts is not None and "oauth" in facts:
-            # What a client of ours says to an authorization server stands beside the protocol.
+            # What is said to an authorization server stands beside the protocol; the metadata is the server's own.
+            if "protected" in str(facts.get("what")) and facts.get("status") == 200:
+                self._wait(link, "metadata", as_object(facts["oauth"]), event)
             return
         if facts is not None:
             exchange = link.exchanges.get(facts.get("exchange"))
@@ -292,6 +305,10 @@ class Checker:
             exchange.status = facts["status"] if isinstance(facts["status"], int) else None
             exchange.answers = as_object(facts.get("headers"))
             self._session(link, exchange)
+            if exchange.status is not None:
+                link.authorized = "authorization" in exchange.headers and exchange.status < 400
+            if exchange.status == 401 or "www-authenticate" in exchange.answers:
+                self._wait(link, "challenge", exchange, event)
             if exchange.status is not None and exchange.status < 300 and exchange.method in ("GET", "POST"):
                 # The session goes on, so it was not its end that has ended a stream before.
                 over = [each for each in link.cut if each[0].seq < exchange.seq and each[1].seq < exchange.seq]
@@ -310,6 +327,17 @@ class Checker:
                 _remember(link.event_ids, str(facts["eventId"]), (exchange.number, event.message))
             if "id" in as_object(event.message):
                 _remember(link.delivered, encode(as_object(event.message)), exchange.number)
+
+    def _wait(self, link: Link, kind: Kind, what: Any, event: TraceEvent) -> None:
+        """Judge what the server says of authorization, as soon as the revision that it speaks is known."""
+        link.shared.waiting.append((kind, what, event))
+        self._settle_waiting(link)
+
+    def _settle_waiting(self, link: Link) -> None:
+        revision = link.revision or (link.stateless if link.shared.spoke else None)
+        while revision is not None and link.shared.waiting:
+            kind, what, event = link.shared.waiting.popleft()
+            self._run(kind, "", "server", link, revision, event, what)
 
     def _give_up(self, link: Link, exchange: Exchange) -> None:
         """HTTP has refused, or led elsewhere, what has no answer: it may come again as it was, its id too."""
@@ -479,6 +507,8 @@ class Checker:
             link.acknowledged.add(key(as_object(said.params.get("_meta")).get(SUBSCRIPTION_ID)))
         elif said.method == "notifications/tools/list_changed":
             link.known(said).order = None
+        elif said.method in ("notifications/tasks/status", "notifications/tasks"):
+            self._learn_task(link, said, None, said.params)
 
     def _take_answer(self, link: Link, said: Said, request: Said | None) -> None:
         said.request = request
@@ -559,10 +589,28 @@ class Checker:
             link.shared.questions.append(asked)
             if asked.state is not None:
                 _remember(link.shared.states, asked.state, asked)
-        task = as_object(result.get("task")) or (result if method.startswith("tasks/") else {})
-        if isinstance(task.get("taskId"), str) and isinstance(task.get("status"), str):
-            link.tasks[task["taskId"]] = task["status"]
-            request.task = task["taskId"] if "task" in request.params else request.task
+        for state in tasks.states(said):
+            self._learn_task(link, said, request, state)
+        if method == "tasks/result" and (task := link.tasks.get(str(request.params.get("taskId")))) is not None:
+            task.result = said
+        if link.shared.waiting:
+            self._settle_waiting(link)
+
+    def _learn_task(self, link: Link, said: Said, request: Said | None, state: JsonObject) -> None:
+        """What the receiver of a task says of it, in an answer or unasked."""
+        name, status = state.get("taskId"), state.get("status")
+        if said.faults or not isinstance(name, str) or not isinstance(status, str):
+            return
+        known = link.tasks.get(name)
+        if known is None:
+            known = KnownTask(said.sender, said.event.time)
+            _remember(link.tasks, name, known)
+        if request is not None and "task" in said.result:
+            # News of it may have come before.
+            known.request, request.task = request, name
+        if request is None or request.event.seq >= known.seq:
+            known.status, known.state, known.seq = status, state, said.event.seq
+        known.polled = said.event.time if said.about == "tasks/get" else known.polled
 
     # -- rules
 
@@ -571,7 +619,7 @@ class Checker:
     ) -> set[str]:
         """Ask the rules, stage by stage; gives the names of those that are broken."""
         name = "" if revision is None else revision.name
-        named = (kind, method if method in METHODS else "", sender, name, link.http)
+        named = (kind, method if method in _METHODS else "", sender, name, link.http)
         asked = _rules(*named)
         self._asked[named] = self._asked.get(named, 0) + 1
         if revision is None:
@@ -616,7 +664,9 @@ class Checker:
         if row is None or revision is None or not row.exists_in(revision) or (said.request or said).faults:
             return
         wire = row.result if "result" in said.message else row.params
-        if wire is None or said.result.get("resultType") in ("input_required", "task") or "task" in said.result:
+        if "task" in said.result and said.request is not None and "task" in said.request.params:
+            wire = CreateTaskResult
+        if wire is None or said.result.get("resultType") in ("input_required", "task"):
             return
         try:
             if "result" in said.message:

@@ -155,7 +155,9 @@ def seeds() -> Iterator[Seed]:
     # -- cancellation, progress, ping
     cancel = [C(1, "tools/list"), T("notifications/cancelled", requestId=1)]
     yield Seed("cancels_its_own_request", cancel, [C(1, "tools/list"), T("notifications/cancelled", requestId=7)])
-    yield Seed("tasks_are_cancelled_as_tasks", cancel, [C(1, "tools/call", name="t", task={}), cancel[1]])
+    able = {**SERVER, "tasks": {"requests": {"tools": {"call": {}}}}}
+    made_a_task = [C(1, "tools/call", name="t", task={}), cancel[1]]
+    yield Seed("tasks_are_cancelled_as_tasks", cancel, made_a_task, server=able)
     listen = [
         C(1, "subscriptions/listen", notifications={"toolsListChanged": True}),
         N(
@@ -201,7 +203,7 @@ def seeds() -> Iterator[Seed]:
     }
     made = [C(1, "tools/call", name="t", task={}, _meta={"progressToken": "p"}), S(1, task=task)]
     told = [C(2, "tasks/get", taskId="k"), S(2, **{**task, "status": "completed"})]
-    yield Seed("progress_ends_with_the_task", [*made, progress(1), *told], [*made, *told, progress(1)])
+    yield Seed("progress_ends_with_the_task", [*made, progress(1), *told], [*made, *told, progress(1)], server=able)
     yield Seed("pong_is_empty", [C(1, "ping"), S(1)], [C(1, "ping"), S(1, pong=True)], only=SESSIONS)
     yield Seed("ping_is_answered", [C(1, "ping"), S(1)], [C(1, "ping"), E(1, -32601)], only=SESSIONS)
     yield Seed("pong_is_empty", [Q(1, "ping"), A(1)], [Q(1, "ping"), A(1, pong=True)], only=SESSIONS)
@@ -920,6 +922,190 @@ MIRRORED = {
         },
     },
 }
+
+
+def task_seeds() -> Iterator[Seed]:
+    """Of basic/utilities/tasks, and of the extension."""
+    all_ = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+    server, part = {**SERVER, "tasks": all_}, {**SERVER, "tasks": {"list": {}, "requests": {}}}
+    client = {**CLIENT, "tasks": {"requests": {"elicitation": {"create": {}}}}}
+    one: dict[str, Any] = {"only": ("2025-11-25",), "server": server, "client": client}
+    state = {"taskId": "k", "status": "working", "ttl": 60_000, "createdAt": "2025-11-25T09:00:00Z"}
+    state |= {"lastUpdatedAt": "2025-11-25T09:00:01Z"}
+    about = {RELATED: {"taskId": "k"}}
+    tool = {**TOOL, "execution": {"taskSupport": "optional"}}
+    listed = tools(tool)
+    call, done = C(2, "tools/call", name="t", task={}), S(2, content=TEXT)
+
+    def of(support: str) -> list[Line]:
+        return tools({**TOOL, "execution": {"taskSupport": support}})
+
+    def made(**more: Any) -> Line:
+        return S(2, task={name: each for name, each in {**state, **more}.items() if each is not GONE})
+
+    def get(id: int, **more: Any) -> list[Line]:
+        return [C(id, "tasks/get", taskId="k"), S(id, **{**state, **more})]
+
+    begun = [*listed, call, made()]
+
+    # -- who may ask
+    plain = C(2, "tools/call", name="t")
+    sound = [*listed, plain, done]
+    yield Seed("tasks_only_of_who_has_them", sound, [*listed, call, done], **{**one, "server": SERVER})
+    yield Seed("tasks_only_of_requests_that_can", sound, [*listed, call, done], **{**one, "server": part})
+    asked = Q(7, "elicitation/create", message="m", requestedSchema=FORM, task={})
+    answered = A(7, action="decline")
+    yield Seed("tasks_only_of_who_has_them", [], [asked, answered], **{**one, "client": CLIENT})
+    yield Seed("tasks_only_of_requests_that_can", [], [asked, answered], **{**one, "client": {**CLIENT, "tasks": {}}})
+    no = E(2, -32601)
+    for support in ("forbidden", "none"):
+        can = tools(TOOL) if support == "none" else of(support)
+        yield Seed("tools_that_cannot_are_not_tasks", begun, [*can, call, no], **one)
+    yield Seed("required_tasks_are_asked_for", [*of("required"), call, made()], [*of("required"), plain, no], **one)
+    yield Seed("tasks_of_other_tools_are_32601", [*tools(TOOL), call, no], [*tools(TOOL), call, done],
+               base=("tools_that_cannot_are_not_tasks",), **one)  # fmt: skip
+    yield Seed("required_tasks_are_32601", [*of("required"), plain, no], [*of("required"), plain, done],
+               base=("required_tasks_are_asked_for",), **one)  # fmt: skip
+    yield Seed("who_has_tasks_declares_them", [*listed, call, done], [*listed, call, made()],
+               base=("tasks_only_of_who_has_them",), **{**one, "server": SERVER})  # fmt: skip
+    yield Seed("undeclared_tasks_are_ignored", [*listed, call, done], [*listed, call, made()],
+               base=("tasks_only_of_requests_that_can",), **{**one, "server": part})  # fmt: skip
+    yield Seed("accepted_tasks_are_answered_with_a_task", begun, [*listed, call, done], **one)
+    shown = A(7, task={**state, "taskId": "c"})
+    yield Seed("accepted_tasks_are_answered_with_a_task", [asked, shown], [asked, answered], **one)
+
+    # -- what a task says
+    yield Seed("task_ids_are_strings", begun, [*listed, call, made(taskId=5)], **one)
+    yield Seed("tasks_begin_as_working", begun, [*listed, call, made(status="completed")], **one)
+    for wrong in (GONE, "soon", 5):
+        yield Seed("tasks_say_when_they_were_created", begun, [*listed, call, made(createdAt=wrong)], **one)
+        yield Seed("tasks_say_when_they_were_updated", [*begun, *get(3)], [*begun, *get(3, lastUpdatedAt=wrong)], **one)
+    yield Seed("tasks_say_how_long_they_live", [*begun, *get(3)], [*begun, *get(3, ttl=GONE)], **one)
+    again = [C(5, "tools/call", name="t", task={}), S(5, task={**state, "taskId": "l"})]
+    same = [again[0], S(5, task=state)]
+    yield Seed("task_ids_are_unique", [*begun, *again], [*begun, *same], **one)
+    failed = get(3, status="failed", statusMessage="why")
+    yield Seed("failed_tasks_say_why", [*begun, *failed], [*begun, *get(3, status="failed")], **one)
+
+    # -- what has ended stays so
+    over = get(3, status="completed")
+    yield Seed("ended_tasks_stay_ended", [*begun, *over, *get(4, status="completed")], [*begun, *over, *get(4)], **one)
+    told = N("notifications/tasks/status", **{**state, "status": "completed"})
+    yield Seed("ended_tasks_stay_ended", [*begun, told, *get(4, status="completed")], [*begun, told, *get(4)], **one)
+    cancel = [C(5, "tasks/cancel", taskId="k"), S(5, **{**state, "status": "cancelled"})]
+    cancelled = get(6, status="cancelled")
+    yield Seed("cancelled_tasks_stay_cancelled", [*begun, *cancel, *cancelled], [*begun, *cancel, *get(6)], **one)
+    yield Seed("tasks_are_cancelled_before_the_answer", [*begun, *cancel], [*begun, cancel[0], S(5, **state)], **one)
+    refused = [cancel[0], E(5, -32602)]
+    yield Seed("ended_tasks_are_not_cancelled", [*begun, *over, *refused], [*begun, *over, *cancel], **one)
+    yield Seed(
+        "cancels_of_ended_tasks_are_32602", [*begun, *over, *refused], [*begun, *over, cancel[0], E(5, 1)], **one
+    )
+    fetch, fetched = C(6, "tasks/result", taskId="k"), S(6, content=TEXT, _meta=about)
+    lost = [*begun, *over, fetch, E(6, -32602)]
+    yield Seed("completed_tasks_give_their_result", [*begun, *over, fetch, fetched], lost, **one)
+    yield Seed("results_wait_for_the_end", [*begun, fetch, fetched, *get(7, status="completed")],
+               [*begun, fetch, fetched, *get(7)], **one)  # fmt: skip
+    yield Seed("results_name_their_task", [*begun, fetch, fetched], [*begun, fetch, S(6, content=TEXT)], **one)
+    yield Seed("results_name_their_task", [*begun, fetch, fetched],
+               [*begun, fetch, S(6, content=TEXT, _meta={RELATED: {"taskId": "x"}})], **one)  # fmt: skip
+    for method, answer in (
+        ("tasks/get", state), ("tasks/cancel", {**state, "status": "cancelled"}), ("tasks/list", {"tasks": [state]}),
+    ):  # fmt: skip
+        params = {} if method == "tasks/list" else {"taskId": "k"}
+        right = [C(8, method, **params), S(8, **answer)]
+        named = [C(8, method, **params, _meta=about), right[1]]
+        yield Seed("requests_name_their_task_once", [*begun, *right], [*begun, *named], **one)
+        yield Seed(
+            "answers_name_their_task_once", [*begun, *right], [*begun, right[0], S(8, **answer, _meta=about)], **one
+        )
+    news = edit(told, params={**told.message["params"], "_meta": about})
+    yield Seed("news_name_their_task_once", [*begun, told], [*begun, news], **one)
+    # Events are a second apart.
+    quick, slow = ([*begun, *get(3, pollInterval=pause), *get(4)] for pause in (500, 5_000))
+    yield Seed("tasks_are_polled_slowly", quick, slow, **one)
+
+    # -- the extension
+    name = "io.modelcontextprotocol/tasks"
+    can = {**CLIENT, "extensions": {name: {}}}
+    two: dict[str, Any] = {"only": LAST, "server": {**SERVER, "extensions": {name: {}}}, "client": can}
+    new = {name: each for name, each in state.items() if name != "ttl"} | {"ttlMs": 60_000}
+    born = [plain, S(2, resultType="task", **new)]
+    without = [C(2, "tools/call", name="t", _meta={CLIENT_CAPABILITIES: CLIENT}), born[1]]
+    yield Seed("tasks_only_for_who_declares", born, without, **two)
+    look = C(3, "tasks/get", taskId="k")
+    yield Seed("tasks_are_shown_as_complete", [*born, look, S(3, **new)], [*born, look, S(3, resultType="task", **new)],
+               **two)  # fmt: skip
+    for status, member, value in (
+        ("completed", "result", {"content": TEXT}), ("failed", "error", {"code": 1, "message": "x"}),
+        ("input_required", "inputRequests", {"k": elicit()}),
+    ):  # fmt: skip
+        now = {**new, "status": status}
+        yield Seed("states_have_what_belongs_to_them", [*born, look, S(3, **now, **{member: value})],
+                   [*born, look, S(3, **now)], **two)  # fmt: skip
+    for method, rule in (("tasks/update", "updates_are_acknowledged"), ("tasks/cancel", "cancels_are_acknowledged")):
+        more = {"inputResponses": {}} if method == "tasks/update" else {}
+        ask = C(3, method, taskId="k", **more)
+        yield Seed(rule, [*born, ask, S(3)], [*born, ask, S(3, status="working")], **two)
+    lines = [*born, look, S(3, **new)]
+    for wrong in ("other", GONE):
+        yield Seed("task_header_matches", lines, lines, over="http", change=header("tasks/get", "mcp-name", wrong),
+                   **two)  # fmt: skip
+
+
+RELATED = "io.modelcontextprotocol/related-task"
+
+
+def authorization_seeds() -> Iterator[Seed]:
+    """Of basic/authorization: what passes between a client and its server."""
+    ping = [C(1, "tools/list"), S(1, tools=[])]
+    later = ("2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+    metadata = "http://localhost/.well-known/oauth-protected-resource"
+
+    def seed(rule: str, change: Change, **more: Any) -> Seed:
+        return Seed(rule, ping, ping, change=change, over="http", **{"only": later, **more})
+
+    def token(rows: list[Row]) -> None:
+        for each in rows:
+            if each["sender"] == "client" and as_message(each).get("method") != "tools/list":
+                each["http"]["headers"]["authorization"] = "Bearer x"
+
+    def in_the_url(rows: list[Row]) -> None:
+        _post(rows, "tools/list")["http"]["query"] = ["access_token"]
+
+    def challenged(status: int, challenge: Any) -> Change:
+        """The first request is refused, and sent again."""
+
+        def change(rows: list[Row]) -> None:
+            first = json.loads(json.dumps(rows[0]))
+            first["http"]["exchange"] = 80
+            headers = {"content-type": "text/plain"} | ({} if challenge is GONE else {"www-authenticate": challenge})
+            rows[:0] = [first, row("server", None, exchange=80, method="POST", status=status, headers=headers)]
+
+        return change
+
+    where, scope = f'resource_metadata="{metadata}"', 'scope="a b"'
+    yield seed("authorization_is_sent_each_time", token)
+    yield seed("tokens_are_not_in_the_url", in_the_url)
+    yield seed("unauthorized_says_where", challenged(401, GONE), only=("2025-06-18",))
+    yield seed("unauthorized_says_where", challenged(401, f"Bearer {scope}"), only=("2025-06-18",))
+    yield seed("challenges_name_the_scopes", challenged(401, f"Bearer {where}"))
+    lacks = f'Bearer error="insufficient_scope", {where}'
+    yield seed("insufficient_scope_is_403", challenged(400, f"{lacks}, {scope}"))
+    yield seed("insufficient_scope_names_the_scopes", challenged(403, lacks))
+    yield seed("insufficient_scope_names_the_metadata", challenged(403, f'Bearer error="insufficient_scope", {scope}'))
+    offline = f'Bearer {where}, scope="a offline_access"'
+    yield seed("challenges_leave_offline_access_out", challenged(401, offline))
+    asked: dict[str, Any] = {"exchange": 70, "method": "GET", "what": "the protected resource metadata"}
+    servers = {"authorization_servers": ["https://auth"]}
+    for rule, document in (
+        ("metadata_names_authorization_servers", {"resource": "x"}),
+        ("metadata_names_authorization_servers", {"authorization_servers": []}),
+        ("metadata_leaves_offline_access_out", {**servers, "scopes_supported": ["offline_access"]}),
+    ):
+        yield seed(
+            rule, add(row("client", None, **asked, oauth={}), row("server", None, **asked, status=200, oauth=document))
+        )
 
 
 def http_seeds() -> Iterator[Seed]:

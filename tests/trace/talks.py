@@ -180,6 +180,8 @@ def http(revision: str, lines: Iterable[Line], tools: dict[str, Any] | None = No
                         (tools or {}).get(str(message.get("params", {}).get("name"))),
                     )
                     headers |= {name.lower(): value for name, value in found.items()}
+                    if "taskId" in message.get("params", {}):
+                        headers["mcp-name"] = message["params"]["taskId"]
                 except (LocalProtocolError, AttributeError, TypeError):
                     named = message.get("params", {}).get("name")
                     headers |= {"mcp-protocol-version": revision, "mcp-method": str(message.get("method"))}

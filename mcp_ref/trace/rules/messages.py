@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from mcp_ref.basic.meta import is_meta_key
+from mcp_ref.basic.tasks import ENDED
 from mcp_ref.messages import is_id
 from mcp_ref.trace.record import TraceEvent
 from mcp_ref.trace.rules.seen import FRAME, ORDER, OTHER, SHAPE, Link, Role, Said, Verdict, as_object, key, rule
@@ -342,8 +343,8 @@ def progress_ends_with_the_request(link: Link, said: Said) -> Verdict:
 @rule("notification", "notifications/progress", stage=ORDER)
 def progress_ends_with_the_task(link: Link, said: Said) -> Verdict:
     request = _progressing(link, said)
-    status = None if request is None or request.task is None else link.tasks.get(request.task)
-    return f"nothing: the task is {status}" if status in ("completed", "failed", "cancelled") else None
+    known = None if request is None or request.task is None else link.tasks.get(request.task)
+    return f"nothing: the task is {known.status}" if known is not None and known.status in ENDED else None
 
 
 @rule("notification", "notifications/progress")

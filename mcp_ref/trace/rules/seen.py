@@ -29,7 +29,7 @@ OTHER: Final[dict[Role, Role]] = {"client": "server", "server": "client"}
 
 Kind = Literal[
     "text", "raw", "batch", "frame", "meta", "request", "retry", "notification", "result", "asking", "error",
-    "rejection", "head", "mirror", "reply", "rebuff", "event", "closed", "exit", "end",
+    "rejection", "head", "mirror", "reply", "rebuff", "event", "closed", "challenge", "metadata", "exit", "end",
 ]  # fmt: skip
 """When a rule is asked.
 
@@ -39,8 +39,9 @@ result that asks for input. rejection: the answer to a request in which somethin
 a result or an error.
 
 Over HTTP: head: a request. mirror: one that calls a tool with `x-mcp-header`. reply: its status and headers. rebuff:
-those of the reply to one in which something was found. event, closed: of an event stream. exit: a signal to a process.
-end: of a connection.
+those of the reply to one in which something was found. event, closed: of an event stream. challenge: a reply that asks
+for authorization. metadata: the document that says where that is to be had. exit: a signal to a process. end: of a
+connection.
 """
 
 
@@ -150,6 +151,26 @@ class Question(NamedTuple):
     asked: JsonObject
 
 
+@dataclass(slots=True)
+class KnownTask:
+    """What the receiver of a task has said of it last.
+
+    Attributes:
+        request: the one that became the task; None if that was not seen.
+        seq: the event that has said so; `polled`: the time of the last answer to `tasks/get`.
+        result: the answer to `tasks/result`.
+    """
+
+    receiver: Role
+    began: float
+    request: Said | None = None
+    status: str = ""
+    state: JsonObject = field(default_factory=dict)
+    seq: int = 0
+    polled: float | None = None
+    result: Said | None = None
+
+
 @dataclass
 class Known:
     """What a server has told. In the stateless era it holds for all connections to it, in a session for the session."""
@@ -165,6 +186,8 @@ class Known:
     supported: list[str] = field(default_factory=list)  # of server/discover
     undiscovered: Said | None = None  # the refusal of server/discover
     spoke: bool = False  # it has answered in the stateless era
+    waiting: deque[tuple[Kind, Any, TraceEvent]] = field(default_factory=lambda: deque(maxlen=100))
+    """What is judged once the server has said which revision it speaks: challenges, and metadata."""
 
 
 class Link:
@@ -204,7 +227,8 @@ class Link:
         self.announced: set[Any] = set()
         self.cut: list[tuple[Exchange, TraceEvent]] = []  # streams that have ended before the response, so far
         self.elicitations: set[str] = set()
-        self.tasks: dict[str, str] = {}  # the status of each
+        self.tasks: dict[str, KnownTask] = {}
+        self.authorized = False  # the request before had a token, and was let in
         self.text: dict[Role, list[TraceEvent]] = {"client": [], "server": []}
         self.ends: list[JsonObject] = []
         self.unsupported: list[str] | None = None  # what a refusal of a version has offered instead
