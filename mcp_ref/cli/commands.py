@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from enum import IntEnum
 from itertools import islice
 from pathlib import Path
@@ -252,40 +252,34 @@ def ask(command: Asking, args: argparse.Namespace) -> Exit:
     # A word while a slow server starts: whoever waits should know for what.
     slow = threading.Timer(_SLOW, shown.note, ["the server has not answered yet; still waiting ..."])
     slow.daemon, slow.name = True, "mcp-cli-slow"
-    with (
-        _recorder(args, *sinks) as recorder,
-        _running(slow),
-        Client(
-            target,
-            auth=_authorization(args),
-            revision=args.revision,
-            tasks=command is task or getattr(args, "task", False),
-            timeout=args.timeout,
-            connect_timeout=min(args.timeout, _CONNECT_TIMEOUT),
-            elicit=Form(answers, asking=asking) if answers or asking else None,
-            on_log=None if args.narrate else log,
-            on_change=lambda *change: args.changes.put(change),
-            trace=recorder,
-        ) as client,
-    ):
-        slow.cancel()
-        answer = command(client, args)
-        if answer is None:
-            return Exit.OK
-        result, lines = answer
-        if args.json:
-            lines = [shown.as_json(result)]
-        shown.put(lines)
-    return Exit.TOOL_FAILED if result.get("isError") else Exit.OK
-
-
-@contextmanager
-def _running(timer: threading.Timer) -> Iterator[None]:
-    timer.start()
+    slow.start()
     try:
-        yield
+        with (
+            _recorder(args, *sinks) as recorder,
+            Client(
+                target,
+                auth=_authorization(args),
+                revision=args.revision,
+                tasks=command is task or getattr(args, "task", False),
+                timeout=args.timeout,
+                connect_timeout=min(args.timeout, _CONNECT_TIMEOUT),
+                elicit=Form(answers, asking=asking) if answers or asking else None,
+                on_log=None if args.narrate else log,
+                on_change=lambda *change: args.changes.put(change),
+                trace=recorder,
+            ) as client,
+        ):
+            slow.cancel()
+            answer = command(client, args)
+            if answer is None:
+                return Exit.OK
+            result, lines = answer
+            if args.json:
+                lines = [shown.as_json(result)]
+            shown.put(lines)
+        return Exit.TOOL_FAILED if result.get("isError") else Exit.OK
     finally:
-        timer.cancel()
+        slow.cancel()
 
 
 def _target(args: argparse.Namespace) -> Command | Url:

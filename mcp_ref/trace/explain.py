@@ -351,10 +351,6 @@ def _paths(capabilities: Any) -> str:
     return ", ".join(_some(paths))
 
 
-def _declared(capabilities: Any) -> str:
-    return f"the capabilities {_paths(capabilities)}" if capabilities else "no capabilities"
-
-
 def _entries(entries: Any) -> str:
     """The names of the entries of a list; their URIs where they have no names."""
     rows = map(_object, _list(entries))
@@ -366,10 +362,6 @@ def _kinds(blocks: Any) -> str:
     rows: Iterable[JsonObject] = map(_object, _list(blocks))
     rows = ({**row, **_object(row.get("content"))} if "role" in row else row for row in rows)
     return _few([row.get("type", "blob" if "blob" in row else "text") for row in rows]) if blocks else "nothing"
-
-
-def _status(status: Any) -> str:
-    return f"{status} {HTTPStatus(status).phrase}" if status in set(HTTPStatus) else quoted(status)
 
 
 _SHOWN: Final[dict[str, Callable[[Any], str]]] = {
@@ -387,13 +379,13 @@ _SHOWN: Final[dict[str, Callable[[Any], str]]] = {
     "kinds": _kinds,
     "changes": lambda value: _few(changes(value)),
     "paths": _paths,
-    "declared": _declared,
+    "declared": lambda value: f"the capabilities {_paths(value)}" if value else "no capabilities",
     "implementation": lambda value: f"{quoted(value['name'])} {quoted(value.get('version', '?'))}",
     "revision": lambda value: value if value in REVISIONS else f"{quoted(value)} (not a known revision)",
     "seconds": lambda value: f"{_some(max(value, 0)) / 1000:g} s",
     "whose": lambda value: {"public": "; anybody may be given it", "private": ", for this user alone"}[value],
     "purpose": lambda value: _PURPOSES[value],
-    "status": _status,
+    "status": lambda value: f"{value} {HTTPStatus(value).phrase}" if value in set(HTTPStatus) else quoted(value),
     "meaning": lambda value: _STATUSES[value],
     "refusal": lambda value: _STATUSES[value if value >= 400 else 0],
     "browser": lambda value: {"browser": "the user is sent to the authorization server"}[value],

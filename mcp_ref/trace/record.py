@@ -221,11 +221,17 @@ class Recorder:
             self._writing.release()
 
     def _hand_over(self, noted: TraceEvent) -> None:
+        http = noted.http
         if self._exact:
             message, raw = _exactly(noted.message)
-            event = noted._replace(message=message, http=_exactly_http(noted.http), raw=raw)
+            if http is not None and "headers" in http:
+                http = {**http, "headers": {str(name).lower(): str(value) for name, value in http["headers"].items()}}
+            event = noted._replace(message=message, http=http, raw=raw)
         else:
-            event = noted._replace(message=_shown(noted.message, self._forms), http=_shown_http(noted.http))
+            if http is not None:
+                http = {name: redact_text(each) if isinstance(each, str) else each for name, each in http.items()}
+                http |= {"headers": redact_headers(http["headers"])} if "headers" in http else {}
+            event = noted._replace(message=_shown(noted.message, self._forms), http=http)
         for file in self._files:
             _try(partial(_write_row, file), event)
         for sink in self._callables:
@@ -322,21 +328,6 @@ def _exactly(message: Any) -> tuple[Message, str | None]:
 
 
 _TOO_DEEP: Final = "[nested too deeply to be shown]"
-
-
-def _exactly_http(http: JsonObject | None) -> JsonObject | None:
-    """What a transport noted of HTTP, with all headers."""
-    if http is None or "headers" not in http:
-        return http
-    return {**http, "headers": {str(name).lower(): str(value) for name, value in http["headers"].items()}}
-
-
-def _shown_http(http: JsonObject | None) -> JsonObject | None:
-    """What a transport noted of HTTP, without secrets."""
-    if http is None:
-        return None
-    shown = {name: redact_text(each) if isinstance(each, str) else each for name, each in http.items()}
-    return {**shown, "headers": redact_headers(http["headers"])} if "headers" in http else shown
 
 
 # -- files --------------------------------------------------------------------------------------------------------

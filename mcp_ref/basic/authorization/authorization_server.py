@@ -275,7 +275,8 @@ class AuthorizationServer:
         try:
             if params.get("response_type") != "code":
                 raise OAuthError("unsupported_response_type", "response_type must be code")
-            if params.get("code_challenge_method") != "S256" or not _is_challenge(params.get("code_challenge")):
+            challenge = params.get("code_challenge", "") if params.get("code_challenge_method") == "S256" else ""
+            if re.fullmatch(r"[A-Za-z0-9_-]{43}", challenge) is None:
                 # MUST: require PKCE with S256 (basic/authorization#authorization-code-protection)
                 raise OAuthError("invalid_request", "code_challenge by S256 is needed")
             scopes = tuple(dict.fromkeys(params.get("scope", "").split())) or self._needed()
@@ -540,10 +541,6 @@ def _same_place(registered: str, asked: str) -> bool:
     one, other = urlsplit(registered), urlsplit(asked) if is_secure(asked) else urlsplit("")
     on_this_machine = one.scheme == "http" and is_loopback(registered)
     return on_this_machine and asked == one._replace(netloc=other.netloc).geturl() and one.hostname == other.hostname
-
-
-def _is_challenge(text: str | None) -> bool:
-    return text is not None and re.fullmatch(r"[A-Za-z0-9_-]{43}", text) is not None
 
 
 def _hash(secret: str) -> bytes:

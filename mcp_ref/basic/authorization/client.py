@@ -89,7 +89,9 @@ class AuthorizedRequest(NamedTuple):
 
     def concerns(self, reply: HttpResponse) -> bool:
         """Whether another token could help against this 401 or 403."""
-        return self.authorizer.renews and (reply.status == 401 or _lacks_scope(_challenge_of(reply)))
+        challenge = _challenge_of(reply)
+        lacks_scope = challenge is not None and challenge.parameters.get("error") == "insufficient_scope"
+        return self.authorizer.renews and (reply.status == 401 or lacks_scope)
 
     def renew(self, reply: HttpResponse) -> bool:
         """Get another token after such a reply. True: send the request again. Raises: AuthorizationError."""
@@ -179,10 +181,6 @@ def _operation(message: Any) -> str:
 def _challenge_of(reply: HttpResponse) -> Challenge | None:
     found = read_challenges(reply.headers.get("WWW-Authenticate"))
     return next((each for each in found if each.scheme in ("bearer", "dpop")), None)
-
-
-def _lacks_scope(challenge: Challenge | None) -> bool:
-    return challenge is not None and challenge.parameters.get("error") == "insufficient_scope"
 
 
 def bind(auth: Any, url: str, revisions: Sequence[Revision] = tuple(REVISIONS.values())) -> Bound:
