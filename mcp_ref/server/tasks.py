@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+QUICK = 0.001
+"""Seconds for which the answer to a call that is a task waits for the task's first change."""
+
 
 class TaskRule(NamedTuple):
     """How a call of a tool becomes a task: `@server.tool(task=TaskRule("required", ttl=7200))`.
@@ -153,6 +156,10 @@ class ServerTasks:
         if after == 0:
             run.become()
         run.start()
+        if after == 0:
+            # What is quick is over by then, and whoever asks finds it so at the first look.
+            before_block()
+            self.tasks.wait(run.record, QUICK)
         # 2. Or later: whichever comes first, the end, a question, the handler's word, or the time.
         # SHOULD: finish the rounds of a call before it becomes a task (2026-07-28/extensions/tasks#task-creation)
         before_block()
@@ -169,6 +176,7 @@ class ServerTasks:
             if isinstance(run.outcome, BaseException):
                 raise run.outcome
             return run.outcome
+        call.known = True
         # 3. The task is in the store: MUST NOT: answer before `tasks/get` would find it
         # (2026-07-28/extensions/tasks#task-creation)
         # MUST: a task begins as `working` (basic/utilities/tasks#task-status-lifecycle)
@@ -265,6 +273,7 @@ class TaskCall(Conversation):
     Attributes:
         origin, asking: the conversation by which the call came, and its request.
         task: its run, which may be a task.
+        known: whether the client can know of the task: its call is being answered.
     """
 
     def __init__(self, among: ServerTasks, ctx: Context, rule: TaskRule, ttl: float | None) -> None:
@@ -272,7 +281,7 @@ class TaskCall(Conversation):
         self.server, self.terms, self.origin = origin.server, origin.terms, origin
         self.client_info, self.client_capabilities = origin.client_info, origin.client_capabilities
         self.log_level, self.source, self.session_key = origin.log_level, origin.source, origin.session_key
-        self._among, self.asking = among, incoming
+        self._among, self.asking, self.known = among, incoming, False
         params = {key: value for key, value in incoming.params.items() if key in ("name", "arguments", "_meta")}
         seed: JsonObject = {
             "owner": incoming.owner, "ttl": ttl, "about": params["name"], "method": incoming.method, "params": params,
@@ -287,7 +296,7 @@ class TaskCall(Conversation):
 
     def _tell(self, record: JsonObject) -> None:
         """Tell the conversation that made the task of its change, if that can be told anything now."""
-        if isinstance(self.origin, Session):
+        if isinstance(self.origin, Session) and self.known:
             # MAY: notify of a change of status, without `related-task` (basic/utilities/tasks#task-notifications)
             shown = page.shown(record, self._among.tasks)
             self.origin.announce("notifications/tasks/status", cast(JsonObject, shown))
