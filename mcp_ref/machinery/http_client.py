@@ -231,12 +231,14 @@ class HttpResponse:
     """The response to one request, as it comes.
 
     Attributes:
+        method: of the request. exchange: the number by which a trace knows both, where there is a trace.
         status: the HTTP status. headers: in any case.
         content_type: in lower case, without parameters.
         measured: whether it says where it ends. If not, and if nothing follows the head, that may have broken off.
     """
 
-    def __init__(self, raw: Any, call: HttpCall, unpack: bool) -> None:
+    def __init__(self, raw: Any, call: HttpCall, method: str, unpack: bool) -> None:
+        self.method, self.exchange = method, call.exchange
         self.status, self.headers = raw.status, raw.headers
         self.content_type = raw.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         self.measured = raw.length_remaining is not None or raw.chunked
@@ -394,7 +396,7 @@ class HttpClient:
                     call.hang_up()
                     call.fresh = True
                     raw = self._send(call, method, url, merged, body)
-                response = call.response = HttpResponse(raw, call, self._session is not None)
+                response = call.response = HttpResponse(raw, call, method, self._session is not None)
                 # 2. What is shut down within the headers looks complete.
                 if call.reason is not None:
                     raise call.reason

@@ -69,7 +69,7 @@ def test_a_call_that_was_cut_reads_nothing_more_though_there_is_more() -> None:
             return b" " * 1000
 
     call = HttpCall(Deadline(None))
-    response = HttpResponse(Endless(), call, True)
+    response = HttpResponse(Endless(), call, "POST", True)
     assert response.read()
     call.cut(RequestTimeout("late"))
     with pytest.raises(RequestTimeout):

@@ -251,8 +251,8 @@ class SseClientTransport(HttpTransport):
             http.begin(self._call)
             headers = {"Accept": CONTENT_TYPE, "Cache-Control": "no-store"}
             # In this thread: somebody waits for it, and may have to log in.
-            reply, origin = self._open(self._call, "GET", headers, operation="GET")
-            self._note("receive", {**origin, "headers": reply.headers})
+            reply = self._open(self._call, "GET", headers, operation="GET")
+            self._note_reply(reply)
             if reply.status != 200 or reply.content_type != CONTENT_TYPE:
                 raise reply.refusal("the event stream", reply.body(1000) if reply.status >= 400 else b"")
         except BaseException as failed:
@@ -264,7 +264,7 @@ class SseClientTransport(HttpTransport):
         left = deadline.left()
         deadline.lift()
         # Daemon: a program that ends without close() must end, though the server has not.
-        self._thread = threading.Thread(target=self._listen, args=(reply, origin), name="mcp-sse-listen", daemon=True)
+        self._thread = threading.Thread(target=self._listen, args=(reply,), name="mcp-sse-listen", daemon=True)
         self._thread.start()
         named = self._named.wait(left)
         problem = self._problem or (None if named else RequestTimeout(f"no endpoint event within {self._opening:g} s"))
@@ -276,11 +276,11 @@ class SseClientTransport(HttpTransport):
         if over is not None:
             self._tell(over)
 
-    def _listen(self, reply: HttpResponse, origin: dict[str, Any]) -> None:
+    def _listen(self, reply: HttpResponse) -> None:
         """The thread `mcp-sse-listen`: it ends when its call is cut, since it waits for nothing else."""
         ended = "client"
         try:
-            for event in self._deliver_events(reply, origin):
+            for event in self._deliver_events(reply):
                 if event.event == "endpoint":
                     self._endpoint = self._endpoint or self._checked_endpoint(event.data)
                     self._named.set()
@@ -293,7 +293,7 @@ class SseClientTransport(HttpTransport):
         except Exception as reason:
             log.exception("reading the event stream failed")
             problem = TransportClosed(f"reading the event stream failed: {reason}")
-        self._note_stream_end(origin, ended)
+        self._note_stream_end(reply, ended)
         with self._lock:
             self._problem, http = problem, self._http
         if http is not None:
@@ -330,8 +330,8 @@ class SseClientTransport(HttpTransport):
             # MUST: everything that the client sends is POSTed to the URI of the `endpoint` event
             # (2024-11-05/basic/transports#security-warning)
             headers = {"Content-Type": "application/json"}
-            reply, origin = self._open(call, "POST", headers, text, message, self._endpoint)
-            self._note("receive", {**origin, "headers": reply.headers})
+            reply = self._open(call, "POST", headers, text, message, self._endpoint)
+            self._note_reply(reply)
             if reply.status == 404:
                 # The session is as old as its stream: a server that came back has another, and this one's end is near.
                 raise TransportClosed(f"the server has ended the session: {reply.refusal('a message', b'')}")

@@ -238,8 +238,8 @@ class HttpTransport:
     def _open(
         self, call: HttpCall, method: str, headers: Mapping[str, str], text: bytes | None = None, message: Any = None,
         url: str | None = None, agreed: Revision | None = None, operation: str = "",
-    ) -> tuple[HttpResponse, dict[str, Any]]:  # fmt: skip
-        """Send a request, shown to the trace before; gives the reply, and what a trace is shown of its exchange.
+    ) -> HttpResponse:  # fmt: skip
+        """Send a request, which is shown to the trace; the reply is not yet.
 
         Args:
             agreed: the revision that is spoken, if that is settled.
@@ -259,10 +259,9 @@ class HttpTransport:
                 facts = {"exchange": call.exchange, "method": method, "headers": {**http.headers, **sent}}
                 self._note("send", facts, message)
             reply = http.open(call, method, sent, text, url=url)
-            facts = {"exchange": call.exchange, "method": method, "status": reply.status}
             if authorized is None or reply.status not in (401, 403) or not authorized.concerns(reply):
-                return reply, facts
-            self._note("receive", {**facts, "headers": reply.headers})
+                return reply
+            self._note_reply(reply)
             if not authorized.renew(reply):
                 raise reply.refusal("a message", reply.body(_MAX_ERROR_BODY))
             reply.close()
@@ -274,37 +273,48 @@ class HttpTransport:
                 self._fetched = self._tap.exchange()
             self._note(direction, {"exchange": self._fetched, **facts})
 
-    def _deliver(self, text: bytes, facts: Mapping[str, Any], noted: bytes | None = None) -> None:
-        """Hand a message to the peer, which only routes; a trace is shown it as it came."""
+    def _deliver(
+        self, text: bytes, reply: HttpResponse, event: Event | None = None, noted: bytes | None = None
+    ) -> None:
+        """Hand a message to the peer, which only routes; a trace is shown it, or what was `noted` instead."""
         receive = self._receive
         assert receive is not None
         with self._routing:
             if self._tap is not None:
-                self._tap.note("receive", noted or text, facts)
+                self._tap.note("receive", noted or text, _facts_of(reply, event))
             receive(text)
         if self._tap is not None:
             self._tap.deliver()
 
-    def _deliver_events(self, reply: HttpResponse, origin: Mapping[str, Any], last_id: str = "") -> Iterator[Event]:
+    def _deliver_events(self, reply: HttpResponse, last_id: str = "") -> Iterator[Event]:
         """Each event of a reply, as it comes, once its message, if it has one, has been delivered."""
         for event in read_events(reply.read, self._limit, last_id):
-            facts = {**origin, **event_facts(event)}
             if event.event == "message" and event.data:
-                self._deliver(event.data.encode(), facts)
+                self._deliver(event.data.encode(), reply, event)
             else:
-                self._note("receive", facts)
+                self._note_reply(reply, event)
             yield event
 
     def _note(self, direction: Literal["send", "receive"], facts: Mapping[str, Any], message: Any = None) -> None:
-        """Show the trace what is sent, before it is, or a reply or event that brings no message for the peer."""
         if self._tap is not None:
             self._tap.note(direction, message or None, facts)
             self._tap.deliver()
 
-    def _note_stream_end(self, origin: Mapping[str, Any], ended: str) -> None:
+    def _note_reply(self, reply: HttpResponse, event: Event | None = None, body: bytes = b"") -> None:
+        """Show the trace a reply, or an event of it, that brings no message for the peer."""
+        if self._tap is not None:
+            self._note("receive", _facts_of(reply, event), body)
+
+    def _note_stream_end(self, reply: HttpResponse, ended: str) -> None:
         """Show the trace who has ended an event stream: "server", "client", or "broken"."""
-        facts = {"exchange": origin["exchange"], "method": origin["method"], "end": ended}
+        facts = {"exchange": reply.exchange, "method": reply.method, "end": ended}
         self._note("send" if ended == "client" else "receive", facts)
+
+
+def _facts_of(reply: HttpResponse, event: Event | None) -> dict[str, Any]:
+    """What a trace is shown of HTTP, beside a message."""
+    facts = {"headers": reply.headers} if event is None else event_facts(event)
+    return {"exchange": reply.exchange, "method": reply.method, "status": reply.status, **facts}
 
 
 class HttpClientTransport(HttpTransport):
@@ -505,8 +515,7 @@ class HttpClientTransport(HttpTransport):
             (self._http or self._load()).begin(call)
             if self._closed:
                 raise Interrupted(CLOSED)
-            reply, origin = self._open(call, "POST", headers, text, message, agreed=session.revision)
-            facts = {**origin, "headers": reply.headers}
+            reply = self._open(call, "POST", headers, text, message, agreed=session.revision)
             # 3. Before the agreement: remember how it was received, and the session that has begun.
             if session.revision is None:
                 self.refused = None if reply.status < 300 else reply.refusal("a message", b"")
@@ -514,11 +523,11 @@ class HttpClientTransport(HttpTransport):
                     self._begin_session(session, reply.headers.get(SESSION_ID))
             # 4. Refused: with an error that answers the request, or without.
             if not 200 <= reply.status < 300:
-                yield self._deliver_refusal(reply, facts, session, request_id, mirror is not None)
+                yield self._deliver_refusal(reply, session, request_id, mirror is not None)
                 return
             # 5. Accepted, without anything to come back.
             if request_id is None and not isinstance(message, list):
-                self._note("receive", facts)
+                self._note_reply(reply)
                 return
             # 6. MUST: support JSON and an event stream as the reply (basic/transports#sending-messages-to-the-server)
             if reply.content_type == CONTENT_TYPE:
@@ -529,7 +538,7 @@ class HttpClientTransport(HttpTransport):
                 raise TransportClosed("the reply broke off in its headers")
             if reply.content_type != JSON or body.lstrip()[:1] not in (b"{", b"["):
                 raise _not_a_message(reply, body)
-            self._deliver(body, facts)
+            self._deliver(body, reply)
             yield body
         except TransportClosed as problem:
             if mirror is None or not call.written:
@@ -545,23 +554,21 @@ class HttpClientTransport(HttpTransport):
             if self._session is session and assigned is not None:
                 self._session = session._replace(id=assigned)
 
-    def _deliver_refusal(
-        self, reply: HttpResponse, facts: Mapping[str, Any], session: ClientSession, request_id: Any, stateless: bool
-    ) -> bytes:
+    def _deliver_refusal(self, reply: HttpResponse, session: ClientSession, request_id: Any, stateless: bool) -> bytes:
         """Deliver the error by which a refusal answers the request, and give its text; raise for any other refusal.
 
         Raises: SessionExpired, HttpStatusError; and as `HttpResponse.body` does.
         """
         # MUST: after a 404, start a new session (basic/transports#session-management)
         if reply.status == 404 and session.revision is not None and session.id is not None:
-            self._note("receive", facts)
+            self._note_reply(reply)
             raise SessionExpired
         body = reply.body(_MAX_ERROR_BODY)
         answer = None if request_id is None else _error_in(body, request_id, reply, stateless)
         if answer is None:
-            self._note("receive", facts, body)
+            self._note_reply(reply, body=body)
             raise reply.refusal("a message", body)
-        self._deliver(messages.encode(answer), facts, body)
+        self._deliver(messages.encode(answer), reply, noted=body)
         return body
 
     def _end_post(self, call: HttpCall, message: Any, done: bool) -> None:
@@ -590,20 +597,19 @@ class HttpClientTransport(HttpTransport):
             whatever cut the call.
         """
         standing, last_id, retry, failed = reply is None, "", _RETRY, 0
-        origin = {"exchange": call.exchange, "method": "POST", "status": 200}
         if reply is not None:
-            self._note("receive", {**origin, "headers": reply.headers})
+            self._note_reply(reply)
         while True:
             began, brought, problem, ended = time.monotonic(), False, "ended", "client"
             try:
                 # 1. Open the standing stream, or go on with either.
                 if reply is None:
-                    reply, origin = self._get(call, session, last_id)
+                    reply = self._get(call, session, last_id)
                 is_stream = reply.status == 200 and reply.content_type == CONTENT_TYPE
                 if settled is not None and is_stream:
                     settled.set()
                 # 2. Read to the end of the connection. Events without data, or of other types, move the position only.
-                for event in self._deliver_events(reply, origin, last_id) if is_stream else ():
+                for event in self._deliver_events(reply, last_id) if is_stream else ():
                     brought, last_id = True, event.id or ""
                     retry = retry if event.retry is None else min(event.retry, _MAX_RETRY)
                     yield event.data.encode() if event.event == "message" else b""
@@ -619,7 +625,7 @@ class HttpClientTransport(HttpTransport):
                 continue
             finally:
                 if reply is not None and reply.content_type == CONTENT_TYPE:
-                    self._note_stream_end(origin, ended)
+                    self._note_stream_end(reply, ended)
             status = 0 if reply is None else reply.status
             if reply is not None:
                 reply.close()
@@ -653,7 +659,7 @@ class HttpClientTransport(HttpTransport):
             yield b""
             reply = None
 
-    def _get(self, call: HttpCall, session: ClientSession, last_id: str) -> tuple[HttpResponse, dict[str, Any]]:
+    def _get(self, call: HttpCall, session: ClientSession, last_id: str) -> HttpResponse:
         """Ask for the standing stream, or for the rest of a stream after an event; see `_open`."""
         # MUST: Accept lists text/event-stream (basic/transports#listening-for-messages-from-the-server)
         headers = {"Accept": CONTENT_TYPE, **session.headers()}
@@ -661,9 +667,9 @@ class HttpClientTransport(HttpTransport):
             # SHOULD: resume by GET with Last-Event-ID (basic/transports#resumability-and-redelivery).
             # A header goes out as latin-1: this is UTF-8, as the standard says.
             headers["Last-Event-ID"] = last_id.encode("utf-8").decode("latin-1")
-        reply, origin = self._open(call, "GET", headers, agreed=session.revision)
-        self._note("receive", {**origin, "headers": reply.headers})
-        return reply, origin
+        reply = self._open(call, "GET", headers, agreed=session.revision)
+        self._note_reply(reply)
+        return reply
 
     # -- ending
 
@@ -704,8 +710,8 @@ class HttpClientTransport(HttpTransport):
         try:
             # SHOULD: end the session with DELETE (basic/transports#session-management)
             http.begin(call)
-            reply, origin = self._open(call, "DELETE", headers, agreed=self._session.revision)
-            self._note("receive", {**origin, "headers": reply.headers})
+            reply = self._open(call, "DELETE", headers, agreed=self._session.revision)
+            self._note_reply(reply)
             log.debug("the session was ended with HTTP status %d", reply.status)
         except McpError as problem:
             # The server MAY refuse it with 405, and may be gone.

@@ -903,7 +903,7 @@ def test_a_request_that_a_kept_connection_did_not_take_whole_is_sent_once_more()
 
     with ScriptedServer(post=[answer, content(result())]) as server, Client(server) as client:
         assert client.call() == [result()]
-        assert client.call(large) == [result()]
+        assert client.call(large, timeout=60) == [result()]
         assert [server.request().connection for _ in range(2)] == [1, 2]
 
 
