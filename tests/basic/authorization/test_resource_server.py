@@ -499,7 +499,7 @@ def test_mistakes_of_configuration_are_told_before_anything_is_served() -> None:
         Server("s").serve_http("0.0.0.0", authorization=protection())
     with pytest.raises(ValueError, match="authenticate="):
         Server("s").serve_http(authorization=protection(), authenticate=lambda request: None)
-    with pytest.raises(TypeError, match="stdio"):
+    with pytest.raises(ValueError, match="stdio"):
         Server("s").run("stdio", authorization=protection())
     with pytest.raises(TypeError):
         Server("s").tool(scopes="write")(lambda: None)
