@@ -9,7 +9,6 @@ command, the support table and the narrator all read these rows: a method that i
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypedDict
 
@@ -19,19 +18,6 @@ from mcp_ref.revisions import REVISIONS, Revision
 
 ProgressCallback = Callable[[float, float | None, str | None], None]
 """`(progress, total, message)`; total and message are None when the peer did not send them."""
-
-
-class _Default(enum.Enum):
-    DEFAULT = "default"
-
-    def __repr__(self) -> str:
-        return "DEFAULT"
-
-
-DEFAULT: Final = _Default.DEFAULT
-"""Stands for "what the client or server was built with" where None already means "no limit"."""
-
-Timeout = float | None | Literal[_Default.DEFAULT]
 
 
 class Method(NamedTuple):
@@ -92,7 +78,7 @@ class Options(TypedDict, total=False):
     cached: False: ask the server, also where a fresh answer is kept.
     """
 
-    timeout: Timeout
+    timeout: float | None
     max_timeout: float | None
     on_progress: ProgressCallback | None
     meta: JsonObject | None
@@ -120,8 +106,7 @@ def check_options(options: Options, method: str) -> None:
         hint = "; the arguments of a tool are one dict, the second argument" if method == "tools/call" else ""
         raise TypeError(f"{method} has no option {names}; there are {', '.join(sorted(_KNOWN_OPTIONS))}{hint}")
     for name in ("timeout", "max_timeout"):
-        if (given := options.get(name)) is not DEFAULT:
-            check_seconds(name, given)
+        check_seconds(name, options.get(name))
 
 
 class Caller(Protocol):

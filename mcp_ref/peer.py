@@ -57,7 +57,7 @@ from mcp_ref.machinery.deadline import Clock, Deadline
 from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.workers import Workers, before_block
 from mcp_ref.messages import JsonObject, RequestId
-from mcp_ref.methods import DEFAULT, Options
+from mcp_ref.methods import Options
 
 log = logging.getLogger(__name__)
 
@@ -247,12 +247,10 @@ class Peer:
 
     def deadline(self, options: Options) -> Deadline:
         """The time limit of a call, as its options (or the peer's own `timeout`) say; it runs from now on."""
-        timeout = options.get("timeout", DEFAULT)
-        seconds = self._timeout if timeout is DEFAULT else timeout
         # A worker gives its place to another handler before it waits. The time of a handler's own calls goes on, for
         # that handler is what makes the time of others stand still.
         clock = None if before_block() else self._clock
-        return Deadline(seconds, options.get("max_timeout"), clock or time.monotonic)
+        return Deadline(options.get("timeout", self._timeout), options.get("max_timeout"), clock or time.monotonic)
 
     def begin(self, pending: PendingRequest, params: JsonObject | None) -> JsonObject:
         """Enter a request into the table; the message as it goes out."""

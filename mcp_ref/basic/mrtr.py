@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from mcp_ref.client.client import Client
     from mcp_ref.client.stateless import Stateless
     from mcp_ref.server.context import Context
+    from mcp_ref.server.server import Server
 
 log = logging.getLogger(__name__)
 
@@ -326,6 +327,15 @@ def digest_of(value: Any) -> str:
         return _base64(hashlib.sha256(_canonical(value).encode("ascii")).digest())
     except (TypeError, ValueError, RecursionError) as problem:
         raise LocalProtocolError(f"this has no form in JSON: {problem}") from None
+
+
+def state_keys(self: Server) -> StateKeys:
+    """What seals each `requestState`; if none was given, a key of this process, made when it is first needed."""
+    with self.lock:
+        if self.given_keys is None and self.one_of_many:
+            raise LocalProtocolError("several processes serve, which cannot share a question: give state_keys=")
+        self.given_keys = self.given_keys or StateKeys()
+        return self.given_keys
 
 
 # -- the server's half: questions ---------------------------------------------------------------------------------

@@ -44,9 +44,8 @@ from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Clock, Deadline, check_seconds
 from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.rates import Rate
-from mcp_ref.machinery.workers import before_block
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import DEFAULT, Options, check_options
+from mcp_ref.methods import Options, check_options
 from mcp_ref.revisions import REVISIONS, Revision, in_order
 from mcp_ref.server import prompts, resources, tools
 from mcp_ref.server.utilities import completion, logging
@@ -395,12 +394,7 @@ class Client:
         options, known = options or {}, self.tool_definitions
         # One time limit for the call, whatever it has to do: connect again, answer questions, be sent a second time. It
         # stands still while a function of the user's answers, but not for the calls that this function makes.
-        timeout, in_handler = options.get("timeout", DEFAULT), before_block()
-        deadline = Deadline(
-            self.timeout if timeout is DEFAULT else timeout,
-            options.get("max_timeout"),
-            time.monotonic if in_handler else self.clock,
-        )
+        deadline = session.peer.deadline(options)
         for attempt in count(1):
             try:
                 if isinstance(session, Stateless):

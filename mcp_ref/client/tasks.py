@@ -32,7 +32,7 @@ from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.tasking import TaskRun, Tasks
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import DEFAULT, Options
+from mcp_ref.methods import Options
 from mcp_ref.server import tools
 
 if TYPE_CHECKING:
@@ -120,8 +120,7 @@ class Follower(Answers):
 
         A time limit, or a `cancel=`, that ends the wait cancels the task.
         """
-        timeout = options.get("timeout", DEFAULT)
-        deadline = Deadline(self._client.timeout if timeout is DEFAULT else timeout)
+        deadline = Deadline(options.get("timeout", self._client.timeout))
         # MUST: a tool that requires it is called as a task (basic/utilities/tasks#tool-level-negotiation)
         if self._client.revision.tasks and self._support(params["name"], options) == "required":
             handle = self.start(params["name"], params.get("arguments"), None, options)
@@ -194,7 +193,8 @@ class Follower(Answers):
         """The `taskSupport` of a tool, which is listed first if that was never done."""
         client = self._client
         if name not in client.tool_definitions and declares(client.server_capabilities, "tasks.requests.tools.call"):
-            tools.list_tools(client, timeout=options.get("timeout", DEFAULT), cancel=options.get("cancel"))
+            limits = {name: given for name, given in options.items() if name in ("timeout", "cancel")}
+            tools.list_tools(client, **cast(Options, limits))
         known: tools.KnownTool | None = client.tool_definitions.get(name)
         return "forbidden" if known is None else known.tool.get("execution", {}).get("taskSupport", "forbidden")
 

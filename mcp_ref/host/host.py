@@ -43,7 +43,7 @@ from mcp_ref.machinery.kept import difference, fingerprint
 from mcp_ref.machinery.rates import RateLimited
 from mcp_ref.machinery.turns import at_once
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import DEFAULT, Options
+from mcp_ref.methods import Options
 from mcp_ref.trace.redact import is_secret
 
 log = logging.getLogger(__name__)
@@ -274,8 +274,8 @@ class Host:
         """
         began = time.monotonic()
         hosted, tool = self._place(name)
-        pins, given = self.consent.pins, options.get("timeout", DEFAULT)
-        found = hosted.definition(tool, Deadline(hosted.timeout if given is DEFAULT else given))
+        pins = self.consent.pins
+        found = hosted.definition(tool, Deadline(options.get("timeout", hosted.timeout)))
         if found is None:
             raise LocalProtocolError(f"there is no tool {name!r}")
         definition, now = found

@@ -35,7 +35,7 @@ from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.kept import fingerprint
 from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import DEFAULT, Options
+from mcp_ref.methods import Options
 
 if TYPE_CHECKING:
     from mcp_ref.host.host import Host
@@ -239,7 +239,7 @@ class Hosted:
 
         Blocks: as the call does, a restart included, which counts against the call's own time limit.
         """
-        client, given = self.client, options.get("timeout", DEFAULT)
+        client = self.client
         if client is not None:
             try:
                 return getattr(client, method)(*args, **options)
@@ -248,7 +248,7 @@ class Hosted:
                 if isinstance(lost, AnswerLost) or isinstance(self.entry.target, Url) or not (safe or not lost.sent):
                     raise
         # What was spent so far is not counted: the call has not begun, or the server ended it.
-        deadline = Deadline(self.timeout if given is DEFAULT else given)
+        deadline = Deadline(options.get("timeout", self.timeout))
         client = self.usable(deadline, other_than=client)
         return getattr(client, method)(*args, **{**options, "timeout": deadline.left()})
 

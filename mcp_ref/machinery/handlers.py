@@ -9,6 +9,7 @@ Not here:  schemas that people write (machinery/json_schema); what a page does w
 `inspect_handler(function, Context)` looks at a function once, when it is registered. A page then asks for:
 
     json_arguments(handler)     the schema of the arguments of a tool, and the function that checks and converts them
+    checked_arguments(handler, schema)    the same for a schema that somebody has written
     json_result(handler)        the schema that the return annotation promises, and the function that checks a result
     string_arguments(handler)   what reads the arguments of a prompt or of a template, which come as strings
 
@@ -51,7 +52,7 @@ from typing import Any, Final, Literal, NamedTuple, NewType, NoReturn, get_args,
 
 from mcp_ref.machinery import shapes
 from mcp_ref.machinery.checking import NOUNS, PYTHON_TYPES, is_of_kind
-from mcp_ref.machinery.json_schema import FORMATS
+from mcp_ref.machinery.json_schema import FORMATS, Validator
 from mcp_ref.machinery.publishing import schema_of
 from mcp_ref.machinery.shapes import KINDS, Field, JsonObject, Object, Shape, is_union, peel
 
@@ -264,6 +265,27 @@ def json_arguments(handler: Handler) -> tuple[JsonObject, Callable[[JsonObject],
             raise TypeError(f"{handler.name}: parameter {each.name!r}: {exc}") from None
     # `properties` even if it is empty: some clients of models look for it.
     return {"type": "object", "properties": {}, **schema_of(shape)}, _reader(shape)
+
+
+def checked_arguments(handler: Handler, schema: Validator) -> Callable[[JsonObject], dict[str, Any]]:
+    """What checks a JSON object with a schema written by hand, and makes keyword arguments of it, unconverted.
+
+    A function whose only parameter is `arguments` gets them as one dict, unless the schema has a property of that name.
+
+    Raises: TypeError: the schema has properties that the function does not take.
+    """
+    properties = schema.schema.get("properties", {})
+    as_one_dict = list(handler.parameters) == ["arguments"] and not handler.open_ended and "arguments" not in properties
+    unknown = properties.keys() - handler.parameters.keys()
+    if unknown and not as_one_dict and not handler.open_ended:
+        raise TypeError(f"{handler.name}: the inputSchema has {sorted(unknown)}, which the function does not take")
+
+    def arguments(given: JsonObject) -> dict[str, Any]:
+        if problems := schema.problems(given):
+            raise BadArguments(*(("", problem) for problem in problems))
+        return {"arguments": given} if as_one_dict else dict(given)
+
+    return arguments
 
 
 def json_result(handler: Handler) -> tuple[JsonObject, Callable[[Any], list[str]]] | None:

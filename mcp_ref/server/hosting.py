@@ -104,8 +104,10 @@ class Endpoints:
             if "authenticate" in options:
                 raise ValueError("authorization= says who asks: give it or authenticate=, not both")
             names |= protection.hosts(host)
-        elif guarded := server.guarded():
-            raise ValueError(f"{guarded} has scopes, which nobody checks without authorization=")
+        else:
+            for key, entry in (pair for registry in server.registries.values() for pair in registry.items()):
+                if getattr(entry, "scopes", ()):
+                    raise ValueError(f"{key} has scopes, which nobody checks without authorization=")
         if unknown := options.keys() - EndpointOptions.__dataclass_fields__:
             names_of_all = ", ".join(sorted(RunOptions.__annotations__))
             raise TypeError(f"no option {', '.join(sorted(unknown))} over HTTP; there are {names_of_all}")

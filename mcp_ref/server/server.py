@@ -17,12 +17,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never, Unpack
 
+from mcp_ref.basic import mrtr
 from mcp_ref.basic.extensions import Extension, extensions_of
 from mcp_ref.basic.lifecycle import Introduction
-from mcp_ref.basic.mrtr import StateKeys
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Transport
 from mcp_ref.basic.versioning import server_discover
-from mcp_ref.errors import LocalProtocolError
 from mcp_ref.machinery.arguments import check_kind, refuse_unknown
 from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.forks import opened_elsewhere
@@ -37,7 +36,7 @@ from mcp_ref.server.session import Session
 from mcp_ref.server.stateless import Stateless
 from mcp_ref.server.utilities import completion
 from mcp_ref.server.utilities import logging as log_page
-from mcp_ref.server.utilities.caching import CACHEABLE, NO_HINT, CacheHint
+from mcp_ref.server.utilities.caching import CACHEABLE, CacheHint
 
 if TYPE_CHECKING:
     from mcp_ref.machinery.bus import Bus
@@ -165,7 +164,7 @@ class Server:
         tasks: Tasks | None = None,
         # in the stateless era
         cache: Mapping[str, CacheHint] | None = None,
-        state_keys: StateKeys | Sequence[bytes] | None = None,
+        state_keys: mrtr.StateKeys | Sequence[bytes] | None = None,
         # in several processes
         bus: Bus | None = None,
         **others: Never,
@@ -193,10 +192,10 @@ class Server:
         self.page_size, self.limits = page_size, RateLimits({**DEFAULT_RATES, **(rates or {})})
         self.max_workers = max_workers
         self.question_timeout, self.ping_interval = question_timeout, ping_interval
-        self._hints = {method: hint.fields() for method, hint in (cache or {}).items()}
-        if state_keys is not None and not isinstance(state_keys, StateKeys):
-            state_keys = StateKeys(state_keys)
-        self._state_keys = state_keys
+        self.cache_hints = {method: hint.fields() for method, hint in (cache or {}).items()}
+        if state_keys is not None and not isinstance(state_keys, mrtr.StateKeys):
+            state_keys = mrtr.StateKeys(state_keys)
+        self.given_keys = state_keys
         self.bus = bus
         self.leave_bus: Callable[[], None] | None = None
         self.one_of_many = False  # whether other processes are known to serve the same clients
@@ -238,6 +237,8 @@ class Server:
     completion = completion.completion
     # server/utilities/logging
     log = log_page.log_to_all
+    # basic/patterns/mrtr
+    state_keys = property(mrtr.state_keys)
     # server/announcing
     announce = announcing.announce
     announce_change = announcing.announce_change
@@ -304,11 +305,6 @@ class Server:
         if method is not None and listeners:
             self.announce_change(method, {})
 
-    def guarded(self) -> str | None:
-        """The name or URI of something that is registered with scopes, or None."""
-        entries = ((key, entry) for registry in self.registries.values() for key, entry in registry.items())
-        return next((key for key, entry in entries if getattr(entry, "scopes", ())), None)
-
     def offer_tasks(self, tasks: Tasks | None = None) -> ServerTasks:
         """Be a server with tasks from here on; a tool with `task=` does this."""
         if self.tasks is None:
@@ -345,19 +341,6 @@ class Server:
         if self.tasks is not None:
             capabilities["tasks"] = self.tasks.capability(owner)
         return Introduction(self.info, capabilities, self.instructions)
-
-    def cache_hint(self, method: str) -> JsonObject:
-        """The members `ttlMs` and `cacheScope` of the results of a method whose results can be kept."""
-        return self._hints.get(method, NO_HINT)
-
-    @property
-    def state_keys(self) -> StateKeys:
-        """What seals each `requestState`; if none was given, a key of this process, made when it is first needed."""
-        with self.lock:
-            if self._state_keys is None and self.one_of_many:
-                raise LocalProtocolError("several processes serve, which cannot share a question: give state_keys=")
-            self._state_keys = self._state_keys or StateKeys()
-            return self._state_keys
 
     # -- conversations
 

@@ -33,7 +33,7 @@ from mcp_ref.pages import METHODS
 from mcp_ref.revisions import Revision
 from mcp_ref.server.context import Context
 from mcp_ref.server.session import Conversation, Handler
-from mcp_ref.server.utilities.caching import CACHEABLE
+from mcp_ref.server.utilities.caching import CACHEABLE, NO_HINT
 from mcp_ref.types import client_capabilities, server_capabilities
 
 if TYPE_CHECKING:
@@ -130,7 +130,8 @@ class Stateless:
         if method in CACHEABLE and result.get("resultType") != "input_required":
             # MUST: complete results of discovery, the lists and `resources/read` have `ttlMs` and `cacheScope`
             # (server/utilities/caching#cacheable-results)
-            hints, ttl, scope = dict(self.server.cache_hint(method)), result.get("ttlMs"), result.get("cacheScope")
+            hints = dict(self.server.cache_hints.get(method, NO_HINT))
+            ttl, scope = result.get("ttlMs"), result.get("cacheScope")
             # MUST: ttlMs is 0 or more, also when a handler chose it (server/utilities/caching#time-to-live-ttl-field)
             if type(ttl) is int and ttl >= 0:
                 hints["ttlMs"] = ttl

@@ -36,7 +36,7 @@ from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.tasking import TaskRun, Tasks
 from mcp_ref.machinery.workers import before_block
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import DEFAULT, Options
+from mcp_ref.methods import Options
 from mcp_ref.revisions import find_revision
 from mcp_ref.server import tools
 from mcp_ref.server.context import Context
@@ -328,9 +328,7 @@ class TaskCall(Conversation):
         if missing is not None:
             raise undeclared(revision, missing, f"the client did not declare {missing}")
         limits = options or {}
-        timeout = limits.get("timeout", DEFAULT)
-        limit = None if timeout is DEFAULT else timeout
-        answer = self.task.ask(KINDS[method].name, question, limit, limits.get("cancel"))
+        answer = self.task.ask(KINDS[method].name, question, limits.get("timeout"), limits.get("cancel"))
         if "error" in answer:
             error = answer["error"]
             raise ErrorResponse(error["code"], error["message"], error.get("data"))

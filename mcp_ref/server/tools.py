@@ -48,11 +48,19 @@ from mcp_ref.errors import (
 )
 from mcp_ref.machinery import json_schema
 from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.machinery.handlers import BadArguments, Handler, inspect_handler, json_arguments, json_result, to_json
+from mcp_ref.machinery.handlers import (
+    BadArguments,
+    Handler,
+    checked_arguments,
+    inspect_handler,
+    json_arguments,
+    json_result,
+    to_json,
+)
 from mcp_ref.machinery.scopes import checked_scopes
 from mcp_ref.machinery.shapes import FromRevision, Since, Until
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import DEFAULT, Method, Options
+from mcp_ref.methods import Method, Options
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.caching import CacheableResult
 from mcp_ref.server.utilities.pagination import PaginatedResult, answer_list, list_page, walk
@@ -291,18 +299,7 @@ def _input_by_hand(
         marked_with_headers(schema)
     except ValueError as problem:
         raise json_schema.SchemaRefused(f"{what}: {problem}") from None
-    properties = prepared.schema.get("properties", {})
-    as_one_dict = list(handler.parameters) == ["arguments"] and not handler.open_ended and "arguments" not in properties
-    unknown = properties.keys() - handler.parameters.keys()
-    if unknown and not as_one_dict and not handler.open_ended:
-        raise TypeError(f"{handler.name}: the inputSchema has {sorted(unknown)}, which the function does not take")
-
-    def arguments(given: JsonObject) -> dict[str, Any]:
-        if problems := prepared.problems(given):
-            raise BadArguments(*(("", problem) for problem in problems))
-        return {"arguments": given} if as_one_dict else dict(given)
-
-    return prepared.schema, arguments
+    return prepared.schema, checked_arguments(handler, prepared)
 
 
 def remove_tool(self: Server, name: str) -> None:
@@ -531,8 +528,7 @@ def check_output(self: Client, name: str, result: CallToolResult, options: Optio
     # Without `content` the result is not the end of the call: it asks for input first.
     if self.revision.structured_content == "none" or result.get("isError") or "content" not in result:
         return
-    given = options.get("timeout", DEFAULT)
-    timeout = self.timeout if given is DEFAULT else given
+    timeout = options.get("timeout", self.timeout)
     # What is left of the call's time; a second of it in any case, since progress and questions may have prolonged it.
     deadline = Deadline(timeout and max(began + timeout - time.monotonic(), min(timeout, _CHECK_TIMEOUT)))
     if "structuredContent" in result and not self.tool_definitions:
