@@ -107,6 +107,8 @@ REVISIONS: Final[dict[str, Revision]] = {
 SESSION_REVISIONS: Final = tuple(row for row in REVISIONS.values() if row.era == "session")
 """The revisions that open with `initialize`, oldest first."""
 
+FIRST_STREAMABLE: Final = next(row for row in SESSION_REVISIONS if row.http == "streamable")
+
 LATEST_SESSION: Final = SESSION_REVISIONS[-1]
 
 STATELESS_REVISIONS: Final = tuple(row for row in REVISIONS.values() if row.era == "stateless")

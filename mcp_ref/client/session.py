@@ -45,7 +45,7 @@ from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.messages import JsonObject
 from mcp_ref.pages import METHODS
 from mcp_ref.peer import Answerer, Peer
-from mcp_ref.revisions import Revision
+from mcp_ref.revisions import FIRST_STREAMABLE, Revision
 from mcp_ref.server.utilities.caching import INVALIDATED_BY
 from mcp_ref.types import client_capabilities, server_capabilities
 
@@ -219,18 +219,25 @@ class Session(Conversation):
 
     def agree(self, result: JsonObject, deadline: Deadline) -> None:
         """Take the server's version, and send `notifications/initialized`."""
-        agreed = accept_answer(result, self.revisions)
+        http = isinstance(self.transport, SessionTransport)
+        older = [row for row in self.client.revisions if http and row.http == "sse" and row not in self.revisions]
+        agreed = accept_answer(result, (*self.revisions, *older))
+        # Gateways to old servers answer 2024-11-05 over Streamable HTTP, which is younger: the messages are those of
+        # 2024-11-05, and go as when that transport began.
+        carried_as = FIRST_STREAMABLE if agreed in older else agreed
+        if agreed in older:
+            log.info("the server speaks %s over Streamable HTTP, which is younger", agreed)
         self.server_info, self.instructions = result["serverInfo"], result.get("instructions")
         self.peer.terms = self.terms(agreed, server_capabilities(result["capabilities"], agreed))
         self.lifecycle.agreed()
         if isinstance(self.transport, SessionTransport):
-            self.transport.agreed(agreed)
+            self.transport.agreed(carried_as)
         # MUST: after `initialize` was answered the client sends `notifications/initialized`
         # (basic/lifecycle#initialization)
         self.peer.notify("notifications/initialized", deadline=deadline)
         self.peer.terms.open = True
         if isinstance(self.transport, SessionTransport):
-            self.transport.opened(agreed)
+            self.transport.opened(carried_as)
         self._keep_alive.start()
 
     def close(self, deadline: Deadline, reason: str = "the client was closed") -> None:

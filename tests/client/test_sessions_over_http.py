@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, RequestTimeout, Server, TransportClosed
+from mcp_ref import Client, RemoteProtocolError, RequestTimeout, Server, TransportClosed
 from mcp_ref.errors import SessionExpired
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import SESSION_REVISIONS
@@ -38,6 +38,32 @@ def test_the_next_session_is_opened_without_an_id() -> None:
     assert {asked.headers.get("mcp-protocol-version") for asked in posts if asked.json()["method"] == "initialize"} == {
         None
     }
+
+
+def test_2024_11_05_over_streamable_http_is_spoken_without_anything_younger(caplog: pytest.LogCaptureFixture) -> None:
+    """So answer gateways in front of a server of that time, and other clients accept it."""
+    caplog.set_level(logging.INFO)
+    old = {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    first = content({"jsonrpc": "2.0", "id": 1, "result": old}, "Mcp-Session-Id: a")
+    listed = content({"jsonrpc": "2.0", "id": 2, "result": {"tools": []}})
+    with ScriptedServer(post=[first, status(202), listed, status(202)]) as server:
+        with Client(server.url, revision=SESSION_REVISIONS, roots=["/tmp"]) as client:
+            assert client.revision.name == "2024-11-05"
+            assert client.list_tools() == []
+            client.roots_changed()
+        posts = [asked for asked in (server.request() for _ in range(6)) if asked.method == "POST"]
+    assert [asked.headers.get("mcp-session-id") for asked in posts] == [None, "a", "a", "a"]
+    assert {asked.headers.get("mcp-protocol-version") for asked in posts} == {None}
+    assert caplog.text.count("speaks 2024-11-05 over Streamable HTTP") == 1
+
+
+def test_2024_11_05_over_streamable_http_is_refused_by_a_client_that_does_not_speak_it() -> None:
+    old = {"protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+    with ScriptedServer(post=[content({"jsonrpc": "2.0", "id": 1, "result": old})]) as server:
+        client = Client(server.url, revision=["2025-03-26", "2025-11-25"])
+        with pytest.raises(RemoteProtocolError, match="speaks '2024-11-05', and this client 2025-03-26, 2025-11-25"):
+            client.connect()
+        client.close()
 
 
 def test_the_time_limit_of_a_call_holds_across_a_session_that_is_opened_again() -> None:

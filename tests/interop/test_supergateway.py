@@ -42,10 +42,13 @@ def test_a_server_of_ours_over_stdio_is_reached_on_http(way: str) -> None:
             assert (str(client.revision), call(client)) == (expected, "42")
 
 
-def test_an_old_server_over_stdio_is_reached_on_http_and_sse() -> None:
+@pytest.mark.parametrize("way", ["sse", "http with sessions"])
+def test_an_old_server_over_stdio_is_reached_on_http_and_sse(way: str) -> None:
+    """Over Streamable HTTP as well, which is younger than the revision that it answers."""
+    more, path, _ = OVER_HTTP[way]
     port = programs.free_port()
-    command = gateway("--stdio", shlex.join(programs.their_server(OLD_SDK)), "--port", str(port))
-    with Served(command, announced="[supergateway] Listening", url=f"http://127.0.0.1:{port}/sse") as running:
+    command = gateway("--stdio", shlex.join(programs.their_server(OLD_SDK)), "--port", str(port), *more)
+    with Served(command, announced="[supergateway] Listening", url=f"http://127.0.0.1:{port}{path}") as running:
         with Client(running.url, connect_timeout=30) as client:
             assert (str(client.revision), call(client)) == ("2024-11-05", "42")
 
