@@ -131,89 +131,111 @@ def _parsed(text: str) -> Any:
     return json.loads(_LAST_COMMA.sub(lambda token: token[1] or "", text), object_pairs_hook=without_twins)
 
 
-def _entry(name: str, given: Any) -> Entry:
-    """One server of a file; whatever is wrong with it is gathered, and told at once."""
-    wrong: list[str] = []
-    if not name or len(name) > MAX_NAME or "/" in name or not name.isprintable():
-        wrong.append(f"a name has 1 to {MAX_NAME} characters, none of them a slash or a control character")
-    if not isinstance(given, Mapping):
-        return Entry(name, None, "; ".join([*wrong, "an entry must be an object"]))
+class _Members:
+    """The members of one entry, read by their types; what is wrong with them is gathered in `wrong`."""
 
-    def filled(value: Any, member: str, *, shown: bool = False) -> str:
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self.given = given
+        self.wrong: list[str] = []
+
+    def text(self, value: Any, member: str, *, shown: bool = False) -> str:
         """A text with its variables filled in; `shown`: but for those that are secrets by their names."""
         from mcp_ref.trace.redact import is_secret
 
-        if not isinstance(value, str):
-            wrong.append(f"{member} must be a string")
-            return ""
-
         def variable(match: re.Match[str]) -> str:
             if match[1] is None:
-                wrong.append(f"{member} has {match[0]}, which is not a variable")
+                self.wrong.append(f"{member} has {match[0]}, which is not a variable")
                 return ""
             found = os.environ.get(match[1], os.getcwd() if match[1] == "workspaceFolder" else match[2])
             if found is None:
-                wrong.append(f"{member} needs the variable {match[1]}, which is not set")
+                self.wrong.append(f"{member} needs the variable {match[1]}, which is not set")
             return match[0] if shown and is_secret(match[1]) else found or ""
 
-        return _VARIABLE.sub(variable, value)
+        if isinstance(value, str):
+            return _VARIABLE.sub(variable, value)
+        self.wrong.append(f"{member} must be a string")
+        return ""
 
-    def texts(member: str) -> list[str]:
-        value = given.get(member) or []
+    def texts(self, member: str) -> list[str]:
+        value = self.given.get(member) or []
         if isinstance(value, list):
-            return [filled(each, member) for each in value]
-        wrong.append(f"{member} must be a list of strings")
+            return [self.text(each, member) for each in value]
+        self.wrong.append(f"{member} must be a list of strings")
         return []
 
-    def table(member: str) -> dict[str, Any]:
-        value = given.get(member) or {}
+    def table(self, member: str) -> dict[str, Any]:
+        value = self.given.get(member) or {}
         if isinstance(value, Mapping):
             return dict(value)
-        wrong.append(f"{member} must be an object")
+        self.wrong.append(f"{member} must be an object")
         return {}
 
-    def values(member: str) -> dict[str, str]:
-        return {key: filled(value, f"{member}.{key}") for key, value in table(member).items()}
+    def values(self, member: str) -> dict[str, str]:
+        return {key: self.text(value, f"{member}.{key}") for key, value in self.table(member).items()}
 
-    def seconds(member: str) -> float | None:
-        value = given.get(member)
+    def seconds(self, member: str) -> float | None:
+        value = self.given.get(member)
         if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e9):
             return None if value is None else value / 1000
-        wrong.append(f"{member} must be a number of milliseconds above 0")
+        self.wrong.append(f"{member} must be a number of milliseconds above 0")
         return None
 
-    # 1. How it is started or reached.
-    urls = [key for key in _URLS if key in given]
-    kind = _TYPES.get(str(given.get("type", "stdio" if "command" in given else "http")))
-    target: Command | Url | None = None
-    if len(urls) + ("command" in given) != 1:
-        wrong.append("a server has a command or a url, and not both")
-    elif kind != ("command" if "command" in given else "url"):
-        wrong.append(f"type must fit what is given, and be one of {', '.join(_TYPES)}")
-    elif kind == "command":
-        argv = [filled(given["command"], "command"), *texts("args")]
+    def target(self) -> Command | Url | None:
+        """How the server is started or reached; None if that is wrong."""
+        given = self.given
+        urls = [key for key in _URLS if key in given]
+        wanted = "command" if "command" in given else "url"
+        if len(urls) + ("command" in given) != 1:
+            self.wrong.append("a server has a command or a url, and not both")
+            return None
+        if wanted != _TYPES.get(str(given.get("type", "stdio" if wanted == "command" else "http"))):
+            self.wrong.append(f"type must fit what is given, and be one of {', '.join(_TYPES)}")
+            return None
+        if wanted == "url":
+            return Url(self.text(given[urls[0]], urls[0]), self.values("headers"))
+        argv = [self.text(given["command"], "command"), *self.texts("args")]
         if " " in argv[0] and shutil.which(argv[0]) is None:
-            wrong.append("command is the name of a program alone; its arguments stand in args")
+            self.wrong.append("command is the name of a program alone; its arguments stand in args")
         env: dict[str, str | None] = {}
         if "envFile" in given:
-            env.update(_variables_of(filled(given["envFile"], "envFile"), wrong))
-        env.update(values("env"))
-        cwd = None if given.get("cwd") is None else filled(given["cwd"], "cwd")
-        target = Command(argv, env, cwd, inherit=texts("inheritEnv"))
-    else:
-        target = Url(filled(given[urls[0]], urls[0]), values("headers"))
+            env.update(_variables_of(self.text(given["envFile"], "envFile"), self.wrong))
+        env.update(self.values("env"))
+        cwd = None if given.get("cwd") is None else self.text(given["cwd"], "cwd")
+        return Command(argv, env, cwd, inherit=self.texts("inheritEnv"))
+
+    def shown(self, target: Command | Url) -> JsonObject:
+        """How the server is started or reached, for a person: with the variables filled in, but for secrets."""
+        if isinstance(target, Url):
+            return described(target, self.table("headers"))
+        argv = [
+            self.text(each, "args", shown=True) for each in [self.given["command"], *(self.given.get("args") or ())]
+        ]
+        in_file = dict.fromkeys(target.env or {}, "[in envFile]")
+        return described(target._replace(argv=argv), {**in_file, **self.table("env")})
+
+
+def _entry(name: str, given: Any) -> Entry:
+    """One server of a file; whatever is wrong with it is gathered, and told at once."""
+    misnamed: list[str] = []
+    if not name or len(name) > MAX_NAME or "/" in name or not name.isprintable():
+        misnamed.append(f"a name has 1 to {MAX_NAME} characters, none of them a slash or a control character")
+    if not isinstance(given, Mapping):
+        return Entry(name, None, "; ".join([*misnamed, "an entry must be an object"]))
+    members = _Members(given)
+    # 1. How it is started or reached.
+    target = members.target()
     # 2. What belongs to it alone.
     spoken = given.get("revision")
     if not all(each in REVISIONS for each in (spoken if isinstance(spoken, list) else [spoken] if spoken else [])):
-        wrong.append(f"revision must be one or several of {', '.join(REVISIONS)}")
+        members.wrong.append(f"revision must be one or several of {', '.join(REVISIONS)}")
         spoken = None
-    tools, patterns = table("tools"), []
+    tools, patterns = members.table("tools"), []
     for word in ("allow", "deny"):
         patterns.append(tuple(each for each in tools.get(word) or () if isinstance(each, str)))
         if len(patterns[-1]) < len(tools.get(word) or ()) or isinstance(tools.get(word), str):
-            wrong.append(f"tools.{word} must be a list of strings")
-    roots = tuple(texts("roots")) if "roots" in given else None
-    timeout, start_timeout = seconds("timeoutMs"), seconds("startTimeoutMs")
+            members.wrong.append(f"tools.{word} must be a list of strings")
+    roots = tuple(members.texts("roots")) if "roots" in given else None
+    timeout, start_timeout = members.seconds("timeoutMs"), members.seconds("startTimeoutMs")
     # 3. What is not honoured.
     warnings = [f"{member} is not honoured: approvals do not come out of this file" for member in _APPROVALS
                 if member in given]  # fmt: skip
@@ -221,14 +243,8 @@ def _entry(name: str, given: Any) -> Entry:
         warnings.append("timeout is not used, for programs differ in its unit: write timeoutMs")
     if unknown := sorted(set(given) - _KNOWN):
         warnings.append(f"not known here: {', '.join(unknown)}")
-    problem = "; ".join(dict.fromkeys(wrong)) or None
-    shown = None
-    if problem is None and isinstance(target, Command):
-        argv = [filled(each, "args", shown=True) for each in [given["command"], *(given.get("args") or ())]]
-        in_file = dict.fromkeys(target.env or {}, "[in envFile]")
-        shown = described(target._replace(argv=argv), {**in_file, **table("env")})
-    elif target is not None and problem is None:
-        shown = described(target, table("headers"))
+    problem = "; ".join(dict.fromkeys([*misnamed, *members.wrong])) or None
+    shown = None if target is None or problem is not None else members.shown(target)
     return Entry(
         name, None if problem else target, problem, tuple(warnings), given.get("disabled") is True, spoken, timeout,
         start_timeout, roots, patterns[0] or ("*",), patterns[1], dict(given), shown,
