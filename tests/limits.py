@@ -197,7 +197,7 @@ MET: dict[str, list[Limit]] = {
         Limit("steps of one check", f"{_JSON}MAX_WORK", "", "the value does not fit",
               ("tests/machinery/test_json_schema.py::"
                "test_a_check_ends_by_its_deadline_and_by_the_work_that_it_may_do",)),
-        Limit("problems that are told of a value", f"{_JSON}MAX_PROBLEMS", "", "no more are looked for",
+        Limit("problems that are told of a value", f"{_JSON}MAX_PROBLEMS", "", "the check ends",
               ("tests/machinery/test_json_schema.py::test_problems_are_bounded_in_number_and_length",)),
     ],
     "Authorization": [
