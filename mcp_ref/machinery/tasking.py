@@ -24,17 +24,16 @@ import logging
 import secrets
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
-from queue import Empty, SimpleQueue
 from typing import Any, Final, Literal, Protocol
 
 from mcp_ref.errors import InternalError, InvalidParams, Refusal, RequestCancelled, RequestTimeout
 from mcp_ref.machinery.deadline import Cancel, Deadline, check_seconds
 from mcp_ref.machinery.shapes import JsonObject
 from mcp_ref.machinery.task_store import MemoryTasks, TaskStore, expired
+from mcp_ref.machinery.workers import Workers, before_block
 
 log = logging.getLogger("mcp_ref.tasks")
 """What happens to tasks, and who asked, for an audit: ids, owners and names, and no contents."""
@@ -113,21 +112,19 @@ class Tasks:
         self.ttl, self.longest, self.most, self.running, self.poll = ttl, longest, most, running, poll
         self.clock: Callable[[], float] = time.time  # of lives, which must survive a restart
         self.store: TaskStore = store if store is not None else MemoryTasks(lambda: self.clock())
-        self._numbers = count(1)
+        self.workers = self._new_workers()
         self._swept = 0.0
         # Guards the fields below; told when the keeper has something to look at, or a run has ended.
         self._changed = threading.Condition(threading.Lock())
         self.runs: dict[str, TaskRun] = {}
         self.carriers: dict[str, tuple[Carrier, ...]] = {}  # by task; replaced, never changed in place
-        self._threads: set[threading.Thread] = set()
         self._owned: Counter[str | None] = Counter()
-        self._places = 0
-        self._queue: deque[TaskRun] = deque()
-        self._idle = 0  # threads that wait for a task, and were promised none
-        self._handed: SimpleQueue[TaskRun | None] = SimpleQueue()
         self._closing = False
         self._unwritten: dict[str, Outcome] = {}
         self._keeper: threading.Thread | None = None
+
+    def _new_workers(self) -> Workers:
+        return Workers(self.running, _no_thread, name="mcp-task", idle=IDLE_TIMEOUT)
 
     # -- records
 
@@ -266,73 +263,7 @@ class Tasks:
         if self.change(task_id, edit) is not None:
             log.info("answered %s", task_id)
 
-    # -- threads
-
-    def enqueue(self, run: TaskRun) -> None:
-        """Have a run started as soon as fewer than `running` run."""
-        with self._changed:
-            self._queue.append(run)
-            self._start_locked()
-
-    def _start_locked(self) -> None:
-        while self._queue and self._places < self.running:
-            run = self._queue.popleft()
-            self._places += 1
-            run.holds_place = True
-            if self._idle:
-                self._idle -= 1
-                self._handed.put(run)
-                continue
-            number = next(self._numbers)
-            # Daemon: a user's handler cannot be stopped, and must not keep the process alive.
-            thread = threading.Thread(target=self._run, args=(run,), name=f"mcp-task-{number}", daemon=True)
-            self._threads.add(thread)
-            try:
-                thread.start()
-            except RuntimeError as problem:
-                # No thread can be started: it waits for one that ends, if any will.
-                log.warning("could not start a thread: %s", problem)
-                self._threads.discard(thread)
-                self._places -= 1
-                run.holds_place = False
-                if not self._threads:
-                    raise InternalError("The task could not be started") from None
-                self._queue.appendleft(run)
-                return
-
-    def _run(self, first: TaskRun) -> None:
-        """Run one task after the other, in this thread, until none has come for a while."""
-        run: TaskRun | None = first
-        while run is not None:
-            try:
-                run.run()
-            except BaseException:
-                log.exception("a task failed in %s", threading.current_thread().name)
-            with self._changed:
-                closing = self._closing
-                # Idle before its place goes to the next one, which then need not start another thread.
-                self._idle += not closing
-            self.give_place_up(run)
-            if closing:
-                break
-            try:
-                run = self._handed.get(timeout=IDLE_TIMEOUT)
-            except Empty:
-                with self._changed:
-                    promised = self._idle == 0
-                    self._idle -= not promised
-                # Bounded: whoever counted this thread out has put something for it.
-                run = self._handed.get() if promised else None
-        with self._changed:
-            self._threads.discard(threading.current_thread())
-            self._changed.notify_all()
-
-    def give_place_up(self, run: TaskRun) -> None:
-        """Let another run begin in the place of one that has ended, or waits for an answer."""
-        with self._changed:
-            held, run.holds_place = run.holds_place, False
-            self._places -= held
-            self._start_locked()
+    # -- runs
 
     def _enter_locked(self, task_id: str, run: TaskRun) -> None:
         self.runs[task_id] = run
@@ -421,7 +352,7 @@ class Tasks:
     # -- ending
 
     def close(self, timeout: float = 5) -> list[str]:
-        """End what runs here; returns the threads whose handlers would not end. Idempotent.
+        """End what runs here; returns what would not end. Idempotent.
 
         Tasks that may run again, in a store that survives, are left to be taken up. The others fail, -32603.
 
@@ -431,14 +362,9 @@ class Tasks:
         deadline = Deadline(timeout)
         reason = "the server was shut down"
         with self._changed:
-            queued, threads = list(self._queue), set(self._threads)
-            self._queue.clear()
             self._closing = True
-            for _ in range(self._idle):
-                self._handed.put(None)
-            self._idle = 0
             self._changed.notify_all()
-        for run in [*queued, *list(self.runs.values())]:
+        for run in list(self.runs.values()):
             run.stopped = bool(run.seed["again"]) and self.store.holder is not None
             run.cancel(reason)
             if (task_id := run.id) is not None:
@@ -447,10 +373,9 @@ class Tasks:
                     self.change(task_id, lambda record: record["outcome"] is None)
                 else:
                     run.tasks.finish(run, task_id, error_of(InternalError(f"Internal error: {reason}")))
-        left = [thread for thread in threads if thread is not threading.current_thread()]
-        for thread in left:
-            thread.join(deadline.left())
-        for run in [*queued, *list(self.runs.values())]:
+        stuck = self.workers.close(deadline)
+        self.workers = self._new_workers()
+        for run in list(self.runs.values()):
             if run.id is not None:
                 self._leave(run.id)
         if (keeper := self._keeper) is not None and keeper is not threading.current_thread() and not self.serving():
@@ -459,7 +384,7 @@ class Tasks:
             self._closing = False
         if (close := getattr(self.store, "close", None)) is not None:
             close()
-        return [thread.name for thread in left if thread.is_alive()]
+        return stuck
 
 
 class TaskRun:
@@ -476,7 +401,6 @@ class TaskRun:
         cancel: gives it up.
         outcome: what it came to, if that was before it became a task; an exception, or the result.
         stopped: whether it ends here, and goes on elsewhere: what its work still comes to is nobody's.
-        holds_place: of its `Tasks`.
 
     Threads: any.
     """
@@ -493,7 +417,7 @@ class TaskRun:
         self.id: str | None = None
         self.record: JsonObject = {}
         self.outcome: JsonObject | BaseException = {}
-        self.stopped = self.holds_place = False
+        self.stopped = False
         self._replayed: set[str] = set()  # questions of an earlier run whose answers this one was given
         self._milestone = threading.Event()
         self._became = threading.Event()
@@ -543,8 +467,10 @@ class TaskRun:
     def start(self) -> None:
         """Run in a thread of its own, as soon as there is a place. Raises: InternalError: there is no thread."""
         try:
-            self.tasks.enqueue(self)
+            self.tasks.workers.run(self.run)
         except InternalError as problem:
+            # It stays in the queue; whoever takes it from there finds it over.
+            self.cancel("the task could not be started")
             if self.id is not None:
                 self.tasks.finish(self, self.id, error_of(problem))
             raise
@@ -556,7 +482,11 @@ class TaskRun:
     def run(self) -> None:
         """Do the work, in this thread, and leave what it came to where it is looked for."""
         outcome: JsonObject | BaseException
+        threading.current_thread().doing = f"the task {self.seed['about']}"  # type: ignore[attr-defined]
         try:
+            if self.cancel.cancelled:
+                # While it waited for its turn.
+                raise RequestCancelled(self.cancel.reason or "cancelled")
             outcome = self._work(self)
         except BaseException as problem:
             # Also what is not an Exception, such as SystemExit: it ends the work, not the process.
@@ -629,7 +559,7 @@ class TaskRun:
                     return answer
                 if cancel is not None and cancel.cancelled:
                     raise RequestCancelled(cancel.reason or "cancelled by the caller")
-                self.tasks.give_place_up(self)
+                before_block()
                 left = deadline.check("waiting for the answer to a question of a task")
                 # A handle wakes nobody who waits here, so it is looked at now and then.
                 self.tasks.wait(record, left if cancel is None else min(left or LOOK_INTERVAL, LOOK_INTERVAL))
@@ -638,6 +568,10 @@ class TaskRun:
             self.tasks.change(task_id, take_back)
             raise
         raise RequestCancelled(self.cancel.reason or "the task has ended")
+
+
+def _no_thread(problem: RuntimeError) -> None:
+    raise InternalError("The task could not be started") from problem
 
 
 def error_of(problem: BaseException) -> Outcome:

@@ -19,7 +19,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 from mcp_ref.machinery.deadline import Deadline, has_ended
 from mcp_ref.machinery.forks import opened_elsewhere
@@ -42,12 +42,13 @@ STALL_INTERVAL = 0.005
 
 
 class Workers:
-    """A pool of daemon threads `mcp-worker-n` that belongs to one conversation.
+    """A pool of daemon threads `mcp-worker-n` that belongs to one conversation, or `mcp-task-n` of a side's tasks.
 
     Args:
         cap: how many jobs run at once, those that wait for the peer and urgent ones not counted.
         hopeless: called, in the thread that called `run`, when the system gives the pool not even one thread. If the
             pool has some and gets no further one, jobs wait for one of these.
+        name: of the threads; idle: seconds without a job after which one ends; None: with the pool.
 
     Attributes:
         waiting: the jobs that wait for a place; `urgent`: those that wait for one of the few threads above the cap, so
@@ -59,7 +60,14 @@ class Workers:
     Threads: `run` and `close` by any thread.
     """
 
-    def __init__(self, cap: int = 64, hopeless: Callable[[RuntimeError], None] | None = None) -> None:
+    def __init__(
+        self,
+        cap: int = 64,
+        hopeless: Callable[[RuntimeError], None] | None = None,
+        name: str = "mcp-worker",
+        idle: float | None = None,
+    ) -> None:
+        self.name, self.idle = name, idle
         self._cap, self._hopeless, self._process = cap, hopeless, os.getpid()
         self._jobs: SimpleQueue[tuple[Job, bool | None] | None] = SimpleQueue()
         self._stopping = threading.Event()
@@ -151,6 +159,15 @@ class Workers:
                 self._urgent -= 1
             self._promise_locked()
 
+    def may_leave(self, worker: Worker) -> bool:
+        """Let an idle worker end, unless it was promised a job."""
+        with self._lock:
+            free = self._idle > 0
+            if free:
+                self._idle -= 1
+                self._threads.remove(worker)
+            return free
+
     def stop(self) -> None:
         """Stop taking jobs from outside; each thread ends after those that are waiting, for it finds a sentinel.
 
@@ -181,7 +198,7 @@ class Worker(threading.Thread):
 
     def __init__(self, pool: Workers, number: int) -> None:
         # Daemon: a user's handler cannot be stopped, and must not keep the process alive.
-        super().__init__(name=f"mcp-worker-{number}", daemon=True)
+        super().__init__(name=f"{pool.name}-{number}", daemon=True)
         self._pool = pool
         self._holds_place = False
         self.doing = "nothing"
@@ -189,8 +206,13 @@ class Worker(threading.Thread):
     def run(self) -> None:
         jobs, finished = self._pool._jobs, self._pool.finished
         while True:
-            # Bounded by the pool's close(), which sends the sentinel.
-            item = jobs.get()
+            try:
+                # Bounded by the pool's close(), which sends the sentinel.
+                item = jobs.get(timeout=self._pool.idle)
+            except Empty:
+                if self._pool.may_leave(self):
+                    return
+                continue
             if item is None:
                 return
             job, place = item

@@ -309,7 +309,9 @@ class TaskCall(Conversation):
     def _work(self, run: TaskRun) -> JsonObject:
         if isinstance(self.origin, Call):
             self.origin.run_here()
-        result = cast(JsonObject, tools.tools_call(Context(self, self._own), cast(Any, self._own.params)))
+        ctx = Context(self, self._own)
+        ctx.check_cancelled()  # it may have waited for its turn
+        result = cast(JsonObject, tools.tools_call(ctx, cast(Any, self._own.params)))
         if run.id is None:
             return result
         if result.get("resultType") != "input_required":
