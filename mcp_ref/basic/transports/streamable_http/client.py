@@ -307,8 +307,9 @@ class HttpTransport:
 
     def _note_stream_end(self, reply: HttpResponse, ended: str) -> None:
         """Show the trace who has ended an event stream: "server", "client", or "broken"."""
-        facts = {"exchange": reply.exchange, "method": reply.method, "end": ended}
-        self._note("send" if ended == "client" else "receive", facts)
+        if self._tap is not None:
+            facts = {"exchange": reply.exchange, "method": reply.method, "end": ended}
+            self._note("send" if ended == "client" else "receive", facts)
 
 
 def _facts_of(reply: HttpResponse, event: Event | None) -> dict[str, Any]:
@@ -576,7 +577,7 @@ class HttpClientTransport(HttpTransport):
         if not done:
             # MUST: close the stream to cancel (basic/patterns/cancellation#transport-specific-cancellation). Its
             # connection is not kept then, and not waited for: the server stops when it finds the end of it.
-            if call.written:
+            if call.written and self._tap is not None:
                 self._note("send", {"exchange": call.exchange, "hangUp": message.get("id")})
             call.hang_up()
         if self._http is not None:
