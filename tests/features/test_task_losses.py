@@ -27,7 +27,7 @@ from mcp_ref import (
     reply,
 )
 from mcp_ref.basic import tasks as page
-from mcp_ref.basic.transports.streamable_http import server as endpoint
+from mcp_ref.basic.transports.streamable_http import streams
 from tests.features.task_server import elicit, make_server
 
 CORE, EXTENSION = "2025-11-25", "2026-07-28"
@@ -114,7 +114,7 @@ def test_a_client_that_hangs_up_on_tasks_result_holds_no_thread() -> None:
 
 
 def test_a_client_that_hangs_up_on_a_question_leaves_it_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint, "RESUME_TIMEOUT", 0.0)
+    monkeypatch.setattr(streams, "RESUME_TIMEOUT", 0.0)
     server = make_server()
     with served(server) as url:
         raw = Raw(url)

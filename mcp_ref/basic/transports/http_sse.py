@@ -25,8 +25,8 @@ from mcp_ref import messages
 from mcp_ref.basic.transports.sse import CONTENT_TYPE, encode_event
 from mcp_ref.basic.transports.streamable_http.client import HttpOptions, HttpTransport, checked_url
 from mcp_ref.basic.transports.streamable_http.headers import check_accept, check_content_type, check_host_and_origin
-from mcp_ref.basic.transports.streamable_http.server import Asked, EndpointOptions, expiry, refuse
-from mcp_ref.basic.transports.streamable_http.streams import UNREAD_TIMEOUT, EventStream
+from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, expiry, refuse
+from mcp_ref.basic.transports.streamable_http.streams import UNREAD_TIMEOUT, Asked, EventStream
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Receive
 from mcp_ref.errors import McpError, Refusal, RemoteProtocolError, RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted, has_ended

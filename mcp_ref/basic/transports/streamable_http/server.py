@@ -2,8 +2,8 @@
 
 Spec:      basic/transports#streamable-http; 2026-07-28/basic/transports/streamable-http; basic/versioning
 Upholds:   spec_notes/basic/transports.md, spec_notes/basic/transports/streamable-http.md
-Not here:  sockets and threads (machinery/http_server), one event stream (streams.py), what headers must say
-           (headers.py), what is answered to a method (server/session, server/stateless)
+Not here:  sockets and threads (machinery/http_server), the answer to a POST and event streams (streams.py), what
+           headers must say (headers.py), what is answered to a method (server/session, server/stateless)
 
     session era       POST     one message (2025-03-26: or a batch): a request is answered with JSON or a stream, the
                                rest with 202
@@ -41,28 +41,27 @@ from mcp_ref.basic.transports.streamable_http.headers import (
     http_status,
 )
 from mcp_ref.basic.transports.streamable_http.streams import (
-    STREAM_HEADERS,
+    JSON,
     UNREAD_TIMEOUT,
+    Authorize,
     EventStore,
     EventStream,
     HttpSession,
     MemoryEventStore,
+    PostReply,
     numbers_of,
 )
 from mcp_ref.basic.versioning import InvalidEnvelope, complete, is_stateless
 from mcp_ref.errors import (
     InternalError,
     InvalidRequest,
-    LocalProtocolError,
     Refusal,
     RemoteProtocolError,
-    TransportClosed,
     UnsupportedVersion,
 )
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_exchange import HttpRefusal, HttpReply, HttpRequest, Places
-from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import SESSION_REVISIONS, Revision
 
 if TYPE_CHECKING:
@@ -74,18 +73,11 @@ log = logging.getLogger(__name__)
 
 SESSION_ID = "mcp-session-id"
 VERSION = "mcp-protocol-version"
-JSON = {"Content-Type": "application/json"}
-
-RESUME_TIMEOUT = 30.0
-"""Seconds after which nobody is expected to come back for a stream that broke off, where that matters."""
 
 MAX_ENDED = 10
 """Idle sessions that are ended while one request is answered."""
 
 _SESSION_ERA = frozenset(revision.name for revision in SESSION_REVISIONS)
-
-
-Authorize = Callable[[Any, Any, Collection[str]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,150 +232,6 @@ def refuse(reply: HttpReply, refusal: HttpRefusal) -> None:
     # MAY: a JSON-RPC error without `id` in the body of a refusal (basic/transports#sending-messages-to-the-server)
     body = {"jsonrpc": "2.0", "error": {"code": refusal.code, "message": refusal.message}}
     reply.send(refusal.status, {**JSON, **refusal.headers}, messages.encode(body))
-
-
-class Asked:
-    """What a reply knows of who asks, for the handler of the request (incoming).
-
-    Attributes:
-        principal: who asks, as the authentication said; None if nobody is asked.
-        authorize: refuses a request whose principal lacks scopes; None: scopes are not looked at.
-    """
-
-    principal: Any = None
-    authorize: Authorize | None = None
-    _refused: HttpRefusal | None = None
-
-    def require_scopes(self, message: JsonObject, scopes: Collection[str]) -> None:
-        """Refuse the request of that method and params unless who asks has these scopes too."""
-        if self.authorize is None:
-            raise LocalProtocolError("nobody has scopes here: serve with authorization=")
-        try:
-            self.authorize(self.principal, message, scopes)
-        except HttpRefusal as refusal:
-            self._refused = refusal
-            raise
-
-
-class PostReply(Asked):
-    """The answer to one POST: JSON if the answer comes first, an event stream once something goes before it.
-
-    Args:
-        new_stream: makes the stream, once one is needed.
-        prime: whether that begins with an event that only has an id (2025-11-25).
-        headers: asked for more headers of an answer that is JSON, such as the session id.
-        gone: whether the client has hung up.
-
-    Attributes:
-        status: of an answer that is JSON.
-        done: whether nothing more will be sent.
-        stream: the event stream, or None.
-
-    Threads: any; the handler's own, and those in which it reports progress.
-    """
-
-    def __init__(
-        self,
-        reply: HttpReply,
-        new_stream: Callable[[], EventStream],
-        tap: Tap | None,
-        prime: bool = False,
-        headers: Callable[[], Mapping[str, str]] = dict,
-        gone: Callable[[], bool] = bool,
-    ) -> None:
-        self._reply, self._new_stream, self._tap = reply, new_stream, tap
-        self._prime, self._headers, self._gone = prime, headers, gone
-        self._left: Deadline | None = None  # since the client has hung up: when it is not expected back any more
-        self.status = 200
-        self._lock = threading.Lock()  # guards the two fields below, and is held for the write that belongs to them
-        self.stream: EventStream | None = None
-        self.done = False
-
-    def send(self, message: Any, deadline: Deadline) -> None:
-        """Send a message that belongs to the request: the answer, or something before it.
-
-        Raises: TransportClosed: the client is gone, and cannot come back for it. LocalProtocolError: it is not JSON;
-            nothing of it was sent.
-        """
-        answer = isinstance(message, list) or "method" not in message
-        with self._lock:
-            if self.done:
-                return
-            # MUST: answer a request with `application/json` or `text/event-stream`
-            # (basic/transports#sending-messages-to-the-server)
-            if answer and self.stream is None:
-                body = messages.encode(message)
-                self.done = True
-                status, headers = self.status, {**JSON, **self._headers()}
-                refused = self._refused
-                if refused is not None and isinstance(message, dict) and message.get("error", {}).get("code") == 403:
-                    # SHOULD: 403 with a challenge for a token without the scopes that the operation needs
-                    # (basic/authorization#runtime-insufficient-scope-errors)
-                    status, headers = refused.status, {**headers, **refused.headers}
-                try:
-                    self._reply.send(status, headers, body)
-                except OSError as problem:
-                    raise TransportClosed(f"the client has hung up: {problem}") from None
-            else:
-                # Encoded before anything is written: what is not JSON can still be answered with an error.
-                texts = [messages.encode(each) for each in (message if isinstance(message, list) else [message])]
-                stream, self.done = self._open_locked(), answer
-                for number, text in enumerate(texts, 1):
-                    # SHOULD: the stream of a POST ends with the response
-                    # (basic/transports/streamable-http#receiving-messages)
-                    if not stream.write(text, last=answer and number == len(texts)):
-                        raise TransportClosed("the client has hung up, and cannot resume the stream")
-        if self._tap is not None:
-            self._tap.deliver()
-
-    def _open_locked(self) -> EventStream:
-        if self.stream is None:
-            self.stream = self._new_stream()
-            self.stream.attach(self._reply, prime=self._prime)
-        return self.stream
-
-    def open(self) -> EventStream:
-        """Begin an event stream, before there is anything to send."""
-        with self._lock:
-            return self._open_locked()
-
-    def abandoned(self) -> bool:
-        """See `Incoming`. A client that can resume the stream has `RESUME_TIMEOUT` to."""
-        stream = self.stream
-        if not (self._gone() if stream is None or stream.carried_by(self._reply) else not stream.attached):
-            self._left = None
-            return False
-        if stream is None or not stream.resumable:
-            return True
-        self._left = self._left or Deadline(RESUME_TIMEOUT)
-        return self._left.left() == 0.0
-
-    def skip(self) -> None:
-        """End the answer without one: the request was cancelled. The POST ends although its handler may go on.
-
-        The connection ends with it: its thread may be that handler's, and no other request shall wait for it. The
-        client can tell, and sends nothing more over it: the head says so, or the reply breaks off.
-        """
-        with self._lock:
-            if self.done:
-                return
-            self.done = True
-            if self.stream is not None:
-                self.stream.end(hang_up=True)
-                return
-            try:
-                self._reply.open({**STREAM_HEADERS, "Connection": "close"})
-                self._reply.hang_up()
-            except OSError as problem:
-                log.debug("the client of a cancelled request has hung up: %s", problem)
-
-    def release(self, retry: int | None) -> None:
-        """Close the connection but not the stream; the client comes back for the rest after `retry` milliseconds."""
-        with self._lock:
-            if not self.done:
-                # MAY: close the connection once an event with an id was sent
-                # (basic/transports#sending-messages-to-the-server)
-                self._open_locked().release(retry)
 
 
 # -- the session era ----------------------------------------------------------------------------------------------

@@ -1,8 +1,11 @@
-"""Event streams of Streamable HTTP: what is sent on one, how a client resumes one that broke off, a session's streams.
+"""What goes back over Streamable HTTP: the answer to a POST, event streams and how they are resumed, in both eras.
 
-Spec:      basic/transports#resumability-and-redelivery, #multiple-connections
-Upholds:   spec_notes/basic/transports.md, the rows on resuming and on several connections
-Not here:  the rules of the requests that open a stream, and who may use a session (server.py)
+Spec:      basic/transports#sending-messages-to-the-server, #resumability-and-redelivery, #multiple-connections;
+           2026-07-28/basic/transports/streamable-http#receiving-messages
+Upholds:   spec_notes/basic/transports.md, the rows on answers, on resuming and on several connections
+Not here:  the rules of the requests that are answered, and who may use a session (server.py)
+
+The answer to a POST is JSON if the response comes first; an event stream once something goes before it.
 
 A *stream* outlives the connections that carry it: it has an id, and events numbered from 1. Its events are kept in an
 `EventStore`, and a client that lost the connection asks for those after the last one that it saw (`Last-Event-ID`).
@@ -21,7 +24,7 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -29,9 +32,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mcp_ref import messages
 from mcp_ref.basic.transports.sse import COMMENT, CONTENT_TYPE, encode_event
 from mcp_ref.basic.transports.transport import Inbox, Receive
-from mcp_ref.errors import McpError, TransportClosed
+from mcp_ref.errors import LocalProtocolError, McpError, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.machinery.http_exchange import HttpReply
+from mcp_ref.machinery.http_exchange import HttpRefusal, HttpReply
 from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
@@ -49,6 +52,7 @@ LOOK_INTERVAL = 1.0
 EVENT_COST = 350
 """Bytes of memory that an event takes in a `MemoryEventStore` beside its text."""
 
+JSON = {"Content-Type": "application/json"}
 STREAM_HEADERS = {
     "Content-Type": CONTENT_TYPE,
     "Cache-Control": "no-cache, no-transform",
@@ -58,11 +62,17 @@ STREAM_HEADERS = {
 }
 
 
+RESUME_TIMEOUT = 30.0
+"""Seconds after which nobody is expected to come back for a stream that broke off, where that matters."""
+
 MAX_WAITING = 1_000
 """Messages that wait for a client to open a stream, or to read; one more is refused."""
 
 MAX_STREAMS = 1_000
 """Streams of one session that can be resumed; the oldest that no connection carries is forgotten first."""
+
+
+Authorize = Callable[[Any, Any, Collection[str]], None]
 
 
 # -- what is kept of the events ------------------------------------------------------------------------------------
@@ -366,6 +376,153 @@ def numbers_of(event_id: str) -> tuple[str, int] | None:
     """The stream and the number that an event id of ours names, or None."""
     name, _, number = event_id.rpartition("-")
     return (name, int(number)) if name and number.isascii() and number.isdigit() and len(number) < 18 else None
+
+
+# -- the answer to a POST ------------------------------------------------------------------------------------------
+
+
+class Asked:
+    """What a reply knows of who asks, for the handler of the request (incoming).
+
+    Attributes:
+        principal: who asks, as the authentication said; None if nobody is asked.
+        authorize: refuses a request whose principal lacks scopes; None: scopes are not looked at.
+    """
+
+    principal: Any = None
+    authorize: Authorize | None = None
+    _refused: HttpRefusal | None = None
+
+    def require_scopes(self, message: JsonObject, scopes: Collection[str]) -> None:
+        """Refuse the request of that method and params unless who asks has these scopes too."""
+        if self.authorize is None:
+            raise LocalProtocolError("nobody has scopes here: serve with authorization=")
+        try:
+            self.authorize(self.principal, message, scopes)
+        except HttpRefusal as refusal:
+            self._refused = refusal
+            raise
+
+
+class PostReply(Asked):
+    """The answer to one POST: JSON if the answer comes first, an event stream once something goes before it.
+
+    Args:
+        new_stream: makes the stream, once one is needed.
+        prime: whether that begins with an event that only has an id (2025-11-25).
+        headers: asked for more headers of an answer that is JSON, such as the session id.
+        gone: whether the client has hung up.
+
+    Attributes:
+        status: of an answer that is JSON.
+        done: whether nothing more will be sent.
+        stream: the event stream, or None.
+
+    Threads: any; the handler's own, and those in which it reports progress.
+    """
+
+    def __init__(
+        self,
+        reply: HttpReply,
+        new_stream: Callable[[], EventStream],
+        tap: Tap | None,
+        prime: bool = False,
+        headers: Callable[[], Mapping[str, str]] = dict,
+        gone: Callable[[], bool] = bool,
+    ) -> None:
+        self._reply, self._new_stream, self._tap = reply, new_stream, tap
+        self._prime, self._headers, self._gone = prime, headers, gone
+        self._left: Deadline | None = None  # since the client has hung up: when it is not expected back any more
+        self.status = 200
+        self._lock = threading.Lock()  # guards the two fields below, and is held for the write that belongs to them
+        self.stream: EventStream | None = None
+        self.done = False
+
+    def send(self, message: Any, deadline: Deadline) -> None:
+        """Send a message that belongs to the request: the answer, or something before it.
+
+        Raises: TransportClosed: the client is gone, and cannot come back for it. LocalProtocolError: it is not JSON;
+            nothing of it was sent.
+        """
+        answer = isinstance(message, list) or "method" not in message
+        with self._lock:
+            if self.done:
+                return
+            # MUST: answer a request with `application/json` or `text/event-stream`
+            # (basic/transports#sending-messages-to-the-server)
+            if answer and self.stream is None:
+                body = messages.encode(message)
+                self.done = True
+                status, headers = self.status, {**JSON, **self._headers()}
+                refused = self._refused
+                if refused is not None and isinstance(message, dict) and message.get("error", {}).get("code") == 403:
+                    # SHOULD: 403 with a challenge for a token without the scopes that the operation needs
+                    # (basic/authorization#runtime-insufficient-scope-errors)
+                    status, headers = refused.status, {**headers, **refused.headers}
+                try:
+                    self._reply.send(status, headers, body)
+                except OSError as problem:
+                    raise TransportClosed(f"the client has hung up: {problem}") from None
+            else:
+                # Encoded before anything is written: what is not JSON can still be answered with an error.
+                texts = [messages.encode(each) for each in (message if isinstance(message, list) else [message])]
+                stream, self.done = self._open_locked(), answer
+                for number, text in enumerate(texts, 1):
+                    # SHOULD: the stream of a POST ends with the response
+                    # (basic/transports/streamable-http#receiving-messages)
+                    if not stream.write(text, last=answer and number == len(texts)):
+                        raise TransportClosed("the client has hung up, and cannot resume the stream")
+        if self._tap is not None:
+            self._tap.deliver()
+
+    def _open_locked(self) -> EventStream:
+        if self.stream is None:
+            self.stream = self._new_stream()
+            self.stream.attach(self._reply, prime=self._prime)
+        return self.stream
+
+    def open(self) -> EventStream:
+        """Begin an event stream, before there is anything to send."""
+        with self._lock:
+            return self._open_locked()
+
+    def abandoned(self) -> bool:
+        """See `Incoming`. A client that can resume the stream has `RESUME_TIMEOUT` to."""
+        stream = self.stream
+        if not (self._gone() if stream is None or stream.carried_by(self._reply) else not stream.attached):
+            self._left = None
+            return False
+        if stream is None or not stream.resumable:
+            return True
+        self._left = self._left or Deadline(RESUME_TIMEOUT)
+        return self._left.left() == 0.0
+
+    def skip(self) -> None:
+        """End the answer without one: the request was cancelled. The POST ends although its handler may go on.
+
+        The connection ends with it: its thread may be that handler's, and no other request shall wait for it. The
+        client can tell, and sends nothing more over it: the head says so, or the reply breaks off.
+        """
+        with self._lock:
+            if self.done:
+                return
+            self.done = True
+            if self.stream is not None:
+                self.stream.end(hang_up=True)
+                return
+            try:
+                self._reply.open({**STREAM_HEADERS, "Connection": "close"})
+                self._reply.hang_up()
+            except OSError as problem:
+                log.debug("the client of a cancelled request has hung up: %s", problem)
+
+    def release(self, retry: int | None) -> None:
+        """Close the connection but not the stream; the client comes back for the rest after `retry` milliseconds."""
+        with self._lock:
+            if not self.done:
+                # MAY: close the connection once an event with an id was sent
+                # (basic/transports#sending-messages-to-the-server)
+                self._open_locked().release(retry)
 
 
 # -- the streams of a session --------------------------------------------------------------------------------------

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_ref.basic.transports.streamable_http import streams as page
-from mcp_ref.basic.transports.streamable_http.server import PostReply
-from mcp_ref.basic.transports.streamable_http.streams import HttpSession, MemoryEventStore
+from mcp_ref.basic.transports.streamable_http.streams import HttpSession, MemoryEventStore, PostReply
 from mcp_ref.errors import LocalProtocolError, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
 from tests.basic.transports.streamable_http.raw import until
