@@ -237,6 +237,7 @@ NOT_MET: dict[str, str] = {
     "MAX_TOLD": "how many ids of a filter are honoured, which the answer says",
     "MAX_LISTED": "how many tasks a client asks for",
     "MAX_TRIES": "processes that may die of one task",
+    "MAX_RESULT": "that of a message, which is above, with room for what stands around a result of a task",
     "MAX_TTL": "how far a number is believed",
     "MAX_UNCOUNTED": "from where steps are counted",
     "MAX_URGENT": "threads above the cap",
