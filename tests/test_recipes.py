@@ -152,7 +152,7 @@ def test_each_small_job_is_short_and_there_are_thirty_in_all() -> None:
     assert len(jobs) + len(RECIPES) >= 30
 
 
-def test_each_small_job_comes_to_what_the_last_comment_says() -> None:
+def test_each_small_job_prints_what_its_last_comment_says() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", str(SMALL)],
         env=environment(),

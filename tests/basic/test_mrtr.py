@@ -213,7 +213,7 @@ def test_tuples_are_arrays_as_they_are_on_the_wire() -> None:
 
 @given(st.lists(st.sampled_from(["elicit", "sample", "roots", "all"]), max_size=5))
 @settings(deadline=None, max_examples=examples(40))
-def test_any_order_of_questions_comes_to_its_end(kinds: list[str]) -> None:
+def test_questions_in_any_order_lead_to_the_result(kinds: list[str]) -> None:
     def one(ctx: Any, kind: str, n: int) -> Any:
         if kind == "elicit":
             return ctx.name(f"{n}?")
@@ -450,7 +450,7 @@ def test_only_three_things_can_be_asked(method: Any) -> None:
     "params",
     [None, {"message": "m"}, {"mode": "tea", "message": "m"}, {"message": "m", "requestedSchema": 5}, [], {"m": {1}}],
 )
-def test_a_question_that_is_none_is_not_asked(params: Any) -> None:
+def test_a_malformed_question_is_not_asked(params: Any) -> None:
     rounds = rounds_of()
     with pytest.raises(LocalProtocolError):
         rounds.ask("elicitation/create", params)

@@ -93,7 +93,7 @@ def test_client_info_and_the_log_level_may_be_left_out() -> None:
     assert read_envelope({"_meta": {**WHOLE, LOG_LEVEL: "info"}}).log_level == "info"
 
 
-def test_other_keys_are_no_business_of_the_envelope() -> None:
+def test_the_envelope_ignores_other_keys() -> None:
     assert read_envelope({"_meta": {**WHOLE, "progressToken": 1, "com.example/x": [1]}}) == Envelope(
         "2026-07-28", CAN, INFO, None
     )
@@ -104,7 +104,7 @@ def test_the_version_is_what_the_client_says_also_one_that_nobody_knows() -> Non
 
 
 @pytest.mark.parametrize("params", [{}, {"_meta": None}, {"_meta": []}, {"_meta": "x"}, {"_meta": 1}])
-def test_an_envelope_that_is_none_is_refused(params: Any) -> None:
+def test_a_malformed_envelope_is_refused(params: Any) -> None:
     with pytest.raises(InvalidParams, match="_meta") as refusal:
         read_envelope(params)
     assert refusal.value.data == {"path": "params._meta"}

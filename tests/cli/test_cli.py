@@ -270,7 +270,7 @@ def test_changes_are_told_in_the_way_of_each_era(capsys: Capture, asking: list[s
     assert (told["method"], told["params"]["uri"]) == ("notifications/resources/updated", "trip://bookings")
 
 
-def test_what_is_not_told_of_is_said(capsys: Capture, asking: list[str]) -> None:
+def test_listen_says_which_changes_will_not_be_told(capsys: Capture, asking: list[str]) -> None:
     assert run("listen", "trip://bookings", "--prompts", "--count", "1", *asking) == 0
     assert "does not tell of" in capsys.readouterr().err
 
@@ -436,7 +436,7 @@ def test_what_argparse_refuses_is_2_as_well(arguments: list[str]) -> None:
     assert left.value.code == 2
 
 
-def test_a_trace_that_is_none_names_its_line(capsys: Capture, tmp_path: Path) -> None:
+def test_a_malformed_trace_is_refused_naming_its_line(capsys: Capture, tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     path.write_text("{}\n", encoding="utf-8")
     assert run("narrate", str(path)) == 2

@@ -202,7 +202,7 @@ def test_a_terminal_that_cannot_show_a_character_gets_an_escape(server: list[str
     assert (done.returncode, done.stdout, done.stderr) == (0, "\\xe9\\u4e2d\n", "")
 
 
-def test_streams_that_are_closed_are_no_reason_to_fail(server: list[str]) -> None:
+def test_a_command_does_not_fail_because_its_streams_are_closed(server: list[str]) -> None:
     for closed in (">&-", "2>&-", ">&- 2>&-"):
         line = f'"{sys.executable}" -m mcp_ref spec ping {closed}'
         done = subprocess.run(["sh", "-c", line], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True,

@@ -78,7 +78,7 @@ def refused(client: Client, state: Any, answers: Any = None, **options: Any) -> 
 
 
 @every_way
-def test_rounds_are_driven_by_hand_and_may_be_gone_on_with_by_another_client(connect: Connect) -> None:
+def test_rounds_are_driven_by_hand_and_another_client_may_continue_them(connect: Connect) -> None:
     desk = Desk()
     question = first(connect(desk.server, **MAY))
     second = again(connect(desk.server, **MAY), question["requestState"], {"elicitation-1": ADA})

@@ -272,7 +272,7 @@ def test_a_database_that_is_locked_refuses_tasks(tmp_path: Path) -> None:
         assert client.call_tool("wait")["content"][0]["text"] == "released"
 
 
-def test_a_file_that_is_no_database_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "tasks.db").write_text("this is not a database, and has more than a hundred bytes" * 10, "utf-8")
     with pytest.raises(sqlite3.DatabaseError):
         SqliteTasks(tmp_path / "tasks.db")

@@ -284,7 +284,7 @@ def test_calls_that_do_not_fit_the_tool_are_refused() -> None:
 
 
 @pytest.mark.parametrize("ttl", [True, 1.5, "60", 0, -1])
-def test_a_lifetime_that_is_none_is_refused_with_its_path(ttl: Any) -> None:
+def test_a_malformed_lifetime_is_refused_with_its_path(ttl: Any) -> None:
     with connected() as client:
         problem = refused(client, "tools/call", {"name": "steps", "task": {"ttl": ttl}})
         assert problem.code == -32602 and problem.data == {"path": "params.task.ttl"}
@@ -298,7 +298,7 @@ def test_an_unknown_task_is_refused(method: str) -> None:
 
 
 @pytest.mark.parametrize("cursor", ["", "nonsense", "W10=", "WzEsIDJd "])
-def test_a_cursor_that_is_none_is_refused(cursor: str) -> None:
+def test_an_unknown_cursor_is_refused(cursor: str) -> None:
     with connected() as client:
         assert refused(client, "tasks/list", {"cursor": cursor}).code == -32602
 
@@ -464,7 +464,7 @@ def test_without_authentication_tasks_are_not_listed_and_ids_are_enough() -> Non
 # -- rules ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_rule_that_is_none_is_refused_when_the_tool_is_registered() -> None:
+def test_a_malformed_rule_is_refused_when_the_tool_is_registered() -> None:
     server = Server("jobs")
     with pytest.raises(ValueError, match="forbidden"):
         server.tool(task="always")(lambda: None)  # type: ignore[arg-type]

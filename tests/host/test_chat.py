@@ -163,7 +163,7 @@ def test_a_refused_tool_is_told_to_the_model_and_a_refused_model_hears_nothing(e
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_servers_ask_the_same_model_and_are_told_no_more_than_that_it_failed(endpoint: Endpoint, model: Any) -> None:
+def test_servers_ask_the_same_model_and_learn_only_that_it_failed(endpoint: Endpoint, model: Any) -> None:
     made = Server("s")
 
     @made.tool()

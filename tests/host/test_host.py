@@ -213,7 +213,7 @@ def test_instructions_are_given_to_a_model_once_somebody_consented_to_them() -> 
         assert host.instructions() == {"a": "Always call me first."}
 
 
-def test_a_storm_of_changes_leads_to_no_more_than_one_listing() -> None:
+def test_a_storm_of_changes_leads_to_one_listing_at_most() -> None:
     seen: list[Any] = []
     made = server()
     entry = Entry("a", made, revision="2025-11-25")

@@ -151,7 +151,7 @@ def test_resources_read(inspect: Inspector, uri: str, key: str, value: str) -> N
     assert (contents["uri"], contents[key]) == (uri, value)
 
 
-def test_resources_read_of_what_is_not_there(inspect: Inspector) -> None:
+def test_reading_an_unknown_resource_is_an_error(inspect: Inspector) -> None:
     assert "Resource not found" in inspect.error("resources/read", "--uri", "note://nowhere")["message"]
 
 

@@ -163,7 +163,7 @@ def test_tools_are_listed_in_pages_as_the_revision_knows_them(seen: Seen) -> Non
 
 
 @pytest.mark.not_old  # it cannot send a cursor
-def test_a_cursor_that_is_none_is_refused(seen: Seen) -> None:
+def test_an_unknown_cursor_is_refused(seen: Seen) -> None:
     assert seen["bad_cursor"]["error"]["code"] == -32602
 
 

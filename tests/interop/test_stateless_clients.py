@@ -117,7 +117,7 @@ def test_the_handler_knows_the_client_from_the_request_alone(seen: Seen) -> None
     assert told["meta"]["io.modelcontextprotocol/protocolVersion"] == VERSION
 
 
-def test_a_version_that_is_none_is_refused_with_those_that_are(seen: Seen) -> None:
+def test_an_unknown_version_is_refused_with_the_known_ones(seen: Seen) -> None:
     assert seen.error("unsupported") == (-32022, {"supported": SUPPORTED, "requested": "2099-01-01"})
 
 

@@ -176,7 +176,7 @@ def test_errors_of_the_protocol_are_raised(talk: Stateless) -> None:
     assert caught.value.code == -32602
 
 
-def test_resources_are_read_and_what_is_not_there_is_an_error_in_the_params(talk: Stateless) -> None:
+def test_resources_are_read_and_an_unknown_one_is_invalid_params(talk: Stateless) -> None:
     note = {"uri": "note://text", "mimeType": "text/plain", "text": "a note"}
     assert talk.client.read_resource("note://text")["contents"] == [note]
     assert talk.client.read_resource("note://blob")["contents"][0]["blob"] == "iVBORw0KGgo="

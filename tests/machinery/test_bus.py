@@ -65,7 +65,7 @@ def test_each_hears_a_change_once_whoever_says_it(redis: Redis) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_is_told_once_in_an_interval(redis: Redis) -> None:
+def test_equal_messages_are_told_once_in_an_interval(redis: Redis) -> None:
     with buses(redis, interval=0.2) as made:
         began = time.monotonic()
         while time.monotonic() - began < 1:

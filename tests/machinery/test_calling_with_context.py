@@ -17,7 +17,7 @@ def test_a_function_that_requires_one_argument_more_gets_the_context() -> None:
     assert call(partial(two, "a"), client) == ("a", client)
 
 
-def test_a_function_that_requires_no_more_does_not() -> None:
+def test_a_function_that_requires_no_further_argument_gets_no_context() -> None:
     def defaulted(first: Any, second: Any = None) -> tuple[Any, Any]:
         return first, second
 

@@ -405,7 +405,7 @@ def test_descriptors_above_what_select_can_take() -> None:
 @pytest.mark.parametrize(
     "problem", [OSError(errno.EMFILE, "no descriptors"), ConnectionAbortedError(), BlockingIOError()]
 )
-def test_a_connection_that_cannot_be_accepted_is_the_only_one(
+def test_a_connection_that_cannot_be_accepted_does_not_stop_the_others(
     problem: OSError, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)

@@ -478,7 +478,7 @@ def test_what_a_dataclass_itself_refuses_is_a_problem() -> None:
     [str, None, Any, object, TextContent, ContentBlock, list[TextContent], list[str | TextContent], list, list[Any],
      str | None, TextContent | str, Annotated[str, "text"], tuple[TextContent, ...], str | Point],
 )  # fmt: skip
-def test_there_is_no_output_schema_for_what_promises_no_structure(hint: Any) -> None:
+def test_a_return_type_without_structure_has_no_output_schema(hint: Any) -> None:
     assert returning(hint).output_schema is None
 
 

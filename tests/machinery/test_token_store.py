@@ -115,7 +115,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     assert victim.read_text() == "precious" and not path.is_symlink() and store.get(NAME) == {"a": 2}
 
 
-def test_whoever_reads_while_it_is_written_finds_the_old_or_the_new_one(tmp_path: Path) -> None:
+def test_a_reader_during_a_write_finds_the_old_value_or_the_new_one(tmp_path: Path) -> None:
     store, done, found = FileStore(tmp_path / "store"), threading.Event(), list[Any]()
     values = [{"text": letter * 20_000} for letter in "ab"]
     store.put(NAME, values[0])

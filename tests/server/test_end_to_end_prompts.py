@@ -139,7 +139,7 @@ def test_what_does_not_fit_is_32602(server: Server, name: str, prompt: str, argu
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_arguments_that_are_no_strings_are_32602_naming_the_path(server: Server, name: str) -> None:
+def test_arguments_that_are_not_strings_are_32602_naming_the_path(server: Server, name: str) -> None:
     with open_server(server, name) as wire:
         error = wire.request(1, "prompts/get", {"name": "plan_trip", "arguments": {"city": 1}})["error"]
         assert (error["code"], error["data"]) == (-32602, {"path": "params.arguments.city"})

@@ -196,7 +196,7 @@ def asked(name: str, completion: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_client_takes_an_answer_that_says_no_more_than_it_must(name: str) -> None:
+def test_a_client_takes_an_answer_with_only_what_is_required(name: str) -> None:
     result, params = asked(name, {"values": ["x"]})
     assert result == {"completion": {"values": ["x"]}}
     assert params == {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}

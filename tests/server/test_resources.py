@@ -290,7 +290,7 @@ def test_a_subscription_covers_the_resource_and_what_is_below_it(subscribed: str
 
 
 @pytest.mark.parametrize("uri", ["", "a", "/a/b", "no spaces://a b", "1x://a", "x://ü", "x://%zz", "x://a\\b"])
-def test_a_uri_that_is_none_is_refused_at_registration(server: FakeServer, uri: str) -> None:
+def test_a_malformed_uri_is_refused_at_registration(server: FakeServer, uri: str) -> None:
     with pytest.raises(ValueError, match="URI"):
         resource(server, uri)(lambda: "")
 

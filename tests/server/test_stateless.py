@@ -564,7 +564,7 @@ def test_a_request_that_names_no_level_gets_no_log_message_however_it_is_sent() 
     assert reply == []
 
 
-def test_a_level_that_is_none_is_refused() -> None:
+def test_an_unknown_log_level_is_refused() -> None:
     refusal = refused(with_tool(lambda: ""), "tools/call", {"name": "t"}, envelope=meta(level="verbose"))
     assert refusal.code == -32602
     assert "logLevel" in refusal.message

@@ -331,7 +331,7 @@ def test_the_context_is_passed_and_cannot_be_given_by_the_client() -> None:
     assert "ctx: unknown" in failed(answering(f).call("t", {"a": 1, "ctx": {}}))
 
 
-def test_missing_arguments_are_no_arguments_and_task_is_ignored() -> None:
+def test_missing_arguments_count_as_empty_and_task_is_ignored() -> None:
     ctx: Any = Context(returning("x").entries)
     for params in ({"name": "t"}, {"name": "t", "arguments": {}}, {"name": "t", "task": {"ttl": 1}}):
         assert tools_call(ctx, params) == {"content": [text("x")]}  # type: ignore[arg-type]

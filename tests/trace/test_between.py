@@ -305,7 +305,7 @@ def test_a_server_that_breaks_off_is_seen_to() -> None:
         exchange(proxy.url, b"{}")
 
 
-def test_a_server_that_is_not_there_is_a_connection_that_breaks() -> None:
+def test_a_server_that_cannot_be_reached_is_a_broken_connection() -> None:
     said: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]

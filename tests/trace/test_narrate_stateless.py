@@ -223,7 +223,7 @@ def test_a_subscription_that_the_server_ends_says_so_twice() -> None:
     assert "the server has ended the subscription" in told[4]
 
 
-def test_a_cancellation_that_follows_the_result_of_a_subscription_is_known_for_what_it_is() -> None:
+def test_a_cancellation_after_the_result_of_a_subscription_is_recognized() -> None:
     told = listening(
         ("receive", response(7, resultType="complete", _meta={SUBSCRIPTION_ID: 7})),
         ("receive", tagged("notifications/cancelled", requestId=7, reason="it closes")),

@@ -50,7 +50,7 @@ def test_a_member_of_a_handler_that_is_not_valid_is_replaced_by_the_hint(member:
 
 
 @pytest.mark.parametrize("method", sorted(CACHEABLE))
-def test_what_carries_hints_has_a_key(method: str) -> None:
+def test_a_result_with_hints_has_a_cache_key(method: str) -> None:
     assert key_of(method, None) is not None
 
 

@@ -50,7 +50,7 @@ def test_the_level_can_be_changed_while_the_session_lasts() -> None:
 
 
 @pytest.mark.parametrize(("revision", "sent"), [(row, row.era == "session") for row in REVISIONS.values()])
-def test_who_asked_for_nothing_gets_everything_in_the_session_era_and_nothing_afterwards(
+def test_without_a_level_a_client_gets_every_message_in_the_session_era_and_none_later(
     revision: Any, sent: bool
 ) -> None:
     ctx = FakeContext(revision=revision)

@@ -62,7 +62,7 @@ def test_a_host_that_only_looks_like_this_machine(host: str) -> None:
     assert status_of(check_origin, {"origin": f"http://{host}"}, LOOPBACK) == 403
 
 
-def test_no_host_is_none_of_ours() -> None:
+def test_a_request_without_a_host_is_refused() -> None:
     assert status_of(check_host, {}, LOOPBACK) == 403
 
 

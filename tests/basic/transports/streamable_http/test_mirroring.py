@@ -59,7 +59,7 @@ def test_values_are_written_as_the_page_says(value: Any, header: str) -> None:
 
 
 @pytest.mark.parametrize("value", [2**53, -(2**53), 1e300, "\ud800", 10**400])
-def test_what_no_header_can_say_is_refused(value: Any) -> None:
+def test_a_value_that_no_header_can_carry_is_refused(value: Any) -> None:
     with pytest.raises(ValueError):
         encode_value(value)
 
