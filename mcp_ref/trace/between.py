@@ -248,7 +248,8 @@ class _Passing(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self._own: Taps | None = None
+        self._own: Taps | None = None  # of what belongs to no session
+        self._session: Taps | None = None  # of the session that was spoken of last
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("do_"):
@@ -260,11 +261,14 @@ class _Passing(BaseHTTPRequestHandler):
         server = self.server
         body = self._body()
         session = self.headers.get("mcp-session-id")
-        if self._own is None:
-            self._own = server.taps()
-        taps = server.taps(session, self.path) if session or self.path in server._conns else self._own
-        if b'"initialize"' in body and session is None and self.path not in server._conns:
-            taps = server.taps()
+        if session is not None or self.path in server._conns:
+            taps = self._session = server.taps(session, self.path)
+        elif b'"initialize"' in body:
+            taps = self._session = server.taps()
+        elif self._session is not None and "mcp-method" not in self.headers:
+            taps = self._session  # whose id has been left out
+        else:
+            taps = self._own = self._own or server.taps()
         origin: JsonObject = {"exchange": server.next_exchange(), "method": self.command}
         path, query = urlsplit(self.path).path, urlsplit(self.path).query
         if path != server.path and ("/.well-known/" in path or path.rpartition("/")[2] in _AUTHORIZING):
