@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from mcp_ref import Client
 from tests.slow import examples
 
-GRACE = 2.0
+GRACE = 10.0
 
 
 def _ours() -> set[threading.Thread]:

@@ -96,7 +96,7 @@ def free_port() -> str:
         return str(taken.getsockname()[1])
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", slowly(PROGRAMS), ids=lambda path: path.stem)
 def test_each_recipe_prints_what_its_last_comment_says(path: Path, tmp_path: Path) -> None:
     _, needs, _, expected = parts(path)
@@ -118,7 +118,7 @@ def test_each_recipe_prints_what_its_last_comment_says(path: Path, tmp_path: Pat
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_the_notebook_runs_from_its_first_cell_to_its_last() -> None:
     require(parts(FOLDER / "notebook.ipynb")[1])
     command = [sys.executable, "-m", "jupyter", "nbconvert", "--to", "notebook", "--execute", "--stdout"]

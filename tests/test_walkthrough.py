@@ -30,7 +30,7 @@ from mcp_ref.revisions import REVISIONS, Revision
 ROOT = Path(__file__).parent.parent
 PACKAGE = str(ROOT / "mcp_ref") + os.sep
 PAGE = ROOT / "spec_notes" / "walkthrough.md"
-WAIT = 5.0
+WAIT = 20.0
 
 REVISION = "2025-11-25"
 _INFO = {"name": "t", "version": "1"}

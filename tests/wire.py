@@ -18,7 +18,7 @@ from mcp_ref.errors import McpError
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import SESSION_REVISIONS
 
-PATIENCE = 5.0
+PATIENCE = 20.0
 """Seconds that a test waits for something that must happen."""
 
 

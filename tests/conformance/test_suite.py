@@ -33,7 +33,7 @@ pytestmark = [
     pytest.mark.skipif(
         not (NODE.exists() and SUITE.exists()), reason="no conformance suite: run `bash .ci/conformance`"
     ),
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(300),
     pytest.mark.slow,
 ]
 

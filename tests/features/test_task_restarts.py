@@ -154,7 +154,7 @@ def test_a_slow_process_is_not_taken_for_dead_and_a_dead_one_is(tmp_path: Path) 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 def test_one_of_two_processes_is_killed_again_and_again_and_every_task_ends_once(tmp_path: Path) -> None:
     path, logs = str(tmp_path / "tasks.db"), tmp_path / "log"
 
@@ -166,12 +166,12 @@ def test_one_of_two_processes_is_killed_again_and_again_and_every_task_ends_once
         assert child.stdout is not None
         return child, child.stdout.readline().strip()
 
-    children, made, over = [start(), start()], list[str](), time.monotonic() + 20
+    children, made, over = [start(), start()], list[str](), threading.Event()
     steady = Client(children[0][1], revision=EXTENSION, tasks=True)
 
     def call() -> None:
         number = 0
-        while time.monotonic() < over:
+        while not over.is_set():
             number += 1
             try:
                 if number % 2:
@@ -187,15 +187,15 @@ def test_one_of_two_processes_is_killed_again_and_again_and_every_task_ends_once
         for caller in callers:
             caller.start()
         kills = 0
-        while time.monotonic() < over:
+        while kills < 10 or len(made) <= 100:
             threading.Event().wait(1)
             children[1][0].kill()
             children[1][0].communicate()
             children[1] = start()
             kills += 1
+        over.set()
         for caller in callers:
-            caller.join(LIMIT)
-        assert kills >= 8 and len(made) > 100
+            caller.join()
         for task_id in made:
             assert steady.task(task_id).result(30)["content"][0]["text"] == "done"
     for child, _ in children:

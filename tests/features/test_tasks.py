@@ -39,7 +39,7 @@ from mcp_ref.methods import Method
 from tests.features.task_server import elicit, make_server
 
 CORE, EXTENSION = "2025-11-25", "2026-07-28"
-LIMIT = 5.0
+LIMIT = 20.0
 
 
 @contextmanager

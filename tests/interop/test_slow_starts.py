@@ -30,7 +30,7 @@ THEIRS = {
 }
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("start", [2, 6])
 @pytest.mark.parametrize("peer", THEIRS)
 def test_a_server_is_met_in_its_newest_era_however_long_it_starts(peer: str, start: int, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.conftest import PROBE_TIMEOUT
 from tests.interop import programs
 from tests.interop.programs import OLD_SDK, Served
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 def gateway(*arguments: str) -> list[str]:

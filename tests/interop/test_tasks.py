@@ -18,7 +18,7 @@ from mcp_ref import Client, Command, reply
 from tests.interop import programs
 from tests.interop.programs import NODE_MODULES, OUR_PATH, PEERS, ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 CORE, EXTENSION = "2025-11-25", "2026-07-28"
 SDK = Path(os.environ.get("MCP_REF_TASKS_SDK_PYTHON", ROOT / ".ci/tasks-sdk/bin/python"))

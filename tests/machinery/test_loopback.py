@@ -16,7 +16,7 @@ from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_call import HttpCall
 from mcp_ref.machinery.loopback import Loopback
 
-WAIT = 5.0
+WAIT = 20.0
 
 
 @contextmanager

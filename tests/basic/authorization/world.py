@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from mcp_ref import Client, OAuth
 
-WAIT = 5.0
+WAIT = 20.0
 Answer = tuple[int, dict[str, str], bytes]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from mcp_ref.errors import McpError
 from mcp_ref.machinery.deadline import Deadline
 
-WAIT = 5.0
+WAIT = 20.0
 
 
 def soon() -> Deadline:

@@ -12,7 +12,7 @@ from mcp_ref.basic.transports.sse import Event, EventParser
 from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, StreamableEndpoint
 from mcp_ref.machinery.http_exchange import HttpRequest
 
-PATIENCE = 5.0
+PATIENCE = 20.0
 
 BOTH = "application/json, text/event-stream"
 
