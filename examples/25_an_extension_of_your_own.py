@@ -15,8 +15,7 @@ its params and its result, by which both sides check what comes. Nothing is load
 
 from typing import TypedDict
 
-from mcp_ref import Client, Context, ErrorResponse, Extension, LocalProtocolError, Server
-from mcp_ref.methods import Method
+from mcp_ref import Client, Context, ErrorResponse, Extension, LocalProtocolError, Method, Server
 
 
 class EchoParams(TypedDict):

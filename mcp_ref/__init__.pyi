@@ -10,6 +10,8 @@ from mcp_ref.basic.authorization.verifiers import Introspection, JwtVerifier
 from mcp_ref.basic.extensions import Extension, Listen
 from mcp_ref.basic.mrtr import StateKeys, elicitation_form, elicitation_url, input_required, roots_listing, sampling
 from mcp_ref.basic.subscriptions import Event, Listening
+from mcp_ref.basic.transports.streamable_http.streams import EventStore, MemoryEventStore
+from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.client.client import Client
 from mcp_ref.client.config import Command, Url
 from mcp_ref.client.connecting import EraMemory
@@ -53,7 +55,8 @@ from mcp_ref.machinery.shapes import JsonObject
 from mcp_ref.machinery.task_sqlite import SqliteTasks
 from mcp_ref.machinery.task_store import MemoryTasks, TaskStore
 from mcp_ref.machinery.tasking import Tasks
-from mcp_ref.machinery.token_store import FileStore, MemoryStore
+from mcp_ref.machinery.token_store import FileStore, MemoryStore, TokenStore
+from mcp_ref.methods import Method, Options
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, STATELESS_REVISIONS, Revision, find_revision
 from mcp_ref.server.context import Context
 from mcp_ref.server.hosting import HttpService
@@ -88,6 +91,7 @@ __all__ = [
     "EraMemory",
     "ErrorResponse",
     "Event",
+    "EventStore",
     "Extension",
     "FileStore",
     "Finding",
@@ -109,13 +113,16 @@ __all__ = [
     "LocalBus",
     "LocalProtocolError",
     "McpError",
+    "MemoryEventStore",
     "MemoryStore",
     "MemoryTasks",
+    "Method",
     "MethodNotFound",
     "MissingClientCapability",
     "Model",
     "Narrator",
     "OAuth",
+    "Options",
     "Principal",
     "PromptMessage",
     "Protection",
@@ -145,8 +152,10 @@ __all__ = [
     "TaskRule",
     "TaskStore",
     "Tasks",
+    "TokenStore",
     "ToolError",
     "TraceEvent",
+    "Transport",
     "TransportClosed",
     "Url",
     "UrlElicitationRequired",

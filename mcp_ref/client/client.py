@@ -66,7 +66,7 @@ class Client:
 
     What every call does. It sends one or more requests and *blocks* until the answer is there. One time limit,
     `timeout=`, holds for everything that the call has to do; it stands still only while a function of yours answers a
-    question of the server. Every call accepts the options of `mcp_ref.methods.Options`, and any *thread* may make it.
+    question of the server. Every call accepts the options of `mcp_ref.Options`, and any *thread* may make it.
 
     Every call *raises* LocalProtocolError (the specification forbids it here; nothing was sent), ErrorResponse (the
     server answered with an error), RemoteProtocolError (it answered what the specification forbids), RequestTimeout,
