@@ -399,11 +399,11 @@ def test_any_depth_is_refused_or_answered(wire: Wire, depth: int, opening: str) 
         wire.send_text(shape(deep))
         answers = ping_around(wire, 1 if asks else 0)
         # What asks is answered, read or not. Anything else is answered only if it is nested too deeply to be read;
-        # where that begins is a matter of the stack.
+        # where that begins is a matter of the stack, and of Python's version (3.12 and later read deeper JSON).
         refused = [answer for answer in answers if answer["error"]["code"] == ParseError.code] if not asks else []
         assert len(answers) == (1 if asks else len(refused)), (number, depth)
-        if not asks and not 500 < depth < 5_000:
-            assert len(refused) == (depth >= 5_000), (number, depth)
+        if not asks and not 500 < depth < 100_000:
+            assert len(refused) == (depth >= 100_000), (number, depth)
 
 
 def ping_around(wire: Wire, expected: int) -> list[Any]:

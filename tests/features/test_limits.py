@@ -359,7 +359,7 @@ def test_so_many_announcements_wait_for_a_client_that_does_not_listen(caplog: py
         for number in range(10):
             server.resource_updated(f"r://a/{number}")
         stream, thread = front.listen()
-        told = [message["params"] for message in stream.wait_for(MAX_ANNOUNCEMENTS + 1)]
+        told = [message["params"] for message in stream.wait_for(MAX_ANNOUNCEMENTS + 1, 30)]
         assert told[MAX_ANNOUNCEMENTS - 2]["data"].startswith(f"{MAX_ANNOUNCEMENTS - 2} ")
         assert [each["uri"] for each in told[MAX_ANNOUNCEMENTS - 1 :]] == ["r://a/1", "r://a"]
         assert front.ask("DELETE").status == 200

@@ -195,6 +195,10 @@ URIS = [f"r://{number}/{LONG}" for number in range(2000)]
 """Four megabytes of URIs, more than any buffer on the way holds."""
 
 
+HELD_UP = 20.0
+"""Seconds below which nobody was held up, also where the machine is busy: a writer that waits has thirty."""
+
+
 def announce(server: Server, uris: list[str]) -> float:
     """Say that all of it has changed, twice; how long that took."""
     before = time.monotonic()
@@ -205,18 +209,18 @@ def announce(server: Server, uris: list[str]) -> float:
 
 def test_a_listener_on_http_that_does_not_read_holds_up_nobody() -> None:
     server = shop()
-    service = server.serve_http(keep_alive=0.2)
-    wire = raw.Wire(("127.0.0.1", urlsplit(service.url).port or 0), buffer=4096)
-    wire.send(modern.post(modern.listening(resourceSubscriptions=URIS)))
-    assert wire.head()[0] == 200
-    with Client(service.url, timeout=PATIENCE) as client, client.listen(resources=["r://0/"]) as events:
-        assert announce(server, URIS) < PATIENCE
-        assert events.get(PATIENCE).params["uri"] == URIS[0]
-        assert client.call_tool("hello")["content"] == [text("hello")]
-    before = time.monotonic()
-    service.close()
-    assert time.monotonic() - before < PATIENCE
-    wire.close()
+    with server.serve_http(keep_alive=0.2) as service:
+        wire = raw.Wire(("127.0.0.1", urlsplit(service.url).port or 0), buffer=4096)
+        wire.send(modern.post(modern.listening(resourceSubscriptions=URIS)))
+        assert wire.head()[0] == 200
+        with Client(service.url, timeout=HELD_UP) as client, client.listen(resources=["r://0/"]) as events:
+            assert announce(server, URIS) < HELD_UP
+            assert events.get(HELD_UP).params["uri"] == URIS[0]
+            assert client.call_tool("hello")["content"] == [text("hello")]
+        before = time.monotonic()
+        service.close()
+        assert time.monotonic() - before < HELD_UP
+        wire.close()
 
 
 def test_a_listener_over_stdio_that_does_not_read_holds_up_nobody_else() -> None:

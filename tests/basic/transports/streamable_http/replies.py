@@ -71,10 +71,10 @@ class ListReply:
     def messages(self) -> list[Any]:
         return [json.loads(event.data) for event in self.events if event.data]
 
-    def wait_for(self, count: int) -> list[Any]:
+    def wait_for(self, count: int, patience: float = PATIENCE) -> list[Any]:
         """The first so many messages of the stream."""
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self.messages) >= count, PATIENCE), self.messages
+            assert self._changed.wait_for(lambda: len(self.messages) >= count, patience), self.messages
         return self.messages
 
 
