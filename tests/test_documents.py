@@ -1,0 +1,79 @@
+"""What the documents name is there: files, and members of classes; and the modules that docstrings point to.
+
+CHANGELOG.md is left out, for it also names what is gone.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "spec_notes").rglob("*.md"))]
+FILE = re.compile(r"(?<![\w./:-])((?:[\w.-]+/)+[\w-]+\.(?:py|md|jsonl|conf|toml))(?![\w/])")
+MEMBER = re.compile(r"`([A-Z]\w+)\.(\w+)")
+MODULE = re.compile(r"[(,;] ?((?:basic|server|client|machinery|trace|cli|host|extensions)/[a-z_/]+)(?=[),;])")
+# What is made from the code has tests of its own.
+MADE = re.compile(r"<!-- ([\w ]+): begin -->.*?<!-- \1: end -->", re.DOTALL)
+# Pages of the specification without a note.
+OTHER_PAGES = {"basic/security_best_practices", "server/index"}
+# Where a path may begin that a document shortens.
+ABOVE = (".", "mcp_ref", "mcp_ref/basic/transports", "tests", "spec_notes", "examples")
+
+
+def members() -> dict[str, set[str]]:
+    """By the names of classes: whatever stands in their bodies under a name, and in those of their bases."""
+    found: dict[str, set[str]] = {}
+    bases: dict[str, list[str]] = {}
+    for path in (ROOT / "mcp_ref").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                names = found.setdefault(node.name, set())
+                for each in ast.walk(node):
+                    names.add(
+                        str(getattr(each, "attr", None) or getattr(each, "name", None) or getattr(each, "id", ""))
+                    )
+                bases[node.name] = [base.id for base in node.bases if isinstance(base, ast.Name)]
+    for name, above in bases.items():
+        found[name] |= {each for base in above for each in found.get(base, ())}
+    return found
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_files_that_a_document_names_exist(document: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", document.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    places = [*(ROOT / above for above in ABOVE), document.parent]
+    missing = {name for name in FILE.findall(text) if not any((place / name).exists() for place in places)}
+    assert missing == set()
+
+
+def test_the_members_of_classes_that_documents_name_exist() -> None:
+    classes = members()
+    missing = {
+        f"{document.relative_to(ROOT)}: {name}.{member}"
+        for document in DOCUMENTS
+        if document.name != "where.md"
+        for name, member in MEMBER.findall(MADE.sub("", document.read_text("utf-8")))
+        if not name.isupper() and member not in classes.get(name, ())
+    }
+    assert missing == set()
+
+
+def test_the_modules_that_docstrings_name_exist() -> None:
+    """As in `Not here:  the command line around it (cli/commands)`; a page of the specification has a note."""
+    pages = {
+        page
+        for note in DOCUMENTS
+        for page in re.findall(r"[\w/-]+", note.read_text("utf-8").partition("Pages:")[2][:600])
+    }
+    missing, pages = set(), pages | OTHER_PAGES
+    for path in (ROOT / "mcp_ref").rglob("*.py"):
+        docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+        for name in MODULE.findall(docstring):
+            module = ROOT / "mcp_ref" / name.rstrip("/")
+            if not module.is_dir() and not module.with_suffix(".py").exists() and name not in pages:
+                missing.add(f"{path.relative_to(ROOT)}: {name}")
+    assert missing == set()
