@@ -57,9 +57,10 @@ def server(tmp_path: Path) -> list[str]:
 
 
 def cli(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "60", **options.pop("env", {})}  # type: ignore[dict-item]
+    path = f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'unhurried'}"
+    env = {**os.environ, "PYTHONPATH": path, "COLUMNS": "60", **options.pop("env", {})}  # type: ignore[dict-item]
     command = [sys.executable, "-m", "mcp_ref", *arguments]
-    return subprocess.run(command, env=env, text=True, timeout=30, check=False, **{"capture_output": True, **options})  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(command, env=env, text=True, timeout=90, check=False, **{"capture_output": True, **options})  # type: ignore[call-overload, no-any-return]
 
 
 def at_a_terminal(*arguments: str, **env: str) -> str:
@@ -118,7 +119,7 @@ def test_errors_and_directions_have_colours_unless_no_color_is_set(server: list[
 def test_a_server_that_starts_slowly_is_waited_for_with_a_word(tmp_path: Path) -> None:
     path = tmp_path / "slow.py"
     path.write_text(SERVER.replace("{sleep}", "2"), "utf-8")
-    done = cli("call", "steps", "--", sys.executable, str(path))
+    done = cli("call", "steps", "--", sys.executable, str(path), env={"PYTHONPATH": str(ROOT)})
     assert (done.returncode, done.stdout) == (0, "done\n")
     assert "still waiting" in done.stderr
 
