@@ -94,6 +94,12 @@ def make_server(tasks: Tasks | None = None, **options: Any) -> Server:
         return f"{first}, {second}"
 
     @server.tool()
+    def ask_client(ctx: Context) -> str:
+        """Has the client make a task of a question."""
+        task = ctx.elicit_as_task("Name?", {"name": {"type": "string"}})
+        return f"{task.task_id is not None} {task.result(LIMIT)['content']['name']}"
+
+    @server.tool()
     def plain() -> str:
         """Is never a task."""
         return "plain"

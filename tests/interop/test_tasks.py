@@ -151,6 +151,23 @@ def test_the_example_client_of_the_typescript_sdk_follows_tasks_of_our_server() 
     assert "Cherry blossoms fall" in printed, printed
 
 
+def test_the_typescript_sdk_follows_and_hosts_tasks_over_stdio() -> None:
+    argv = programs.typescript("ts_tasks.mjs", "client", sys.executable, "-m", "tests.features.task_server")
+    printed = run(argv).splitlines()
+    assert printed == ["book true Oslo: Ann, Ann, Ann", "progress 1,2", "hosted True Ann", "cancelled cancelled"]
+
+
+def test_our_client_follows_and_hosts_tasks_of_a_server_by_the_typescript_sdk_over_stdio() -> None:
+    told: list[float] = []
+    with client_of(programs.typescript("ts_tasks.mjs", "server"), CORE) as client:
+        task = client.call_tool_as_task("book")
+        assert task.result(LIMIT)["content"][0]["text"] == "booked for Ann" and task.status()["status"] == "completed"
+        stepped = client.call_tool("steps", on_progress=lambda progress, total, message: told.append(progress))
+        assert stepped["content"][0]["text"] == "stepped" and told == [1, 2]
+        assert client.call_tool("ask")["content"][0]["text"] == "true Ann"
+        assert len(client.list_tasks()) == 3
+
+
 # -- the extension --------------------------------------------------------------------------------------------------
 
 
