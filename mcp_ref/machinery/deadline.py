@@ -104,7 +104,7 @@ class Deadline:
             self._at = max(self._at, min(self._clock() + self._timeout, self._latest))
 
     def postpone(self, seconds: float) -> None:
-        """Move it, its maximum, and what it is within: so long did this side itself keep the peer waiting."""
+        """Move it, its maximum, and what it is within by the time for which this side kept the peer waiting."""
         if self._within is not None:
             self._within.postpone(seconds)
         if self._at is not None:

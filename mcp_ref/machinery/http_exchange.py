@@ -192,7 +192,7 @@ class Places:
 
     Args:
         what: their name in a refusal, such as "sessions".
-        most, most_per_client: how many. Who takes several at once takes as many places.
+        most, most_per_client: how many. Taking several at once takes as many places.
 
     Threads: any.
     """

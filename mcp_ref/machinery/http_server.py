@@ -338,7 +338,7 @@ class _Connection(http.server.BaseHTTPRequestHandler):
                 self.keep = False
                 reply.send(500, {})
             elif not reply.ended:
-                # Nobody shall take half an answer for a whole one.
+                # Half an answer must not pass for a whole one.
                 reply.abort()
             # What nobody wanted to read: see `_SocketReply._begin`.
             if reply.unread and self.keep:

@@ -94,7 +94,7 @@ class Loopback:
         self._listener.close()
 
     def _serve_all(self, seconds: float, accept: Callable[[str], bool]) -> str | None:
-        """Wait so long for connections and what they say; the query that is waited for, if it has come."""
+        """Serve whatever connects or speaks within that time; the query that is waited for, if it has come."""
         late = time.monotonic() - _HEAD_TIMEOUT
         for conn in [conn for conn, (_, began) in self._heads.items() if began < late]:
             self._drop(conn)

@@ -309,7 +309,7 @@ class SseClientTransport(HttpTransport):
         return checked_url(target)
 
     def _tell(self, reason: McpError) -> None:
-        """Say that nothing more will arrive, once, and only to who was told that it had begun."""
+        """Say once that nothing more will arrive, and only if the peer was told that it had begun."""
         with self._lock:
             lost, self._lost = self._lost, None
         if lost is not None:

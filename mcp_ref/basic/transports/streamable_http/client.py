@@ -267,7 +267,7 @@ class HttpTransport:
             reply.close()
 
     def _note_fetched(self, direction: Literal["send", "receive"], facts: Mapping[str, Any]) -> None:
-        """Show the trace a request that is sent for authorization, to whomever, or its reply."""
+        """Show the trace a request that is sent for authorization, to any server, or its reply."""
         if self._tap is not None:
             if direction == "send":
                 self._fetched = self._tap.exchange()
@@ -372,7 +372,7 @@ class HttpClientTransport(HttpTransport):
 
     @property
     def session_id(self) -> str | None:
-        """What the server assigned, or None. It is a secret: who knows it can speak in this session."""
+        """The id that the server assigned, or None. It is a secret: whoever knows it can speak in this session."""
         return self._session.id
 
     @property
@@ -460,7 +460,7 @@ class HttpClientTransport(HttpTransport):
 
         Messages that come with the reply go to `receive`, and what of them belongs to the request comes back by the
         inbox. An event stream that ends before the response is resumed after its last event. In the stateless era it
-        is not, and the request that ends without a response has its connection closed at once, whatever the reason.
+        is not, and a request that ends without a response closes its connection at once, whatever the reason.
 
         Raises: SessionExpired (not carried out; it may be sent again in another session), AnswerLost (stateless era: it
             may have been carried out), HttpStatusError, TransportClosed, RequestTimeout, RemoteProtocolError,

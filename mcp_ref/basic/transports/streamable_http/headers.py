@@ -7,7 +7,7 @@ Upholds:   spec_notes/basic/transports.md, the rows on security and on entry;
            spec_notes/server/tools.md, the rows on x-mcp-header
 Not here:  sessions and versions (server.py), limits of the socket (machinery/http_server)
 
-In the stateless era a POST says in its headers what stands in its body, so that who is in between can route it:
+In the stateless era a POST says in its headers what stands in its body, so that proxies can route it:
 
     MCP-Protocol-Version   params._meta: the version          Mcp-Name            params.name, or params.uri
     Mcp-Method             method                             Mcp-Param-<Name>    an argument marked with x-mcp-header
@@ -70,7 +70,7 @@ def check_host_and_origin(request: HttpRequest, hosts: Collection[str] | None, o
 
 
 def _not_allowed(field: str, value: str, option: str) -> HttpRefusal:
-    """The refusal, which is logged too: who runs the server may have forgotten a name of its own.
+    """The refusal, which is also logged: whoever runs the server may have left one of its own names out.
 
     It repeats nothing of the request but what has the form of a host.
     """
@@ -166,7 +166,7 @@ def _text_of(value: int | float) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and not value.is_integer():
-        # Not an integer, so the arguments will be refused; the header shall not be the reason.
+        # Not an integer, so the arguments will be refused; let that be the reason, not the header.
         return json.dumps(value)
     # MUST: an integer in a header lies between -(2**53 - 1) and 2**53 - 1, which a double holds exactly
     # (basic/transports/streamable-http#schema-extension; server/tools#x-mcp-header)

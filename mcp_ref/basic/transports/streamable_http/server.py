@@ -87,8 +87,8 @@ class EndpointOptions:
     Attributes:
         hosts: the values of `Host` (without a port) that are let in; None for any. Against DNS rebinding.
         origins: the origins, or hosts of origins, that are let in; None for any.
-        authenticate: says who asks: any value that can be compared, or None; raises HttpRefusal (401, 403).
-        authorize: called with who asks and the message (None: a GET or DELETE) before anything of it is done, and with
+        authenticate: gives the principal, any value that can be compared, or None; raises HttpRefusal (401, 403).
+        authorize: called with the principal and the message (None: a GET or DELETE) before anything is done, and with
             more scopes that a handler needs; raises HttpRefusal (403).
         sessions: whether there are session ids in the session era. Without them each POST stands alone, which any of
             several processes can answer; server requests, subscriptions and GET streams are not offered then.
@@ -138,7 +138,7 @@ class Exchange(NamedTuple):
     """A request that was let in, and its reply.
 
     Attributes:
-        identity: who asks, as the authentication said; None if nobody is asked.
+        identity: the principal, as `authenticate` gave it; None without authentication.
         message: what a POST brings; None for a GET or DELETE.
         tap: is shown what a stateless exchange, or the session that it begins, sends; None without a trace.
     """
@@ -168,7 +168,7 @@ class StreamableEndpoint:
 
     def __call__(self, request: HttpRequest, reply: HttpReply) -> None:
         """Answer one request. Raises OSError if the client is gone."""
-        # Who asks again over a connection has read what it was answered before.
+        # A client that asks again over a connection has read the previous answer.
         if (delivered := request.connection.pop("delivered", None)) is not None:
             delivered()
         session = self.sessions.find(request.headers.get(SESSION_ID))
@@ -179,7 +179,7 @@ class StreamableEndpoint:
                 check_host_and_origin(request, self.options.hosts, self.options.origins)
                 # SHOULD: authenticate all connections (basic/transports#security-warning)
                 identity = None if self.options.authenticate is None else self.options.authenticate(request)
-                # 2. A POST brings a message. May who asks send it?
+                # 2. A POST brings a message. May the principal send it?
                 message = None
                 if request.method == "POST":
                     check_content_type(request)
@@ -222,7 +222,7 @@ class StreamableEndpoint:
 
 
 def expiry(principal: Any) -> Callable[[], float]:
-    """Gives when the token of who asks ends, in seconds since the epoch; the streams that it opened end with it."""
+    """Gives the time when the principal's token ends, in seconds since the epoch; its streams end with it."""
     ends = getattr(principal, "expires", None)
     return lambda: float("inf") if ends is None else float(ends)
 
@@ -265,7 +265,7 @@ class SessionEra:
     def _connect(self, session: HttpSession, resume: Revision | None = None) -> None:
         session.conversation = self._server.connect(session, tuple(self.revisions.values()), resume=resume)
         if session.principal is not None:
-            # Rates are counted for who asks, in whatever session.
+            # Rates are counted for the principal, in whatever session.
             session.conversation.source = str(session.principal)
 
     def post(self, exchange: Exchange) -> None:

@@ -159,7 +159,7 @@ class EventStream:
 
     Attributes:
         kept_as: its name in the store.
-        ended_on: the connection that carried it to its end, or None; who asks for it takes it away.
+        ended_on: the connection that carried it to its end, or None; whoever reads it resets it.
 
     Threads: any.
     """
@@ -239,6 +239,7 @@ class EventStream:
             reply = self._reply
             if reply is not None:
                 reply.abort()
+            # Bounded: the write that held it ends with its connection.
             self._lock.acquire()
         try:
             yield
@@ -382,10 +383,10 @@ def numbers_of(event_id: str) -> tuple[str, int] | None:
 
 
 class Asked:
-    """What a reply knows of who asks, for the handler of the request (incoming).
+    """What a reply knows of the principal, for the handler of the request (incoming).
 
     Attributes:
-        principal: who asks, as the authentication said; None if nobody is asked.
+        principal: as `authenticate` gave it; None without authentication.
         authorize: refuses a request whose principal lacks scopes; None: scopes are not looked at.
     """
 
@@ -394,7 +395,7 @@ class Asked:
     _refused: HttpRefusal | None = None
 
     def require_scopes(self, message: JsonObject, scopes: Collection[str]) -> None:
-        """Refuse the request of that method and params unless who asks has these scopes too."""
+        """Refuse a request of that method and params unless the principal's token has these scopes too."""
         if self.authorize is None:
             raise LocalProtocolError("nobody has scopes here: serve with authorization=")
         try:
@@ -500,7 +501,7 @@ class PostReply(Asked):
     def skip(self) -> None:
         """End the answer without one: the request was cancelled. The POST ends although its handler may go on.
 
-        The connection ends with it: its thread may be that handler's, and no other request shall wait for it. The
+        The connection ends with it: its thread may be that handler's, and no other request should wait for it. The
         client can tell, and sends nothing more over it: the head says so, or the reply breaks off.
         """
         with self._lock:
