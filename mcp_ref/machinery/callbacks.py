@@ -39,14 +39,15 @@ class CallbackThread:
             self._overflown = True
             return
         with self._lock:
-            if not self._closed:
-                self._queue.put(callback)
-                try:
-                    if self._thread.ident is None:
-                        self._thread.start()
-                except RuntimeError as problem:
-                    # It stays in the queue, and the next one tries again.
-                    log.warning("could not start a thread: %s", problem)
+            if self._closed:
+                return
+            self._queue.put(callback)
+            try:
+                if self._thread.ident is None:
+                    self._thread.start()
+            except RuntimeError as problem:
+                # It stays in the queue, and the next one tries again.
+                log.warning("could not start a thread: %s", problem)
 
     def _run(self) -> None:
         # Bounded by close(), which sends the sentinel.

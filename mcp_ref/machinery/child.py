@@ -78,6 +78,7 @@ class Child:
         stderr: int | None | Callable[[str], None],
     ) -> None:
         self._heard: deque[str] = deque(maxlen=_MAX_LAST_LINES)
+        self._failed = False  # whether the function for standard error has raised
         self._stop = Wake()
         self._lock = threading.Lock()  # guards: _reaped, so that no signal is sent afterwards
         self._reaped = False
@@ -180,22 +181,25 @@ class Child:
     def _hear(self, hear: Callable[[str], None]) -> None:
         assert self._process.stderr is not None
         fd, splitter = self._process.stderr.fileno(), LineSplitter(1 << 30)
-        failed = False
         try:
             for chunk in chain(chunks(fd, {self._stop.fd: "no longer heard"}), [b""]):
                 lines = [*splitter.feed(chunk)]
                 # A line without end is handed on in pieces.
                 if splitter and (not chunk or len(splitter) >= _MAX_LAST_BYTES):
                     lines.append(splitter.take())
-                for line in (str(raw, "utf-8", "replace").rstrip("\r") for raw in lines):
-                    self._heard.append(line[-_MAX_LAST_BYTES:])
-                    try:
-                        hear(line)
-                    except Exception:
-                        level = logging.DEBUG if failed else logging.ERROR
-                        log.log(level, "the function given for standard error failed", exc_info=True)
-                        failed = True
+                for line in lines:
+                    self._hand_on(str(line, "utf-8", "replace").rstrip("\r"), hear)
         except InputStopped:
             return
         except OSError as problem:
             log.warning("reading a server's standard error failed: %s", problem)
+
+    def _hand_on(self, line: str, hear: Callable[[str], None]) -> None:
+        """Remember a line, and give it to the user's function, which may fail: the first time is an error."""
+        self._heard.append(line[-_MAX_LAST_BYTES:])
+        try:
+            hear(line)
+        except Exception:
+            level = logging.DEBUG if self._failed else logging.ERROR
+            log.log(level, "the function given for standard error failed", exc_info=True)
+            self._failed = True

@@ -65,9 +65,14 @@ class Interrupter:
     def __init__(self, seconds: float, seed: int) -> None:
         self._seconds, self._random, self._thread_id = seconds, random.Random(seed), threading.get_ident()
         self._go, self._over = threading.Semaphore(0), threading.Event()
-        self.sent = threading.Event()
+        self.sent, self._arrived = threading.Event(), False
+        self._before = signal.signal(signal.SIGINT, self._interrupt)
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
+
+    def _interrupt(self, *_: object) -> None:
+        self._arrived = True
+        raise KeyboardInterrupt
 
     def _run(self) -> None:
         while self._go.acquire() and not self._over.wait(self._random.random() * self._seconds):
@@ -77,9 +82,10 @@ class Interrupter:
     def during(self, job: Callable[[], object]) -> bool:
         """Run a job again and again until the signal comes; whether it was seen. (Python ignores it in a finalizer.)"""
         try:
+            self._arrived = False
             self.sent.clear()
             self._go.release()
-            while not self.sent.is_set():
+            while not (self.sent.is_set() and self._arrived):
                 job()
         except KeyboardInterrupt:
             return True
@@ -89,6 +95,7 @@ class Interrupter:
         self._over.set()
         self._go.release()
         self._thread.join()
+        signal.signal(signal.SIGINT, self._before)
 
 
 def held() -> tuple[list[str], int]:

@@ -638,18 +638,21 @@ class HttpSession:
                 return
             self._writer = threading.current_thread()
         try:
-            while True:
-                with self._lock:
-                    if not self._waiting or self._listening_locked() is None:
-                        # In one step with the look: what comes from here on wakes a holder again.
-                        self._writer = None
-                        return
-                    job = self._waiting.pop(0)
+            while (job := self._next_job()) is not None:
                 job()
         finally:
             self._writer = None
             if self.tap is not None:
                 self.tap.deliver()
+
+    def _next_job(self) -> Callable[[], None] | None:
+        """What the writer writes next; None: it stops."""
+        with self._lock:
+            if self._waiting and self._listening_locked() is not None:
+                return self._waiting.pop(0)
+            # In one step with the look: what comes from here on wakes a holder again.
+            self._writer = None
+            return None
 
     # -- streams
 
