@@ -7,14 +7,15 @@ Not here:  how agreement is reached (basic/lifecycle); what answers a request (s
 A revision and two sets of capabilities decide which messages may pass, and in which shape. `Terms` compiles that
 decision the first time a method is used, and afterwards it is one look-up:
 
-    sending("tools/call")    -> how to shape the params that go out, how to check the result that comes back
-    receiving("tools/call")  -> how to check the params that came in, how to shape the result that goes out
+    sent["tools/call"]      -> how to shape the params that go out, how to check the result that comes back
+    received["tools/call"]  -> how to check the params that came in, how to shape the result that goes out
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from mcp_ref.errors import (
@@ -53,6 +54,18 @@ class Rule(NamedTuple):
     task_check: Check | None = None
 
 
+class _Rules(dict[str, Rule]):
+    """Rules by method; each is made when it is first looked up."""
+
+    def __init__(self, make: Callable[[str], Rule]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, method: str) -> Rule:
+        rule = self[method] = self._make(method)
+        return rule
+
+
 MAY_ASK = ("tools/call", "prompts/get", "resources/read")
 """The requests that may be answered with `input_required` (2026-07-28/basic/patterns/mrtr#supported-requests)."""
 
@@ -89,8 +102,8 @@ class Terms:
     Attributes:
         open: whether everything agreed may be sent by now; until then the lifecycle is asked about each message.
         answers: whether this side answers requests: in the stateless era a client does not.
-        sent, notified, received: the rules already made, of requests, notifications, and what was received: a caller
-            looks here first, which is faster than to call `sending` or `receiving`.
+        sent, notified, received: the rules, by method, of the requests and the notifications that this side sends, and
+            of what it receives; to look one up raises as `sending` and `receiving` do.
 
     Threads: any; the caches hold values that are equal whoever computed them.
     """
@@ -111,25 +124,20 @@ class Terms:
         self._rows, self._kinds = rows, kinds or {}
         self.open = False
         self.answers = role == "server" or revision.servers_send_requests
-        self.sent: dict[str, Rule] = {}
-        self.notified: dict[str, Rule] = {}
-        self.received: dict[str, Rule] = {}
+        self.sent = _Rules(partial(self.sending, "request"))
+        self.notified = _Rules(partial(self.sending, "notification"))
+        self.received = _Rules(self.receiving)
 
-    def sending(
-        self, name: str, kind: Literal["request", "notification"] = "request", *, undeclared: bool = False
-    ) -> Rule:
+    def sending(self, kind: Literal["request", "notification"], name: str, *, undeclared: bool = False) -> Rule:
         """The rule for a message that this side sends; LocalProtocolError if it must not.
 
         Args:
-            undeclared: let it pass although its capability was not declared; the rule is not kept.
+            undeclared: let it pass although its capability was not declared.
         """
-        known = self.sent if kind == "request" else self.notified
-        if (rule := known.get(name)) is not None:
-            return rule
         revision, row = self.revision, self._rows.get(name)
         if row is None:
             # No revision has the name: extensions and experiments pass as they are.
-            return known.setdefault(name, Rule(None, None))
+            return Rule(None, None)
         if row.kind != kind:
             raise LocalProtocolError(f"{name} is a {row.kind}, not a {kind}")
         if not row.exists_in(revision):
@@ -140,7 +148,7 @@ class Terms:
         missing = self._undeclared(row, self.remote)
         if missing is not None and not undeclared:
             raise LocalProtocolError(f"{name} needs the capability {missing}, which was not declared")
-        rule = Rule(
+        return Rule(
             None if row.result is None else _result_check(row, revision, self._kinds),
             projector(row.params, revision, replies=False) if row.params else None,
             losing(row.params, revision, replies=False) if row.params else frozenset(),
@@ -149,14 +157,9 @@ class Terms:
             if row.as_task and revision.tasks and "tasks" in self.remote
             else None,
         )
-        if missing is None:
-            known[name] = rule
-        return rule
 
     def receiving(self, name: str) -> Rule:
         """The rule for a message that this side receives; MethodNotFound if the peer must not send it."""
-        if (rule := self.received.get(name)) is not None:
-            return rule
         revision, row = self.revision, self._rows.get(name)
         if row is None or not row.exists_in(revision) or row.sent_by(revision) == self.role:
             raise MethodNotFound(f"Method not found: {name}", {"method": name})
@@ -166,11 +169,10 @@ class Terms:
             # What a server tells without having declared it is told on: many servers do, and every other client
             # delivers it. It is noted here, once, for the rule is kept.
             log.info("the server sends %s, and has not declared %s", name, missing)
-        rule = self.received[name] = Rule(
+        return Rule(
             _params_check(row, revision) if row.params else None,
             projector(row.result, revision, replies=True) if row.result else None,
         )
-        return rule
 
     def _undeclared(self, row: Method, receiver: JsonObject) -> str | None:
         """The capability that the method needs and its side did not declare; `receiver`: those of who receives it."""

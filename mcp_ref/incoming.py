@@ -60,7 +60,8 @@ class Incoming(Cancel):
         reply: Reply,
         gone: Callable[[], bool] | None = None,
     ) -> None:
-        super().__init__()
+        # What `Cancel` begins with, written out: every request comes by here.
+        self._callbacks, self._cancelled, self.reason = [], False, None
         self.id, self.method, self.params, self._reply = request_id, method, params, reply
         self.answers: JsonObject = {}
         self.state: Any = None

@@ -228,8 +228,6 @@ class Peer:
             asker: the request whose handler asks this; cancelling that one ends this one too.
             deadline: of the call that this request is a part of; None: the request is a call by itself.
         """
-        if self.process != os.getpid():
-            self.check_process()
         options = options or {}
         pending = PendingRequest(method, options, deadline or self.deadline(options), asker)
         try:
@@ -240,13 +238,11 @@ class Peer:
             self.abandon(pending, reason)
             raise
 
-    def check_process(self) -> None:
-        """Raise LocalProtocolError in a process that was forked from the one in which the conversation goes on."""
-        if self.process != os.getpid():
-            raise opened_elsewhere("the conversation", self.process)
-
     def deadline(self, options: Options) -> Deadline:
         """The time limit of a call, as its options (or the peer's own `timeout`) say; it runs from now on."""
+        if self.process != os.getpid():
+            # Before any lock: another thread of the process that was forked may have held it.
+            raise opened_elsewhere("the conversation", self.process)
         # A worker gives its place to another handler before it waits. The time of a handler's own calls goes on, for
         # that handler is what makes the time of others stand still.
         clock = None if before_block() else self._clock
@@ -255,8 +251,11 @@ class Peer:
     def begin(self, pending: PendingRequest, params: JsonObject | None) -> JsonObject:
         """Enter a request into the table; the message as it goes out."""
         # 1. May it be sent? What is asked often is one look-up.
+        if self.process != os.getpid():
+            raise opened_elsewhere("the conversation", self.process)
         method, options, terms = pending.method, pending.options, self.terms
-        rule = terms.sent.get(method) or terms.sending(method, undeclared=options.get("undeclared", False))
+        undeclared = options.get("undeclared", False)
+        rule = terms.sending("request", method, undeclared=True) if undeclared else terms.sent[method]
         pending.check = rule.task_check if rule.task_check and params and "task" in params else rule.check
         if not terms.open and self.closed is None:
             self.side.may_send(method, is_request=True)
@@ -331,6 +330,8 @@ class Peer:
 
     def abandon(self, pending: PendingRequest, reason: BaseException) -> None:
         """Forget a request that ended without an answer, and tell the peer if it may be working on it."""
+        if not pending.id:
+            return  # it was never begun; in a process that was forked, the lock may be held for ever
         for handle in pending.handles:
             handle.detach(pending.cancelled)
         with self._lock:
@@ -354,7 +355,7 @@ class Peer:
             # MUST: over stdio a client that gives a request up says so, with the request's id
             # (2026-07-28/basic/patterns/cancellation#transport-specific-cancellation;
             # 2026-07-28/basic/transports/stdio#cancellation)
-            rule = self.terms.sending(CANCELLED, "notification")
+            rule = self.terms.notified[CANCELLED]
             params = cancelled_params(pending.id, why)
             message = messages.notification(CANCELLED, rule.project(params) if rule.project else params)
             # To where the question went, if that is still open: on another stream this might arrive before it.
@@ -374,10 +375,11 @@ class Peer:
 
         Blocks: until it is written, at most until the deadline (None: a minute). Raises: as a request does.
         """
-        self.check_process()
+        if self.process != os.getpid():
+            raise opened_elsewhere("the conversation", self.process)
         if self.closed is not None:
             raise TransportClosed.before(self.closed)
-        rule = self.terms.notified.get(method) or self.terms.sending(method, "notification")
+        rule = self.terms.notified[method]
         if not self.terms.open:
             self.side.may_send(method, is_request=False)
         if params is not None and rule.project is not None:
@@ -496,7 +498,7 @@ class Peer:
 
     def _take_notification(self, message: JsonObject) -> None:
         method, params = message["method"], message.get("params") or {}
-        if method in (CANCELLED, PROGRESS) and (check := self.terms.receiving(method).check) is not None:
+        if method in (CANCELLED, PROGRESS) and (check := self.terms.received[method].check) is not None:
             # SHOULD: ignore malformed cancellations (basic/utilities/cancellation#error-handling)
             check(params)
         if method == CANCELLED and self.terms.answers:

@@ -117,7 +117,6 @@ def request_batch(
     options = options or {}
     check_options(options, "a batch")
     peer = self.session.peer
-    peer.check_process()
     if not peer.terms.revision.batching:
         raise LocalProtocolError(f"revision {peer.terms.revision} has no batches")
     if not calls:

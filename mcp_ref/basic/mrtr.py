@@ -260,22 +260,23 @@ class StateKeys:
         """
         import hmac
 
-        problem = "it is too long"
-        if len(text) <= MAX_STATE:
-            body, _, code = text.rpartition(".")
+        body, _, code = text.rpartition(".")
+        # MUST: verify a `requestState`, and reject one that fails
+        # (basic/patterns/mrtr#server-requirements-basic-workflow). All of the keys, in constant time: the duration
+        # tells nothing about a key.
+        if len(text) > MAX_STATE:
+            problem = "it is too long"
+        elif not text.isascii() or not sum(hmac.compare_digest(_code(k, binding, body), code) for k in self._keys()):
             problem = "it was not sealed for this request with a key of this process"
-            # MUST: verify a `requestState`, and reject one that fails
-            # (basic/patterns/mrtr#server-requirements-basic-workflow). All of the keys, in constant time: the duration
-            # tells nothing about a key.
-            if text.isascii() and sum(hmac.compare_digest(_code(key, binding, body), code) for key in self._keys()):
-                try:
-                    expires, payload = messages.decode(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
-                    if self._clock() < expires:
-                        return dict(payload)
-                    problem = "its time has passed"
-                except (ParseError, ValueError):
-                    # Signed, and yet unreadable: nested more deeply than can be decoded where we are, for instance.
-                    problem = "it cannot be read"
+        else:
+            try:
+                expires, payload = messages.decode(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+                if self._clock() < expires:
+                    return dict(payload)
+                problem = "its time has passed"
+            except (ParseError, ValueError):
+                # Signed, and yet unreadable: nested more deeply than can be decoded where we are, for instance.
+                problem = "it cannot be read"
         log.info("refused a requestState: %s", problem)
         raise InvalidParams("Invalid or expired requestState")
 

@@ -512,7 +512,6 @@ def open_stream(peer: Peer, method: str, params: JsonObject | None, deadline: De
     Blocks: until it is sent, which over HTTP is when the first message is read. Reading the stream blocks until the
         deadline, or for as long as that is lifted.
     """
-    peer.check_process()
     pending = PendingRequest(method, {}, deadline)
     pending.streams = True
     try:
@@ -729,34 +728,37 @@ class Listening:
                     self._close_stream(str(broke))
                     self._open_again(broke)
                     continue
-                method, params = message.get("method"), message.get("params") or {}
-                flag = LIST_CHANGES.get(str(method), "")
-                if flag in self.asked:
-                    return Event(cast(str, method), params)
-                if method == UPDATED and "resourceSubscriptions" in self.asked and isinstance(params.get("uri"), str):
-                    return Event(UPDATED, params)
-                if method == TASK_TOLD and "taskIds" in self.asked:
-                    return Event(TASK_TOLD, params)
-                if method not in (None, "notifications/cancelled"):
-                    self._complain("ignored %s, which was not asked for, or says nothing", method)
-                    continue
-                # The server ends it with the response or with `notifications/cancelled`; after the one, the other may
-                # follow or not.
-                if "error" in message:
-                    raise _error_in(message)
-                kind = message.get("result", {}).get("resultType", "complete")
-                if kind != "complete":
-                    raise RemoteProtocolError(f"the server ended the subscription with a result of the kind {kind!r}")
-                log.info(
-                    "the server has ended the subscription%s", f": {params['reason']}" if "reason" in params else ""
-                )
-                self.graceful = self._done = True
-                self._close_stream("ended by the server")
+                if (event := self._event_in(message)) is not None:
+                    return event
         except BaseException as problem:
             self._done = True
             # What close() interrupts may fail in many ways, and means one thing.
             if not (isinstance(problem, McpError) and self._over.is_set()):
                 raise
+        return None
+
+    def _event_in(self, message: JsonObject) -> Event | None:
+        """The event that a message tells of; None if it tells of nothing that was asked for, or is the end."""
+        method, params = message.get("method"), message.get("params") or {}
+        if LIST_CHANGES.get(str(method), "") in self.asked:
+            return Event(cast(str, method), params)
+        if method == UPDATED and "resourceSubscriptions" in self.asked and isinstance(params.get("uri"), str):
+            return Event(UPDATED, params)
+        if method == TASK_TOLD and "taskIds" in self.asked:
+            return Event(TASK_TOLD, params)
+        if method not in (None, "notifications/cancelled"):
+            self._complain("ignored %s, which was not asked for, or says nothing", method)
+            return None
+        # The server ends it with the response or with `notifications/cancelled`; after the one, the other may follow or
+        # not.
+        if "error" in message:
+            raise _error_in(message)
+        kind = message.get("result", {}).get("resultType", "complete")
+        if kind != "complete":
+            raise RemoteProtocolError(f"the server ended the subscription with a result of the kind {kind!r}")
+        log.info("the server has ended the subscription%s", f": {params['reason']}" if "reason" in params else "")
+        self.graceful = self._done = True
+        self._close_stream("ended by the server")
         return None
 
     def _open_again(self, broke: TransportClosed) -> None:

@@ -524,6 +524,4 @@ def _ask_as_task(ctx: Context, method: str, ask: Callable[[Any], Any], ttl: floa
     reports, params, options = as_task(draft.params, ttl, draft.options, conversation.peer)
     state = ctx.request(method, params, options)["task"]
     log.info("the client made %s of %s", state["taskId"], method)
-    return TaskHandle(
-        ctx, state["taskId"], None, state, check=conversation.terms.sending(method).check, reports=reports
-    )
+    return TaskHandle(ctx, state["taskId"], None, state, check=conversation.terms.sent[method].check, reports=reports)

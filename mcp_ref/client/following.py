@@ -179,7 +179,7 @@ class TaskHandle:
         if self._reports is not None:
             before_block()
             self._reports.wait()
-        check = self._check or self._client.session.peer.terms.sending("tools/call").check
+        check = self._check or self._client.session.peer.terms.sent["tools/call"].check
         if check is not None:
             check(result)
         if self._name is not None:

@@ -157,7 +157,7 @@ class Conversation:
     def answer(self, incoming: Incoming) -> JsonObject:
         """The answer of the user's function to a question of the server."""
         terms, method = self.peer.terms, incoming.method
-        check, project, *_ = terms.received.get(method) or terms.receiving(method)
+        check, project, *_ = terms.received[method]
         if check is not None:
             check(incoming.params)
         result = self.client.answers(ClientContext(self, incoming), incoming)
@@ -169,7 +169,7 @@ class Conversation:
         try:
             if not self.peer.terms.open:
                 self.lifecycle.receive(method, is_request=False)
-            check = self.peer.terms.receiving(method).check
+            check = self.peer.terms.received[method].check
             if check is not None:
                 check(params)
         except MethodNotFound:

@@ -85,7 +85,7 @@ class Conversation:
         """The result of a request, as its revision has it. Raises: Refusal, or whatever else the handler raises."""
         # 1. What the revision, the capabilities and the rates let through.
         method, terms, revision = incoming.method, self.terms, self.terms.revision
-        check, project, *_ = terms.received.get(method) or terms.receiving(method)
+        check, project, *_ = terms.received[method]
         handler = self.server.answers[revision.era].get(method)
         if handler is None:
             # Also a notification that came with an id, before its params are looked at.
@@ -210,7 +210,7 @@ class Session(Conversation):
                 self.lifecycle.receive(method, is_request=True)
             # MUST: respond promptly to a ping, with an empty result (basic/utilities/ping#behavior-requirements)
             return dict(answer_ping()) if method == "ping" else self.serve
-        if (check := self.terms.receiving(method).check) is not None:
+        if (check := self.terms.received[method].check) is not None:
             check(params)
         self.lifecycle.receive(method, is_request=True)
         agreed = negotiate(params["protocolVersion"], self._revisions)
@@ -225,7 +225,7 @@ class Session(Conversation):
         """Note a notification in the order of arrival."""
         try:
             self.lifecycle.receive(method, is_request=False)
-            if (check := self.terms.receiving(method).check) is not None:
+            if (check := self.terms.received[method].check) is not None:
                 check(params)
         except Refusal as refusal:
             log.debug("ignored the notification %s: %s", method, refusal)

@@ -113,7 +113,7 @@ class Stateless:
         # 3. The answer; a subscription's comes at its end.
         call = Call(self, terms, incoming, envelope, principal, mirrored, source)
         if method == LISTEN:
-            check = terms.receiving(method).check
+            check = terms.received[method].check
             if check is not None:
                 check(params)
             if wait := self.server.limits.take(call.source, method):
@@ -228,7 +228,7 @@ class Call(Conversation):
 
     def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:
         """Send a notification that belongs to the request, unless it is one that the request did not ask for."""
-        rule = self.terms.notified.get(method) or self.terms.sending(method, "notification")
+        rule = self.terms.notified[method]
         # MUST: the notifications on the stream of a reply relate to its request
         # (basic/transports/streamable-http#receiving-messages)
         # MUST NOT: a server sends `notifications/cancelled` for anything but a subscription
