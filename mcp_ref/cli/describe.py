@@ -99,7 +99,7 @@ def describe(name: str, revision: Revision | None = None) -> Iterator[str]:
 
 
 def _fields(wire_type: Any, revision: Revision, having: list[Revision]) -> Iterator[str]:
-    """A line for each member of the type, with its history; for each arm of a union in its turn."""
+    """A line for each member of the type, with its history; the arms of a union one after the other."""
     arms = {each: _arms(json_schema(wire_type, each)) for each in having}
     if not any(arm.get("properties") for arm in arms[revision]):
         yield "    no members of its own"

@@ -46,7 +46,7 @@ def _about(head: str, row: Anyone) -> str:
 
 
 def _wrapped(text: str, indent: str, further: str | None = None) -> Iterator[str]:
-    """Text within the width of the terminal, its paragraphs kept; nothing for none."""
+    """Text within the width of the terminal, its paragraphs kept; no lines for an empty text."""
     width = max(shutil.get_terminal_size((100, 24)).columns, 40)
     for paragraph in text.strip().splitlines():
         yield from textwrap.wrap(

@@ -186,7 +186,7 @@ class _Opening:
         return True
 
     def result(self) -> JsonObject:
-        """What was answered; raises the McpError that it came to."""
+        """What was answered; raises the McpError with which it ended."""
         if isinstance(self._outcome, McpError):
             raise self._outcome
         return self._outcome

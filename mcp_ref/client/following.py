@@ -249,7 +249,7 @@ class TaskHandle:
         return answers[0]
 
     def _see_to(self, state: JsonObject) -> bool:
-        """Have the questions of the task answered while somebody iterates; whether some are now."""
+        """Let the questions of the task be answered while somebody iterates. Returns whether any is being answered."""
         # SHOULD: call `tasks/result` without waiting for the end: questions come to who does
         # (basic/utilities/tasks#input-required-status)
 
@@ -335,7 +335,7 @@ class ExtensionTask(TaskHandle):
         return self._checked(state["result"], deadline.left(), began)
 
     def _watched(self, deadline: Deadline) -> JsonObject | None:
-        """The state in which the task has ended, by being told; None: the server does not tell of it any longer."""
+        """Wait to be told the state in which the task has ended; None: the server no longer tells."""
         try:
             with self._client.listen(tasks=[cast(str, self.task_id)], timeout=deadline.left()) as events:
                 while "taskIds" in cast(JsonObject, events.honoured):

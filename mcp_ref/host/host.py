@@ -494,7 +494,7 @@ class Host:
         return self.consent.decide(question)
 
     def _approved(self, hosted: Hosted, subject: str, definition: Any, *, again: bool = False) -> bool:
-        """Whether what a server has defined may be used: as it was consented to before, or is now.
+        """Whether a definition may be used: somebody consented to it before, or does so now.
 
         Args:
             again: ask also if it was refused in this run.
@@ -522,14 +522,14 @@ class Host:
         return self.servers[name]
 
     def _place(self, name: str) -> tuple[Hosted, str]:
-        """The server and its own word for `server/tool`."""
+        """The server in `server/tool`, and its own name for the tool."""
         server, slash, own = name.partition("/")
         if not slash:
             raise LocalProtocolError(f"a name is SERVER/NAME, unlike {name!r}")
         return self._server(server), own
 
     def _ready(self, job: Callable[[Hosted], Any], what: str) -> list[tuple[Hosted, Any]]:
-        """What a job gives of every server that is ready; where it fails, that is the server's problem."""
+        """Run a job for every server that is ready, and return what each gives; a failure is its `problem`."""
         ready = [each for each in self.servers.values() if each.state == "ready"]
         rows = []
         for hosted, found in at_once(job, ready, None):

@@ -246,7 +246,7 @@ MAX_TRIES = 5
 
 
 class _Left(Conversation):
-    """With whom a task was that a dead process left: with nobody any more. Its record says what it may ask."""
+    """Stands for the client of a task that a dead process left: nobody. The record says what the task may ask."""
 
     def __init__(self, server: Server, record: JsonObject) -> None:
         revision = find_revision(record["revision"])

@@ -548,7 +548,7 @@ class Checker:
                 link.elicitations.add(str(each.get("elicitationId")))
 
     def _settle(self, said: Said, request: Said) -> None:
-        """A request has its answer."""
+        """Note that a request has its answer."""
         request.answered = True
         for exchange in (said.exchange, request.exchange):
             if exchange is not None:

@@ -134,7 +134,7 @@ class SseEndpoint:
                 self._places.give_back(request.peer)
 
     def _hold(self, session: _SseSession, request: HttpRequest, reply: HttpReply) -> None:
-        """Have a conversation over a stream, from its beginning to its end."""
+        """Hold a conversation over a stream, from its beginning to its end."""
         session.conversation = self._server.connect(session, self.revisions)
         if session.principal is not None:
             session.conversation.source = str(session.principal)

@@ -78,7 +78,7 @@ class _MemoryTransport:
         receive(text)
 
     def _deliver_notes(self) -> None:
-        """Have both taps hand on what they noted; not under a lock, since that may take a while."""
+        """Let both taps hand on what they noted; not under a lock, since that may take a while."""
         for tap in (self._tap, self.other._tap):
             if tap is not None:
                 tap.deliver()

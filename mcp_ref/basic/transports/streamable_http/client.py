@@ -223,7 +223,7 @@ class HttpTransport:
         self._fetched = 0  # the number by which a trace knows what is fetched for authorization at the moment
 
     def _load(self) -> HttpClient:
-        """Make what sends. It is imported here: a program that uses no HTTP does not pay for `requests`.
+        """Make the HTTP client. It is imported here: a program that uses no HTTP does not pay for `requests`.
 
         Raises: TransportClosed: it was closed, or not started.
         """
@@ -573,7 +573,7 @@ class HttpClientTransport(HttpTransport):
         return body
 
     def _end_post(self, call: HttpCall, message: Any, done: bool) -> None:
-        """Be done with a POST; one that is not done is given up, in the stateless era."""
+        """End a POST; in the stateless era one that has no answer yet is given up."""
         if not done:
             # MUST: close the stream to cancel (basic/patterns/cancellation#transport-specific-cancellation). Its
             # connection is not kept then, and not waited for: the server stops when it finds the end of it.
