@@ -39,9 +39,9 @@ from mcp_ref.errors import Refusal, RemoteProtocolError
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.messages import JsonObject, encode, kind_of
 from mcp_ref.pages import METHODS
-from mcp_ref.revisions import LATEST_SESSION, REVISIONS, STATELESS_REVISIONS, Revision
+from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS, Revision
 from mcp_ref.trace.record import TraceEvent
-from mcp_ref.trace.rules import authorization, features, http, messages, session, stateless, tasks
+from mcp_ref.trace.rules import authorization, features, hints, http, messages, session, stateless, tasks
 from mcp_ref.trace.rules.seen import (
     FRAME,
     MEANING,
@@ -65,15 +65,8 @@ from mcp_ref.trace.rules.seen import (
     row_of,
 )
 
-_FILES: Final = (
-    messages,
-    session,
-    features,
-    tasks,
-    stateless,
-    http,
-    authorization,
-)  # each declares its rules when it is imported
+# Each declares its rules when it is imported.
+_FILES: Final = (messages, session, features, tasks, stateless, http, authorization, hints)
 _METHODS: Final = METHODS.keys() | {method for declared in RULES.values() for method in declared.methods}
 _STATELESS: Final = STATELESS_REVISIONS[-1]
 _MAX_LINKS: Final = 10_000  # connections that are remembered; the oldest is forgotten
@@ -642,10 +635,10 @@ class Checker:
                 self._blame_checker(event, f"{type(problem).__name__}: {problem}", rule.name)
             else:
                 if verdict is not None:
-                    broken.add(rule.name)
-                    last = rule.stage
                     culprit, expected = verdict if isinstance(verdict, tuple) else (what, verdict)
-                    self._found(rule.name, culprit, expected, event, sender, revision, method)
+                    if self._found(rule.name, culprit, expected, event, sender, revision, method) != "HINT":
+                        broken.add(rule.name)
+                        last = rule.stage
         if not shaped and not broken:
             self._compare(what, broken)
         return broken
@@ -691,19 +684,31 @@ class Checker:
         sender: Role,
         revision: Revision | None,
         method: str,
-    ) -> None:
-        message = event.message
+    ) -> str | None:
+        """Add a finding; gives its level."""
+        message, named = event.message, "" if revision is None else revision.name
         if isinstance(what, Said):
-            event, sender, method = what.event, what.sender, what.about or method
-            revision = revision if what.method == "initialize" and revision is _STATELESS else what.revision or revision
-            message = what.message
-            what.faults.add(name)
-        sentence = _sentence(name, (revision or LATEST_SESSION).name, method, event.transport.startswith("http"))
+            event, sender, message, method = what.event, what.sender, what.message, what.about or method
+            if what.method == "initialize" and revision is not _STATELESS:
+                # Of a version that nobody knows, every revision with an `initialize` says it.
+                asked = str(what.params.get("protocolVersion"))
+                named = what.revision.name if what.revision is not None and asked in REVISIONS else ""
+            elif what.method != "initialize" and what.revision is not None:
+                named = what.revision.name
+        sentence = _sentence(name, named, method, event.transport.startswith("http"))
         if sentence is None:
-            return
-        self._findings.append(
-            Finding(event.seq, event.conn, sender, sentence.level, name, sentence.ids, sentence.says, expected, message)
+            return None
+        says = (
+            sentence.says
+            if named
+            else f"{sentence.says} (Every revision that has it says so; which one is spoken is unknown.)"
         )
+        self._findings.append(
+            Finding(event.seq, event.conn, sender, sentence.level, name, sentence.ids, says, expected, message)
+        )
+        if isinstance(what, Said) and sentence.level != "HINT":
+            what.faults.add(name)
+        return sentence.level
 
     def _blame_checker(self, event: TraceEvent, problem: str, name: str) -> None:
         says = "A rule of the checker failed; this is a fault of mcp_ref and says nothing about either peer."

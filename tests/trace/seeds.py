@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID
+from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID
 from mcp_ref.revisions import REVISIONS
-from tests.trace.talks import CLIENT, GONE, SERVER, A, C, Change, E, Line, N, Q, Row, S, T, X, raw
+from tests.trace.talks import CLIENT, GONE, SERVER, SESSION_ID, A, C, Change, E, Line, N, Q, Row, S, T, X, raw
 
 
 class Seed(NamedTuple):
@@ -232,7 +232,7 @@ def seeds() -> Iterator[Seed]:
                 rule,
                 begun,
                 [initialize(revision, **{gone: GONE}), E(0, -32602)],
-                **one | {"only": (revision,) if gone != "protocolVersion" else ("2025-11-25",)},
+                **one,
             )
         for gone in ("capabilities", "serverInfo"):
             yield Seed(
@@ -1053,6 +1053,25 @@ def task_seeds() -> Iterator[Seed]:
                    **two)  # fmt: skip
 
 
+def hint_seeds() -> Iterator[Seed]:
+    """Of what is a hint at most."""
+    ping = [C(1, "tools/list"), S(1, tools=[])]
+    unnamed = [C(1, "tools/list", _meta={CLIENT_INFO: GONE}), ping[1]]
+    yield Seed("clients_name_themselves", ping, unnamed, only=LAST)
+    cancel = [ping[0], T("notifications/cancelled", requestId=1)]
+    yield Seed("cancelled_requests_get_no_result", cancel, [*cancel, ping[1]])
+    form = {"type": "object", "properties": {"apiKey": {"type": "string"}}}
+    right, wrong = ({"message": "m", "requestedSchema": each} for each in (FORM, form))
+    for revision in ("2025-06-18", "2025-11-25"):
+        yield Seed("forms_ask_for_no_secrets", [Q(1, "elicitation/create", **right), A(1, action="decline")],
+                   [Q(1, "elicitation/create", **wrong), A(1, action="decline")], only=(revision,))  # fmt: skip
+    yield Seed("asked_forms_ask_for_no_secrets", asks(1, elicit()), asks(1, elicit(**wrong)), only=LAST)
+    secret = {"type": "object", "properties": {"token": {"type": "string", "x-mcp-header": "Token"}}}
+    yield Seed("secrets_are_not_mirrored", ping, tools({**TOOL, "inputSchema": secret}), only=LAST)
+    streamable = ("2025-03-26", "2025-06-18", "2025-11-25")
+    yield Seed("session_ids_cannot_be_guessed", ping, ping, over="http", only=streamable, change=_session_id("1001"))
+
+
 RELATED = "io.modelcontextprotocol/related-task"
 
 
@@ -1123,7 +1142,7 @@ def http_seeds() -> Iterator[Seed]:
         N("notifications/progress", progressToken="p", progress=1),
         S(1, content=TEXT),
     ]
-    session = {"mcp-session-id": "abc", "accept": "text/event-stream"}
+    session = {"mcp-session-id": SESSION_ID, "accept": "text/event-stream"}
 
     def get(revision: str, **headers: Any) -> Row:
         version = {"mcp-protocol-version": revision} if REVISIONS[revision].version_header else {}

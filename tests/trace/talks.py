@@ -22,6 +22,7 @@ from mcp_ref.server.utilities.caching import CACHEABLE
 from mcp_ref.trace.record import TraceEvent
 
 GONE: Any = object()
+SESSION_ID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 Message = dict[str, Any]
 
 
@@ -187,7 +188,7 @@ def http(revision: str, lines: Iterable[Line], tools: dict[str, Any] | None = No
                     headers |= {"mcp-protocol-version": revision, "mcp-method": str(message.get("method"))}
                     headers |= {} if named is None else {"mcp-name": named}
             elif agreed:
-                headers |= {"mcp-session-id": "abc"} | (
+                headers |= {"mcp-session-id": SESSION_ID} | (
                     {"mcp-protocol-version": revision} if rules.version_header else {}
                 )
             add("client", line.message, exchange=number, method="POST", headers=headers)
@@ -222,7 +223,7 @@ def http(revision: str, lines: Iterable[Line], tools: dict[str, Any] | None = No
             headers = {"content-type": "application/json"}
             if "result" in message and "serverInfo" in message["result"]:
                 agreed = True
-                headers |= {"mcp-session-id": "abc"} if rules.session_header else {}
+                headers |= {"mcp-session-id": SESSION_ID} if rules.session_header else {}
             code = message.get("error", {}).get("code")
             status = (
                 {-32601: 404, -32020: 400, -32021: 400, -32022: 400}.get(code, 200) if rules.era == "stateless" else 200

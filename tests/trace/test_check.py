@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ from tests.slow import examples
 from tests.test_spec_notes import SPEC, notes
 from tests.trace.rules import SENTENCES, rows
 from tests.trace.rules import made as sentences_made
-from tests.trace.seeds import Seed, authorization_seeds, http_seeds, seeds, task_seeds
-from tests.trace.talks import CLIENT, C, Line, S, events, full, http, opening, sse
+from tests.trace.seeds import Seed, authorization_seeds, hint_seeds, http_seeds, seeds, task_seeds
+from tests.trace.talks import CLIENT, A, C, Line, Q, S, events, full, http, opening, raw, sse
 
 
 def planted(seed: Seed, revision: str, lines: list[Any], change: Any) -> list[TraceEvent]:
@@ -53,8 +53,13 @@ THERE = {(row["rule"], each.partition("/")[0]) for row in rows() if "rule" in ro
 
 
 def cases() -> Iterator[tuple[Seed, str]]:
-    for seed in (*seeds(), *http_seeds(), *task_seeds(), *authorization_seeds()):
+    for seed in (*seeds(), *http_seeds(), *task_seeds(), *authorization_seeds(), *hint_seeds()):
         yield from ((seed, revision) for revision in seed.only if (seed.rule, revision) in THERE)
+
+
+def of(seed: Seed, findings: Iterable[Finding]) -> list[Finding]:
+    """What is found; of hints only those that are meant."""
+    return [each for each in findings if each.level != "HINT" or each.rule == seed.rule]
 
 
 def known(findings: list[Finding]) -> list[str]:
@@ -66,10 +71,11 @@ CASES = list(cases())
 
 @pytest.mark.parametrize(("seed", "revision"), CASES, ids=[f"{s.rule}-{r}-{n}" for n, (s, r) in enumerate(CASES)])
 def test_finds_a_violation_and_says_nothing_else(seed: Seed, revision: str) -> None:
-    sound = list(check(planted(seed, revision, seed.sound, None)))
+    sound = of(seed, check(planted(seed, revision, seed.sound, None)))
     if seed.sound is not seed.broken or seed.change is not None:
         assert set(known(sound)) <= set(seed.base), sound
-    found = [each for each in check(planted(seed, revision, seed.broken, seed.change)) if each.rule not in seed.base]
+    broken = of(seed, check(planted(seed, revision, seed.broken, seed.change)))
+    found = [each for each in broken if each.rule not in seed.base]
     assert known(found) == [seed.rule], found
     (finding,) = found
     # Of these sentences, and of all of them: of some rules the method or the transport chooses.
@@ -79,7 +85,7 @@ def test_finds_a_violation_and_says_nothing_else(seed: Seed, revision: str) -> N
         for row in rows()
         if row.get("rule") == seed.rule
         for each in row["ids"]
-        if each.startswith(revision)
+        if each.startswith(revision) or seed.rule == "initialize_names_the_version"
         if row.get("over", seed.over[:4]) in seed.over
         if request.get("method", "") in row.get("methods", [request.get("method", "")]) or not request
     }
@@ -94,9 +100,7 @@ def test_plants_three_hundred_violations_or_more() -> None:
 
 
 def test_every_rule_is_planted_in_every_revision_that_has_it() -> None:
-    # Without its version an `initialize` cannot be placed: it is judged by the last revision that has it.
-    unplaced = {("initialize_names_the_version", revision) for revision in ("2024-11-05", "2025-03-26", "2025-06-18")}
-    assert THERE - {(seed.rule, revision) for seed, revision in CASES} == unplaced
+    assert not THERE - {(seed.rule, revision) for seed, revision in CASES}
 
 
 # -- the rules as data --------------------------------------------------------------------------------------------
@@ -125,7 +129,8 @@ def test_every_sentence_that_is_decidable_has_a_rule_or_a_reason() -> None:
         for each in line["ids"]
     }
     assert len(decidable) == 580
-    assert decidable == {each for row in rows() for each in row["ids"] if "/extensions/" not in each}
+    own = {each for row in rows() if row.get("level") != "HINT" for each in row["ids"] if "/extensions/" not in each}
+    assert own <= decidable == decidable & {each for row in rows() for each in row["ids"]}
 
 
 def test_a_finding_of_a_rule_has_sentences_in_every_revision_of_it() -> None:
@@ -219,6 +224,25 @@ def test_a_client_that_hangs_up_has_sent_no_other_request() -> None:
     made = json.loads(json.dumps(http("2025-11-25", lines)))
     gone = {"sender": "client", "message": None, "http": {"exchange": 1, "method": "POST", "hangUp": 0}}
     assert not list(check(events([*made, gone])))
+
+
+def test_a_hint_silences_nothing_and_is_shown_on_request_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    form = {"type": "object", "properties": {"password": {"type": "string"}}}
+    lines = [Q(1, "elicitation/create", message="m", requestedSchema=form), A(1, action="perhaps")]
+    made = conversation("2025-11-25", *lines)
+    assert known(list(check(made))) == ["forms_ask_for_no_secrets", "schema"]
+    file = written(tmp_path / "t.jsonl", made)
+    assert main(["check", "--strict", file]) == 3
+    assert "HINT" not in capsys.readouterr().out
+    main(["check", "--hints", file])
+    assert "HINT, server: A form does not ask for passwords" in capsys.readouterr().out
+
+
+def test_a_finding_in_an_unknown_revision_says_so_and_names_all_that_have_the_sentence() -> None:
+    (found,) = check(conversation("2025-11-25", raw("client", {"jsonrpc": "1.0", "method": "x"}), opened=False))
+    assert {each.partition("/")[0] for each in found.ids} == set(REVISIONS) and "unknown" in found.says
 
 
 def refused(status: int, id: int, message: Any = None) -> list[dict[str, Any]]:

@@ -1,0 +1,59 @@
+"""Hints, shown on request only: what time, taste or a race decides, so that it may be right where it looks wrong.
+
+Spec:      the sections on security of the pages, cancellation, basic/index#_meta
+"""
+
+from __future__ import annotations
+
+from mcp_ref.basic.versioning import CLIENT_INFO
+from mcp_ref.trace.record import TraceEvent
+from mcp_ref.trace.redact import is_secret
+from mcp_ref.trace.rules.seen import Exchange, Link, Said, Verdict, as_object, hidden, objects, rule
+
+
+@rule("request", sender="client")
+def clients_name_themselves(link: Link, said: Said) -> Verdict:
+    return None if CLIENT_INFO in said.meta else f"{CLIENT_INFO} in _meta"
+
+
+@rule("result")
+def cancelled_requests_get_no_result(link: Link, said: Said) -> Verdict:
+    request = said.request
+    given_up = (
+        request is not None and request.cancelled and request.method not in ("subscriptions/listen", "initialize")
+    )
+    return "nothing: the request was cancelled before" if given_up else None
+
+
+def _form_problem(params: object) -> Verdict:
+    fields = as_object(as_object(as_object(params).get("requestedSchema")).get("properties"))
+    secret = next((name for name in fields if is_secret(name)), None)
+    return None if secret is None else f"no {secret!r} in a form: a secret belongs on a page of yours (URL mode)"
+
+
+@rule("request", "elicitation/create", sender="server")
+def forms_ask_for_no_secrets(link: Link, said: Said) -> Verdict:
+    return _form_problem(said.params)
+
+
+@rule("asking")
+def asked_forms_ask_for_no_secrets(link: Link, said: Said) -> Verdict:
+    questions = objects(list(as_object(said.result.get("inputRequests")).values()))
+    return next((found for each in questions if (found := _form_problem(each.get("params")))), None)
+
+
+@rule("result", "tools/list")
+def secrets_are_not_mirrored(link: Link, said: Said) -> Verdict:
+    for tool in objects(said.result.get("tools")):
+        for name, field in as_object(as_object(tool.get("inputSchema")).get("properties")).items():
+            if "x-mcp-header" in as_object(field) and is_secret(name):
+                return f"no x-mcp-header at {name!r} of {tool.get('name')!r}: headers are seen on the way"
+    return None
+
+
+@rule("reply", sender="server")
+def session_ids_cannot_be_guessed(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    given = exchange.answers.get("mcp-session-id")
+    if not isinstance(given, str) or hidden(given) or len(given) >= 16 and not given.isdigit():
+        return None
+    return "an id that is long and random, such as a UUID"
