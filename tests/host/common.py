@@ -11,7 +11,7 @@ from mcp_ref import Answer, Consent, Question, Rule
 from mcp_ref.client.config import Command
 from mcp_ref.client.entries import Entry
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 FREE = [Rule("allow", kind) for kind in ("start", "tool", "model", "sampling", "answer", "roots", "definition")]
 
 

@@ -254,7 +254,7 @@ def test_a_start_is_bound_to_the_command_and_to_what_stands_behind_its_names(tmp
     def start(**given: Any) -> list[str]:
         asked.asked.clear()
         config = {"servers": {"a": {"command": "/no/such/program", **given}}}
-        with Host(config, consent=Consent(ask=asked, keep=tmp_path), start_timeout=1):
+        with Host(config, consent=Consent(ask=asked, keep=tmp_path), start_timeout=30):
             return asked.kinds
 
     assert start(env={"X": "1"}) == ["start"] and start(env={"X": "1"}) == []

@@ -395,12 +395,12 @@ def test_a_server_that_asks_too_often_is_refused_without_a_question() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_a_user_who_thinks_does_not_use_up_the_time_of_the_call() -> None:
     def slowly(question: Any) -> Answer:
-        threading.Event().wait(0.6)
+        threading.Event().wait(2.2)
         return Answer(True, value={"name": "me", "password": "x"})
 
     entry = Entry("a", asking(), revision=ERAS[0])
     with Host([entry], consent=Consent([START], ask=slowly, keep=False)) as host:
-        assert "'me'" in host.call("a/form", timeout=0.4)["content"][0]["text"]
+        assert "'me'" in host.call("a/form", timeout=2)["content"][0]["text"]
 
 
 def test_logs_are_labelled_with_the_configured_name_and_a_flood_is_cut() -> None:

@@ -75,14 +75,14 @@ def test_what_is_ready_is_usable_while_others_hang() -> None:
 def test_a_server_that_cannot_be_started_fails_alone_and_says_why() -> None:
     entries = [
         hostile("dies", "dies-at-start"),
-        hostile("silent", "silent"),
+        hostile("silent", "silent", start_timeout=1.0),
         Entry("missing", ["/no/such/program"]),
-        hostile("garbage", "garbage"),
+        hostile("garbage", "garbage", start_timeout=1.0),
         Entry("wrong", None, "a server has a command or a url, and not both"),
         Entry("off", server(), disabled=True),
         Entry("here", server()),
     ]
-    with Host(entries, consent=free(), start_timeout=1) as host:
+    with Host(entries, consent=free(), start_timeout=60) as host:
         failed = dict.fromkeys(("dies", "silent", "missing", "garbage", "wrong"), "failed")
         found = {name: each.state for name, each in host.servers.items()}
         assert found == {**failed, "off": "disabled", "here": "ready"}
@@ -225,20 +225,21 @@ def test_close_ends_what_hangs_at_each_of_its_waits() -> None:
 
 @pytest.mark.parametrize("method", ["initialize", "tools/list", "tools/call", "ping"])
 def test_a_server_that_never_answers_one_method_holds_nothing_up(method: str) -> None:
-    entries = [hostile("a", f"hangs-at-{method}"), Entry("here", server())]
-    host = Host(entries, consent=free(), start_timeout=0.7, timeout=0.5).start()
+    starts = method in ("tools/call", "ping")
+    entries = [hostile("a", f"hangs-at-{method}", start_timeout=60.0 if starts else 0.7), Entry("here", server())]
+    host = Host(entries, consent=free(), start_timeout=60).start()
     try:
-        assert host.servers["a"].state == ("ready" if method in ("tools/call", "ping") else "failed")
+        assert host.servers["a"].state == ("ready" if starts else "failed")
         assert host.call("here/hello")["content"] and [tool.name for tool in host.tools()][-1] == "here/hello"
         if method == "tools/call":
             with pytest.raises(RequestTimeout):
-                host.call("a/echo")
+                host.call("a/echo", timeout=0.5)
         if method == "ping":
             assert host.check(timeout=0.3)["a"] is not None
     finally:
         began = time.monotonic()
         host.close()
-        assert time.monotonic() - began < 5.5
+        assert time.monotonic() - began < 15
 
 
 def test_a_window_that_never_closes_does_not_hold_close_up() -> None:
@@ -246,7 +247,7 @@ def test_a_window_that_never_closes_does_not_hold_close_up() -> None:
 
     def ask(question: Any) -> bool:
         shown.set()
-        return stuck.wait(20)
+        return stuck.wait(60)
 
     rules = [Rule("allow", "start"), Rule("ask", "tool")]
     host = Host([Entry("a", server())], consent=Consent(rules, ask=ask, keep=False)).start()
@@ -260,11 +261,11 @@ def test_a_window_that_never_closes_does_not_hold_close_up() -> None:
 
     thread = threading.Thread(target=call)
     thread.start()
-    assert shown.wait(5)
+    assert shown.wait(30)
     began = time.monotonic()
     host.close(1)
-    assert time.monotonic() - began < 3
-    thread.join(5)
+    assert time.monotonic() - began < 15
+    thread.join(30)
     stuck.set()
     assert "withdrawn" in str(refused[0])
 
