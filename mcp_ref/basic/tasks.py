@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from mcp_ref.client.client import Client
     from mcp_ref.client.following import Reports, TaskHandle
     from mcp_ref.client.tasks import Follower
-    from mcp_ref.incoming import Incoming
     from mcp_ref.machinery.tasking import TaskRun, Tasks
     from mcp_ref.peer import Peer
     from mcp_ref.server.context import Context
@@ -181,23 +180,25 @@ def timestamp(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1000):03d}Z"
 
 
-def shown(record: JsonObject, tasks: Tasks) -> Task:
-    """A record as the page shows a task."""
+def shown(record: JsonObject, tasks: Tasks, *, errors_fail: bool = True, milliseconds: str = "") -> Task:
+    """A record as the page shows a task.
+
+    Args:
+        errors_fail: see `status_of`; milliseconds: "Ms" in the other design, whose names of durations end so.
+    """
     # MUST: `createdAt` and `lastUpdatedAt` in ISO 8601, and the actual `ttl`, in every task
     # (basic/utilities/tasks#ttl-and-resource-management)
     ttl, message = record["ttl"], message_of(record)
-    task: Task = {
+    state = {
         "taskId": record["id"],
-        "status": status_of(record, errors_fail=True),
+        "status": status_of(record, errors_fail=errors_fail),
         "createdAt": timestamp(record["created"]),
         "lastUpdatedAt": timestamp(record["updated"]),
-        "ttl": None if ttl is None else round(ttl * 1000),
+        f"ttl{milliseconds}": None if ttl is None else max(1, round(ttl * 1000)),
         # MAY: suggest a `pollInterval` (basic/utilities/tasks#ttl-and-resource-management)
-        "pollInterval": round(tasks.poll * 1000),
+        f"pollInterval{milliseconds}": max(1, round(tasks.poll * 1000)),
     }
-    if message is not None:
-        task["statusMessage"] = message
-    return task
+    return cast(Task, state if message is None else {**state, "statusMessage": message})
 
 
 def related(task_id: str, message: JsonObject) -> JsonObject:
@@ -234,8 +235,8 @@ class Waiting:
         asks: whether it carries questions.
     """
 
-    def __init__(self, ctx: Any, incoming: Incoming) -> None:
-        self.ctx, self._incoming, self.asks = ctx, incoming, hasattr(ctx, "request")
+    def __init__(self, ctx: Any) -> None:
+        self.ctx, self.asks = ctx, hasattr(ctx, "request")
         self._asked, self._cancel = "", Cancel()  # the question that is on its way, and what takes it back
 
     def give_way(self) -> None:
@@ -248,9 +249,9 @@ class Waiting:
         if record is None or self._asked not in open_questions(record):
             self._cancel("the task needs no answer any more")
         # MAY: a stream that answers `tasks/result` is left at any time (basic/utilities/tasks#retrieving-task-results)
-        if self._incoming.abandoned:
-            self._incoming.cancel("the client has hung up")
-            self._incoming.drop()
+        if self.ctx.incoming.abandoned:
+            self.ctx.incoming.cancel("the client has hung up")
+            self.ctx.incoming.drop()
 
     def ask(self, task_id: str, key: str, question: JsonObject, tasks: Tasks) -> None:
         """Have the requestor answer a question of the task. Raises: RequestCancelled, and what a transport raises."""
@@ -276,29 +277,45 @@ class Waiting:
         tasks.answer(task_id, {key: answer})
 
 
+def answering(
+    tasks: Tasks, result_type: Callable[[str], Any], page_size: Callable[[], int]
+) -> dict[str, Callable[[Any, Any], Any]]:
+    """What answers `tasks/...`, by method, of either side that executes tasks.
+
+    Args:
+        result_type: of a method that becomes a task; page_size: of lists.
+    """
+    return {
+        "tasks/get": lambda ctx, params: tasks_get(tasks, ctx.incoming.owner, params),
+        "tasks/result": lambda ctx, params: tasks_result(tasks, ctx, result_type, params),
+        "tasks/list": lambda ctx, params: tasks_list(tasks, ctx.incoming.owner, page_size(), params),
+        "tasks/cancel": lambda ctx, params: tasks_cancel(tasks, ctx.incoming.owner, params),
+    }
+
+
 def tasks_get(tasks: Tasks, owner: str | None, params: TaskRequestParams) -> GetTaskResult:
     """Answer `tasks/get` with the state of a task. Raises: InvalidParams: the owner has no such task."""
     # SHOULD NOT: `related-task` in the answer, which has the id (basic/utilities/tasks#related-task-metadata)
     return cast(GetTaskResult, shown(tasks.find(params["taskId"], owner), tasks))
 
 
-def tasks_result(tasks: Tasks, incoming: Incoming, ctx: Any, result_type: Any, params: TaskRequestParams) -> JsonObject:
+def tasks_result(tasks: Tasks, ctx: Any, result_type: Callable[[str], Any], params: TaskRequestParams) -> JsonObject:
     """Answer `tasks/result` with what the request would have returned, once that is there.
 
     Meanwhile it asks the requestor what the task asks: here is where a question of the task gets its answer. A newer
     `tasks/result` of the same task takes the questions over, also one that is on its way; the first answer counts.
 
     Args:
-        incoming, ctx: the request, and its `Context`, or a `ClientContext`, which asks nothing.
-        result_type: of the request that became the task.
+        ctx: a `Context`, or a `ClientContext`, which asks nothing.
+        result_type: of the method that became the task.
 
     Raises: InvalidParams: the owner has no such task. A Refusal: the error that the request came to, or -32603 for one
         that was cancelled.
     Blocks: until the task has ended, or was forgotten, or the client is gone for good. No place of a worker is held.
     Spec: basic/utilities/tasks#result-retrieval, #input-required-status
     """
-    task_id, owner = params["taskId"], incoming.owner
-    record, waiting = tasks.find(task_id, owner), Waiting(ctx, incoming)
+    task_id, owner = params["taskId"], ctx.incoming.owner
+    record, waiting = tasks.find(task_id, owner), Waiting(ctx)
     with tasks.carried(task_id, waiting):
         for older in tasks.carriers[task_id][:-1]:
             older.give_way()
@@ -323,7 +340,7 @@ def tasks_result(tasks: Tasks, incoming: Incoming, ctx: Any, result_type: Any, p
     if "cancelled" in outcome:
         # The page has no result for this.
         raise InternalError(f"The task was cancelled: {outcome['cancelled']}")
-    project = projector(result_type, ctx.revision, replies=True)
+    project = projector(result_type(record["method"]), ctx.revision, replies=True)
     # MUST: the result of `tasks/result` carries `related-task` (basic/utilities/tasks#related-task-metadata)
     return related(task_id, project(outcome["result"]) if project else outcome["result"])
 

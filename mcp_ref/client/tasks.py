@@ -70,12 +70,15 @@ class Follower(Answers):
             self.capabilities["tasks"] = {"list": {}, "cancel": {}, "requests": requests}
         self._hosted = hosted
         self._tasks = Tasks()  # those that this client hosts; without one there is no thread
+        self._answering = page.answering(self._tasks, lambda method: KINDS[method].result, lambda: MAX_LISTED)
         self.by_hand: dict[str, TaskHandle] = {}
 
     def __call__(self, ctx: ClientContext, incoming: Incoming) -> JsonObject:
         """The answer to a question of the server; see `Answers`. At 2025-11-25 it can be a task, of this client."""
         method, params = incoming.method, incoming.params
-        if method.startswith("tasks/") or (ctx.revision.tasks and "task" in params and method in self._hosted):
+        if (answer_task := self._answering.get(method)) is not None:
+            return cast(JsonObject, answer_task(ctx, params))
+        if ctx.revision.tasks and "task" in params and method in self._hosted:
             return self._host(self._tasks, ctx, incoming)
         meta = (params.get("_meta") or {}).get(RELATED)
         task_id = meta.get("taskId") if isinstance(meta, dict) else None
@@ -88,17 +91,8 @@ class Follower(Answers):
         return related(task_id, answer)
 
     def _host(self, tasks: Tasks, ctx: ClientContext, incoming: Incoming) -> JsonObject:
-        """Answer a request about a task of this client, or one that is to become a task."""
-        method, params, owner = incoming.method, cast(Any, incoming.params), incoming.owner
-        if method == "tasks/get":
-            return cast(JsonObject, page.tasks_get(tasks, owner, params))
-        if method == "tasks/cancel":
-            return cast(JsonObject, page.tasks_cancel(tasks, owner, params))
-        if method == "tasks/list":
-            return cast(JsonObject, page.tasks_list(tasks, owner, MAX_LISTED, params))
-        if method == "tasks/result":
-            asked = tasks.find(params["taskId"], owner)["method"]
-            return page.tasks_result(tasks, incoming, ctx, KINDS[asked].result, params)
+        """Make a task of a question."""
+        method, params, owner = incoming.method, incoming.params, incoming.owner
         ttl = params["task"].get("ttl")
         plain = {key: value for key, value in params.items() if key != "task"}
         own = Incoming(incoming.id, method, plain, incoming._reply)
@@ -154,7 +148,7 @@ class Follower(Answers):
                 raise LocalProtocolError(f"the server did not declare the extension {NAME}")
             if ttl is not None:
                 raise LocalProtocolError(f"in {client.revision} the server alone decides how long a task lives")
-            return self._created(client.request("tools/call", params, options), name, by_hand, push)
+            return self._created(client.request("tools/call", params, options), name, by_hand=by_hand, push=push)
         # 2. 2025-11-25: the client decides, within what the server and the tool allow.
         if not client.revision.tasks:
             raise LocalProtocolError(f"{client.revision} has no tasks")
@@ -165,17 +159,17 @@ class Follower(Answers):
         if self._support(name, options) == "forbidden":
             raise LocalProtocolError(f"the tool {name} cannot be called as a task")
         reports, params, options = page.as_task(params, ttl, options, client.session.peer)
-        return self._created(client.request("tools/call", params, options)["task"], name, by_hand, reports=reports)
+        return self._created(
+            client.request("tools/call", params, options)["task"], name, by_hand=by_hand, reports=reports
+        )
 
-    def _created(
-        self, state: JsonObject, name: str, by_hand: bool = False, push: bool = False, reports: Reports | None = None
-    ) -> TaskHandle:
+    def _created(self, state: JsonObject, name: str, **more: Any) -> TaskHandle:
         """The handle of what a call was answered with: a task, or in the stateless era also its result."""
         if state.get("resultType", "task") != "task" or "taskId" not in state:
             return ExtensionTask(self._client, None, name, {"status": "completed", "result": state}, False, False)
         # SHOULD: log the life of tasks, and what they are for (basic/utilities/tasks#audit-and-logging)
         log.info("the server made %s of a call of %s", state["taskId"], name)
-        return self.handle(state["taskId"], name, state, by_hand=by_hand, push=push, reports=reports)
+        return self.handle(state["taskId"], name, state, **more)
 
     def handle(
         self, task_id: str, name: str | None = None, state: JsonObject | None = None, *, by_hand: bool = False,

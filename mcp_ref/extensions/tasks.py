@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired, TypedDict, cast
 
+from mcp_ref.basic import tasks as page
 from mcp_ref.basic.extensions import Extension, Listen
 from mcp_ref.basic.mrtr import KINDS
-from mcp_ref.basic.tasks import TaskRequestParams, TaskStatus, message_of, open_questions, status_of, timestamp
+from mcp_ref.basic.tasks import TaskRequestParams, TaskStatus, open_questions
 from mcp_ref.errors import InvalidParams
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.projection import projector
@@ -144,21 +145,10 @@ def created(record: JsonObject, tasks: Tasks) -> JsonObject:
     return {"resultType": "task", **_state(record, tasks)}
 
 
-def _state(record: JsonObject, tasks: Tasks) -> TaskState:
-    ttl, message = record["ttl"], message_of(record)
-    state: TaskState = {
-        "taskId": record["id"],
-        # MUST NOT: `failed` for anything but a JSON-RPC error; MUST: whatever has a result is `completed`
-        # (2026-07-28/extensions/tasks#task-status, #task-execution-errors)
-        "status": status_of(record, errors_fail=False),
-        "createdAt": timestamp(record["created"]),
-        "lastUpdatedAt": timestamp(record["updated"]),
-        "ttlMs": None if ttl is None else max(1, round(ttl * 1000)),
-        "pollIntervalMs": max(1, round(tasks.poll * 1000)),
-    }
-    if message is not None:
-        state["statusMessage"] = message
-    return state
+def _state(record: JsonObject, tasks: Tasks) -> JsonObject:
+    # MUST NOT: `failed` for anything but a JSON-RPC error; MUST: whatever has a result is `completed`
+    # (2026-07-28/extensions/tasks#task-status, #task-execution-errors)
+    return cast(JsonObject, page.shown(record, tasks, errors_fail=False, milliseconds="Ms"))
 
 
 def shown(record: JsonObject, tasks: Tasks, result_type: Any) -> DetailedTask:

@@ -86,12 +86,7 @@ class ServerTasks:
         self.close = kept.close
         self.answers: dict[str, Callable[[Any, Any], Any]] = {
             "tools/call": self.tools_call,
-            "tasks/get": lambda ctx, params: page.tasks_get(kept, ctx.owner, params),
-            "tasks/result": lambda ctx, params: page.tasks_result(
-                kept, ctx.incoming, ctx, tools.CallToolResult, params
-            ),
-            "tasks/list": lambda ctx, params: page.tasks_list(kept, ctx.owner, ctx.server.page_size, params),
-            "tasks/cancel": lambda ctx, params: page.tasks_cancel(kept, ctx.owner, params),
+            **page.answering(kept, lambda method: tools.CallToolResult, lambda: server.page_size),
         }
 
     def rule(self, task: str | TaskRule) -> TaskRule | None:

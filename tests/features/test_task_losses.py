@@ -142,7 +142,7 @@ def test_a_client_that_can_resume_its_stream_is_waited_for() -> None:
         waiting.close()
         ((carrier,),) = engine(server).carriers.values()
         carrier.look(None)
-        assert not carrier._incoming.cancelled  # type: ignore[attr-defined]
+        assert not carrier.ctx.incoming.cancelled  # type: ignore[attr-defined]
 
 
 def test_a_client_that_closes_while_it_is_asked_leaves_the_question_to_the_next() -> None:
