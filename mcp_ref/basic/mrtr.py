@@ -418,7 +418,7 @@ def input_responses(self: Context) -> JsonObject:
 
 
 def input_response(self: Context, key: str, method: str = "elicitation/create") -> JsonObject | None:
-    """One of them; None if it has not come. Raises: InvalidParams: it does not answer what `method` asks."""
+    """One of these answers; None if it has not come. Raises: InvalidParams: it does not answer what `method` asks."""
     return _checked_answer(self.incoming.answers, key, method, self.revision)
 
 

@@ -318,7 +318,7 @@ class Client:
         return f"<Client of {config.shown_target(self.target)}: {state}>"
 
     def tap(self, transport: str) -> Tap | None:
-        """What a transport of that name shows its traffic to, if the client was given a `trace`."""
+        """The tap to which a transport of that name shows its traffic; None without `trace=`."""
         if self._trace is None:
             return None
         from mcp_ref.trace.record import recorder

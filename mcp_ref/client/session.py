@@ -103,7 +103,7 @@ class Conversation:
         raise NotImplementedError
 
     def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
-        """The request that opens the conversation in that revision, and its params; the rules are those from now on."""
+        """The request that opens the conversation in that revision, whose rules hold from now on, and its params."""
         raise NotImplementedError
 
     def agree(self, result: JsonObject, deadline: Deadline) -> None:
@@ -280,7 +280,7 @@ class Connection:
                 raise
 
     def open_next(self, deadline: Deadline) -> Conversation:
-        """An open conversation: by the one way there is, or the one of several that client/connecting finds."""
+        """Open a conversation, by the only way there is, or by the one that client/connecting finds."""
         from mcp_ref.client.stateless import Stateless  # which imports this module
 
         client, target = self.client, self.client.target

@@ -253,7 +253,7 @@ class Hosted:
         return getattr(client, method)(*args, **{**options, "timeout": deadline.left()})
 
     def tools(self, deadline: Deadline) -> dict[str, Any]:
-        """What its client knows of the tools by name, listed if it is not known."""
+        """The tools that its client knows, by name; they are listed first if they are not known."""
         client = self.client or self.usable(deadline)
         if not client.tool_definitions and "tools" in client.server_capabilities:
             client.list_tools(timeout=deadline.left())

@@ -77,7 +77,7 @@ class HttpReply(Protocol):
         ...
 
     def write(self, data: bytes) -> None:
-        """Send a piece of it at once. Raises OSError if the client is gone or does not read."""
+        """Send a piece of the answer at once. Raises OSError if the client is gone or does not read."""
         ...
 
     def end(self, patience: float | None = None) -> None:

@@ -497,12 +497,12 @@ class Server:
             self._recorder = recorder(self.trace)
 
     def close_recorder(self, timeout: float | None) -> None:
-        """Let the recorder write what is left, unless it was given: then its owner closes it."""
+        """Close the recorder, which writes what is left; one that the user gave is for its owner to close."""
         with self.lock:
             recorder, self._recorder = self._recorder, None
         if recorder is not None and recorder is not self.trace:
             recorder.close(timeout)
 
     def tap(self, transport: str) -> Tap | None:
-        """What a transport shows its traffic to, if there is a trace."""
+        """The tap to which a transport shows its traffic; None without a trace."""
         return None if (recorder := self._recorder) is None else recorder.tap("client", transport)

@@ -71,7 +71,7 @@ the specification keeps for itself."""
 
 
 class Conversation:
-    """With whom a handler speaks: a session; in the stateless era the one request. What both do is here."""
+    """The other side of a handler's questions: a session or, in the stateless era, one request. Both share this."""
 
     server: Server
     terms: Terms

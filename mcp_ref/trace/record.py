@@ -143,7 +143,7 @@ class Recorder:
         self._calls = CallbackThread("mcp-trace")
 
     def tap(self, peer: str, transport: str) -> Tap:
-        """What one connection shows its traffic to; `peer` and `transport` go into each of its events.
+        """A tap, to which one connection shows its traffic; `peer` and `transport` go into each of its events.
 
         The connection gets its number, `conn`, with its first event.
         """

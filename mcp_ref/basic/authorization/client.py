@@ -143,7 +143,7 @@ class Authorizer:
         return False
 
     def await_token(self, call: HttpCall) -> None:
-        """Wait until there is another token than the one that the call was sent with. Raises: what cuts the call."""
+        """Wait for a token other than the one that the call was sent with. Raises: whatever cuts the call."""
         while True:
             call.sleep(None)
 

@@ -351,7 +351,8 @@ class SseClientTransport(HttpTransport):
     def close(self, deadline: Deadline) -> None:
         """Close the stream, which ends the conversation. Idempotent; any thread may call it.
 
-        Every call is cut, and with that of the stream `mcp-sse-listen` ends, which is joined, as `mcp-http-clock` is.
+        All calls are cut. With the call of the stream ends the thread `mcp-sse-listen`; it is joined, and so is
+        `mcp-http-clock`.
         """
         self._end(deadline)
         self._tell(TransportClosed(CLOSED))

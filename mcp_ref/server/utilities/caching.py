@@ -59,7 +59,7 @@ class CacheHint(NamedTuple):
     scope: Literal["public", "private"] = "private"
 
     def fields(self) -> JsonObject:
-        """The two members of a result. Raises: ValueError: not a finite number from 0 on, or an unknown scope."""
+        """The members `ttlMs` and `cacheScope`. Raises: ValueError: not a number from 0 on, or an unknown scope."""
         # MUST: ttlMs is 0 or more (server/utilities/caching#time-to-live-ttl-field)
         if not (math.isfinite(self.seconds) and self.seconds >= 0):
             raise ValueError(f"a result is fresh for a number of seconds, from 0 on, not for {self.seconds!r}")

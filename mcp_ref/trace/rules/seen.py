@@ -173,7 +173,7 @@ class KnownTask:
 
 @dataclass
 class Known:
-    """What a server has told. In the stateless era it holds for all connections to it, in a session for the session."""
+    """What a server has told so far: in the stateless era on any connection to it, else in one session."""
 
     tools: dict[str, JsonObject] = field(default_factory=dict)
     prompts: dict[str, JsonObject] = field(default_factory=dict)
