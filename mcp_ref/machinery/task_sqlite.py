@@ -81,13 +81,17 @@ class SqliteTasks:
     def _connect(self) -> None:
         """Open the file in this process."""
         os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
-        self._process, self.holder = os.getpid(), f"{os.getpid()}-{os.urandom(8).hex()}"
-        self._connection = sqlite3.connect(
-            self._path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
-        )
-        self._connection.execute("PRAGMA journal_mode=WAL")
-        self._connection.execute(f"PRAGMA synchronous={'FULL' if self._full else 'NORMAL'}")
-        self._connection.executescript(_TABLES)
+        connection = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute(f"PRAGMA synchronous={'FULL' if self._full else 'NORMAL'}")
+            connection.executescript(_TABLES)
+        except BaseException:
+            connection.close()
+            raise
+        # Last: what failed is opened again by whoever comes next, and the connection of a parent is never used.
+        self._connection, self._process = connection, os.getpid()
+        self.holder = f"{os.getpid()}-{os.urandom(8).hex()}"
         self._renewed, self._seen = -1e9, -1
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> tuple[list[Any], int]:
