@@ -100,7 +100,7 @@ def walk(what: str, how: str, revision: str) -> list[tuple[str, str]]:
         elif revision == REVISIONS[0]:
             client.subscribe_resource("data://x")
             client.call_tool("change", {})
-            assert changed.wait(5)
+            assert changed.wait(30)
             changed.clear()
             client.unsubscribe_resource("data://x")
         else:

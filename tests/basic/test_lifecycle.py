@@ -138,7 +138,7 @@ def test_nothing_newer_stands_in_the_opening_of_an_older_revision() -> None:
 def test_initialize_is_shaped_by_the_revision_it_asks_for(name: str, elicitation: Any) -> None:
     ours, theirs = pair()
     wire = Wire(ours)
-    client = Client(theirs, revision=name, elicit=lambda m, s: {}, open_url=lambda u, m: True, connect_timeout=0.05)
+    client = Client(theirs, revision=name, elicit=lambda m, s: {}, open_url=lambda u, m: True, connect_timeout=0.3)
     with pytest.raises(RequestTimeout):
         client.connect()
     params = wire.receive()["params"]
@@ -152,7 +152,7 @@ def test_initialize_is_never_cancelled_but_the_transport_is_closed() -> None:
     ours, theirs = pair()
     wire = Wire(ours)
     with pytest.raises(RequestTimeout):
-        Client(theirs, revision=SESSION_REVISIONS, connect_timeout=0.05).connect()
+        Client(theirs, revision=SESSION_REVISIONS, connect_timeout=0.3).connect()
     assert wire.receive()["method"] == "initialize"
     assert isinstance(wire.receive(), ConnectionError)
     assert wire.silent()

@@ -76,7 +76,7 @@ def server() -> Iterator[Any]:
 
         yield ask
         sends.close()
-        assert process.wait(timeout=5) == 0
+        assert process.wait(timeout=30) == 0
 
 
 def asking(method: str, params: Any = None, **more: Any) -> dict[str, Any]:

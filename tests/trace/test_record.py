@@ -145,17 +145,17 @@ def test_a_delivery_returns_at_once_while_another_thread_writes() -> None:
 
     def wait(text: str) -> None:
         entered.set()
-        assert leave.wait(timeout=5)
+        assert leave.wait(timeout=30)
 
     file = OpenFile(wait)
     recording = Recorder(file)
     slow = threading.Thread(target=carry, args=(recording, PING), name="slow")
     slow.start()
-    assert entered.wait(timeout=5)
+    assert entered.wait(timeout=30)
     carry(recording, PING)
     assert file.numbers() == []
     leave.set()
-    slow.join(timeout=5)
+    slow.join(timeout=30)
     assert file.numbers() == [1, 2]
 
 
@@ -164,25 +164,25 @@ def test_close_waits_for_the_thread_that_writes() -> None:
 
     def wait(text: str) -> None:
         entered.set()
-        assert leave.wait(timeout=5)
+        assert leave.wait(timeout=30)
 
     file = OpenFile(wait)
     recording = Recorder(file)
     slow = threading.Thread(target=carry, args=(recording, PING), name="slow")
     slow.start()
-    assert entered.wait(timeout=5)
+    assert entered.wait(timeout=30)
     release = threading.Timer(0.02, leave.set)
     release.start()
     recording.close()
     assert file.numbers() == [1]
-    slow.join(timeout=5)
-    release.join(timeout=5)
+    slow.join(timeout=30)
+    release.join(timeout=30)
 
 
 def test_many_threads_lose_no_event_and_keep_the_order() -> None:
     seen: list[int] = []
     recording = Recorder(lambda event: seen.append(event.seq))
-    start = threading.Barrier(8, timeout=5)
+    start = threading.Barrier(8, timeout=30)
 
     def run() -> None:
         tap = recording.tap("server", "stdio")
@@ -195,7 +195,7 @@ def test_many_threads_lose_no_event_and_keep_the_order() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=5)
+        thread.join(timeout=30)
     recording.close()
     assert seen == list(range(1, 4001))
 
@@ -233,7 +233,7 @@ def test_a_slow_callable_keeps_nobody_who_delivers_and_close_waits_for_it() -> N
     seen: list[int] = []
 
     def sink(event: TraceEvent) -> None:
-        assert leave.wait(timeout=5)
+        assert leave.wait(timeout=30)
         seen.append(event.seq)
 
     recording = Recorder(sink)
@@ -250,7 +250,7 @@ def test_close_leaves_a_callable_behind_that_does_not_return() -> None:
     seen: list[int] = []
 
     def sink(event: TraceEvent) -> None:
-        assert leave.wait(timeout=5)
+        assert leave.wait(timeout=30)
         seen.append(event.seq)
 
     recording = Recorder(sink)
@@ -271,12 +271,12 @@ def test_what_callables_are_too_slow_for_is_lost_with_a_warning(
 
     def sink(event: TraceEvent) -> None:
         entered.set()
-        assert leave.wait(timeout=5)
+        assert leave.wait(timeout=30)
         seen.append(event.seq)
 
     with caplog.at_level(logging.WARNING), Recorder(sink) as recording:
         carry(recording, PING)
-        assert entered.wait(timeout=5)
+        assert entered.wait(timeout=30)
         for _ in range(4):
             carry(recording, PING)
         leave.set()
@@ -297,7 +297,7 @@ def test_a_callable_may_cause_traffic_on_the_connection_that_it_watches() -> Non
 
     recording = Recorder(sink)
     carry(recording, PING)
-    assert done.wait(timeout=5)
+    assert done.wait(timeout=30)
     recording.close()
     assert seen == [1, 2, 3, 4]
 
@@ -313,7 +313,7 @@ def test_a_callable_may_close_the_recorder() -> None:
 
     recording = Recorder(sink)
     carry(recording, PING)
-    assert done.wait(timeout=5)
+    assert done.wait(timeout=30)
     carry(recording, PING)
     recording.close()
     assert seen == [1]
@@ -332,7 +332,7 @@ def test_a_callable_may_ask_the_server_through_the_client_that_it_watches(over_s
     target: Any = [sys.executable, "-m", "mcp_ref.cli.demo"] if over_stdio else Server("silent")
     with Client(target, trace=sink) as client:
         client.discover(cached=False)
-        assert asked.wait(timeout=5)
+        assert asked.wait(timeout=30)
 
 
 def test_a_callable_that_exits_ends_neither_the_thread_nor_the_program(caplog: pytest.LogCaptureFixture) -> None:

@@ -363,8 +363,8 @@ def test_a_wait_for_the_user_can_be_ended(world: World, how: str) -> None:
 
 
 def test_the_users_time_is_not_the_calls(world: World) -> None:
-    slow = OAuth("tests", visit=lambda url: (time.sleep(1), world.visit(url))[1])
-    with world.client(slow, connect_timeout=0.8, timeout=0.8) as client:
+    slow = OAuth("tests", visit=lambda url: (time.sleep(2.2), world.visit(url))[1])
+    with world.client(slow, connect_timeout=2, timeout=2) as client:
         client.call_tool("t")
         world.valid, world.token["access_token"] = {"token-2"}, "token-2"
         client.call_tool("t")
