@@ -110,18 +110,15 @@ def check_options(options: Options, method: str) -> None:
 
 
 class Caller(Protocol):
-    """What a page's asking half is written against: a `Client`, or the `Context` of a handler in a server."""
+    """What a page's asking half is written against: a `Client`, or the `Context` of a handler in a server.
+
+    It knows the revision in use and what the peer declared; `request` is that of the `Client`, or of the `Context`.
+    """
 
     @property
-    def revision(self) -> Revision:
-        """The revision in use with the peer."""
-        ...
+    def revision(self) -> Revision: ...
 
     @property
-    def peer_capabilities(self) -> JsonObject:
-        """What the peer declared, as it came."""
-        ...
+    def peer_capabilities(self) -> JsonObject: ...
 
-    def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> JsonObject:
-        """Send a request and block until its result; see `Client.request`."""
-        ...
+    def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> JsonObject: ...

@@ -14,7 +14,6 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import count
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Never, Self
 
 from mcp_ref._version import __version__
@@ -185,7 +184,9 @@ class Client:
 
             self.extensions[TASKS.name] = TASKS
             self.follower = self.answers = Follower(self, self.answers)
-        declared = _merged(self.answers.capabilities, capabilities or {})
+        declared = dict(self.answers.capabilities)
+        if capabilities:
+            declared = config.merged(declared, capabilities)
         if self.extensions:
             declared["extensions"] = {name: each.settings for name, each in self.extensions.items()}
         self.introduction = Introduction({"name": "mcp_ref", "version": __version__, **(info or {})}, declared)
@@ -304,9 +305,7 @@ class Client:
     def __enter__(self) -> Self:
         return self.connect()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -505,12 +504,3 @@ def known_target(target: Any, session: requests.Session | None = None) -> Any:
             f"a client's target is a command (a list of strings), a URL, a Server or a transport, not {target!r}{hint}"
         )
     return target
-
-
-def _merged(first: JsonObject, second: JsonObject) -> JsonObject:
-    """Two sets of capabilities as one: objects that both have are merged, else the second counts."""
-    both = dict(first)
-    for key, value in second.items():
-        mine = both.get(key)
-        both[key] = _merged(mine, value) if isinstance(mine, dict) and isinstance(value, dict) else value
-    return both

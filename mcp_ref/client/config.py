@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Transport
+from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import Revision
 
 if TYPE_CHECKING:
@@ -184,3 +185,12 @@ def http_routes(url: Url, revisions: tuple[Revision, ...], tap: Callable[[str], 
     shapes = {"stateless": streamable, "streamable": streamable, "sse": sse}
     ways = ((make, tuple(row for row in revisions if row.http == shape)) for shape, make in shapes.items())
     return [Route(make, rows) for make, rows in ways if rows]
+
+
+def merged(first: JsonObject, second: JsonObject) -> JsonObject:
+    """Two sets of capabilities as one: objects that both have are merged, else the second counts."""
+    both = dict(first)
+    for key, value in second.items():
+        mine = both.get(key)
+        both[key] = merged(mine, value) if isinstance(mine, dict) and isinstance(value, dict) else value
+    return both

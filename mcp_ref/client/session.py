@@ -91,11 +91,6 @@ class Conversation:
         """The revision in use with the server."""
         return self.peer.terms.revision
 
-    @property
-    def capabilities(self) -> JsonObject:
-        """What this client declared, as that revision knows it."""
-        return self.peer.terms.local
-
     # -- what differs between the eras
 
     def terms(self, revision: Revision, remote: JsonObject | None = None) -> Terms:

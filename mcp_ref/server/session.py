@@ -186,11 +186,6 @@ class Session(Conversation):
         """The revision agreed with this client."""
         return self.terms.revision
 
-    @property
-    def opened(self) -> bool:
-        """Whether `initialize` was answered with a result."""
-        return self.lifecycle.state != "new"
-
     def resume(self, revision: Revision) -> None:
         """Begin in the middle: take for granted that the session was opened, by a client that declared nothing."""
         self.lifecycle.state = "open"

@@ -298,7 +298,7 @@ class SessionEra:
             raise
 
         def headers() -> Mapping[str, str]:
-            if not session.conversation.opened:
+            if session.conversation.lifecycle.state == "new":  # `initialize` was refused
                 return {}
             if session.conversation.terms.revision.sse_resumption:
                 session.store = self._store
