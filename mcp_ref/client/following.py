@@ -373,7 +373,13 @@ class ExtensionTask(TaskHandle):
         began = time.monotonic()
         # MUST: treat a question as the same question outside of a task
         # (2026-07-28/extensions/tasks#task-update-requests)
-        responses = self._client.answers_to({"resultType": "input_required", "inputRequests": new})
+        try:
+            responses = self._client.answers_to({"resultType": "input_required", "inputRequests": new})
+        except BaseException:
+            # Nobody has answered them: whoever waits next is asked.
+            with self._lock:
+                self._answered -= new.keys()
+            raise
         if deadline is not None:
             # A user who thinks must not use up the time of the wait.
             deadline.postpone(min(time.monotonic() - began, MAX_PAUSE))

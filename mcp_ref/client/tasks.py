@@ -22,6 +22,7 @@ from mcp_ref.basic.tasks import RELATED, related
 from mcp_ref.client.answers import Answers, ClientContext
 from mcp_ref.client.following import ExtensionTask, Reports, TaskHandle
 from mcp_ref.errors import (
+    InputRefused,
     LocalProtocolError,
     McpError,
     RequestCancelled,
@@ -112,7 +113,7 @@ class Follower(Answers):
     def request(self, method: str, params: JsonObject, options: Options) -> JsonObject:
         """Send `tools/call`, and follow what becomes a task to its end.
 
-        A time limit, or a `cancel=`, that ends the wait cancels the task.
+        A time limit, a `cancel=`, or a question that was refused here ends the wait, and cancels the task.
         """
         deadline = Deadline(options.get("timeout", self._client.timeout))
         # MUST: a tool that requires it is called as a task (basic/utilities/tasks#tool-level-negotiation)
@@ -127,7 +128,7 @@ class Follower(Answers):
             handle = self._created(result, params["name"])
         try:
             return cast(JsonObject, handle.result(deadline.check("calling a tool"), cancel=options.get("cancel")))
-        except (RequestTimeout, RequestCancelled):
+        except (InputRefused, RequestTimeout, RequestCancelled):
             try:
                 handle.cancel(timeout=5)
             except McpError as problem:

@@ -19,6 +19,7 @@ from mcp_ref import (
     Client,
     Context,
     ErrorResponse,
+    InputRefused,
     McpError,
     RequestCancelled,
     RequestTimeout,
@@ -277,3 +278,23 @@ def test_an_answer_of_a_client_that_the_server_does_not_take_is_an_error() -> No
         for as_task in (False, True):
             result = client.call_tool("ask", {"as_task": as_task})
             assert result["isError"] and "too large" in said(result)
+
+
+def test_a_question_that_its_function_fails_to_answer_is_asked_again_by_who_waits_next() -> None:
+    tasks, asked = Tasks(poll=0.05), list[str]()
+
+    def fails_first(message: str, schema: Any) -> Any:
+        asked.append(message)
+        if len(asked) % 2:
+            raise RuntimeError("no answer")
+        return {"name": "Ann"}
+
+    with closing(make_server(tasks)) as server, client_of(server, EXTENSION, elicit=fails_first) as client:
+        task = client.call_tool_as_task("ask_one")
+        with pytest.raises(InputRefused):
+            task.result(LIMIT)
+        assert said(task.result(LIMIT)) == "asked Ann" and len(asked) == 2
+        # A plain call is over then, and so is its task.
+        with pytest.raises(InputRefused):
+            client.call_tool("ask_one")
+        until(lambda: not tasks.runs)
