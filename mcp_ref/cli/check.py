@@ -65,11 +65,12 @@ def _judge_live(args: argparse.Namespace, out: TextIO) -> Exit:
 
     checker = Checker(args.revision, whole=not args.http)
     writer = Report(args, checker, out)
-    if args.exact:
-        shown.note(f"{args.trace} will hold everything that is said, secrets too")
     try:
+        trace = _own_file(args.trace) if args.trace else None
+        if trace and args.exact:
+            shown.note(f"{trace} will hold everything that is said, secrets too")
         recorders = [Recorder(writer.feed, exact=True)]
-        recorders += [Recorder(args.trace, exact=args.exact)] if args.trace else []
+        recorders += [Recorder(trace, exact=args.exact)] if trace else []
     except OSError as problem:
         raise UsageError(f"cannot write the trace: {problem}") from None
     code = 0
@@ -100,6 +101,32 @@ def _judge_live(args: argparse.Namespace, out: TextIO) -> Exit:
         os.kill(os.getpid(), -code)
     os._exit(code) if args.target else None
     return Exit.OK
+
+
+def _own_file(path: str) -> str:
+    """The path, or one beside it while another process that stands between two peers writes there.
+
+    A client may start several servers, or one several times, by the same line of its configuration.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return path
+    root, ending = os.path.splitext(path)
+    for number in range(1, 1000):
+        own = path if number == 1 else f"{root}-{number}{ending}"
+        file = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)  # open, and locked, until this process ends
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+            continue
+        except OSError:
+            os.close(file)  # such as a pipe, which nothing can lock
+        if own != path:
+            shown.note(f"{path} is being written by another process; the trace goes to {own}")
+        return own
+    raise OSError(f"{path} and all the names beside it are being written")
 
 
 class Report:

@@ -4,8 +4,8 @@ Not here:  the words of an arrow (trace/narrate); what is red because it is wron
 
 A solid arrow is a request, a dashed one a response, an open one a notification; red is an error, or what a finding is
 about; grey is HTTP without a message. The requests of one call, and a subscription, stand in a bracket. Whoever really
-answers is named where the client answers for somebody: the user, or the model. A trace is hostile input: whatever
-stands in it becomes text.
+answers is named where the client answers for somebody: the user, or the model. An authorization server has a lifeline
+of its own. A trace is hostile input: whatever stands in it becomes text.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Step(NamedTuple):
         span: the bracket that it belongs to, of a call in several rounds or of a subscription; None without one.
         answers: who answers in truth, such as "the user".
         wrong: a finding is about it.
+        aside: it passes between the client and an authorization server.
     """
 
     event: TraceEvent
@@ -47,6 +48,7 @@ class Step(NamedTuple):
     span: Any = None
     answers: str | None = None
     wrong: bool = False
+    aside: bool = False
 
 
 def steps(events: Iterable[TraceEvent], *, http: bool = False, wrong: Collection[int] = ()) -> list[Step]:
@@ -83,7 +85,9 @@ def steps(events: Iterable[TraceEvent], *, http: bool = False, wrong: Collection
         span = _span(event, body, sender, about, spans)
         answers = _answers(body, about)
         kind = "error" if "error" in body or refuses or isinstance(message, str) else kind
-        found.append(Step(event, sender, kind, _short(text), span, answers, event.seq in wrong))
+        # The metadata of the resource is the server's; whatever else is said about tokens goes elsewhere.
+        aside = "oauth" in facts and "protected" not in str(facts.get("what"))
+        found.append(Step(event, sender, kind, _short(text), span, answers, event.seq in wrong, aside))
     return found
 
 
@@ -166,17 +170,23 @@ def brackets(drawn: list[Step]) -> Iterator[tuple[int, int, str]]:
 _ARROWS: Final = {"request": "->>", "response": "-->>", "notification": "-)", "error": "--x", "http": "-->"}
 
 
+_THIRD: Final = "Authorization server"
+
+
 def mermaid(drawn: list[Step], *, all: bool = False) -> Iterator[str]:
     """The lines of a Mermaid diagram; after `MAX_ARROWS`, unless all are wanted, a note says how many are left out."""
     shown = drawn if all else drawn[:MAX_ARROWS]
     spans = sorted((each for each in brackets(shown)), key=lambda each: (each[0], -each[1]))
     nested = [a for a in spans if not any(b[0] < a[0] <= b[1] < a[1] for b in spans)]
     yield from ("sequenceDiagram", "    participant C as Client", "    participant S as Server")
+    if any(step.aside for step in shown):
+        yield f"    participant A as {_THIRD}"
     for number, step in enumerate(shown):
         for _, _, title in (each for each in nested if each[0] == number):
             yield "    rect rgba(128, 128, 128, 0.15)"
             yield f"    Note over C,S: {title}"
-        here, there = ("C", "S") if step.sender == "client" else ("S", "C")
+        other = "A" if step.aside else "S"
+        here, there = ("C", other) if step.sender == "client" else (other, "C")
         arrow = "--x" if step.wrong else _ARROWS[step.kind]
         if step.answers is not None:
             yield f"    Note left of C: {step.answers} answers"
@@ -208,16 +218,18 @@ _STYLE: Final = (
 def svg(drawn: list[Step]) -> Iterator[str]:
     """The lines of one SVG, which has no script and names no other file; a message stands in the title of its arrow."""
     bottom, left, right = _TOP + _ROW * len(drawn), _LEFT, _WIDTH - _LEFT
+    third = _WIDTH if any(step.aside for step in drawn) else None
+    width = _WIDTH if third is None else third + _LEFT
     began = drawn[0].event.time if drawn else 0.0
     yield (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {bottom + 10}" role="img">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom + 10}" role="img">'
         f"<style>{_STYLE}</style><defs>"
         '<marker id="full" markerWidth="9" markerHeight="8" refX="8" refY="4" orient="auto">'
         '<path d="M0 0L9 4L0 8z" fill="context-stroke" stroke="none"/></marker>'
         '<marker id="open" markerWidth="9" markerHeight="8" refX="8" refY="4" orient="auto">'
         '<path d="M0 0L9 4L0 8" fill="none" stroke="context-stroke"/></marker></defs>'
     )
-    for x, name in ((left, "Client"), (right, "Server")):
+    for x, name in ((left, "Client"), (right, "Server"), *(((third, _THIRD),) if third is not None else ())):
         yield f'<text x="{x}" y="24" text-anchor="middle">{name}</text>'
         yield f'<line class="l" x1="{x}" x2="{x}" y1="34" y2="{bottom}"/>'
     for depth, (first, last, title) in enumerate(sorted(brackets(drawn))):
@@ -225,7 +237,8 @@ def svg(drawn: list[Step]) -> Iterator[str]:
         yield f'<g><title>{escape(title)}</title><path class="b" d="M{x + 6} {top}H{x}V{end}H{x + 6}"/></g>'
     for number, step in enumerate(drawn):
         y = _TOP + _ROW * number
-        here, there = (left, right) if step.sender == "client" else (right, left)
+        other = third if third is not None and step.aside else right
+        here, there = (left, other) if step.sender == "client" else (other, left)
         head = "open" if step.kind in ("notification", "http") else "full"
         event, facts = step.event, step.event.http or {}
         place = f"{facts['exchange']} " if "exchange" in facts else ""
@@ -236,7 +249,7 @@ def svg(drawn: list[Step]) -> Iterator[str]:
             f'<text x="{_WIDTH // 2}" y="{y - 5}" text-anchor="middle">{escape(step.text)}</text>'
             f'<text class="s" x="4" y="{y}">{event.seq} {1000 * (event.time - began):.1f} ms'
             f"{'' if step.answers is None else ', ' + escape(step.answers)}</text>"
-            f'<text class="s" x="{right + 10}" y="{y}">{place}{escape(escaped(event.thread))}</text></g>'
+            f'<text class="s" x="{other + 10}" y="{y}">{place}{escape(escaped(event.thread))}</text></g>'
         )
     yield "</svg>"
 

@@ -63,7 +63,7 @@ def noise(seed: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-@pytest.mark.parametrize("streams", [200, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("streams", [200, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(300)])])
 def test_any_bytes_in_any_pieces_come_out_as_they_went_in_and_the_exit_code_too(streams: int, tmp_path: Path) -> None:
     report, trace = tmp_path / "report", tmp_path / "trace"
     options = ("--report", str(report), "--trace", str(trace))
@@ -129,6 +129,24 @@ def test_a_command_that_does_not_exist_is_one_sentence() -> None:
     out, err = child.communicate(timeout=PATIENCE)
     assert (out, child.returncode) == (b"", 2)
     assert err.decode().count("\n") == 1 and "no-such-command" in err.decode()
+
+
+def test_two_at_once_do_not_write_into_each_others_trace(tmp_path: Path) -> None:
+    trace = tmp_path / "t.jsonl"
+    options = ("--trace", str(trace))
+    ping = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}\n'
+    one = between(sys.executable, "-c", MIRROR, options=options)
+    assert one.stdin and one.stdout
+    one.stdin.write(ping % 1)
+    one.stdin.flush()
+    assert one.stdout.readline() == ping % 1
+    two = between(sys.executable, "-c", MIRROR, options=options)
+    out, err = two.communicate(ping % 2, timeout=PATIENCE * 3)
+    assert out == ping % 2 and b"t-2.jsonl" in err
+    one.communicate(timeout=PATIENCE * 3)
+    for number, file in ((1, trace), (2, tmp_path / "t-2.jsonl")):
+        said = [event.message for event in read_trace(file) if isinstance(event.message, dict)]
+        assert [message["id"] for message in said] == [number, number]
 
 
 def test_a_finding_is_told_on_stderr_and_the_client_sees_its_server() -> None:
