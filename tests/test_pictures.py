@@ -273,26 +273,21 @@ HOSTILE = ["</title></svg><script>alert(1)</script>", "a;b#c%%{init}%%\nend", "\
 
 
 def test_an_authorization_server_has_a_lifeline_of_its_own() -> None:
-    facts = {
-        "exchange": 2,
-        "method": "POST",
-        "what": "the request for a token",
-        "url": "http://auth/token",
-        "oauth": {},
-    }
+    facts: dict[str, Any] = {"exchange": 2, "method": "POST", "what": "the request for a token", "oauth": {}}
     own = {**facts, "exchange": 1, "what": "the protected resource metadata"}
+    said: list[tuple[Any, dict[str, Any]]] = [
+        ("send", own), ("receive", {**own, "status": 200}), ("send", facts), ("receive", {**facts, "status": 200}),
+    ]  # fmt: skip
     events = [
         TraceEvent(number, float(number), "t", direction, "server", None, "http", each, 1)
-        for number, (direction, each) in enumerate(
-            (("send", own), ("receive", {**own, "status": 200}), ("send", facts), ("receive", {**facts, "status": 200})), 1
-        )
-    ]  # fmt: skip
-    lines = list(mermaid(steps(events, http=True)))  # type: ignore[arg-type]
+        for number, (direction, each) in enumerate(said, 1)
+    ]
+    lines = list(mermaid(steps(events, http=True)))
     assert lines[3] == "    participant A as Authorization server"
     assert [line.strip().partition(":")[0] for line in lines[4:]] == ["C-->S", "S-->C", "C-->A", "A-->C"]
-    picture = "".join(svg(steps(events, http=True)))  # type: ignore[arg-type]
+    picture = "".join(svg(steps(events, http=True)))
     assert ">Authorization server<" in picture and len(xml.dom.minidom.parseString(picture).childNodes) == 1
-    assert not any("Authorization server" in line for line in mermaid(steps(events[:2], http=True)))  # type: ignore[arg-type]
+    assert not any("Authorization server" in line for line in mermaid(steps(events[:2], http=True)))
 
 
 def hostile() -> list[TraceEvent]:
