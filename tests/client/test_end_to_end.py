@@ -537,7 +537,7 @@ def test_the_time_of_a_call_stands_still_while_the_client_itself_keeps_the_serve
     @server.tool()
     def ask(ctx: Context) -> str:
         try:
-            ctx.elicit("Sure?", {}, timeout=0.8)
+            ctx.elicit("Sure?", {}, timeout=1.8)
         except RequestTimeout:
             return "nobody answered"
         return "answered"
@@ -547,7 +547,7 @@ def test_the_time_of_a_call_stands_still_while_the_client_itself_keeps_the_serve
 
     with Client(server, revision=SESSION_REVISIONS, elicit=elicit) as client:
         # The server's own patience, which is longer than that of this call, ends first.
-        assert client.call_tool("ask", timeout=0.4)["content"] == [text("nobody answered")]
+        assert client.call_tool("ask", timeout=1.4)["content"] == [text("nobody answered")]
         answered.set()
 
 

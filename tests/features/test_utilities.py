@@ -310,13 +310,13 @@ def test_progress_keeps_a_call_alive_up_to_its_maximum(connect: Connect) -> None
     def work(ctx: Context, steps: int) -> str:
         for step in range(steps):
             ctx.progress(step)
-            pause.wait(0.15)
+            pause.wait(0.2)
         return "done"
 
     client = connect(server)
-    assert client.call_tool("work", {"steps": 4}, timeout=0.5, max_timeout=PATIENCE)["content"] == [text("done")]
+    assert client.call_tool("work", {"steps": 4}, timeout=0.75, max_timeout=PATIENCE)["content"] == [text("done")]
     with pytest.raises(RequestTimeout):
-        client.call_tool("work", {"steps": 50}, timeout=0.5, max_timeout=0.6)
+        client.call_tool("work", {"steps": 50}, timeout=0.75, max_timeout=0.8)
     pause.set()
 
 
@@ -328,11 +328,11 @@ def test_what_progress_has_extended_holds_for_later_rounds_too(connect: Connect)
     def work(ctx: Context) -> str:
         for step in range(4):
             ctx.progress(step)
-            pause.wait(0.15)
+            pause.wait(0.2)
         return str(ctx.sample("hello", max_tokens=1)["model"])
 
     client = connect(server, sample=lambda params: reply("hello", model="m"))
-    assert client.call_tool("work", timeout=0.5, max_timeout=PATIENCE)["content"] == [text("m")]
+    assert client.call_tool("work", timeout=0.75, max_timeout=PATIENCE)["content"] == [text("m")]
     pause.set()
 
 
@@ -345,11 +345,11 @@ def test_the_time_of_a_call_stands_still_while_the_user_answers(connect: Connect
         return str(ctx.sample("hello", max_tokens=1)["model"])
 
     def sample(params: Any) -> Any:
-        thinking.wait(0.7)
+        thinking.wait(1.1)
         return reply("hello", model="m")
 
     client = connect(server, sample=sample)
-    assert client.call_tool("ask", timeout=0.6)["content"] == [text("m")]
+    assert client.call_tool("ask", timeout=1)["content"] == [text("m")]
 
 
 @session_era("a question that is not answered is not asked again: the call ends at the client, see the next test")
