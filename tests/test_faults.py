@@ -384,10 +384,11 @@ DEAF = """
     import logging, threading, time
     from mcp_ref import Client, RequestTimeout, Server
     logging.basicConfig(level=logging.WARNING)
-    server = Server("s")
+    server, started = Server("s"), threading.Event()
 
     @server.tool()
     def deaf() -> str:
+        started.set()
         while True:
             time.sleep(60)
 """
@@ -398,10 +399,12 @@ def test_a_handler_that_ignores_cancellation_does_not_keep_a_program_alive() -> 
         DEAF
         + """
     client = Client(server).connect()
-    try:
-        client.call_tool("deaf", timeout=0.1)
-    except RequestTimeout:
-        print("timed out")
+    while not started.is_set():
+        try:
+            client.call_tool("deaf", timeout=0.1)
+        except RequestTimeout:
+            pass
+    print("timed out")
     client.close(timeout=0.5)
     print("closed")
     """
