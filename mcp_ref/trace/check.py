@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Final, NamedTuple
@@ -133,7 +134,7 @@ class Checker:
         self._links: dict[Any, Link] = {}
         self._shared: dict[Any, Known] = {}
         self._findings: list[Finding] = []
-        self._asked: dict[tuple[Kind, str, Role, str, bool], int] = {}
+        self._asked: dict[tuple[Kind, str, Role, str, bool], Times] = {}
         self._unknown: set[Kind] = set()  # of what was seen while the revision was unknown
         self.skipped: dict[str, str] = {}
 
@@ -613,14 +614,15 @@ class Checker:
         """Ask the rules, stage by stage; gives the names of those that are broken."""
         name = "" if revision is None else revision.name
         named = (kind, method if method in _METHODS else "", sender, name, link.http)
-        asked = _rules(*named)
-        self._asked[named] = self._asked.get(named, 0) + 1
+        if (found := self._asked.get(named)) is None:
+            found = self._asked[named] = Times(_rules(*named))
+        found.times += 1
         if revision is None:
             self._unknown.add(kind)
         broken: set[str] = set()
         last, shaped = MEANING, kind not in ("request", "notification", "result")
         given = (link, what) if isinstance(what, Said) or kind in ("end", "exit") else (link, what, event)
-        for rule in asked:
+        for rule in found.rules:
             if rule.stage > SHAPE and not shaped:
                 shaped = True
                 if not broken:
@@ -647,8 +649,8 @@ class Checker:
     def applied(self) -> Counter[str]:
         """How often each rule was asked."""
         counts: Counter[str] = Counter()
-        for named, times in self._asked.items():
-            counts.update({rule.name: times for rule in _rules(*named)})
+        for asked in self._asked.values():
+            counts.update({rule.name: asked.times for rule in asked.rules})
         return counts
 
     def _compare(self, said: Said, broken: set[str]) -> None:
@@ -782,6 +784,14 @@ class Asked(NamedTuple):
     name: str
     function: Callable[..., Verdict]
     stage: int
+
+
+@dataclass(slots=True)
+class Times:
+    """Rules that are asked together, and how often they were."""
+
+    rules: tuple[Asked, ...]
+    times: int = 0
 
 
 @lru_cache(maxsize=10_000)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from mcp_ref.basic.transports.streamable_http.headers import parameters
@@ -37,6 +37,8 @@ from mcp_ref.trace.rules.seen import (
 
 # -- JSON Schema --------------------------------------------------------------------------------------------------
 
+Made = TypeVar("Made")
+_MAX_KEPT = 1000
 _DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07", "draft/2019-09", "draft/2020-12")
 
 
@@ -58,19 +60,31 @@ def _schema_problem(text: bytes) -> str | None:
     return None
 
 
-@lru_cache(maxsize=1000)
-def _validator(text: bytes) -> Validator | None:
-    import json
+def _kept(make: Callable[[JsonObject], Made]) -> Callable[[JsonObject], Made]:
+    """Remember what is made of a part of a message: which one it is counts, for nobody changes it."""
+    known: dict[int, tuple[JsonObject, Made]] = {}
 
+    def get(part: JsonObject) -> Made:
+        if (found := known.get(id(part))) is None or found[0] is not part:
+            if len(known) > _MAX_KEPT:
+                known.clear()
+            found = known[id(part)] = part, make(part)
+        return found[1]
+
+    return get
+
+
+@_kept
+def _validator(schema: JsonObject) -> Validator | None:
     try:
-        return prepare(json.loads(text), what="a schema")
+        return prepare(schema, what="a schema")
     except SchemaRefused:
         return None
 
 
 def _misfit(schema: Any, value: Any) -> str | None:
     """How a value does not fit a schema that can be used."""
-    if not isinstance(schema, dict) or _redacted(value) or (found := _validator(encode(schema))) is None:
+    if not isinstance(schema, dict) or _redacted(value) or (found := _validator(schema)) is None:
         return None
     problem = next(iter(found.problems(value)), None)
     return None if problem and problem.startswith(("nested too", "needs more", "cannot be")) else problem
@@ -179,6 +193,7 @@ def _asks_input(said: Said) -> bool:
 # -- x-mcp-header -------------------------------------------------------------------------------------------------
 
 
+@_kept
 def mirrored_by(tool: JsonObject) -> dict[str, tuple[str, ...]]:
     """The arguments that headers repeat; none of a tool that breaks the rules."""
     try:
@@ -187,6 +202,7 @@ def mirrored_by(tool: JsonObject) -> dict[str, tuple[str, ...]]:
         return {}
 
 
+@_kept
 def _header_problem(tool: JsonObject) -> tuple[str, str] | None:
     """The rule that an annotation of a tool breaks, and how."""
     if not any(True for _ in _annotations(tool.get("inputSchema"), 0)):

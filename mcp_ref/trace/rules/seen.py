@@ -95,13 +95,14 @@ class Said:
     """
 
     __slots__ = ("answered", "cancelled", "event", "exchange", "faults", "message", "meta", "method", "mirrored",
-                 "needs", "params", "progress", "request", "revision", "sender", "task", "tool")  # fmt: skip
+                 "needs", "params", "progress", "request", "result", "revision", "sender", "task", "tool")  # fmt: skip
 
     def __init__(self, sender: Role, message: JsonObject, event: TraceEvent, revision: Revision | None) -> None:
         self.sender, self.message, self.event, self.revision = sender, message, event, revision
         self.method: str = method if isinstance(method := message.get("method"), str) else ""
         self.params = as_object(message.get("params"))
         self.meta = as_object(self.params.get("_meta"))
+        self.result = as_object(message.get("result"))
         self.request: Said | None = None
         self.exchange: Exchange | None = None
         self.faults: set[str] = set()
@@ -115,10 +116,6 @@ class Said:
     @property
     def id(self) -> Any:
         return self.message.get("id")
-
-    @property
-    def result(self) -> JsonObject:
-        return as_object(self.message.get("result"))
 
     @property
     def error(self) -> JsonObject:
