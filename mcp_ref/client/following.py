@@ -49,7 +49,7 @@ MAX_PAUSE: Final = 300.0
 
 MIN_POLL_INTERVAL: Final = 0.05
 MAX_POLL_INTERVAL: Final = 60.0
-REPORTS_TIMEOUT: Final = 1.0
+REPORTS_TIMEOUT: Final = 5.0
 """Seconds that a result waits for the last calls of `on_progress`."""
 
 _NUMBERS: Final = count(1)  # of progress tokens

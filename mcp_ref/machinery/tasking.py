@@ -87,7 +87,7 @@ class Tasks:
         look: called now and then while the store is shared, for what other processes have changed.
         serving: whether somebody is served who may ask for tasks.
 
-    Threads: any. `mcp-task-n` runs one task and ends with it; `mcp-tasks` ends after the last.
+    Threads: any. `mcp-task-n` runs one task after the other; it and `mcp-tasks` end half a second after the last.
     """
 
     on_change: Callable[[JsonObject], None] | None = None
