@@ -730,11 +730,11 @@ def _is_framed(message: JsonObject) -> bool:
         return False
 
 
-def check(events: Iterable[TraceEvent], judge: Checker | None = None) -> Iterator[Finding]:
-    """The findings of a trace, in the order in which they can be made."""
+def check(events: Iterable[TraceEvent], judge: Checker | None = None, *, hints: bool = False) -> Iterator[Finding]:
+    """The findings of a trace, in the order in which they can be made; hints only if they are wanted."""
     judge = judge or Checker()
     for event in events:
-        yield from judge.feed(event)
+        yield from (finding for finding in judge.feed(event) if hints or finding.level != "HINT")
     yield from judge.end()
 
 

@@ -91,4 +91,4 @@ def judged(pair: Pair) -> tuple[list[Finding], list[TraceEvent]]:
                 command = client_of(pair.client, [proxy.url])
                 subprocess.run(command, env=env, capture_output=True, timeout=WITHIN, check=False)
                 proxy.shutdown()
-    return found + checker.end(), events
+    return [each for each in found + checker.end() if each.level != "HINT"], events

@@ -71,10 +71,10 @@ CASES = list(cases())
 
 @pytest.mark.parametrize(("seed", "revision"), CASES, ids=[f"{s.rule}-{r}-{n}" for n, (s, r) in enumerate(CASES)])
 def test_finds_a_violation_and_says_nothing_else(seed: Seed, revision: str) -> None:
-    sound = of(seed, check(planted(seed, revision, seed.sound, None)))
+    sound = of(seed, check(planted(seed, revision, seed.sound, None), hints=True))
     if seed.sound is not seed.broken or seed.change is not None:
         assert set(known(sound)) <= set(seed.base), sound
-    broken = of(seed, check(planted(seed, revision, seed.broken, seed.change)))
+    broken = of(seed, check(planted(seed, revision, seed.broken, seed.change), hints=True))
     found = [each for each in broken if each.rule not in seed.base]
     assert known(found) == [seed.rule], found
     (finding,) = found
@@ -232,7 +232,8 @@ def test_a_hint_silences_nothing_and_is_shown_on_request_only(
     form = {"type": "object", "properties": {"password": {"type": "string"}}}
     lines = [Q(1, "elicitation/create", message="m", requestedSchema=form), A(1, action="perhaps")]
     made = conversation("2025-11-25", *lines)
-    assert known(list(check(made))) == ["forms_ask_for_no_secrets", "schema"]
+    assert known(list(check(made, hints=True))) == ["forms_ask_for_no_secrets", "schema"]
+    assert known(list(check(made))) == ["schema"]
     file = written(tmp_path / "t.jsonl", made)
     assert main(["check", "--strict", file]) == 3
     assert "HINT" not in capsys.readouterr().out
