@@ -18,7 +18,7 @@ from tests.interop import programs
 from tests.interop.programs import BOTH_ERAS, NEW_SDK, OLD_SDK, OUR_PATH, TYPESCRIPT, TYPESCRIPT_2
 
 OURS = "ours"
-WITHIN = 60.0
+WITHIN = 200
 
 
 class Pair(NamedTuple):

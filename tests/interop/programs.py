@@ -41,7 +41,7 @@ SERVERS = Path(os.environ.get("MCP_REF_SERVERS", ROOT / ".ci/python-servers/bin"
 OUR_PATH = {"PYTHONPATH": str(ROOT)}
 """What a program of ours needs in its environment where mcp_ref is not installed."""
 
-START = 60.0
+START = 90.0
 """Seconds in which a program must have said that it serves."""
 
 
@@ -275,7 +275,7 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def report(argv: list[str], env: Mapping[str, str] | None = None, timeout: float = 50) -> Any:
+def report(argv: list[str], env: Mapping[str, str] | None = None, timeout: float = 150) -> Any:
     """Run a program to its end, and return the JSON that it printed."""
     done = subprocess.run(
         argv,
