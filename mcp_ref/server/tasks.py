@@ -379,8 +379,10 @@ class TaskCall(Conversation):
         try:
             if carriers:
                 carriers[-1].ctx.notify(method, params)
-            elif getattr(self.origin.peer.transport, "listens", True):
-                # Over HTTP, if the client has a stream open for it.
+                return None
+            # Over HTTP it would go on another stream than the result: if one is open, and if it may come after the end.
+            listens = getattr(self.origin.peer.transport, "listens", None)
+            if listens is None or (listens and method != "notifications/progress"):
                 self.origin.notify(method, params)
         except McpError as problem:
             log.debug("could not tell %s of %s: %s", method, task_id, problem)
