@@ -35,6 +35,7 @@ from mcp_ref.trace.record import Direction, Recorder
 _CHUNK: Final = 65536
 _MAX_NOTED: Final = 64 * 1024 * 1024  # bytes of one line or body that are shown to a trace; all of it passes
 _AFTER_EXIT: Final = 1.0  # seconds for what a process has written last, if another one holds its pipes open
+_SIGNAL_INTERVAL: Final = 0.5  # seconds until a signal is noticed, at most
 _MAX_CONNS: Final = 10_000  # sessions whose connection is remembered
 _HANG_UP: Final = getattr(select, "POLLRDHUP", 0) | getattr(select, "POLLHUP", 0)
 
@@ -114,7 +115,10 @@ class Pipes:
         ]
         for pump in pumps:
             pump.start()
-        code = child.wait()
+        # A signal that comes just before a wait begins is not noticed until it has ended: so none takes long.
+        while (code := child.poll()) is None:
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(_SIGNAL_INTERVAL)
         # What it has written last is in the pipes still.
         until = time.monotonic() + _AFTER_EXIT
         for pump in pumps[1:]:
