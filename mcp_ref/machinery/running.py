@@ -16,9 +16,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any
+from typing import Any, Final
 
 log = logging.getLogger(__name__)
+
+_SIGNAL_INTERVAL: Final = 0.5
+"""Seconds until a signal is noticed, at most."""
 
 
 class Lifespan:
@@ -67,11 +70,12 @@ class Lifespan:
 
 
 @contextmanager
-def end_by_sigterm() -> Iterator[Callable[[Callable[[], object]], bool]]:
+def end_by_sigterm() -> Iterator[Callable[[Callable[[float], bool]], bool]]:
     """While it lasts, SIGTERM interrupts a wait as Ctrl-C does, and nothing else: what starts and ends is not torn.
 
-    It gives a function that runs a wait, and says whether one of them has interrupted it. SIGTERM is left alone outside
-    the main thread, and where the program handles it itself.
+    It gives a function that runs waits (`wait(seconds)` says whether what it waits for has come), until that is so, and
+    says whether a signal has interrupted it. SIGTERM is left alone outside the main thread, and where the program
+    handles it itself.
     """
     ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     waiting = asked = False
@@ -82,13 +86,14 @@ def end_by_sigterm() -> Iterator[Callable[[Callable[[], object]], bool]]:
         if waiting:
             raise KeyboardInterrupt
 
-    def interrupted(wait: Callable[[], object]) -> bool:
+    def interrupted(wait: Callable[[float], bool]) -> bool:
         nonlocal waiting
         try:
-            # Set first, looked at second: a signal in between is not missed.
+            # Set first, looked at second: a signal in between is not missed. One that comes just before a wait begins
+            # is not noticed until it has ended: so none takes long.
             waiting = True
-            if not asked:
-                wait()
+            while not asked and not wait(_SIGNAL_INTERVAL):
+                continue
             return asked
         except KeyboardInterrupt:
             return True
