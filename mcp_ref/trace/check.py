@@ -336,7 +336,7 @@ class Checker:
     def _give_up(self, link: Link, exchange: Exchange) -> None:
         """HTTP has refused, or led elsewhere, what has no answer: it may come again as it was, its id too."""
         for named in exchange.requests if (exchange.status or 0) >= 300 else ():
-            link.used.discard(("client", *named))
+            link.used.pop(("client", *named), None)
             if (request := link.asked.get(("client", *named))) is not None:
                 request.cancelled = True
 
@@ -460,7 +460,7 @@ class Checker:
         # 2. What is known from now on.
         named = (said.sender, *key(said.id))
         _remember(link.asked, named, said)
-        link.used.add(named)
+        _remember(link.used, named, None)
         if said.exchange is not None:
             said.exchange.requests.add(key(said.id))
         if "progressToken" in said.meta:
@@ -472,7 +472,7 @@ class Checker:
             link.capabilities["client"] = as_object(said.params.get("capabilities"))
             link.introduced, link.opened, link.revision, link.session = False, False, None, Known()
             link.unopened = None
-            link.used = {named}
+            link.used = {named: None}
         elif said.method == "subscriptions/listen":
             link.subscriptions[key(said.id)] = said
         elif said.method == "elicitation/create" and isinstance(said.params.get("elicitationId"), str):

@@ -210,7 +210,7 @@ class Link:
         self.early: Said | None = None  # the first request before `initialize`
         self.unopened: Said | None = None  # the first request before `notifications/initialized`
         self.asked: dict[Any, Said] = {}
-        self.used: set[Any] = set()
+        self.used: dict[Any, None] = {}  # ids of requests, the last so many
         self.tokens: dict[Any, Said] = {}
         self.exchanges: dict[Any, Exchange] = {}
         self.session_id: str | None = None
