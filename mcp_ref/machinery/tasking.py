@@ -340,6 +340,8 @@ class Tasks:
         if ended_elsewhere:
             self._swept = now
             for task_id in {*self.runs, *self.carriers}:
+                if (run := self.runs.get(task_id)) is not None and run.id is None:
+                    continue  # it is becoming a task: its record is being written
                 known = self.store.get(task_id)
                 if known is None or known["outcome"] is not None or known["holder"] != self.store.holder:
                     self._stop(task_id, "the task has ended")

@@ -223,6 +223,24 @@ with server.serve_http() as http:
 """
 
 
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_a_look_for_what_has_expired_leaves_a_task_alone_whose_record_is_being_written(
+    tmp_path: Path, revision: str
+) -> None:
+    class Slow(SqliteTasks):
+        """Another thread looks while it writes."""
+
+        def create(self, record: Any) -> None:
+            tasks._swept = 0.0
+            tasks._sweep(time.time())
+            super().create(record)
+
+    tasks = Tasks(Slow(tmp_path / "tasks.db"), poll=0.05)
+    server = make_server(tasks)
+    with closing(server), client_of(server, revision) as client:
+        assert client.call_tool_as_task("ask_two").result(LIMIT)["content"][0]["text"] == "Ann, 1 folders"
+
+
 # -- a store that fails ---------------------------------------------------------------------------------------------
 
 
