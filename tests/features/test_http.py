@@ -233,7 +233,7 @@ def test_a_client_goes_on_after_the_server_was_restarted(revision: str) -> None:
 def test_a_session_that_nobody_uses_ends_and_its_client_opens_another() -> None:
     reopened = SimpleQueue[Any]()
     # A standing stream is a use: it has none here.
-    server, service = serving(idle=0.05, max_streams_per_session=0)
+    server, service = serving(idle=0.5, max_streams_per_session=0)
     with service, connected(service.url, on_reopen=lambda: reopened.put(True)) as client:
         with connected(service.url) as other:
             until(lambda: other.ping() or len(server.sessions) == 1)

@@ -23,7 +23,7 @@ def test_no_ping_is_sent_where_none_was_asked_for() -> None:
 
 
 def test_a_server_pings_at_the_interval_given_once_the_session_is_open() -> None:
-    with opened(Server("s", ping_interval=0.01), "2025-11-25") as wire:
+    with opened(Server("s", ping_interval=0.2), "2025-11-25") as wire:
         for _ in range(3):
             ping = wire.receive()
             assert ping["method"] == "ping"
@@ -41,7 +41,7 @@ def test_no_ping_before_the_session_is_open() -> None:
 
 
 def test_a_client_pings_at_the_interval_given() -> None:
-    with to_client(ping_interval=0.01) as (_, wire):
+    with to_client(ping_interval=0.2) as (_, wire):
         for _ in range(2):
             ping = wire.receive()
             assert ping["method"] == "ping"
@@ -52,7 +52,7 @@ def test_a_client_pings_at_the_interval_given() -> None:
     "answer", [{"error": {"code": -32601, "message": "what?"}}, {"result": []}, {"result": {"more": 1}}]
 )
 def test_any_answer_shows_that_the_peer_is_there(answer: object) -> None:
-    with to_client(ping_interval=0.01) as (_, wire):
+    with to_client(ping_interval=0.2) as (_, wire):
         for _ in range(2):
             ping = wire.receive()
             assert ping["method"] == "ping"
