@@ -359,11 +359,11 @@ class Server:
             session.resume(resume)
         if self.span is not None:
             self.span.enter()
-        with self.lock:
-            self.sessions = (*self.sessions, session)
-        if self.tasks is not None:
-            self.tasks.tasks.wake()
         try:
+            with self.lock:
+                self.sessions = (*self.sessions, session)
+            if self.tasks is not None:
+                self.tasks.tasks.wake()
             session.start()
         except BaseException:
             self.forget(session)

@@ -21,8 +21,10 @@ from typing import Any
 
 import pytest
 
+import mcp_ref
 from mcp_ref import Client, Command, McpError, Server
 from tests.basic.transports.streamable_http.raw import until
+from tests.interrupting import InterruptAt, on_python_3_11
 from tests.wire import PATIENCE
 
 pytestmark = [
@@ -167,3 +169,28 @@ def test_ctrl_c_in_a_connection_from_its_opening_to_its_end_leaves_nothing(
             interrupter.close()
         live()
         assert until(lambda: held()[1] <= before[1] + 2), (held(), before)
+
+
+@on_python_3_11
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_ctrl_c_at_each_moment_of_a_connection_in_memory_leaves_no_session(revision: str) -> None:
+    server, package = build(), os.path.dirname(mcp_ref.__file__)
+    moment, over = 0, False
+    while not over:
+        moment += 1
+        clients = [Client(server, revision=revision, timeout=PATIENCE)]
+        interrupting = InterruptAt(moment, lambda code: code.co_filename.startswith(package))
+        before = sys.gettrace()
+        sys.settrace(interrupting)
+        try:
+            with clients[0]:
+                clients[0].call_tool("echo", {"text": "x"})
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        clients.pop().close()
+        over = interrupting.left > 0
+        # A handler may still be at work, for a moment.
+        assert until(lambda: not server.sessions), moment
+    assert moment > 500

@@ -26,6 +26,7 @@ from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
     from mcp_ref.server.server import Server
+    from mcp_ref.server.session import Session
     from mcp_ref.trace.record import Tap
 
 
@@ -152,16 +153,26 @@ class _MemoryTransport:
 
 
 class InProcess:
-    """The transport to a server in this process. Closing it ends the server's half of the conversation too."""
+    """The transport to a server in this process. Closing it ends the server's half of the conversation too.
+
+    The server's half begins with ours: whoever made this transport holds it by then, and closes it whatever interrupts.
+    """
 
     name = "memory"
 
     def __init__(self, server: Server, tap: Tap | None) -> None:
-        self._ours, theirs = pair(tap=tap)
-        self._session = server.connect(theirs)
-        self.start, self.send, self.exchange = self._ours.start, self._ours.send, self._ours.exchange
+        self._server = server
+        self._ours, self._theirs = pair(tap=tap)
+        self._session: Session | None = None
+        self.send, self.exchange = self._ours.send, self._ours.exchange
+
+    def start(self, receive: Receive, lost: Callable[[McpError], None]) -> None:
+        """Connect the server; see `Transport.start`. Raises: LocalProtocolError: it serves in another process."""
+        self._session = self._server.connect(self._theirs)
+        self._ours.start(receive, lost)
 
     def close(self, deadline: Deadline) -> None:
         """Close our side, which the session notices, and then wait for its handlers."""
         self._ours.close(deadline)
-        self._session.close(deadline.left() or 0)
+        if self._session is not None:
+            self._session.close(deadline.left() or 0)
