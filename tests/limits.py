@@ -174,7 +174,7 @@ MET: dict[str, list[Limit]] = {
                "test_a_call_that_takes_too_long_is_given_up_and_the_server_is_told",)),
         Limit("seconds to connect", "client.client:Client(connect_timeout)", "`connect_timeout`", "`RequestTimeout`",
               ("tests/test_faults.py::test_the_opening_is_bounded_to_its_last_message",)),
-        Limit("seconds for which the time of a call stands still while the user answers", "client.client:MAX_PAUSE", "",
+        Limit("seconds that the time of a call stands still while the user answers", "client.answers:MAX_PAUSE", "",
               "its time goes on", ("tests/machinery/test_deadline.py::test_a_pause_counts_up_to_its_limit",)),
         Limit("rounds of questions of one call", "basic.mrtr:MAX_ROUNDS", "", "`RemoteProtocolError`",
               ("tests/client/test_stateless.py::test_questions_without_end_are_given_up",)),

@@ -46,7 +46,7 @@ MEMBERS = {
     "transports": ("basic/transports/",),
     "roles": ("server/server", "server/session", "server/stateless", "server/context", "server/hosting", "server/wsgi",
               "server/announcing", "server/tasks", "client/tasks",
-              "client/client", "client/session", "client/stateless", "client/connecting", "client/config",
+              "client/client", "client/session", "client/rounds", "client/connecting", "client/config",
               "client/answers", "client/entries"),
     "pages": ("basic/", "server/", "client/", "extensions/", "deprecated"),
 }  # fmt: skip

@@ -19,7 +19,7 @@ answer as it likes: so that an answer is never taken for one to another question
 Spec:      basic/patterns/mrtr, with #security-considerations (2026-07-28)
 Upholds:   spec_notes/basic/patterns/mrtr.md
 Not here:  running the handler (server/stateless; server/session does it for results that ask, in the session era); the
-           client's answers (client/answers), and sending them (client/client)
+           client's functions (client/answers), and its rounds (client/rounds)
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ from typing import (
     TypedDict,
     TypeVar,
     Unpack,
-    cast,
 )
 
 from mcp_ref import messages
@@ -78,8 +77,6 @@ from mcp_ref.revisions import STATELESS_REVISIONS, Revision
 from mcp_ref.types import Result
 
 if TYPE_CHECKING:
-    from mcp_ref.client.client import Client
-    from mcp_ref.client.stateless import Stateless
     from mcp_ref.server.context import Context
     from mcp_ref.server.server import Server
 
@@ -825,20 +822,3 @@ def retry_params(params: JsonObject | None, result: JsonObject, responses: JsonO
     if "requestState" in result:
         again["requestState"] = result["requestState"]
     return again
-
-
-def answers_to(self: Client, result: JsonObject) -> JsonObject:
-    """What this client's functions answer to a result that asks for input, for a call that is driven by hand:
-
-    >>> result = client.call_tool("book", {}, by_hand=True)
-    >>> while result.get("resultType") == "input_required":
-    ...     answers = client.answers_to(result)
-    ...     result = client.call_tool("book", {}, by_hand=True, input_responses=answers,
-    ...                               request_state=result["requestState"])
-
-    The state may be kept meanwhile, and the next round be sent by another process. The session era has no such results.
-    """
-    session = self.session
-    if self.revision.servers_send_requests:
-        raise LocalProtocolError(f"in {self.revision} no result asks for input")
-    return cast("Stateless", session).answers_to(result)

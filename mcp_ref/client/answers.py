@@ -4,7 +4,7 @@ Spec:      client/roots, client/sampling, client/elicitation
 Upholds:   spec_notes/client/roots.md, spec_notes/client/sampling.md and spec_notes/client/elicitation.md, the rows on
            telling the user which server asks, and on rate limits; spec_notes/server/utilities/logging.md
 Not here:  what is asked and how an answer is shaped (each page); turning what such a function raises into an error
-           reply (peer); when an answer travels (client/session, client/stateless)
+           reply (peer); when an answer travels (client/session, client/rounds)
 
     Answers          the functions for questions, by method; the capabilities that follow from them
     ClientContext    the question that such a function answers, for one that wants to know who asks
@@ -34,6 +34,9 @@ DEFAULT_RATES: Final[Mapping[str, Rate]] = MappingProxyType(
     }
 )
 """How often a server may ask. Generous: only a flood meets these limits."""
+
+MAX_PAUSE: Final = 300.0
+"""Seconds for which the time limit of a call stands still while the user answers a question of the server."""
 
 
 class ClientContext(utilities.HandlerContext):

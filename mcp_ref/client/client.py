@@ -3,18 +3,17 @@
 Spec:      client/index (2024-11-05), basic/lifecycle, server/*, client/*
 Upholds:   spec_notes/basic/lifecycle.md, the rows on the client; spec_notes/basic/patterns/mrtr.md, the same
 Not here:  what a method does (each page); how a server is connected to, and what is sent again (client/connecting); the
-           conversations of the two eras (client/session, client/stateless); several servers at once
+           conversations of the two eras (client/session); several servers at once
 """
 
 from __future__ import annotations
 
 import os
-import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Never, Self
+from typing import TYPE_CHECKING, Any, Never, Self
 
 from mcp_ref._version import __version__
 from mcp_ref.basic import batching, mrtr, subscriptions, utilities, versioning
@@ -22,12 +21,11 @@ from mcp_ref.basic import tasks as tasks_page
 from mcp_ref.basic.extensions import Extension, extensions_of
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.transports.transport import is_transport
-from mcp_ref.client import config, connecting, elicitation
+from mcp_ref.client import config, connecting, elicitation, rounds
 from mcp_ref.client import roots as roots_page
-from mcp_ref.client.answers import Answers
+from mcp_ref.client.answers import MAX_PAUSE, Answers
 from mcp_ref.client.config import Command, Url, check_url
-from mcp_ref.client.session import Connection, Conversation
-from mcp_ref.client.stateless import Stateless
+from mcp_ref.client.session import Connection, Conversation, Stateless
 from mcp_ref.errors import (
     ErrorResponse,
     HttpStatusError,
@@ -55,9 +53,6 @@ if TYPE_CHECKING:
 
     from mcp_ref.client.tasks import Follower
     from mcp_ref.trace.record import Recorder, Tap, Trace
-
-MAX_PAUSE: Final = 300.0
-"""Seconds for which the time limit of a call stands still while the user answers a question of the server."""
 
 
 class Client:
@@ -238,7 +233,7 @@ class Client:
     complete = completion.complete
     set_log_level = logging.set_log_level
     # basic/patterns/mrtr
-    answers_to = mrtr.answers_to
+    answers_to = rounds.answers_to
     # client/roots
     roots_changed = roots_page.roots_changed
     # client/elicitation
@@ -427,7 +422,7 @@ class Client:
         if cache is not None and options.get("cached", True) and (kept := cache.get(method, asked)) is not None:
             return session.usable(kept) if method == "tools/list" else kept
         cacheable = None if cache is None else cache.begin(method, asked)
-        for rounds in count(1):
+        for number in count(1):
             # 3. One round is one request, sent once more if the server says what was wrong and that can be mended.
             try:
                 result = session.peer.request(method, asked, options, deadline=deadline)
@@ -442,16 +437,11 @@ class Client:
             if not versioning.is_input_required(result) or options.get("by_hand"):
                 break
             # 4. The server needs input first: our functions give it, and the next round brings it there.
-            if rounds == mrtr.MAX_ROUNDS:
-                raise RemoteProtocolError(f"the server asked for input {rounds} times, and has not answered {method}")
-            began = time.monotonic()
-            responses = session.answers_to(result, options.get("cancel"))
-            # A user who thinks must not use up the time of the call. A question is a sign of life, as progress is.
-            deadline.postpone(min(time.monotonic() - began, MAX_PAUSE))
-            deadline.extend()
+            if number == mrtr.MAX_ROUNDS:
+                raise RemoteProtocolError(f"the server asked for input {number} times, and has not answered {method}")
             # MUST: the next round is a new request, with another id
             # (basic/patterns/mrtr#client-requirements-basic-workflow)
-            asked = mrtr.retry_params(asked, result, responses)
+            asked = rounds.next_round(session, asked, result, options.get("cancel"), deadline)
             # MUST NOT: keep a result that depends on inputResponses (server/utilities/caching#cache-key)
             cacheable = None
         # 5. The result, for now and for later.

@@ -4,7 +4,7 @@ Spec:      basic/versioning#backward-compatibility-with-initialization-based-ver
            basic/transports/stdio#backward-compatibility, basic/transports/streamable-http#backward-compatibility
 Upholds:   spec_notes/basic/versioning.md, the rows on the two eras; spec_notes/basic/transports/stdio.md, the same
 Not here:  the only way that there is (client/session); the ways to a URL (client/config); what is said on opening
-           (client/session, client/stateless)
+           (client/session)
 
 The stateless era is tried first, with `server/discover`:
 
@@ -52,8 +52,7 @@ from mcp_ref.basic import subscriptions
 from mcp_ref.basic.lifecycle import offered_instead
 from mcp_ref.basic.transports.transport import MirroringTransport, is_transport
 from mcp_ref.client.config import Route, Url, server_key
-from mcp_ref.client.session import CLOSING_TIMEOUT, Connection, Conversation, Session
-from mcp_ref.client.stateless import Stateless
+from mcp_ref.client.session import CLOSING_TIMEOUT, Connection, Conversation, Session, Stateless
 from mcp_ref.errors import (
     STATELESS_ERRORS,
     AnswerLost,

@@ -1,9 +1,10 @@
-"""Conversation: what a client and a server say to each other; `Session`, in the session era; and what opens them.
+"""Conversation: what a client and a server say to each other, in either era; and Connection, which opens them.
 
-Spec:      basic/lifecycle; the notifications of the server's pages
-Upholds:   spec_notes/basic/lifecycle.md, the rows on the client
+Spec:      basic/lifecycle; basic/versioning, server/discover (2026-07-28); the notifications of the server's pages
+Upholds:   spec_notes/basic/lifecycle.md and spec_notes/basic/versioning.md, the rows on the client
 Not here:  what a method does (each page); which of several ways is gone, and when another conversation is opened
-           (client/connecting); what differs in the stateless era (client/stateless)
+           (client/connecting); what the server asks first, in the stateless era (client/rounds); the headers that
+           repeat a request over HTTP (streamable_http/headers)
 
     open       the request opening(...) until both have a version in common, then agree(...): these two differ by era
     ask        peer.request(...), by Client.request
@@ -18,14 +19,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from mcp_ref.agreement import Terms
+from mcp_ref.basic.extensions import kinds_of, rows_with
 from mcp_ref.basic.lifecycle import Lifecycle, accept_answer, initialize_params, offered_instead
 from mcp_ref.basic.transports.transport import MirroringTransport, SessionTransport, Transport, is_transport
 from mcp_ref.basic.utilities import KeepAlive, answer_ping
+from mcp_ref.basic.versioning import SERVER_INFO, envelope
 from mcp_ref.client.answers import ClientContext
 from mcp_ref.client.config import Command, Route, Url, http_routes
 from mcp_ref.client.elicitation import ElicitationCompleteParams, elicitation_complete
@@ -40,9 +43,10 @@ from mcp_ref.errors import (
     UnsupportedVersion,
 )
 from mcp_ref.incoming import Incoming
-from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.deadline import Cancel, Deadline
 from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Method
 from mcp_ref.pages import METHODS
 from mcp_ref.peer import Answerer, Peer
 from mcp_ref.revisions import FIRST_STREAMABLE, Revision
@@ -50,12 +54,16 @@ from mcp_ref.server.utilities.caching import INVALIDATED_BY
 from mcp_ref.types import client_capabilities, server_capabilities
 
 if TYPE_CHECKING:
+    from mcp_ref.basic.transports.streamable_http.headers import RequestHeaders
     from mcp_ref.client.client import Client
 
 log = logging.getLogger(__name__)
 
 CLOSING_TIMEOUT: Final = 1.0
 """Seconds for ending a conversation that has failed, or that another one has replaced."""
+
+MAX_VERSIONS_NAMED: Final = 10
+"""Versions of the server that an error names."""
 
 RESTARTS: Final = {"restart": Rate(per_second=5 / 60, burst=5)}
 """How often a server is started again: one that dies at once is not started without end."""
@@ -242,6 +250,69 @@ class Session(Conversation):
         self._keep_alive.join(deadline)
 
 
+class Stateless(Conversation):
+    """The conversation in the stateless era: every request stands alone.
+
+    Nothing is agreed on: each request says in its `_meta` which version it is written in and what its client can do.
+    What the opening learned (`server/discover`) says only what is worth sending.
+    """
+
+    def __init__(self, client: Client, transport: Transport, revisions: tuple[Revision, ...]) -> None:
+        super().__init__(client, transport, revisions)
+        # Without a lifecycle, anything may be sent and received from the first moment.
+        self.lifecycle.state = "open"
+        # Gives up the questions that are being answered.
+        self.closing = Cancel()
+        self._headers: RequestHeaders | None = None
+        if isinstance(transport, MirroringTransport):
+            from mcp_ref.basic.transports.streamable_http.headers import RequestHeaders
+
+            self._headers = RequestHeaders(self)
+            transport.mirror = self._headers.mirror
+
+    def terms(self, revision: Revision, remote: JsonObject | None = None) -> Terms:
+        """See `Conversation`."""
+        introduction = self.client.introduction
+        local = client_capabilities(introduction.capabilities, revision)
+        said = envelope(revision, introduction.info, local)
+        extensions, kinds = self.client.extensions, None
+        rows: Mapping[str, Method] = METHODS
+        if extensions or self.client.result_types:
+            # What an extension brings counts where the server has it too.
+            shared = (remote or {}).get("extensions") or {}
+            both = [each for name, each in extensions.items() if name in shared]
+            rows, kinds = rows_with(METHODS, extensions.values()), kinds_of(both, self.client.result_types)
+        terms = Terms("client", revision, rows, local, remote or {}, said, kinds)
+        terms.open = True
+        return terms
+
+    def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
+        """`server/discover`."""
+        self.peer.terms = self.terms(asked)
+        return "server/discover", None
+
+    def agree(self, result: JsonObject, deadline: Deadline) -> None:
+        """Speak the newest version that both have."""
+        revision = offered_instead({"supported": result["supportedVersions"]}, self.revisions)
+        if revision is None:
+            theirs = ", ".join(map(str, result["supportedVersions"][:MAX_VERSIONS_NAMED])) or "no version"
+            # As the error that says the same: whoever speaks an older version too goes on alike.
+            supported = {"supported": result["supportedVersions"]}
+            raise ErrorResponse(UnsupportedVersion.code, f"the server speaks {theirs}", supported)
+        self.server_info = (result.get("_meta") or {}).get(SERVER_INFO) or {}
+        self.instructions = result.get("instructions")
+        self.peer.terms = self.terms(revision, server_capabilities(result["capabilities"], revision))
+
+    def close(self, deadline: Deadline, reason: str = "the client was closed") -> None:
+        """See `Conversation`; questions that are being answered are given up."""
+        self.closing(reason)
+        super().close(deadline, reason)
+
+    def usable(self, listed: JsonObject) -> JsonObject:
+        """The result of `tools/list` as the caller gets it: over HTTP with the tools whose calls can be sent."""
+        return listed if self._headers is None else self._headers.usable(listed)
+
+
 class Connection:
     """The conversations of one client, one after the other. Threads: any."""
 
@@ -276,8 +347,6 @@ class Connection:
 
     def open_next(self, deadline: Deadline) -> Conversation:
         """Open a conversation, by the only way there is, or by the one that client/connecting finds."""
-        from mcp_ref.client.stateless import Stateless  # which imports this module
-
         client, target = self.client, self.client.target
         if isinstance(target, Url):
             ways = http_routes(target, client.revisions, client.tap)

@@ -1,4 +1,4 @@
-"""client/stateless: every request stands alone. The test is the server, over a wire."""
+"""client/session, Stateless: every request stands alone. The test is the server, over a wire."""
 
 from __future__ import annotations
 
