@@ -5,15 +5,15 @@ Revision:  2025-11-25 in the session era, 2026-07-28 in the stateless era
 Page:      basic/index, server/tools, basic/lifecycle, basic/versioning, server/discover, basic/transports/stdio
 Needs:     Python and its standard library; nothing of this project
 
-A *server* offers tools: functions that a model may ask to have called. A *client* lists and calls them, for the
-application that has the model. Here are both, whole, for tools over stdio: every other feature of the protocol is more
-methods of the same kind, and every other transport carries the same messages. Read it from top to bottom:
+A *server* offers tools: functions that a model may call. A *client* lists and calls them, for the application that has
+the model. Here are both, whole, for tools over stdio: every other feature of the protocol is more methods of the same
+kind, and every other transport carries the same messages. Read it from top to bottom:
 
     1 messages   2 tools   3 the server, in two eras   4 stdio   5 the client   6 a conversation
 
     python examples/00_mcp_in_one_file.py
 
-shows both in a conversation; with `serve` after it, it is the server alone, for any client; with the command of any
+shows both in a conversation. With `serve` after it, it is the server alone, for any client; with the command of any
 server after it, it is the client alone.
 """
 
@@ -31,11 +31,11 @@ from typing import IO, Any
 
 JsonObject = dict[str, Any]
 Show = Callable[[str, JsonObject], None]
-PROBE_TIMEOUT = 5.0
+PROBE_TIMEOUT = 5.0  # seconds
 
 # == 1. Messages (basic/index#messages) ===============================================================================
 #
-# All is JSON-RPC 2.0: three kinds of messages, each of which either side may send:
+# Everything is JSON-RPC 2.0: three kinds of messages, each of which either side may send:
 #
 #     request        {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {...}}
 #     response       {"jsonrpc": "2.0", "id": 7, "result": {...}}    or "error": {"code": ..., "message": ...}
@@ -128,16 +128,16 @@ class Server:
         """The response to one line of input; None if the line calls for none."""
         response: JsonObject = {"jsonrpc": "2.0"}
         try:
-            try:
-                message = json.loads(line)
-            except (ValueError, RecursionError) as problem:
-                raise RpcError(PARSE_ERROR, f"Parse error: {problem}") from None
-            if isinstance(message, dict) and type(message.get("id")) in (str, int):
-                response["id"] = message["id"]
+            message = json.loads(line)
+        except (ValueError, RecursionError) as problem:
+            return response | {"error": RpcError(PARSE_ERROR, f"Parse error: {problem}").error}
+        if isinstance(message, dict) and type(message.get("id")) in (str, int):
+            response["id"] = message["id"]
+        try:
             check(message)
             if "method" not in message or "id" not in message:
-                # This server asks nothing, so no response is for it. `notifications/initialized` tells it nothing that
-                # it needs, and `notifications/cancelled` comes too late: it answers a request before it reads on.
+                # This server asks nothing, so it expects no response. It needs no notification either: when
+                # `notifications/cancelled` is read, the request has been answered.
                 return None
             method, params = message["method"], message.get("params", {})
             meta = params["_meta"] if isinstance(params.get("_meta"), dict) else {}
@@ -153,8 +153,7 @@ class Server:
             return {}
         if method == "initialize":
             self.opened = True
-            # MUST: the version that was asked for, or another one that the server speaks; if the client does not speak
-            # that, it disconnects (2025-11-25/basic/lifecycle#version-negotiation)
+            # MUST: answer with a version that the server speaks (2025-11-25/basic/lifecycle#version-negotiation)
             return {"protocolVersion": SESSION, "capabilities": {"tools": {}}, "serverInfo": self.info}
         if not self.opened:
             raise RpcError(INVALID_REQUEST, "initialize comes first")
@@ -195,7 +194,7 @@ class Server:
 # == 4. A transport: stdio (basic/transports/stdio) ===================================================================
 #
 # The client starts the server as a process. Each message is one line of UTF-8 on the server's standard input or
-# output; standard error is for people. The end of its input tells the server to leave.
+# output; standard error is for people. When its input ends, the server leaves.
 
 
 def write_message(pipe: IO[bytes], message: JsonObject) -> None:
@@ -224,9 +223,11 @@ class Client(AbstractContextManager["Client"]):
     def __init__(self, command: list[str], version: str = STATELESS, show: Show = lambda *message: None) -> None:
         self.version, self.show, self.last_id = version, show, 0
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.process.stdin and self.process.stdout
+        self.input = self.process.stdin
         # A pipe cannot be read with a time limit, but a queue can: so a thread reads the pipe into a queue.
         self.lines: queue.Queue[bytes] = queue.Queue()
-        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader = threading.Thread(target=self.read, args=[self.process.stdout], daemon=True)
         self.reader.start()
         try:
             self.open()
@@ -234,17 +235,15 @@ class Client(AbstractContextManager["Client"]):
             self.__exit__()
             raise
 
-    def read(self) -> None:
-        assert self.process.stdout is not None
-        with self.process.stdout as pipe:
-            for line in pipe:
+    def read(self, output: IO[bytes]) -> None:
+        with output:
+            for line in output:
                 self.lines.put(line)
         self.lines.put(b"")
 
     def send(self, message: JsonObject) -> None:
-        assert self.process.stdin is not None
         self.show("C>", message)
-        write_message(self.process.stdin, message)
+        write_message(self.input, message)
 
     def open(self) -> None:
         """Find out which era the server is of, and begin the conversation (2026-07-28/basic/versioning)."""
@@ -265,10 +264,9 @@ class Client(AbstractContextManager["Client"]):
 
     def request(self, method: str, params: JsonObject | None = None, timeout: float = 30) -> JsonObject:
         """Send a request, and wait for its result; RpcError, TimeoutError or ConnectionError if none comes."""
-        params = dict(params or {})
-        if self.version == STATELESS:
-            # MUST: every request says its version and what its client can do (2026-07-28/basic/index#_meta)
-            params["_meta"] = {VERSION: STATELESS, CLIENT_INFO: self.info, CLIENT_CAPABILITIES: {}}
+        # MUST: every request says its version and what its client can do (2026-07-28/basic/index#_meta)
+        meta = {VERSION: STATELESS, CLIENT_INFO: self.info, CLIENT_CAPABILITIES: {}}
+        params = {**(params or {}), **({"_meta": meta} if self.version == STATELESS else {})}
         # MUST NOT: use an id twice (basic/index#requests)
         self.last_id += 1
         self.send({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params})
@@ -279,22 +277,20 @@ class Client(AbstractContextManager["Client"]):
             except queue.Empty:
                 # SHOULD: tell the server; MUST NOT: cancel initialize (basic/patterns/cancellation)
                 if method != "initialize":
-                    reason = {"requestId": self.last_id, "reason": "timed out"}
-                    self.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": reason})
+                    which = {"requestId": self.last_id, "reason": "timed out"}
+                    self.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": which})
                 raise TimeoutError(f"no answer to {method} within {timeout:g} s") from None
             if not line:
                 raise ConnectionError("the server has closed its output")
-            message = json.loads(line)
-            check(message)
+            check(message := json.loads(line))
             self.show("S<", message)
             if "method" in message and "id" in message:
                 # Of what a server of the session era asks, a ping must be answered (basic/utilities/ping).
-                refusal = RpcError(METHOD_NOT_FOUND, f"Method not found: {message['method']}")
-                outcome = {"result": {}} if message["method"] == "ping" else {"error": refusal.error}
+                refusal = {"error": {"code": METHOD_NOT_FOUND, "message": "Method not found"}}
+                outcome = {"result": {}} if message["method"] == "ping" else refusal
                 self.send({"jsonrpc": "2.0", "id": message["id"], **outcome})
             elif "error" in message and message.get("id") == self.last_id:
-                error = message["error"]
-                raise RpcError(error["code"], error["message"], error.get("data"))
+                raise RpcError(**message["error"])
             elif "result" in message and message.get("id") == self.last_id:
                 result: JsonObject = message["result"]
                 if result.get("resultType", "complete") != "complete":
@@ -317,15 +313,13 @@ class Client(AbstractContextManager["Client"]):
         return self.request("tools/call", {"name": name, "arguments": arguments})
 
     def __exit__(self, *exception: object) -> None:
-        assert self.process.stdin is not None
         # SHOULD: close its input, then terminate it, then kill it (basic/transports/stdio#shutdown)
-        for end in (self.process.stdin.close, self.process.terminate, self.process.kill):
+        for end in (self.input.close, self.process.terminate, self.process.kill):
             end()
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(timeout=2)
                 break
-        # The reader finds the end of the server's output.
-        self.reader.join(timeout=2)
+        self.reader.join(timeout=2)  # it finds the end of the server's output
 
 
 # == 6. A conversation ================================================================================================

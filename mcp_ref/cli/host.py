@@ -231,7 +231,7 @@ class Console:
     def _do(self, host: Host, line: str) -> None:
         if not line.startswith("/"):
             if self._say is None:
-                raise UsageError("there is no model to say this to; /help says what can be typed")
+                raise UsageError("this host has no model to say this to; /help says what can be typed")
             self._say(line)
             return
         command, *words = shlex.split(line)

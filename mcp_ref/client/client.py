@@ -263,7 +263,7 @@ class Client:
         With a URL, Streamable HTTP is tried first, and HTTP+SSE if the answer says that the server is older still.
 
         Blocks: until the conversation is open, at most `connect_timeout` seconds.
-        Raises: as any call; RemoteProtocolError also if there is no common revision. The client is then closed.
+        Raises: as any call; RemoteProtocolError also if the two have no revision in common. The client is then closed.
         Spec: basic/lifecycle#initialization, basic/transports#backwards-compatibility
         """
         self._process = os.getpid()

@@ -110,7 +110,7 @@ class Conversation:
         raise NotImplementedError
 
     def agree(self, result: JsonObject, deadline: Deadline) -> None:
-        """Go on in the revision that the server's answer leads to, or raise if there is no common one."""
+        """Go on in the revision that the server's answer leads to, or raise if the two have none in common."""
         raise NotImplementedError
 
     # -- opening and closing

@@ -109,6 +109,14 @@ MAX_TOKEN: Final = 8_192
 """Characters that a token may have before anything of it is read."""
 
 _PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+_WRONG: Final = (
+    jwt.PyJWTError,
+    ValueError,
+    TypeError,
+    KeyError,
+    OverflowError,
+    RecursionError,
+)  # by what is in a token
 _COMPACT: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 
 
@@ -118,7 +126,7 @@ def header_of(token: str) -> dict[str, Any] | None:
         return None
     try:
         return dict(jwt.get_unverified_header(token))
-    except (jwt.PyJWTError, ValueError):
+    except _WRONG:
         return None
 
 
@@ -138,7 +146,7 @@ def claims_of(token: str, key: Mapping[str, Any], algorithm: str, issuer: str, l
     try:
         public = jwt.PyJWK(dict(key), algorithm)
         return dict(jwt.decode(token, public, [algorithm], options, issuer=issuer, leeway=leeway))
-    except (jwt.PyJWTError, ValueError, TypeError, OverflowError):
+    except _WRONG:
         return None
 
 
@@ -157,5 +165,5 @@ def self_signed(token: str, kind: str, algorithms: Sequence[str]) -> tuple[str, 
     try:
         claims = jwt.decode(token, jwt.PyJWK(key, algorithm), [algorithm], options)
         return _thumbprint(key), dict(claims)
-    except (jwt.PyJWTError, ValueError, TypeError, KeyError, OverflowError):
+    except _WRONG:
         return None

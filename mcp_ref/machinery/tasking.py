@@ -467,7 +467,7 @@ class TaskRun:
         self.start()
 
     def start(self) -> None:
-        """Run in a thread of its own, as soon as there is a place. Raises: InternalError: there is no thread."""
+        """Run in a thread of its own, as soon as there is a place. Raises: InternalError: no thread can be started."""
         try:
             self.tasks.workers.run(self.run)
         except InternalError as problem:

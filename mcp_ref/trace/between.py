@@ -313,7 +313,7 @@ class _Passing(BaseHTTPRequestHandler):
             taps.deliver()
 
     def _seen(self, origin: JsonObject, body: bytes | bytearray) -> bytes | None:
-        """A body as it is noted: not if it is none of the protocol's messages."""
+        """A body as it is noted: only messages of the protocol are."""
         return (bytes(body) or None) if "oauth" not in origin else None
 
     def _body(self) -> bytes:

@@ -368,7 +368,9 @@ class AuthorizationServer:
                     grant.revoked
                     or asked.client.id != client.id
                     or any(form.get(name) != asked.params.get(name) for name in same)
-                    or not hmac.compare_digest(s256(form.get("code_verifier", "")), asked.params["code_challenge"])
+                    # MUST: 43 to 128 of these characters (RFC 7636, section 4.1): a short one could be guessed
+                    or not re.fullmatch(r"[A-Za-z0-9._~-]{43,128}", form.get("code_verifier", ""))
+                    or not hmac.compare_digest(s256(form["code_verifier"]), asked.params["code_challenge"])
                 ):
                     raise wrong
                 asked.until = 0
@@ -384,6 +386,8 @@ class AuthorizationServer:
                     raise wrong
                 if not set(scopes) <= set(grant.scopes):
                     raise OAuthError("invalid_scope", "more than was granted")
+                if not grant.audience & self._audience(form.get("resource")):
+                    raise OAuthError("invalid_target", "another server than was granted")
                 held.used = True
             else:
                 raise OAuthError("unsupported_grant_type", "authorization_code or refresh_token")
@@ -478,7 +482,9 @@ def _send_json(reply: HttpReply, document: Any, status: int = 200, more: Mapping
 
 def _send_page(reply: HttpReply, status: int, body: str, more: Mapping[str, str] | None = None) -> None:
     page = f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>Authorization</title><body>{body}"
-    reply.send(status, {**_HEADERS, "Content-Type": "text/html; charset=utf-8", **(more or {})}, page.encode())
+    reply.send(
+        status, {**_HEADERS, "Content-Type": "text/html; charset=utf-8", **(more or {})}, page.encode(errors="replace")
+    )
 
 
 def _question(asked: Question, ticket: str) -> str:

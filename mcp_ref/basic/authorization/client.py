@@ -190,6 +190,10 @@ def bind(auth: Any, url: str, revisions: Sequence[Revision] = tuple(REVISIONS.va
     """
     if isinstance(auth, Bound):
         return auth
+    if not isinstance(auth, str | Grant) and not callable(auth):
+        raise TypeError(
+            f"auth is a token, a function, or something like OAuth(...) that gets tokens; not {type(auth).__name__}"
+        )
     # MUST: send tokens over https only; http is for this machine (basic/authorization#communication-security)
     try:
         check_url(url, url)
@@ -201,7 +205,7 @@ def bind(auth: Any, url: str, revisions: Sequence[Revision] = tuple(REVISIONS.va
         authorizer: Authorizer = auth.for_url(url)
     elif isinstance(auth, str):
         authorizer = _Bearer(lambda: auth, final=True)
-    elif callable(auth):
+    else:
         from inspect import signature
 
         try:
@@ -209,10 +213,6 @@ def bind(auth: Any, url: str, revisions: Sequence[Revision] = tuple(REVISIONS.va
             authorizer = _Bearer(auth)
         except TypeError:
             authorizer = _Prepared(auth)
-    else:
-        raise TypeError(
-            f"auth is a token, a function, or something like OAuth(...) that gets tokens; not {type(auth).__name__}"
-        )
     return Bound(authorizer, tuple(revisions))
 
 
@@ -704,7 +704,7 @@ class OAuth(Grant):
         came_back = self._visit(asking.url)
         if came_back is not None:
             where, _, query = came_back.partition("?")
-            if where != redirect_uri:
+            if where != redirect_uri.partition("?")[0]:
                 raise AuthorizationError("the browser came back to another address than the one that it was given")
             return query.partition("#")[0]
         if listener is None:

@@ -86,7 +86,7 @@ def discover(
             return _named(fetcher, server, place, checked(_RESOURCE, place, ProtectedResourceMetadata, document),
                 rules, preferred)  # fmt: skip
     if named:
-        raise AuthorizationError(f"{_RESOURCE}: there is none at {shown(named)}, where the server says it is")
+        raise AuthorizationError(f"{_RESOURCE} is not at {shown(named)}, where the server says it is")
     # 2. In 2025-03-26 an MCP server is its own authorization server. A server without the metadata may be that old.
     older = [revision for revision in revisions if revision.authorization != "named"]
     if not older:
@@ -161,4 +161,4 @@ def _named(
             scopes_in(" ".join(resource.get("scopes_supported") or ())),
             rules,
         )
-    raise AuthorizationError(f"{_SERVER}: there is none for {shown(issuer)}")
+    raise AuthorizationError(f"{_SERVER} is missing: {shown(issuer)} has none")

@@ -123,13 +123,15 @@ class ProofChecker:
             return None
         thumbprint, claims = found
         made, named, now = claims.get("iat"), claims.get("jti"), time.time()
-        if isinstance(made, bool) or not isinstance(made, int | float) or not abs(now - made) <= PROOF_WINDOW:
+        if isinstance(made, bool) or not isinstance(made, int | float):
+            return None
+        if not now - PROOF_WINDOW <= made <= now + PROOF_WINDOW:
             return None
         if not isinstance(named, str) or not named or claims.get("htm") != method or claims.get("ath") != s256(token):
             return None
         if _without_query(claims.get("htu")) != _without_query(url):
             return None
-        digest = hashlib.sha256(f"{thumbprint} {named}".encode()).digest()
+        digest = hashlib.sha256(f"{thumbprint} {named}".encode(errors="surrogatepass")).digest()
         with self._lock:
             # Every entry counts for as long as any other, so those that are over stand first.
             while self._seen and (len(self._seen) >= MAX_PROOFS or next(iter(self._seen.values())) < now):

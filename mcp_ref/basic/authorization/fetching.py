@@ -4,8 +4,8 @@ Spec:      basic/authorization#communication-security; security_best_practices#s
 Upholds:   spec_notes/basic/authorization.md, the rows on communication
 Not here:  which addresses may be reached, and how (machinery/guarded_fetch)
 
-Every failure is an AuthorizationError that names the document and the address; nothing else is tried in its place. Only
-a status 4xx means that a document does not exist.
+Every failure is an AuthorizationError that names the document and the address; nothing else is tried in its place. A
+document does not exist if the status is 4xx, except 408 and 429, which say nothing about it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Fetcher:
             what: the document in words, for errors. named_by: the URL of whoever named this address.
         """
         reply = self._send(what, url, named_by, "GET", {"Accept": "application/json", **(headers or {})}, None, {})
-        if 400 <= reply.status < 500:
+        if 400 <= reply.status < 500 and reply.status not in (408, 429):
             return None
         if reply.status != 200:
             raise AuthorizationError(f"{what}: {shown(url)} answered with HTTP status {reply.status}")
@@ -134,6 +134,7 @@ def _json(what: str, url: str, reply: Fetched) -> JsonObject:
     try:
         messages.decode(reply.body)  # which bounds its depth, and knows more that is not JSON
         found = json.loads(reply.body, object_pairs_hook=once)
+        json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair could not be sent on
     except (Refusal, ValueError) as problem:
         raise AuthorizationError(f"{what}: {shown(url)} answered with no JSON: {problem}") from None
     if not isinstance(found, dict):

@@ -138,7 +138,9 @@ def prove(client: Registered, found: Discovered, form: dict[str, str], *, confid
     offered = found.metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
     can = ["private_key_jwt"] if client.key else ["client_secret_basic", "client_secret_post"] if client.secret else []
     can += [] if confidential else ["none"]
-    method = client.method or next((each for each in can if each in offered), None if can != ["none"] else "none")
+    # The answer to a registration may name a method for which it brought nothing.
+    method = client.method if client.method in can else None
+    method = method or next((each for each in can if each in offered), None if can != ["none"] else "none")
     if method is None:
         raise AuthorizationError(
             f"{shown(found.issuer)} authenticates clients by {', '.join(map(ascii, offered)) or 'nothing'},"

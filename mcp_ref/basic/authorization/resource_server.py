@@ -117,7 +117,7 @@ class Protection:
         dpop: whether tokens that are bound to a key are accepted: "no", "optional", or "required". Such a token lets a
             request in only together with a proof (see `dpop`). A draft; it needs the extra `auth`.
 
-    Raises: ValueError: there is no issuer, a URL is not https (http: on this machine only), or a scope implies itself.
+    Raises: ValueError: no issuer is named, a URL is not https (http: on this machine only), or a scope implies itself.
     Threads: any.
     """
 

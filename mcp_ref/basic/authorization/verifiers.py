@@ -143,7 +143,7 @@ class JwtVerifier(_Verifier):
         # Nothing that the header says is believed: it only selects among the algorithms, types and keys that we accept
         # (RFC 8725). `jku`, `x5u` and `jwk` are not read at all.
         header = self._jwt.header_of(token) or {}
-        kind, algorithm = str(header.get("typ")).lower().removeprefix("application/"), header.get("alg")
+        kind, algorithm = str(header.get("typ")).lower().removeprefix("application/"), str(header.get("alg"))
         if algorithm not in self._algorithms or kind not in self._types or "crit" in header:
             return None
         if (key := self._key(algorithm, header.get("kid"))) is None:

@@ -114,6 +114,10 @@ ATTACKS: list[tuple[str, Change, str, str]] = [
     ("an empty token", token(access_token=""), "cannot be sent", ""),
     ("resource metadata fails with 500", at(PRM, {}, 500), "status 500", AS),
     ("metadata fails with 503", at(AS, {}, 503), "status 503", "/register"),
+    ("too many ask for resource metadata", at(PRM, {}, 429), "status 429", AS),
+    ("metadata takes too long", at(AS, {}, 408), "status 408", "/register"),
+    ("an id that cannot be sent", at("/register", {"client_id": "\ud800"}, 201), "no JSON", VISIT),
+    ("a refresh token that cannot be sent", token(refresh_token="\udfff"), "no JSON", ""),
     ("no PKCE in the metadata", metadata(code_challenge_methods_supported=None), "PKCE", VISIT),
     ("PKCE by plain alone", metadata(code_challenge_methods_supported=["plain"]), "S256", VISIT),
     ("no authorization endpoint", metadata(authorization_endpoint=None), "no authorization_endpoint", VISIT),
@@ -131,7 +135,7 @@ ATTACKS: list[tuple[str, Change, str, str]] = [
     ("HTML", raw(AS, b"<html>"), "no JSON", "/register"),
     ("packed with gzip, unasked", raw(AS, b"x", **{"Content-Encoding": "gzip"}), "encoded", "/register"),
     ("resource_metadata twice", challenge('Bearer resource_metadata="URL/a", resource_metadata="URL/b"'), "once", PRM),
-    ("resource_metadata that is not there", challenge('Bearer resource_metadata="URL/gone"'), "there is none", PRM),
+    ("resource_metadata that is not there", challenge('Bearer resource_metadata="URL/gone"'), "is not at", PRM),
     ("the invitation to another network", challenge('Bearer resource_metadata="https://10.0.0.1/x"'), "10.0.0.1", AS),
     ("the cloud's own address", challenge('Bearer resource_metadata="https://169.254.169.254/x"'), "169.254", AS),
     ("remote http", challenge('Bearer resource_metadata="http://192.0.2.1/x"'), "not https", AS),
@@ -583,8 +587,9 @@ def test_auth_is_for_urls_and_stands_alone() -> None:
     for options in ({"headers": {"authorization": "x"}}, {"options": {"session": session}}):
         with pytest.raises(ValueError, match="another Authorization"):
             Client(Url("https://a/mcp", **options), auth="token").connect()  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="auth is a token"):
-        Client("https://a/mcp", auth=7)
+    for url in ("https://a/mcp", "http://a/mcp"):
+        with pytest.raises(TypeError, match="auth is a token"):
+            Client(url, auth=7)
 
 
 @pytest.mark.parametrize("url", ["http://a/x", "https://a", "https://a/", "https://a/../x", "https://a/x#y", "a"])

@@ -17,6 +17,7 @@ import requests
 from mcp_ref import HttpRefusal
 from mcp_ref.basic.authorization import authorization_server as page
 from mcp_ref.basic.authorization.authorization_server import AuthorizationServer
+from mcp_ref.basic.authorization.metadata import s256
 from tests.basic.authorization.guarded import notes
 from tests.basic.authorization.issuer import issuing
 
@@ -235,11 +236,15 @@ def test_a_code_is_of_one_client_place_verifier_and_resource(monkeypatch: Any) -
             {"redirect_uri": "http://127.0.0.1:9/callback"},
             {"code_verifier": "w" * 43},
             {"code_verifier": None},
+            {"code_verifier": VERIFIER + "\u00e9"},
             {"resource": "https://other.example/mcp"},
             {"code": "x"},
         ):
             assert error(here.token(client, code, **{"client_id": client, **changed}))[0] == 400  # type: ignore[arg-type]
         assert here.token(client, code).status_code == 200
+        for weak in ("a guess", "v" * 42, "v" * 129, "\u00e9" * 43):
+            asked = here.code(client, code_challenge=s256(weak))
+            assert error(here.token(client, asked, code_verifier=weak)) == (400, "invalid_grant")
         late, later = here.code(client), time.time() + 61
         monkeypatch.setattr(time, "time", lambda: later)
         assert error(here.token(client, late)) == (400, "invalid_grant")
@@ -251,6 +256,8 @@ def test_a_refresh_token_counts_once_and_a_second_use_ends_the_family() -> None:
         first = here.tokens(client, scope="basic notes:write")
         assert error(here.refresh(other, first["refresh_token"])) == (400, "invalid_grant")
         assert error(here.refresh(client, first["refresh_token"], scope="basic notes:list")) == (400, "invalid_scope")
+        other_server = here.refresh(client, first["refresh_token"], resource="https://other.example/mcp")
+        assert error(other_server) == (400, "invalid_target")
         second = here.refresh(client, first["refresh_token"], scope="basic").json()
         assert second["scope"] == "basic"
         assert here.call(second["access_token"]).status_code == 200
@@ -288,6 +295,8 @@ def test_what_clients_say_of_themselves_is_shown_escaped_with_the_place() -> Non
         assert "<script>" not in shown and "&lt;script&gt;" in shown
         assert "127.0.0.1:7" in shown and "on this computer" in shown
         assert "app.example" in here.ask(evil, redirect_uri=uri).text
+        strange = here.client(client_name="half a pair: \ud800")
+        assert "half a pair: ?" in here.ask(strange).text
 
 
 @pytest.mark.parametrize(

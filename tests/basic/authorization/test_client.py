@@ -75,7 +75,7 @@ def test_the_forms_of_the_issuers_metadata_are_tried_in_order(world: World, revi
 
 def test_2025_06_18_knows_the_metadata_of_rfc_8414_alone(world: World) -> None:
     world.at[AS] = answer({}, 404)
-    with pytest.raises(AuthorizationError, match="there is none for"):
+    with pytest.raises(AuthorizationError, match="is missing"):
         world.client(revision="2025-06-18").connect()
     assert OPENID not in searched(world)
 
@@ -97,6 +97,14 @@ def test_in_2025_03_26_the_server_is_its_own_authorization_server(world: World, 
         "/register-here" if published else "/register"
     ]
     assert "resource" not in world.visits[0] and world.visits[0]["code_challenge_method"] == "S256"
+
+
+@pytest.mark.parametrize("status", [408, 429, 500])
+def test_default_paths_are_for_a_server_without_metadata_alone(world: World, status: int) -> None:
+    world.challenge, world.at[AS] = "Bearer", answer({}, status)
+    with pytest.raises(AuthorizationError, match=f"status {status}"):
+        world.client(revision="2025-03-26").connect()
+    assert "/register" not in world.paths()
 
 
 def test_the_authorization_server_is_found_again_after_each_401(world: World) -> None:
@@ -142,6 +150,25 @@ def test_a_registration_says_what_the_program_is(world: World, redirect_uri: str
     assert sent["grant_types"] == ["authorization_code", "refresh_token"]
     # The browser comes back to a place that was registered.
     assert sent["redirect_uris"] == [world.visits[0]["redirect_uri"]]
+
+
+@pytest.mark.parametrize("method", ["private_key_jwt", "client_secret_basic", "tls_client_auth"])
+def test_a_registration_without_a_secret_is_that_of_a_public_client(world: World, method: str) -> None:
+    world.at["/register"] = answer({"client_id": "mine", "token_endpoint_auth_method": method}, 201)
+    with world.client():
+        pass
+    (asked,) = [asked for asked in world.asked if asked.path == "/token"]
+    assert asked.form["client_id"] == "mine"
+    assert "authorization" not in asked.headers and "client_assertion" not in asked.form
+
+
+def test_a_redirect_uri_may_have_a_query(world: World) -> None:
+    def visit(url: str) -> str:
+        return world.visit(url).replace("?code", "&code")
+
+    with world.client(OAuth("tests", visit=visit, redirect_uri="https://app.example/back?to=mcp")):
+        pass
+    assert world.forms()[0]["redirect_uri"] == "https://app.example/back?to=mcp"
 
 
 # -- the request for a token -----------------------------------------------------------------------------------------

@@ -97,7 +97,8 @@ WRONG: list[dict[str, Any]] = [
     {"htu": "https://other.example/mcp"}, {"htu": "https://notes.example:8443/mcp"}, {"htu": RESOURCE + "/more"},
     {"htu": "http://notes.example/mcp"}, {"htu": "http://127.0.0.1/mcp"}, {"htu": None}, {"htu": 7}, {"htu": "https://["},
     {"ath": hashed("other")}, {"ath": None}, {"ath": "ada"},
-    {"iat": None}, {"iat": "now"}, {"iat": True}, {"jti": None}, {"jti": ""}, {"jti": 7},
+    {"iat": None}, {"iat": "now"}, {"iat": True}, {"iat": 10**400}, {"iat": -(10**400)},
+    {"jti": None}, {"jti": ""}, {"jti": 7}, {"jti": "\ud800", "htm": "GET"},
     {"header": {"typ": "JWT"}}, {"header": {"typ": None}}, {"header": {"crit": ["b64"]}},
     {"header": {"jwk": None}}, {"header": {"jwk": {}}}, {"header": {"jwk": jwk(OTHER)}}, {"header": {"jwk": "x"}},
     {"header": {"jwk": {**jwk(), "d": "AA"}}}, {"header": {"jwk": {"kty": "oct", "k": "AA"}}},
@@ -127,7 +128,8 @@ def test_a_proof_counts_once(server: Guarded) -> None:
     sent = proof()
     assert ask(server, sent).status == 200
     assert refusal(ask(server, sent)) == (401, "invalid_dpop_proof")
-    assert ask(server, proof(jti="same")).status == 200
+    for strange in ("same", "\ud800"):
+        assert ask(server, proof(jti=strange)).status == 200
     assert refusal(ask(server, proof(jti="same", htu=f"{RESOURCE}?a=b"))) == (401, "invalid_dpop_proof")
 
 
