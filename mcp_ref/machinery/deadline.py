@@ -91,6 +91,11 @@ class Deadline:
             return None
         return max(0.0, self._at - self._clock())
 
+    def at_most(self, seconds: float) -> float:
+        """Seconds left, but at most so many: for a wait that has a bound of its own."""
+        left = self.left()
+        return seconds if left is None else min(seconds, left)
+
     def check(self, doing: str) -> float | None:
         """Seconds left; raises `RequestTimeout` naming what was being done if the time is up."""
         left = self.left()

@@ -464,7 +464,6 @@ class _SocketReply:
         self._connection.put(b"%x\r\n%b\r\n" % (len(data), data) if self._head.chunks else data)
 
     def end(self, patience: float | None = None) -> None:
-        self.ended = True
         try:
             if self._head.chunks:
                 if patience is not None:
@@ -472,13 +471,16 @@ class _SocketReply:
                 self._connection.put(b"0\r\n\r\n")
         except OSError as problem:
             log.debug("a stream's connection is gone: %s", problem)
+        self.ended = True
 
     def hang_up(self) -> None:
         self.end()
-        self.abort()
+        self._connection.shut_down()
 
     def abort(self) -> None:
-        self._connection.shut_down()
+        # Once it has ended, the connection may be carrying another request.
+        if not self.ended:
+            self._connection.shut_down()
 
 
 def _turn_away(accepted: socket.socket, status: int) -> None:

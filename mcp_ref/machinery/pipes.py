@@ -29,10 +29,9 @@ class LineTooLong(ValueError):
     """A line passed the limit; nothing after it can be trusted to begin a message."""
 
 
-def milliseconds(deadline: Deadline) -> int | None:
-    """What is left, as `poll` takes it: None for no limit; at most a day, after which its caller asks again."""
-    left = deadline.left()
-    return None if left is None else math.ceil(min(left, 86400.0) * 1000)
+def milliseconds(deadline: Deadline) -> int:
+    """What is left, as `poll` takes it: at most a day, after which its caller asks again."""
+    return math.ceil(deadline.at_most(86400) * 1000)
 
 
 class Wake:

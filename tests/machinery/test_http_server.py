@@ -517,6 +517,20 @@ def test_hanging_up_ends_the_connection_while_the_endpoint_goes_on() -> None:
         assert after.wait(PATIENCE)
 
 
+def test_breaking_off_an_answer_that_has_ended_leaves_the_next_request_alone() -> None:
+    replies: list[HttpReply] = []
+
+    def endpoint(request: HttpRequest, reply: HttpReply) -> None:
+        # What another thread may do that was about to give the first one up.
+        for former in replies:
+            former.abort()
+        replies.append(reply)
+        stream(request, reply)
+
+    with serving(endpoint) as server, Wire(server.address) as wire:
+        assert [wire.ask(request(body=text)).body for text in (b"one", b"two")] == [b"one", b"two"]
+
+
 def test_the_end_of_a_stream_does_not_wait_for_a_client_that_has_no_room_for_it() -> None:
     took: list[float] = []
 

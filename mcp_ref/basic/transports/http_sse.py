@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import parse_qs, urljoin
@@ -27,7 +27,7 @@ from mcp_ref.basic.transports.streamable_http.client import HttpOptions, HttpTra
 from mcp_ref.basic.transports.streamable_http.headers import check_accept, check_content_type, check_host_and_origin
 from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, expiry, refuse
 from mcp_ref.basic.transports.streamable_http.streams import UNREAD_TIMEOUT, Asked, EventStream
-from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Receive
+from mcp_ref.basic.transports.transport import MAX_MESSAGE, Lost, Receive, Transport
 from mcp_ref.errors import McpError, Refusal, RemoteProtocolError, RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted, has_ended
 from mcp_ref.machinery.http_call import HttpCall, origin_of
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class _SseSession:
+class _SseSession(Transport):
     """The server's end of one stream, which is the session: the `Transport` of its conversation."""
 
     name = "http+sse"
@@ -69,16 +69,9 @@ class _SseSession:
         if not written:
             raise TransportClosed("the client has closed the event stream")
 
-    def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
-        """Send a request; the answer comes by a POST."""
-        self.send(message, deadline)
-        inbox.sent = True
-        return inbox.until(deadline)
-
     def close(self, deadline: Deadline) -> None:
         """End the stream, which frees the thread that holds its connection; then tell the peer, once."""
-        left = deadline.left()
-        self.stream.end(UNREAD_TIMEOUT if left is None else min(UNREAD_TIMEOUT, left))
+        self.stream.end(deadline.at_most(UNREAD_TIMEOUT))
         with self._lock:
             lost, self._lost = self._lost, None
         if lost is not None:
@@ -212,7 +205,7 @@ class SseEndpoint:
 # -- http sse client -------------------------------------------------------------------------------------
 
 
-class SseClientTransport(HttpTransport):
+class SseClientTransport(HttpTransport, Transport):
     """The client's side of HTTP+SSE.
 
     Args:
@@ -341,12 +334,6 @@ class SseClientTransport(HttpTransport):
             raise TransportClosed(CLOSED) from None
         finally:
             http.end(call)
-
-    def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
-        """POST a request; its answer comes on the stream."""
-        self.send(message, deadline)
-        inbox.sent = True
-        return inbox.until(deadline)
 
     def close(self, deadline: Deadline) -> None:
         """Close the stream, which ends the conversation. Idempotent; any thread may call it.

@@ -15,12 +15,11 @@ Not here:  which of the two is the client (they are alike)
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from mcp_ref import messages
-from mcp_ref.basic.transports.transport import Inbox, Receive, Transport
-from mcp_ref.errors import McpError, RequestTimeout, TransportClosed
+from mcp_ref.basic.transports.transport import Lost, Receive, Transport
+from mcp_ref.errors import RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import Deadline, hold
 from mcp_ref.messages import JsonObject
 
@@ -42,7 +41,7 @@ def pair(tap: Tap | None = None, other_tap: Tap | None = None, *, limit: int = 1
     return one, other
 
 
-class _MemoryTransport:
+class _MemoryTransport(Transport):
     """One side of a `pair`; see `Transport`."""
 
     name = "memory"
@@ -52,12 +51,12 @@ class _MemoryTransport:
         self._tap, self._limit = tap, limit
         self._lock = threading.Lock()  # guards the fields below, the order of what arrives here, and that of its notes
         self._receive: Receive | None = None
-        self._lost: Callable[[McpError], None] | None = None
+        self._lost: Lost | None = None
         self._kept: list[bytes] = []  # what came before the start
         self._closed = False
         self._changed = threading.Event()  # set once it has started, or is closed
 
-    def start(self, receive: Receive, lost: Callable[[McpError], None]) -> None:
+    def start(self, receive: Receive, lost: Lost) -> None:
         """Deliver what came before, then each message in its sender's thread."""
         with self._lock:
             if self._receive is not None:
@@ -83,12 +82,6 @@ class _MemoryTransport:
         for tap in (self._tap, self.other._tap):
             if tap is not None:
                 tap.deliver()
-
-    def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
-        """Send a request, and give what arrives in its inbox; see `Transport.exchange`."""
-        self.send(message, deadline)
-        inbox.sent = True
-        return inbox.until(deadline)
 
     def send(self, message: JsonObject | list[JsonObject], deadline: Deadline) -> None:
         """Encode one message (or a batch), and deliver it to the other side.
@@ -132,7 +125,7 @@ class _MemoryTransport:
         Blocks: at most until the deadline, and as long as both `lost` take.
         Threads: any that is not in `receive`.
         """
-        told: list[Callable[[McpError], None]] = []
+        told: list[Lost] = []
         for side in (self, self.other):
             held: list[bool] = []
             try:
@@ -166,7 +159,7 @@ class InProcess:
         self._session: Session | None = None
         self.send, self.exchange = self._ours.send, self._ours.exchange
 
-    def start(self, receive: Receive, lost: Callable[[McpError], None]) -> None:
+    def start(self, receive: Receive, lost: Lost) -> None:
         """Connect the server; see `Transport.start`. Raises: LocalProtocolError: it serves in another process."""
         self._session = self._server.connect(self._theirs)
         self._ours.start(receive, lost)

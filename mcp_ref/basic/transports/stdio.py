@@ -17,15 +17,15 @@ import os
 import select
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from mcp_ref import messages
-from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Receive
-from mcp_ref.errors import McpError, RequestTimeout, TransportClosed
-from mcp_ref.machinery.deadline import Deadline, has_ended, hold
+from mcp_ref.basic.transports.transport import MAX_MESSAGE, Lost, Receive, Transport
+from mcp_ref.errors import RequestTimeout, TransportClosed
+from mcp_ref.machinery.deadline import CLOSED, Deadline, has_ended, hold
 from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.pipes import HAS_POLL, InputStopped, LineSplitter, LineTooLong, Wake, chunks, milliseconds
 from mcp_ref.machinery.standard_streams import StandardStreams, own_end
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from mcp_ref.trace.record import Tap
 
 log = logging.getLogger(__name__)
-
-CLOSED = "closed by this side"
-"""The reason of an end that `close()` brought about."""
 
 IN_PART = "a message was written only in part"
 """The reason of an end that a write brought about which timed out, or was interrupted, in mid-line."""
@@ -51,7 +48,7 @@ _LAST_WORDS_TIMEOUT = 1.0  # seconds between the end of a server's output and wh
 _REAP_TIMEOUT = 0.25  # seconds that the system gets to end what SIGKILL ended, even when the deadline has passed
 
 
-class StdioTransport:
+class StdioTransport(Transport):
     """What both roles share: writing lines with a deadline, and one thread that reads them.
 
     A subclass opens what it needs in `_open`, and says in `_why_ended` what the end of reading means.
@@ -77,7 +74,7 @@ class StdioTransport:
 
     # -- beginning
 
-    def start(self, receive: Receive, lost: Callable[[McpError], None]) -> None:
+    def start(self, receive: Receive, lost: Lost) -> None:
         """Begin to deliver each line to `receive`, as bytes without the line break; see `Transport.start`."""
         with self._starting:
             if self._started:
@@ -117,12 +114,6 @@ class StdioTransport:
         raise NotImplementedError
 
     # -- writing
-
-    def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
-        """Write a request, and give what arrives in its inbox; see `Transport.exchange`."""
-        self.send(message, deadline)
-        inbox.sent = True
-        return inbox.until(deadline)
 
     def send(self, message: JsonObject | list[JsonObject], deadline: Deadline) -> None:
         """Write one message (or a batch) as one line.
@@ -169,8 +160,7 @@ class StdioTransport:
         # 4. What became of it. The reader knows more than the writer, when it has got to the end.
         if sum(written) < len(line):
             if self._threads and not self._closed and self._broken != IN_PART:
-                left = deadline.left()
-                self._told.wait(_VERDICT_TIMEOUT if left is None else min(left, _VERDICT_TIMEOUT))
+                self._told.wait(deadline.at_most(_VERDICT_TIMEOUT))
             raise TransportClosed(self._reason or self._broken or "the transport has not been started")
         if self._tap is not None:
             self._tap.deliver()

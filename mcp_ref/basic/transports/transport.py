@@ -58,6 +58,8 @@ class Inbox(Protocol):
 class Transport(Protocol):
     """One connection to one peer, in either role.
 
+    A class may derive from this one: then it need not have an `exchange` if replies come on the connection itself.
+
     It may have `hangs_up`: true if each request has a connection of its own, whose end tells the server to give it up;
     and `run_soon(job)`, which runs a job that writes once there is somebody to write to.
 
@@ -67,7 +69,7 @@ class Transport(Protocol):
     name: str
     """Such as "stdio"; for the trace and for messages."""
 
-    def start(self, receive: Receive, lost: Callable[[McpError], None]) -> None:
+    def start(self, receive: Receive, lost: Lost) -> None:
         """Begin to deliver: `receive(text)` for each message, one at a time, in order; `lost(reason)` once, at the end.
 
         Both may be called before this returns. When it raises, `lost` is not called, and nothing is left to close. A
@@ -88,11 +90,12 @@ class Transport(Protocol):
     def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
         """Write a request, and give what arrives for it until its response (which the caller recognizes).
 
-        If replies come on the connection itself, this is `send`, `inbox.sent = True` and `inbox.until(deadline)`. If
-        each request has a reply of its own, as over HTTP, the first step of the iterator writes the request, and the
-        calling thread reads that reply.
+        If each request has a reply of its own, as over HTTP, the first step of the iterator writes the request, and the
+        calling thread reads that reply. If replies come on the connection itself, it is this:
         """
-        ...
+        self.send(message, deadline)
+        inbox.sent = True
+        return inbox.until(deadline)
 
     def close(self, deadline: Deadline) -> None:
         """End the connection and every thread of the transport; returns by the deadline, whatever the peer does.

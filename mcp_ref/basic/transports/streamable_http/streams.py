@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mcp_ref import messages
 from mcp_ref.basic.transports.sse import COMMENT, CONTENT_TYPE, encode_event
-from mcp_ref.basic.transports.transport import Inbox, Receive
-from mcp_ref.errors import LocalProtocolError, McpError, TransportClosed
+from mcp_ref.basic.transports.transport import Lost, Receive, Transport
+from mcp_ref.errors import LocalProtocolError, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_exchange import HttpRefusal, HttpReply
 from mcp_ref.messages import JsonObject
@@ -158,7 +158,8 @@ class EventStream:
         within: makes the name unique in the store.
 
     Attributes:
-        kept_as: its name in the store.
+        reply: the connection that carries it now, or None.
+        store, kept_as: where its events are kept, if anywhere, and its name there.
         ended_on: the connection that carried it to its end, or None; whoever reads it resets it.
 
     Threads: any.
@@ -166,28 +167,14 @@ class EventStream:
 
     def __init__(self, name: str, store: EventStore | None, *, standing: bool = False, within: str = "") -> None:
         self.name, self.standing = name, standing
-        self._store, self.kept_as = store, within + name
+        self.store, self.kept_as = store, within + name
         # Guards what follows, and is held for the writes, so that events keep their order.
         self._lock = threading.Lock()
         self._number = 0
-        self._reply: HttpReply | None = None
+        self.reply: HttpReply | None = None
         self._wake_holder: Callable[[], None] = lambda: None
         self._ended = False
         self.ended_on: HttpReply | None = None
-
-    @property
-    def attached(self) -> bool:
-        """Whether a connection carries it now."""
-        return self._reply is not None
-
-    def carried_by(self, reply: HttpReply) -> bool:
-        """Whether that is the connection which carries it now."""
-        return self._reply is reply
-
-    @property
-    def resumable(self) -> bool:
-        """Whether its events are kept, for a client to come back for them."""
-        return self._store is not None
 
     def attach(self, reply: HttpReply, after: int | None = None, *, prime: bool = False, first: bytes = b"") -> bool:
         """Let a connection carry the stream from now on; one that did before is ended.
@@ -205,15 +192,15 @@ class EventStream:
             if after is not None and after != self._number:
                 # MAY: replay what would have been sent after `Last-Event-ID`, on that stream
                 # (basic/transports#resumability-and-redelivery)
-                store, known = self._store, after < self._number
+                store, known = self.store, after < self._number
                 missed = store.after(self.kept_as, after) if store is not None and known else None
             if missed is None:
                 return False
-            former = self._reply
+            former = self.reply
             self._detach_locked()
             if former is not None:
                 former.end(UNREAD_TIMEOUT)
-            self._reply = reply
+            self.reply = reply
             try:
                 reply.open(STREAM_HEADERS)
                 if first:
@@ -234,13 +221,12 @@ class EventStream:
 
     @contextmanager
     def _without_waiting(self, patience: float) -> Iterator[None]:
-        """Hold the lock; a connection whose write keeps it from us for too long is given up."""
-        if not self._lock.acquire(timeout=patience):
-            reply = self._reply
-            if reply is not None:
+        """Hold the lock; a connection whose write keeps it from us for too long is given up, which ends the write."""
+        while not self._lock.acquire(timeout=patience):
+            if (reply := self.reply) is not None:
                 reply.abort()
-            # Bounded: the write that held it ends with its connection.
-            self._lock.acquire()
+            # No time at all would keep this thread busy until the write has ended.
+            patience = UNREAD_TIMEOUT
         try:
             yield
         finally:
@@ -248,7 +234,7 @@ class EventStream:
 
     def _id(self, number: int) -> str | None:
         # MUST: event ids unique within the session; they name the stream (basic/transports#resumability-and-redelivery)
-        return None if self._store is None else f"{self.name}-{number}"
+        return None if self.store is None else f"{self.name}-{number}"
 
     def write(self, text: bytes, *, last: bool = False) -> bool:
         """Send a message as an event, or keep it for the client to come back for.
@@ -264,19 +250,19 @@ class EventStream:
             sent = self._write_locked(text.decode("utf-8"))
             if last:
                 self._end_locked()
-            return sent or self._store is not None
+            return sent or self.store is not None
 
     def _write_locked(self, data: str) -> bool:
         self._number += 1
-        if self._store is not None and not self._ended:
-            self._store.append(self.kept_as, self._number, data)
+        if self.store is not None and not self._ended:
+            self.store.append(self.kept_as, self._number, data)
         return self._put_locked(encode_event(data, id=self._id(self._number)))
 
     def _put_locked(self, data: bytes) -> bool:
-        if self._reply is None:
+        if self.reply is None:
             return False
         try:
-            self._reply.write(data)
+            self.reply.write(data)
         except OSError as problem:
             log.debug("the connection of stream %s is gone: %s", self.name, problem)
             self._detach_locked()
@@ -284,14 +270,14 @@ class EventStream:
         return True
 
     def _detach_locked(self) -> None:
-        self._reply = None
+        self.reply = None
         self._wake_holder()
 
     def _end_locked(self, patience: float | None = None) -> None:
         self._ended = True
-        if self._reply is not None:
-            self.ended_on = self._reply
-            self._reply.end(patience)
+        if self.reply is not None:
+            self.ended_on = self.reply
+            self.reply.end(patience)
         self._detach_locked()
 
     def end(self, patience: float = UNREAD_TIMEOUT, *, hang_up: bool = False) -> None:
@@ -304,23 +290,22 @@ class EventStream:
         with self._without_waiting(patience):
             if self._ended:
                 return
-            if hang_up and self._reply is not None:
+            if hang_up and self.reply is not None:
                 # Not ended first: the client would think the connection free and lose what it sends over it next.
-                self._reply.abort()
-                self._reply = None
+                self.reply.abort()
+                self.reply = None
             self._end_locked(patience)
 
-    def release(self, retry: int | None) -> None:
+    def release(self, retry: int) -> None:
         """Close the connection, not the stream: the client comes back after `retry` milliseconds.
 
         Spec: basic/transports#sending-messages-to-the-server (2025-11-25)
         """
         with self._lock:
-            if self._reply is not None and retry is not None:
-                # SHOULD: send an event with `retry` before closing (basic/transports#sending-messages-to-the-server)
-                self._put_locked(encode_event(None, retry=retry, id=self._id(self._number) if self._number else None))
-            if self._reply is not None:
-                self._reply.hang_up()
+            # SHOULD: send an event with `retry` before closing (basic/transports#sending-messages-to-the-server)
+            self._put_locked(encode_event(None, retry=retry, id=self._id(self._number) if self._number else None))
+            if self.reply is not None:
+                self.reply.hang_up()
                 self._detach_locked()
 
     def wake(self) -> None:
@@ -348,7 +333,7 @@ class EventStream:
         """
         woken = threading.Event()
         with self._lock:
-            if self._reply is not reply:
+            if self.reply is not reply:
                 return
             self._wake_holder = woken.set
         quiet = Deadline(interval)
@@ -356,16 +341,17 @@ class EventStream:
             # Cleared first: what comes to wait after the look wakes again.
             woken.clear()
             left = LOOK_INTERVAL if until is None else until() - time.time()
-            if left <= 0:
-                self.release(None)
-                return
-            write_waiting()
-            hung_up = gone()
+            if left > 0:
+                write_waiting()
+            over = left <= 0 or gone()
             with self._lock:
-                if self._reply is not reply:
+                # Looked at first: a connection that has taken the stream over may have longer.
+                if self.reply is not reply:
                     return
+                if left <= 0:
+                    reply.hang_up()
                 # A comment now and then, so that nobody between the two ends closes the connection.
-                if hung_up or (not quiet.left() and not self._put_locked(COMMENT)):
+                if over or (not quiet.left() and not self._put_locked(COMMENT)):
                     self._detach_locked()
                     return
             if not quiet.left():
@@ -490,10 +476,10 @@ class PostReply(Asked):
     def abandoned(self) -> bool:
         """See `Incoming`. A client that can resume the stream has `RESUME_TIMEOUT` to."""
         stream = self.stream
-        if not (self._gone() if stream is None or stream.carried_by(self._reply) else not stream.attached):
+        if not (self._gone() if stream is None or stream.reply is self._reply else stream.reply is None):
             self._left = None
             return False
-        if stream is None or not stream.resumable:
+        if stream is None or stream.store is None:
             return True
         self._left = self._left or Deadline(RESUME_TIMEOUT)
         return self._left.left() == 0.0
@@ -517,7 +503,7 @@ class PostReply(Asked):
             except OSError as problem:
                 log.debug("the client of a cancelled request has hung up: %s", problem)
 
-    def release(self, retry: int | None) -> None:
+    def release(self, retry: int) -> None:
         """Close the connection but not the stream; the client comes back for the rest after `retry` milliseconds."""
         with self._lock:
             if not self.done:
@@ -529,7 +515,7 @@ class PostReply(Asked):
 # -- the streams of a session --------------------------------------------------------------------------------------
 
 
-class HttpSession:
+class HttpSession(Transport):
     """One session: who may use it, and its event streams. It is the `Transport` of the conversation.
 
     Args:
@@ -556,7 +542,7 @@ class HttpSession:
         self.tap, self.principal, self.client = tap, principal, client
         self.used, self.busy, self.ended = 0.0, 0, False
         self.store: EventStore | None = None
-        self._lost: Callable[[McpError], None] = lambda reason: None
+        self._lost: Lost = lambda reason: None
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()  # guards the five fields below
         self._streams: dict[str, EventStream] = {}
@@ -568,7 +554,7 @@ class HttpSession:
 
     # -- Transport
 
-    def start(self, receive: Receive, lost: Callable[[McpError], None]) -> None:
+    def start(self, receive: Receive, lost: Lost) -> None:
         """Remember whom to tell of the end. Messages come from the endpoint, not from here."""
         self._lost = lost
 
@@ -585,20 +571,13 @@ class HttpSession:
             raise TransportClosed(f"{MAX_WAITING} messages wait for the client to open a stream, or to read")
         self.run_soon(partial(self._write, text))
 
-    def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
-        """Send a request; the answer comes by a POST of the client."""
-        self.send(message, deadline)
-        inbox.sent = True
-        return inbox.until(deadline)
-
     def close(self, deadline: Deadline) -> None:
         """End every stream, which frees the threads that hold their connections; then tell the peer, once."""
         with self._lock:
             first, self._closed = not self._closed, True
             streams = list(self._streams.values())
         for stream in streams:
-            left = deadline.left()
-            stream.end(UNREAD_TIMEOUT if left is None else min(UNREAD_TIMEOUT, left))
+            stream.end(deadline.at_most(UNREAD_TIMEOUT))
             self.forget(stream)
         if first:
             self._lost(TransportClosed("the session has ended"))
@@ -616,7 +595,7 @@ class HttpSession:
     def _listening_locked(self) -> EventStream | None:
         # MUST: a message is sent on one of the connected streams, and on no other
         # (basic/transports#multiple-connections)
-        return next((stream for stream in reversed(self._standing) if stream.attached), None)
+        return next((stream for stream in reversed(self._standing) if stream.reply is not None), None)
 
     @property
     def listens(self) -> bool:
@@ -638,21 +617,20 @@ class HttpSession:
                 return
             self._writer = threading.current_thread()
         try:
-            while (job := self._next_job()) is not None:
+            while True:
+                with self._lock:
+                    if not self._waiting or self._listening_locked() is None:
+                        # In one step with the look: what comes from here on wakes a holder again, which may be at it
+                        # before this thread goes on.
+                        self._writer = None
+                        break
+                    job = self._waiting.pop(0)
                 job()
-        finally:
+        except BaseException:
             self._writer = None
-            if self.tap is not None:
-                self.tap.deliver()
-
-    def _next_job(self) -> Callable[[], None] | None:
-        """What the writer writes next; None: it stops."""
-        with self._lock:
-            if self._waiting and self._listening_locked() is not None:
-                return self._waiting.pop(0)
-            # In one step with the look: what comes from here on wakes a holder again.
-            self._writer = None
-            return None
+            raise
+        if self.tap is not None:
+            self.tap.deliver()
 
     # -- streams
 
@@ -664,7 +642,7 @@ class HttpSession:
             if standing:
                 self._standing.append(stream)
             many = len(self._streams) > MAX_STREAMS
-            idle = next((each for each in self._streams.values() if not each.attached), None) if many else None
+            idle = next((each for each in self._streams.values() if each.reply is None), None) if many else None
             closed = self._closed
         if idle is not None:
             self.forget(idle)
@@ -687,4 +665,4 @@ class HttpSession:
     def attached(self) -> int:
         """How many connections carry a stream of this session now."""
         with self._lock:
-            return sum(stream.attached for stream in self._streams.values())
+            return sum(stream.reply is not None for stream in self._streams.values())

@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.basic.transports.streamable_http.streams import EVENT_COST, EventStream, MemoryEventStore, numbers_of
+from mcp_ref.basic.transports.streamable_http.streams import (
+    EVENT_COST,
+    EventStream,
+    HttpSession,
+    MemoryEventStore,
+    numbers_of,
+)
 from tests.basic.transports.streamable_http.replies import PATIENCE, ListReply
 
 
@@ -57,7 +63,7 @@ def test_events_are_numbered_and_name_their_stream(stream: EventStream) -> None:
     assert stream.write(b"{}") and stream.write(b"[]", last=True)
     assert [(event.id, event.data) for event in reply.events] == [("s1-1", "{}"), ("s1-2", "[]")]
     assert reply.headers["Content-Type"] == "text/event-stream"
-    assert reply.ended and not stream.attached
+    assert reply.ended and stream.reply is None
 
 
 def test_without_a_store_events_have_no_ids_and_are_lost_without_a_connection() -> None:
@@ -73,7 +79,7 @@ def test_what_is_written_without_a_connection_waits(stream: EventStream) -> None
     stream.attach(first)
     stream.write(b"1")
     first.broken = True
-    assert stream.write(b"2") and not stream.attached
+    assert stream.write(b"2") and stream.reply is None
     assert stream.write(b"3")
     assert stream.attach(second, 1)
     stream.write(b"4")
@@ -97,7 +103,7 @@ def test_a_stream_that_has_ended_replays_its_rest_and_ends(stream: EventStream) 
     stream.write(b"2", last=True)
     reply = ListReply()
     assert stream.attach(reply, 1)
-    assert reply.messages == [2] and reply.ended and not stream.attached
+    assert reply.messages == [2] and reply.ended and stream.reply is None
 
 
 def test_an_event_that_never_was_cannot_be_resumed_after(stream: EventStream) -> None:
@@ -116,7 +122,7 @@ def test_a_client_that_has_seen_all_can_resume_though_nothing_is_kept() -> None:
 def test_a_client_that_is_gone_already_is_attached_to_nothing(stream: EventStream) -> None:
     gone = ListReply()
     gone.broken = True
-    assert stream.attach(gone) and not stream.attached
+    assert stream.attach(gone) and stream.reply is None
     stream.hold(gone, PATIENCE, never, nothing)
 
 
@@ -127,7 +133,7 @@ def test_a_released_stream_says_when_to_come_back_and_goes_on(stream: EventStrea
     assert first.hung_up and first.events[-1].retry == 250
     stream.write(b"1", last=True)
     assert stream.attach(second, 1) and second.messages == [1]
-    stream.release(None)
+    stream.release(1)
 
 
 def test_an_end_can_break_the_connection_off(stream: EventStream) -> None:
@@ -136,7 +142,7 @@ def test_an_end_can_break_the_connection_off(stream: EventStream) -> None:
     stream.end(hang_up=True)
     stream.end()
     # Broken off, not ended: a client whose reply has ended takes the connection for free.
-    assert reply.broken and not reply.ended and not stream.attached
+    assert reply.broken and not reply.ended and stream.reply is None
 
 
 # -- holding ------------------------------------------------------------------------------------------------------
@@ -159,15 +165,43 @@ def test_a_quiet_stream_is_kept_alive_with_comments(stream: EventStream) -> None
     assert not held.is_alive() and reply.events == []
 
 
+def test_a_connection_whose_time_is_up_does_not_end_the_one_that_took_over(stream: EventStream) -> None:
+    first, second = ListReply(), ListReply()
+    stream.attach(first, prime=True)
+    looked = threading.Semaphore(0)
+    expires = [float("inf")]
+
+    def until() -> float:
+        looked.release()
+        return expires[0]
+
+    held = in_thread(lambda: stream.hold(first, PATIENCE, never, nothing, until))
+    assert looked.acquire(timeout=PATIENCE)
+    expires[0] = 0.0
+    # Wakes the thread that held the first one, whose token ends just now.
+    stream.attach(second, 1)
+    held.join(PATIENCE)
+    assert not held.is_alive()
+    assert stream.write(b"1") and second.messages == [1] and not second.hung_up
+
+
+def test_a_connection_whose_time_is_up_is_closed_and_the_stream_goes_on(stream: EventStream) -> None:
+    first, second = ListReply(), ListReply()
+    stream.attach(first, prime=True)
+    stream.hold(first, PATIENCE, never, nothing, lambda: 0.0)
+    assert first.hung_up and stream.write(b"1")
+    assert stream.attach(second, 1) and second.messages == [1]
+
+
 def test_a_client_that_is_gone_is_let_go(stream: EventStream) -> None:
     reply = ListReply()
     stream.attach(reply)
     stream.hold(reply, 0.001, lambda: True, nothing)
-    assert not stream.attached
+    assert stream.reply is None
     stream.attach(reply2 := ListReply())
     reply2.broken = True
     stream.hold(reply2, 0.001, never, nothing)
-    assert not stream.attached
+    assert stream.reply is None
 
 
 # -- clients that do not read -------------------------------------------------------------------------------------
@@ -192,6 +226,75 @@ def test_nor_does_its_next_connection(stream: EventStream, monkeypatch: pytest.M
     assert stream.attach(reply, 0)
     writing.join(PATIENCE)
     assert reply.messages == [1]
+
+
+def test_each_connection_that_does_not_read_is_given_up_not_only_the_first(
+    stream: EventStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_ref.basic.transports.streamable_http.streams.UNREAD_TIMEOUT", 0.01)
+    ending = threading.Event()
+
+    class SlowToEnd(ListReply):
+        def end(self, patience: float | None = None) -> None:
+            ending.set()
+            # By then somebody else has looked for whom to give up, and found nobody.
+            assert not stuck.writing.wait(0.1)
+
+    former, stuck = SlowToEnd(), StuckReply()
+    stream.attach(former)
+    stream.write(b"1")
+    resumed = in_thread(lambda: stream.attach(stuck, 0))
+    assert ending.wait(PATIENCE)
+    stream.end(patience=0.01)
+    resumed.join(PATIENCE)
+    assert stuck.aborted.is_set() and not resumed.is_alive()
+
+
+# -- one writer ---------------------------------------------------------------------------------------------------
+
+
+def test_what_waits_is_written_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = HttpSession(None)
+    first, second = ListReply(), ListReply()
+    for reply in (first, second):
+        session.new_stream(standing=True).attach(reply)
+    writing, go_on, order = threading.Event(), threading.Event(), list[str]()
+    others: list[threading.Thread] = []
+
+    def slow() -> None:
+        writing.set()
+        assert go_on.wait(PATIENCE)
+        order.append("earlier")
+
+    class Interrupting:
+        """The lock of the session: once a thread has found nothing to write, another one begins before it goes on."""
+
+        def __init__(self, lock: Any) -> None:
+            self._lock, self._left = lock, 0
+
+        def __enter__(self) -> None:
+            self._lock.acquire()
+
+        def __exit__(self, *raised: object) -> None:
+            self._lock.release()
+            if threading.current_thread() is threading.main_thread():
+                self._left += 1
+                if self._left == 2:
+                    others.append(in_thread(late))
+                    assert writing.wait(PATIENCE)
+
+    def late() -> None:
+        session.run_soon(slow)
+        session.write_waiting()
+
+    monkeypatch.setattr(session, "_lock", Interrupting(session._lock))
+    session.write_waiting()
+    # A third one leaves the writing to the second.
+    session.run_soon(lambda: order.append("later"))
+    session.write_waiting()
+    go_on.set()
+    others[0].join(PATIENCE)
+    assert order == ["earlier", "later"]
 
 
 # -- order --------------------------------------------------------------------------------------------------------
