@@ -237,37 +237,35 @@ class SseClientTransport(HttpTransport, Transport):
         Blocks: until the `endpoint` event has come, at most `opening` seconds.
         Raises: TransportClosed, RequestTimeout, HttpStatusError, RemoteProtocolError (no stream, or a URI elsewhere).
         """
-        self._receive = receive
         deadline = self._call.deadline = Deadline(self._opening)
-        http = self._http or self._load()
+        # Of an end before this has returned nobody is told.
+        super().start(receive, lambda reason: None)
         try:
-            http.begin(self._call)
+            self._begin(self._call)
             headers = {"Accept": CONTENT_TYPE, "Cache-Control": "no-store"}
             # In this thread: somebody waits for it, and may have to log in.
             reply = self._open(self._call, "GET", headers, operation="GET")
-            self._note_reply(reply)
+            self._deliver(reply)
             if reply.status != 200 or reply.content_type != CONTENT_TYPE:
                 raise reply.refusal("the event stream", reply.body(1000) if reply.status >= 400 else b"")
+            left = deadline.left()
+            deadline.lift()
+            # Daemon: a program that ends without close() must end, though the server has not.
+            self._thread = threading.Thread(target=self._listen, args=(reply,), name="mcp-sse-listen", daemon=True)
+            self._thread.start()
+            if not self._named.wait(left):
+                raise RequestTimeout(f"no endpoint event within {self._opening:g} s")
+            with self._lock:
+                if self._problem is not None:
+                    raise self._problem
+                self._lost = lost
         except BaseException as failed:
-            http.end(self._call)
             self._end(Deadline(1))
+            # The thread has, unless it never began.
+            self._end_call(self._call)
             if isinstance(failed, Interrupted):
                 raise TransportClosed(CLOSED) from None
             raise
-        left = deadline.left()
-        deadline.lift()
-        # Daemon: a program that ends without close() must end, though the server has not.
-        self._thread = threading.Thread(target=self._listen, args=(reply,), name="mcp-sse-listen", daemon=True)
-        self._thread.start()
-        named = self._named.wait(left)
-        problem = self._problem or (None if named else RequestTimeout(f"no endpoint event within {self._opening:g} s"))
-        if problem is not None:
-            self._end(Deadline(1))
-            raise problem
-        with self._lock:
-            self._lost, over = lost, self._problem
-        if over is not None:
-            self._tell(over)
 
     def _listen(self, reply: HttpResponse) -> None:
         """The thread `mcp-sse-listen`: it ends when its call is cut, since it waits for nothing else."""
@@ -288,9 +286,8 @@ class SseClientTransport(HttpTransport, Transport):
             problem = TransportClosed(f"reading the event stream failed: {reason}")
         self._note_stream_end(reply, ended)
         with self._lock:
-            self._problem, http = problem, self._http
-        if http is not None:
-            http.end(self._call)
+            self._problem = problem
+        self._end_call(self._call)
         self._named.set()
         self._tell(problem)
 
@@ -315,16 +312,15 @@ class SseClientTransport(HttpTransport, Transport):
         Raises: TransportClosed, RequestTimeout, HttpStatusError, LocalProtocolError (it is not JSON).
         """
         text, call = messages.encode(message), HttpCall(deadline)
-        http = self._http or self._load()
         try:
-            http.begin(call)
-            if self._closed or self._endpoint is None or self._problem is not None:
+            self._begin(call)
+            if self._endpoint is None or self._problem is not None:
                 raise TransportClosed(str(self._problem or CLOSED))
             # MUST: everything that the client sends is POSTed to the URI of the `endpoint` event
             # (2024-11-05/basic/transports#security-warning)
             headers = {"Content-Type": "application/json"}
             reply = self._open(call, "POST", headers, text, message, self._endpoint)
-            self._note_reply(reply)
+            self._deliver(reply)
             if reply.status == 404:
                 # The session is as old as its stream: a server that came back has another, and this one's end is near.
                 raise TransportClosed(f"the server has ended the session: {reply.refusal('a message', b'')}")
@@ -333,7 +329,7 @@ class SseClientTransport(HttpTransport, Transport):
         except Interrupted:
             raise TransportClosed(CLOSED) from None
         finally:
-            http.end(call)
+            self._end_call(call)
 
     def close(self, deadline: Deadline) -> None:
         """Close the stream, which ends the conversation. Idempotent; any thread may call it.

@@ -92,17 +92,9 @@ class EventParser:
         self.last_id = last_id
         self._limit = limit
         self._rest = bytearray()
-        self._after_cr = False
-        self._first = True
-        self._id = last_id
-        self._clear()
-
-    def _clear(self) -> None:
-        self._data: list[str] = []
-        self._event = ""
-        self._retry: int | None = None
-        self._seen = False
-        self._size = 0
+        self._after_cr, self._first = False, True
+        self._fields: dict[str, Any] = {}  # of the event that has begun
+        self._size = 0  # of its lines
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
         """The events that the chunk completes. An event that the stream ends in the middle of is never given.
@@ -117,8 +109,13 @@ class EventParser:
                 raise EventTooLong(f"an event of more than {self._limit} bytes")
             if line:
                 self._field(line)
-            elif (event := self._finished()) is not None:
-                yield event
+                continue
+            # Only a whole event counts: after half of one, the client must come back for it.
+            fields, self._fields, self._size = self._fields, {}, 0
+            self.last_id = fields.get("id", self.last_id)
+            if fields.keys() - {"event"}:
+                data, kind = "\n".join(fields.get("data", ())), fields.get("event") or "message"
+                yield Event(data, self.last_id, kind, fields.get("retry"))
 
     def _lines(self, chunk: bytes) -> Iterator[bytes]:
         """Whole lines; a CR and the LF that follows it end one line, also when they come in two chunks."""
@@ -143,26 +140,12 @@ class EventParser:
         name, _, value = line.decode("utf-8", "replace").partition(":")
         value = value.removeprefix(" ")
         if name == "data":
-            self._data.append(value)
-            self._seen = True
-        elif name == "event":
-            self._event = value
-        elif name == "id" and "\0" not in value:
-            self._id = value
-            self._seen = True
+            self._fields.setdefault("data", []).append(value)
+        elif name == "event" or (name == "id" and "\0" not in value):
+            self._fields[name] = value
         elif name == "retry" and value.isascii() and value.isdigit():
             # So many digits are as good as for ever, and `int` refuses thousands of them.
-            self._retry = int(value) if len(value) < 18 else 10**18
-            self._seen = True
-
-    def _finished(self) -> Event | None:
-        data, event, retry, seen = self._data, self._event, self._retry, self._seen
-        self._clear()
-        if not seen:
-            return None
-        # Only a whole event counts: after half of one, the client must come back for it.
-        self.last_id = self._id
-        return Event("\n".join(data), self.last_id, event or "message", retry)
+            self._fields["retry"] = int(value) if len(value) < 18 else 10**18
 
 
 def read_events(read: Callable[[], bytes], limit: int, last_id: str | None = None) -> Iterator[Event]:

@@ -17,13 +17,13 @@ import os
 import select
 import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from mcp_ref import messages
-from mcp_ref.basic.transports.transport import MAX_MESSAGE, Lost, Receive, Transport
+from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Receive
 from mcp_ref.errors import RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import CLOSED, Deadline, has_ended, hold
 from mcp_ref.machinery.forks import opened_elsewhere
@@ -48,7 +48,7 @@ _LAST_WORDS_TIMEOUT = 1.0  # seconds between the end of a server's output and wh
 _REAP_TIMEOUT = 0.25  # seconds that the system gets to end what SIGKILL ended, even when the deadline has passed
 
 
-class StdioTransport(Transport):
+class StdioTransport:
     """What both roles share: writing lines with a deadline, and one thread that reads them.
 
     A subclass opens what it needs in `_open`, and says in `_why_ended` what the end of reading means.
@@ -114,6 +114,12 @@ class StdioTransport(Transport):
         raise NotImplementedError
 
     # -- writing
+
+    def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
+        """Write a request, and give what arrives in its inbox; see `Transport.exchange`."""
+        self.send(message, deadline)
+        inbox.sent = True
+        return inbox.until(deadline)
 
     def send(self, message: JsonObject | list[JsonObject], deadline: Deadline) -> None:
         """Write one message (or a batch) as one line.

@@ -216,24 +216,40 @@ class HttpTransport:
         # Guards no field: it is held for a note and what belongs to it, so that `receive` has one message at a time.
         self._routing = threading.Lock()
         self._lock = threading.Lock()  # guards the fields below, and those of the two classes that say so
-        self._receive: Receive | None = None
+        self._receive: Receive = lambda text: None
         self._lost: Lost | None = None
-        self._http: HttpClient | None = None
+        self._http: HttpClient | None = None  # from `start` on
         self._closed = False
         self._fetched = 0  # the number by which a trace knows what is fetched for authorization at the moment
 
-    def _load(self) -> HttpClient:
-        """Make the HTTP client. It is imported here: a program that uses no HTTP does not pay for `requests`.
+    def start(self, receive: Receive, lost: Lost) -> None:
+        """Make the HTTP client, and remember both; nothing is sent, and no thread started. See `Transport.start`.
 
-        Raises: TransportClosed: it was closed, or not started.
+        Raises: TransportClosed: it was closed before, or no request can be sent to such a URL. RuntimeError: it was
+            started before.
         """
+        # Imported here: a program that uses no HTTP does not pay for `requests`.
         from mcp_ref.machinery.http_client import HttpClient
 
-        if self._closed or self._receive is None:
-            raise TransportClosed(CLOSED if self._closed else "the transport has not been started")
         with self._lock:
-            self._http = self._http or HttpClient(self._url, self._options)
-        return self._http
+            if self._closed:
+                raise TransportClosed(CLOSED)
+            if self._http is not None:
+                raise RuntimeError("a transport is started once")
+            self._receive, self._lost, self._http = receive, lost, HttpClient(self._url, self._options)
+
+    def _begin(self, call: HttpCall) -> None:
+        """Begin a call, which is to be ended by `_end_call`. Raises: TransportClosed: not started; Interrupted."""
+        if self._http is None:
+            raise TransportClosed(CLOSED if self._closed else "the transport has not been started")
+        # First begun, then looked whether it may: `close` does it the other way round.
+        self._http.begin(call)
+        if self._closed:
+            raise Interrupted(CLOSED)
+
+    def _end_call(self, call: HttpCall) -> None:
+        if self._http is not None:
+            self._http.end(call)
 
     def _open(
         self, call: HttpCall, method: str, headers: Mapping[str, str], text: bytes | None = None, message: Any = None,
@@ -261,7 +277,7 @@ class HttpTransport:
             reply = http.open(call, method, sent, text, url=url)
             if authorized is None or reply.status not in (401, 403) or not authorized.concerns(reply):
                 return reply
-            self._note_reply(reply)
+            self._deliver(reply)
             if not authorized.renew(reply):
                 raise reply.refusal("a message", reply.body(_MAX_ERROR_BODY))
             reply.close()
@@ -273,26 +289,25 @@ class HttpTransport:
                 self._fetched = self._tap.exchange()
             self._note(direction, {"exchange": self._fetched, **facts})
 
-    def _deliver(
-        self, text: bytes, reply: HttpResponse, event: Event | None = None, noted: bytes | None = None
-    ) -> None:
-        """Hand a message to the peer, which only routes; a trace is shown it, or what was `noted` instead."""
-        receive = self._receive
-        assert receive is not None
+    def _deliver(self, reply: HttpResponse, text: bytes = b"", event: Event | None = None, noted: bytes = b"") -> None:
+        """Hand the message that a reply, or an event of it, brings, if any, to the peer, which only routes.
+
+        A trace is shown both, and what was `noted` instead of the message.
+        """
         with self._routing:
             if self._tap is not None:
-                self._tap.note("receive", noted or text, _facts_of(reply, event))
-            receive(text)
+                facts = {"exchange": reply.exchange, "method": reply.method, "status": reply.status}
+                facts |= {"headers": reply.headers} if event is None else event_facts(event)
+                self._tap.note("receive", noted or text or None, facts)
+            if text:
+                self._receive(text)
         if self._tap is not None:
             self._tap.deliver()
 
     def _deliver_events(self, reply: HttpResponse, last_id: str = "") -> Iterator[Event]:
         """Each event of a reply, as it comes, once its message, if it has one, has been delivered."""
         for event in read_events(reply.read, self._limit, last_id):
-            if event.event == "message" and event.data:
-                self._deliver(event.data.encode(), reply, event)
-            else:
-                self._note_reply(reply, event)
+            self._deliver(reply, event.data.encode() if event.event == "message" else b"", event)
             yield event
 
     def _note(self, direction: Literal["send", "receive"], facts: Mapping[str, Any], message: Any = None) -> None:
@@ -300,22 +315,11 @@ class HttpTransport:
             self._tap.note(direction, message or None, facts)
             self._tap.deliver()
 
-    def _note_reply(self, reply: HttpResponse, event: Event | None = None, body: bytes = b"") -> None:
-        """Show the trace a reply, or an event of it, that brings no message for the peer."""
-        if self._tap is not None:
-            self._note("receive", _facts_of(reply, event), body)
-
     def _note_stream_end(self, reply: HttpResponse, ended: str) -> None:
         """Show the trace who has ended an event stream: "server", "client", or "broken"."""
         if self._tap is not None:
             facts = {"exchange": reply.exchange, "method": reply.method, "end": ended}
             self._note("send" if ended == "client" else "receive", facts)
-
-
-def _facts_of(reply: HttpResponse, event: Event | None) -> dict[str, Any]:
-    """What a trace is shown of HTTP, beside a message."""
-    facts = {"headers": reply.headers} if event is None else event_facts(event)
-    return {"exchange": reply.exchange, "method": reply.method, "status": reply.status, **facts}
 
 
 class HttpClientTransport(HttpTransport):
@@ -358,18 +362,6 @@ class HttpClientTransport(HttpTransport):
 
     # -- beginning
 
-    def start(self, receive: Receive, lost: Lost) -> None:
-        """Remember both; nothing is sent, and no thread started. See `Transport.start`.
-
-        Raises: TransportClosed: it was closed before. RuntimeError: it was started before.
-        """
-        with self._lock:
-            if self._closed:
-                raise TransportClosed(CLOSED)
-            if self._receive is not None:
-                raise RuntimeError("a transport is started once")
-            self._receive, self._lost = receive, lost
-
     @property
     def session_id(self) -> str | None:
         """The id that the server assigned, or None. It is a secret: whoever knows it can speak in this session."""
@@ -398,23 +390,20 @@ class HttpClientTransport(HttpTransport):
         Spec: basic/transports#listening-for-messages-from-the-server
         """
         self.agreed(revision)
-        if self._closed or revision.http != "streamable":
-            return
-        http, call, settled = self._http or self._load(), HttpCall(Deadline(None)), threading.Event()
+        call, settled = HttpCall(Deadline(None)), threading.Event()
         with self._lock:
-            if self._closed or self._listener is not None:
+            if self._closed or self._listener is not None or revision.http != "streamable":
                 return
             # Before the thread starts: `close` cuts what has begun.
-            http.begin(call)
+            self._begin(call)
             # Daemon: a program that ends without close() must end, though the server has not.
             self._listener = threading.Thread(
-                target=self._listen, args=(http, call, settled), name="mcp-sse-listen", daemon=True
+                target=self._listen, args=(call, settled), name="mcp-sse-listen", daemon=True
             )
             self._listener.start()
-        left = None if deadline is None else deadline.left()
-        settled.wait(_OPENING_TIMEOUT if left is None else min(left, _OPENING_TIMEOUT))
+        settled.wait((deadline or call.deadline).at_most(_OPENING_TIMEOUT))
 
-    def _listen(self, http: HttpClient, call: HttpCall, settled: threading.Event) -> None:
+    def _listen(self, call: HttpCall, settled: threading.Event) -> None:
         """The thread `mcp-sse-listen`: it ends when its call is cut, since it waits for nothing else."""
         try:
             # MAY: a client listens with GET (basic/transports#listening-for-messages-from-the-server)
@@ -428,7 +417,7 @@ class HttpClientTransport(HttpTransport):
             log.exception("reading the standing event stream failed")
         finally:
             settled.set()
-            http.end(call)
+            self._end_call(call)
 
     # -- sending
 
@@ -512,10 +501,8 @@ class HttpClientTransport(HttpTransport):
         # MUST: Accept lists application/json and text/event-stream (basic/transports#sending-messages-to-the-server)
         headers = {"Accept": f"{JSON}, {CONTENT_TYPE}", "Content-Type": JSON, **headers}
         try:
-            # 2. Send. First begun, then looked whether it may: `close` does it the other way round.
-            (self._http or self._load()).begin(call)
-            if self._closed:
-                raise Interrupted(CLOSED)
+            # 2. Send.
+            self._begin(call)
             reply = self._open(call, "POST", headers, text, message, agreed=session.revision)
             # 3. Before the agreement: remember how it was received, and the session that has begun.
             if session.revision is None:
@@ -528,18 +515,18 @@ class HttpClientTransport(HttpTransport):
                 return
             # 5. Accepted, without anything to come back.
             if request_id is None and not isinstance(message, list):
-                self._note_reply(reply)
+                self._deliver(reply)
                 return
             # 6. MUST: support JSON and an event stream as the reply (basic/transports#sending-messages-to-the-server)
             if reply.content_type == CONTENT_TYPE:
-                yield from self._stream(call, session, reply)
+                yield from self._stream(call, session, reply, threading.Event())
                 return
             body = reply.body(self._limit) if reply.content_type == JSON else reply.read()
             if reply.status == 200 and not (body or reply.measured):
                 raise TransportClosed("the reply broke off in its headers")
             if reply.content_type != JSON or body.lstrip()[:1] not in (b"{", b"["):
                 raise _not_a_message(reply, body)
-            self._deliver(body, reply)
+            self._deliver(reply, body)
             yield body
         except TransportClosed as problem:
             if mirror is None or not call.written:
@@ -562,14 +549,14 @@ class HttpClientTransport(HttpTransport):
         """
         # MUST: after a 404, start a new session (basic/transports#session-management)
         if reply.status == 404 and session.revision is not None and session.id is not None:
-            self._note_reply(reply)
+            self._deliver(reply)
             raise SessionExpired
         body = reply.body(_MAX_ERROR_BODY)
         answer = None if request_id is None else _error_in(body, request_id, reply, stateless)
         if answer is None:
-            self._note_reply(reply, body=body)
+            self._deliver(reply, noted=body)
             raise reply.refusal("a message", body)
-        self._deliver(messages.encode(answer), reply, noted=body)
+        self._deliver(reply, messages.encode(answer), noted=body)
         return body
 
     def _end_post(self, call: HttpCall, message: Any, done: bool) -> None:
@@ -580,11 +567,10 @@ class HttpClientTransport(HttpTransport):
             if call.written and self._tap is not None:
                 self._note("send", {"exchange": call.exchange, "hangUp": message.get("id")})
             call.hang_up()
-        if self._http is not None:
-            self._http.end(call)
+        self._end_call(call)
 
     def _stream(
-        self, call: HttpCall, session: ClientSession, reply: HttpResponse | None, settled: threading.Event | None = None
+        self, call: HttpCall, session: ClientSession, reply: HttpResponse | None, settled: threading.Event
     ) -> Iterator[bytes]:
         """Deliver the messages of an event stream, over as many connections as it takes; gives the text of each.
 
@@ -592,33 +578,33 @@ class HttpClientTransport(HttpTransport):
 
         Args:
             reply: the stream that a POST has begun; None for the standing stream.
-            settled: set once the standing stream is open, or known to be unavailable for now.
+            settled: set once the stream is open, or known to be unavailable for now.
 
         Raises: TransportClosed (it cannot be resumed, or not any more), RemoteProtocolError (an event is too long), and
             whatever cut the call.
         """
         standing, last_id, retry, failed = reply is None, "", _RETRY, 0
         if reply is not None:
-            self._note_reply(reply)
+            self._deliver(reply)
         while True:
-            began, brought, problem, ended = time.monotonic(), False, "ended", "client"
+            began, brought, problem, refused, ended = time.monotonic(), False, "ended", 0, "client"
             try:
                 # 1. Open the standing stream, or go on with either.
-                if reply is None:
-                    reply = self._get(call, session, last_id)
-                is_stream = reply.status == 200 and reply.content_type == CONTENT_TYPE
-                if settled is not None and is_stream:
+                reply = reply or self._get(call, session, last_id)
+                if reply.status != 200 or reply.content_type != CONTENT_TYPE:
+                    refused, problem = reply.status, f"was refused with HTTP status {reply.status}"
+                else:
                     settled.set()
                 # 2. Read to the end of the connection. Events without data, or of other types, move the position only.
-                for event in self._deliver_events(reply, last_id) if is_stream else ():
+                for event in () if refused else self._deliver_events(reply, last_id):
                     brought, last_id = True, event.id or ""
                     retry = retry if event.retry is None else min(event.retry, _MAX_RETRY)
                     yield event.data.encode() if event.event == "message" else b""
                 ended = "server"
             except TransportClosed as broke:
-                is_stream, problem, ended = True, f"broke ({broke})", "broken"
+                problem, ended = f"broke ({broke})", "broken"
             except HttpStatusError as refusal:
-                if not standing or self._auth is None or refusal.status != 401 or settled is None:
+                if not standing or self._auth is None or refusal.status != 401:
                     raise
                 # Nobody waits for this stream: it opens again with the token that somebody's call will get.
                 settled.set()
@@ -627,24 +613,20 @@ class HttpClientTransport(HttpTransport):
             finally:
                 if reply is not None and reply.content_type == CONTENT_TYPE:
                     self._note_stream_end(reply, ended)
-            status = 0 if reply is None else reply.status
             if reply is not None:
                 reply.close()
-            if settled is not None:
-                settled.set()
+            settled.set()
             # 3. May it go on? A refusal is final, unless the server itself has failed.
-            if not is_stream and status < 500 and standing:
+            if 0 < refused < 500 and standing:
                 # MUST: a server without this stream answers the GET with 405
                 # (basic/transports#listening-for-messages-from-the-server). 404: the session is over, as the next
                 # POST will find out.
-                log.debug("no standing event stream: HTTP status %d", status)
+                log.debug("no standing event stream: HTTP status %d", refused)
                 return
-            if not is_stream and status < 500:
+            if 0 < refused < 500:
                 # Not SessionExpired, though the session may be: the request was accepted, and must not be sent again.
-                refused = f"the server refused to resume it with HTTP status {status}"
-                raise TransportClosed(f"the event stream ended without a response, and {refused}")
-            if not is_stream:
-                problem = f"was refused with HTTP status {status}"
+                why = f"the server refused to resume it with HTTP status {refused}"
+                raise TransportClosed(f"the event stream ended without a response, and {why}")
             if not standing and not (last_id and session.revision is not None and session.revision.sse_resumption):
                 raise TransportClosed(f"the event stream {problem} without a response, and cannot be resumed")
             # A server that asks for less than the least wait does not pace its clients: there an event is not enough.
@@ -669,7 +651,7 @@ class HttpClientTransport(HttpTransport):
             # A header goes out as latin-1: this is UTF-8, as the standard says.
             headers["Last-Event-ID"] = last_id.encode("utf-8").decode("latin-1")
         reply = self._open(call, "GET", headers, agreed=session.revision)
-        self._note_reply(reply)
+        self._deliver(reply)
         return reply
 
     # -- ending
@@ -712,7 +694,7 @@ class HttpClientTransport(HttpTransport):
             # SHOULD: end the session with DELETE (basic/transports#session-management)
             http.begin(call)
             reply = self._open(call, "DELETE", headers, agreed=self._session.revision)
-            self._note_reply(reply)
+            self._deliver(reply)
             log.debug("the session was ended with HTTP status %d", reply.status)
         except McpError as problem:
             # The server MAY refuse it with 405, and may be gone.
