@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -60,6 +61,19 @@ def test_a_uri_of_another_origin_is_not_posted_to() -> None:
         collector = Collector()
         with pytest.raises(RemoteProtocolError, match="another origin"):
             SseClientTransport(server.url).start(collector.receive, collector.lost)
+
+
+def test_a_start_that_is_interrupted_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(timeout: float | None) -> bool:
+        raise KeyboardInterrupt
+
+    with ScriptedServer(get=then(STREAM_HEAD, wait=True)) as server:
+        transport, collector = SseClientTransport(server.url), Collector()
+        monkeypatch.setattr(transport._named, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            transport.start(collector.receive, collector.lost)
+        assert not [thread for thread in threading.enumerate() if thread.name in ("mcp-sse-listen", "mcp-http-clock")]
+    assert collector.ends == 0
 
 
 def test_a_server_that_came_back_and_knows_the_session_no_longer_is_a_lost_connection() -> None:
