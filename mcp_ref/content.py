@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 
 from mcp_ref.machinery.shapes import Bounds, Format, Since
 from mcp_ref.messages import JsonObject
@@ -150,6 +150,21 @@ def block_type(block: Any) -> str | None:
     """The `type` of a content block, or None where the value is not one."""
     kind = block.get("type") if isinstance(block, dict) else None
     return kind if isinstance(kind, str) else None
+
+
+_BLOCK_FIELDS: Final = {
+    "text": {"text"},
+    "image": {"data", "mimeType"},
+    "audio": {"data", "mimeType"},
+    "resource": {"resource"},
+    "resource_link": {"uri", "name"},
+}
+
+
+def is_block(value: Any) -> bool:
+    """True for a content block with all that its kind requires."""
+    fields = _BLOCK_FIELDS.get(block_type(value) or "")
+    return fields is not None and fields <= value.keys()
 
 
 _MIME_TYPE = re.compile(r"[^\s/;]+/[^\s/;]+(\s*;.*)?")

@@ -156,21 +156,6 @@ class RequestParams(TypedDict):
     _meta: NotRequired[Annotated[RequestMetaObject, RequiredIn("2026-07-28")]]
 
 
-class PaginatedRequestParams(RequestParams):
-    """The parameters of a request for one page of a list (server/utilities/pagination)."""
-
-    cursor: NotRequired[str]
-
-
-class TaskMetadata(TypedDict):
-    """The request is to become a task (basic/utilities/tasks); `ttl`: the milliseconds that it should live."""
-
-    ttl: NotRequired[int]
-
-
-TaskAugmented = Annotated[TaskMetadata, Since("2025-11-25"), Until("2025-11-25")]
-
-
 class InputResponseRequestParams(RequestParams):
     """The parameters of a request that may be answered by questions, and is then sent again with the answers.
 

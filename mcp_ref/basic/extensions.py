@@ -12,7 +12,7 @@ Without any, the rows of a conversation are the protocol's own, and nothing here
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from mcp_ref.basic.meta import is_meta_key
 from mcp_ref.errors import LocalProtocolError, MissingClientCapability
@@ -20,7 +20,7 @@ from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
 
 if TYPE_CHECKING:
-    from mcp_ref.basic.subscriptions import Subscription
+    from mcp_ref.basic.subscriptions import Subscription, Subscriptions, SubscriptionsListenRequestParams
     from mcp_ref.server.context import Context
 
 Kinds = Mapping[str, Mapping[str, Any]]
@@ -125,6 +125,15 @@ def kinds_of(extensions: Iterable[Extension], others: Iterable[str]) -> Kinds:
         for method, types in extension.result_types.items():
             found.setdefault(method, {}).update(types)
     return found
+
+
+def open_extended(subscriptions: Subscriptions, ctx: Context, params: SubscriptionsListenRequestParams) -> Subscription:
+    """Open a subscription to what the protocol and the server's extensions tell of, and tell the present state."""
+    extensions, declared = ctx.server.extensions.values(), ctx.conversation.terms.local
+    also = honoured(extensions, ctx, cast(JsonObject, params["notifications"]))
+    subscription = subscriptions.open(ctx.incoming, params, declared, also)
+    tell_now(extensions, ctx, subscription)
+    return subscription
 
 
 def honoured(extensions: Iterable[Extension], ctx: Context, asked: JsonObject) -> JsonObject:

@@ -136,26 +136,22 @@ class Lifecycle:
 
     def send(self, method: str, *, is_request: bool) -> None:
         """Note that this side is about to send the method; LocalProtocolError if the table has no row for it."""
-        if not self._step("send " + _word_for(method, is_request)):
+        if not self.step("send " + _word_for(method, is_request)):
             raise LocalProtocolError(f"{method} must not be sent while the session is {self.state!r}")
 
     def receive(self, method: str, *, is_request: bool) -> None:
         """Note that the method arrived; InvalidRequest if the table has no row for it."""
-        if not self._step("receive " + _word_for(method, is_request)):
+        if not self.step("receive " + _word_for(method, is_request)):
             # MUST: refuse a request before `initialize`: the opening is the first interaction
             # (basic/lifecycle#initialization)
             raise InvalidRequest(f"Invalid request: {method} is not allowed while the session is {self.state!r}")
 
-    def agreed(self) -> None:
-        """Note that the answer to our `initialize` was acceptable."""
-        self._step("agreed")
+    def step(self, event: str) -> bool:
+        """Go where the table says; False, and no step, if it has no row for the event.
 
-    def refused(self) -> None:
-        """Note that the server refused our `initialize`; it may be asked again."""
-        self._step("refused")
-
-    def _step(self, event: str) -> bool:
-        """Go where the table says; False, and no step, if it has no row for the event."""
+        No message, but events all the same: the server's answer to our `initialize` was acceptable ("agreed"), or was
+        an error ("refused").
+        """
         before = self.state
         after = TRANSITIONS.get((self._role, before, event))
         if after is not None and after != before:

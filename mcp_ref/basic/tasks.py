@@ -39,12 +39,12 @@ from mcp_ref.errors import (
 )
 from mcp_ref.machinery.deadline import Cancel
 from mcp_ref.machinery.projection import projector
-from mcp_ref.machinery.shapes import RequiredIn
+from mcp_ref.machinery.shapes import RequiredIn, Since, Until
 from mcp_ref.machinery.workers import before_block
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method, Options
-from mcp_ref.server.utilities.pagination import walk
-from mcp_ref.types import NotificationParams, PaginatedRequestParams, RequestParams, Result
+from mcp_ref.server.utilities.pagination import PaginatedRequestParams, walk
+from mcp_ref.types import NotificationParams, RequestParams, Result
 
 if TYPE_CHECKING:
     from mcp_ref.client.client import Client
@@ -80,6 +80,15 @@ class Task(TypedDict):
     # Servers exist that leave out a null.
     ttl: NotRequired[Annotated[int | None, RequiredIn("2025-11-25", checked=False)]]
     pollInterval: NotRequired[int]
+
+
+class TaskMetadata(TypedDict):
+    """The request is to become a task; `ttl`: the milliseconds that it should live."""
+
+    ttl: NotRequired[int]
+
+
+TaskAugmented = Annotated[TaskMetadata, Since("2025-11-25"), Until("2025-11-25")]
 
 
 class CreateTaskResult(Result):

@@ -24,7 +24,7 @@ from mcp_ref.basic.transports.transport import is_transport
 from mcp_ref.client import config, connecting, elicitation, rounds
 from mcp_ref.client import roots as roots_page
 from mcp_ref.client.answers import MAX_PAUSE, Answers
-from mcp_ref.client.config import Command, Url, check_url
+from mcp_ref.client.config import Command, Url
 from mcp_ref.client.session import Connection, Conversation, Stateless
 from mcp_ref.errors import (
     ErrorResponse,
@@ -36,7 +36,7 @@ from mcp_ref.errors import (
     SessionExpired,
     TransportClosed,
 )
-from mcp_ref.machinery.arguments import check_kind, refuse_unknown
+from mcp_ref.machinery.arguments import check_command, check_kind, refuse_unknown
 from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Clock, Deadline, check_seconds
 from mcp_ref.machinery.forks import opened_elsewhere
@@ -463,34 +463,15 @@ class Client:
 
 def known_target(target: Any, session: requests.Session | None = None) -> Any:
     """A target with lists of strings and URLs as `Command` and `Url`, and the session to send by; or as it is."""
-    if session is not None:
-        if not isinstance(target, str | Url):
-            raise ValueError("a requests.Session goes with a URL")
-        url = Url(target) if isinstance(target, str) else target
-        check_url(url.url)
-        return url._replace(options={**url.options, "session": session})
-    if isinstance(target, list | tuple) and not isinstance(target, Command | Url):
+    if isinstance(target, str | Url) or session is not None:
+        return config.known_url(target, session)
+    if isinstance(target, list | tuple) and not isinstance(target, Command):
         target = Command(target)
     if isinstance(target, Command):
-        words = target.argv if isinstance(target.argv, Sequence) and not isinstance(target.argv, str | bytes) else ()
-        if not words or not all(isinstance(word, str | os.PathLike) for word in words):
-            raise TypeError(f"a command is a list of strings with at least the program's name, not {target.argv!r}")
-        if len(words) == 1 and " " in str(words[0]) and not os.path.exists(words[0]):
-            raise TypeError(
-                f"a command is a list with a string for each word, {str(words[0]).split()!r}, not {words!r}"
-            )
-    if isinstance(target, str):
-        target = Url(target)
-    if isinstance(target, Url):
-        check_url(target.url)
-    if isinstance(target, Command | Url) or is_transport(target):
-        return target
-    from mcp_ref.server.server import Server
+        check_command(target.argv)
+    elif not is_transport(target):
+        from mcp_ref.server.server import Server
 
-    if not isinstance(target, Server):
-        # What serve_http() returned, for one.
-        hint = f"; its URL is {target.url}" if isinstance(getattr(target, "url", None), str) else ""
-        raise TypeError(
-            f"a client's target is a command (a list of strings), a URL, a Server or a transport, not {target!r}{hint}"
-        )
+        if not isinstance(target, Server):
+            raise config.not_a_target(target)
     return target

@@ -19,6 +19,8 @@ from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import Revision
 
 if TYPE_CHECKING:
+    import requests
+
     from mcp_ref.server.server import Server
     from mcp_ref.trace.record import Tap
 
@@ -146,6 +148,24 @@ def server_key(target: Any, *, whole: bool = False) -> Hashable | None:
         parts = urlsplit(target.url)
         return ("http", parts.scheme.lower(), parts.netloc.lower(), parts.path, parts.query if whole else "")
     return None
+
+
+def known_url(url: Any, session: requests.Session | None) -> Url:
+    """A URL as a `Url`, checked, with the session to send by. Raises: ValueError, TypeError: it cannot be one."""
+    if not isinstance(url, str | Url):
+        raise ValueError("a requests.Session goes with a URL")
+    known = Url(url) if isinstance(url, str) else url
+    check_url(known.url)
+    return known if session is None else known._replace(options={**known.options, "session": session})
+
+
+def not_a_target(target: Any) -> TypeError:
+    """The error that says what a client's target is."""
+    # What serve_http() returned, for one.
+    hint = f"; its URL is {target.url}" if isinstance(getattr(target, "url", None), str) else ""
+    return TypeError(
+        f"a client's target is a command (a list of strings), a URL, a Server or a transport, not {target!r}{hint}"
+    )
 
 
 def check_url(url: Any) -> None:

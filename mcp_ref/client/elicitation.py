@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict, Unpack, cast
 
 from mcp_ref.agreement import undeclared
-from mcp_ref.basic.tasks import CreateTaskResult
+from mcp_ref.basic.tasks import CreateTaskResult, TaskAugmented
 from mcp_ref.errors import ErrorResponse, InvalidParams, LocalProtocolError, Refusal, RemoteProtocolError
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.handlers import call
@@ -33,7 +33,7 @@ from mcp_ref.machinery.shapes import Format, Former, FromRevision, RequiredIn, S
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.revisions import LATEST_SESSION, Revision
-from mcp_ref.types import RequestMetaObject, TaskAugmented
+from mcp_ref.types import RequestMetaObject
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address

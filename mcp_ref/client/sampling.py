@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict, Unpack, cast
 
 from mcp_ref.agreement import undeclared
-from mcp_ref.basic.tasks import CreateTaskResult
+from mcp_ref.basic.tasks import CreateTaskResult, TaskAugmented
 from mcp_ref.content import AudioContent, ContentBlock, ImageContent, Role, TextContent, block_type, text
 from mcp_ref.deprecated import warn_deprecated
 from mcp_ref.errors import InvalidParams, LocalProtocolError, Refusal
@@ -27,7 +27,7 @@ from mcp_ref.machinery.shapes import Bounds, FromRevision, Since, Until
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.server.tools import Tool
-from mcp_ref.types import RequestMetaObject, TaskAugmented
+from mcp_ref.types import RequestMetaObject
 
 if TYPE_CHECKING:
     from mcp_ref.client.answers import ClientContext

@@ -134,7 +134,7 @@ class Conversation:
             instead = offered_instead(refusal.data, self.revisions)
             if instead is None or (instead is asked and refusal.code != UnsupportedVersion.code):
                 raise
-            self.lifecycle.refused()
+            self.lifecycle.step("refused")
             result = self.peer.request(*self.opening(instead), deadline=deadline)
         self.agree(result, deadline)
 
@@ -232,7 +232,7 @@ class Session(Conversation):
             log.info("the server speaks %s over Streamable HTTP, which is younger", agreed)
         self.server_info, self.instructions = result["serverInfo"], result.get("instructions")
         self.peer.terms = self.terms(agreed, server_capabilities(result["capabilities"], agreed))
-        self.lifecycle.agreed()
+        self.lifecycle.step("agreed")
         if isinstance(self.transport, SessionTransport):
             self.transport.agreed(carried_as)
         # MUST: after `initialize` was answered the client sends `notifications/initialized`

@@ -5,8 +5,9 @@ A checker of types finds most of these; a notebook has none. Time limits are che
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Never
 
 _KINDS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "a string": lambda value: isinstance(value, str),
@@ -47,6 +48,24 @@ def check_kind(kind: str, **given: Any) -> None:
         if value is not None and not _KINDS[kind](value):
             error = ValueError if isinstance(value, int) and "number" in kind else TypeError
             raise error(f"{name} is {kind}, not {value!r}")
+
+
+def check_command(argv: Any) -> None:
+    """Raise TypeError unless a command is a list with a string for each word."""
+    words = argv if isinstance(argv, Sequence) and not isinstance(argv, str | bytes) else ()
+    if not words or not all(isinstance(word, str | os.PathLike) for word in words):
+        raise TypeError(f"a command is a list of strings with at least the program's name, not {argv!r}")
+    if len(words) == 1 and " " in str(words[0]) and not os.path.exists(words[0]):
+        raise TypeError(f"a command is a list with a string for each word, {str(words[0]).split()!r}, not {words!r}")
+
+
+def refuse_run(transport: str, options: Mapping[str, Any]) -> Never:
+    """Refuse a way to run a server that there is not, or options that it does not have."""
+    if transport == "stdio":
+        given = ", ".join(sorted(options))
+        raise ValueError(f'run() over stdio takes max_message alone, not {given}; write run("http", ...)')
+    hint = {"sse": '; write run("http", sse_path="/sse")', "streamable-http": '; write run("http")'}
+    raise ValueError(f'run() knows "stdio" and "http", not {transport!r}{hint.get(transport, "")}')
 
 
 def refuse_unknown(owner: str, others: Mapping[str, Any]) -> None:

@@ -4,13 +4,14 @@ Not here:  what is served (server/server)
 
     Lifespan         a value that a user's generator function makes for the first who needs it, and ends after the last
     end_by_sigterm   SIGTERM ends a wait as Ctrl-C does
-    tell, leave      a word to whoever started the program; its end, although threads still run
+    tell, tell_terminal, leave    a word to whoever started the program; its end, although threads still run
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -113,6 +114,16 @@ def tell(text: str) -> None:
     """Print something for whoever started this program, if anybody can read it."""
     with suppress(OSError, ValueError, AttributeError):
         print(text, file=sys.stderr, flush=True)
+
+
+def tell_terminal(name: str) -> None:
+    """Say how a server is tried if standard input is a terminal: then no client has started it."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        tell(
+            f"{name} waits for an MCP client on standard input, which is this terminal; Ctrl-C ends it.\n"
+            "A client starts it by itself; to try it: python -m mcp_ref tools -- "
+            + shlex.join(["python", *sys.orig_argv[1:]])
+        )
 
 
 def leave() -> None:

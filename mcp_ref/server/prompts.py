@@ -28,14 +28,13 @@ from mcp_ref.machinery.shapes import Since
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.server.utilities.caching import CacheableResult
-from mcp_ref.server.utilities.pagination import PaginatedResult, answer_list, list_page, walk
+from mcp_ref.server.utilities.pagination import PaginatedRequestParams, PaginatedResult, answer_list, list_page, walk
 from mcp_ref.types import (
     Icon,
     Icons,
     InputResponseRequestParams,
     Meta,
     NotificationParams,
-    PaginatedRequestParams,
     Result,
 )
 

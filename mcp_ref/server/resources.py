@@ -31,8 +31,8 @@ from mcp_ref.machinery.shapes import Format, Since
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.revisions import Revision
-from mcp_ref.server.utilities.caching import CacheableResult
-from mcp_ref.server.utilities.pagination import PaginatedResult, answer_list, list_page, walk
+from mcp_ref.server.utilities.caching import CacheableResult, checked_hints
+from mcp_ref.server.utilities.pagination import PaginatedRequestParams, PaginatedResult, answer_list, list_page, walk
 from mcp_ref.types import (
     EmptyResult,
     Icon,
@@ -40,7 +40,6 @@ from mcp_ref.types import (
     InputResponseRequestParams,
     Meta,
     NotificationParams,
-    PaginatedRequestParams,
     RequestParams,
 )
 
@@ -340,7 +339,7 @@ def resources_read(ctx: Context, params: ReadResourceRequestParams) -> ReadResou
     mime_type = entry.definition.get("mimeType")
     if isinstance(returned, Mapping) and "contents" in returned:
         contents = [_contents(uri, mime_type, part) for part in returned["contents"]]
-        return cast(ReadResourceResult, {**returned, "contents": contents})
+        return cast(ReadResourceResult, {**checked_hints(returned), "contents": contents})
     # MAY: give several contents for one `resources/read` (2026-07-28/server/resources#reading-resources)
     several = returned if isinstance(returned, list | tuple) else [] if returned is None else [returned]
     if not all(isinstance(part, str | _Bytes) or _is_entry(part) for part in several):

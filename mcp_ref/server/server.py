@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shlex
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -22,11 +20,11 @@ from mcp_ref.basic.extensions import Extension, extensions_of
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Transport
 from mcp_ref.basic.versioning import server_discover
-from mcp_ref.machinery.arguments import check_kind, refuse_unknown
+from mcp_ref.machinery.arguments import check_kind, refuse_run, refuse_unknown
 from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.rates import Rate, RateLimits
-from mcp_ref.machinery.running import Lifespan, end_by_sigterm, leave, tell
+from mcp_ref.machinery.running import Lifespan, end_by_sigterm, leave, tell_terminal
 from mcp_ref.messages import JsonObject
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS, Revision, in_order
@@ -437,14 +435,9 @@ class Server:
         elif transport == "stdio" and options.keys() <= {"max_message"}:
             from mcp_ref.basic.transports.stdio import StdioServerTransport
 
-            if sys.stdin is not None and sys.stdin.isatty():
-                name, started = self.info["name"], shlex.join(["python", *sys.orig_argv[1:]])
-                tell(
-                    f"{name} waits for an MCP client on standard input, which is this terminal; Ctrl-C ends it.\n"
-                    f"A client starts it by itself; to try it: python -m mcp_ref tools -- {started}"
-                )
-            limit = options.get("max_message", MAX_MESSAGE)
+            tell_terminal(self.info["name"])
             self.open_recorder()
+            limit = options.get("max_message", MAX_MESSAGE)
             stdio = StdioServerTransport(max_message=limit, tap=self.tap("stdio"))
             with end_by_sigterm() as interrupted:
                 try:
@@ -454,11 +447,7 @@ class Server:
                 finally:
                     self.close_recorder(0.6)
         else:
-            if transport == "stdio":
-                given = ", ".join(sorted(options))
-                raise ValueError(f'run() over stdio takes max_message alone, not {given}; write run("http", ...)')
-            hint = {"sse": '; write run("http", sse_path="/sse")', "streamable-http": '; write run("http")'}
-            raise ValueError(f'run() knows "stdio" and "http", not {transport!r}{hint.get(transport, "")}')
+            refuse_run(transport, options)
         if self.tasks is not None:
             stuck += self.tasks.close(0.6)
         if stuck:

@@ -26,14 +26,7 @@ from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.basic.utilities import KeepAlive, answer_ping
 from mcp_ref.basic.versioning import is_stateless
 from mcp_ref.client.elicitation import UrlElicitationRequired
-from mcp_ref.errors import (
-    STATELESS_ERRORS,
-    InternalError,
-    InvalidParams,
-    McpError,
-    MethodNotFound,
-    Refusal,
-)
+from mcp_ref.errors import STATELESS_ERRORS, InternalError, InvalidParams, McpError, MethodNotFound, Refusal
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.outbox import Outbox

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp_ref import messages
 from mcp_ref.agreement import Terms
-from mcp_ref.basic.extensions import honoured, rows_with, tell_now
+from mcp_ref.basic.extensions import open_extended, rows_with
 from mcp_ref.basic.mrtr import Rounds
 from mcp_ref.basic.subscriptions import LISTEN, Subscription, Subscriptions, SubscriptionsListenRequestParams
 from mcp_ref.basic.utilities import token_of
@@ -119,25 +119,14 @@ class Stateless:
             if wait := self.server.limits.take(call.source, method):
                 raise RateLimited(wait)
             listen = cast(SubscriptionsListenRequestParams, params)
-            if not self.server.extensions:
-                return self.subscriptions.open(incoming, listen, terms.local)
-            ctx, having = Context(call, incoming), self.server.extensions.values()
-            also = honoured(having, ctx, params["notifications"])
-            subscription = self.subscriptions.open(incoming, listen, terms.local, also)
-            tell_now(having, ctx, subscription)
-            return subscription
+            if self.server.extensions:
+                return open_extended(self.subscriptions, Context(call, incoming), listen)
+            return self.subscriptions.open(incoming, listen, terms.local)
         result = call.serve(incoming)
         if method in CACHEABLE and result.get("resultType") != "input_required":
             # MUST: complete results of discovery, the lists and `resources/read` have `ttlMs` and `cacheScope`
             # (server/utilities/caching#cacheable-results)
-            hints = dict(self.server.cache_hints.get(method, NO_HINT))
-            ttl, scope = result.get("ttlMs"), result.get("cacheScope")
-            # MUST: ttlMs is 0 or more, also when a handler chose it (server/utilities/caching#time-to-live-ttl-field)
-            if type(ttl) is int and ttl >= 0:
-                hints["ttlMs"] = ttl
-            if scope in ("public", "private"):
-                hints["cacheScope"] = scope
-            result = {**result, **hints}
+            result = {**self.server.cache_hints.get(method, NO_HINT), **result}
         return complete(result, self.server.info)
 
 

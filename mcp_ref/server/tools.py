@@ -34,9 +34,9 @@ from typing import (
     cast,
 )
 
-from mcp_ref.basic.tasks import CreateTaskResult
+from mcp_ref.basic.tasks import CreateTaskResult, TaskAugmented
 from mcp_ref.basic.versioning import is_input_required
-from mcp_ref.content import ContentBlock, block_type, text
+from mcp_ref.content import ContentBlock, is_block, text
 from mcp_ref.errors import (
     InvalidParams,
     McpError,
@@ -63,17 +63,8 @@ from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method, Options
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.caching import CacheableResult
-from mcp_ref.server.utilities.pagination import PaginatedResult, answer_list, list_page, walk
-from mcp_ref.types import (
-    Icon,
-    Icons,
-    InputResponseRequestParams,
-    Meta,
-    NotificationParams,
-    PaginatedRequestParams,
-    Result,
-    TaskAugmented,
-)
+from mcp_ref.server.utilities.pagination import PaginatedRequestParams, PaginatedResult, answer_list, list_page, walk
+from mcp_ref.types import Icon, Icons, InputResponseRequestParams, Meta, NotificationParams, Result
 
 if TYPE_CHECKING:
     from mcp_ref.client.client import Client
@@ -405,7 +396,7 @@ def _is_result(value: JsonObject) -> bool:
     if not value.keys() <= {"content", "structuredContent", "isError", "_meta", "resultType"}:
         return False
     if "content" in value:
-        return isinstance(value["content"], list) and all(_is_block(each) for each in value["content"])
+        return isinstance(value["content"], list) and all(is_block(each) for each in value["content"])
     return "structuredContent" in value
 
 
@@ -415,25 +406,10 @@ def _content_of(value: Any) -> list[Any]:
         return []
     # MAY: a tool returns links to resources, and embedded resources (server/tools#resource-links, #embedded-resources)
     several = value if isinstance(value, list | tuple) else [value]
-    if all(isinstance(each, str) or _is_block(each) for each in several):
+    if all(isinstance(each, str) or is_block(each) for each in several):
         return [{"type": "text", "text": each} if isinstance(each, str) else each for each in several]
     data = to_json(value)
     return [text(data if isinstance(data, str) else json.dumps(data, ensure_ascii=False))]
-
-
-_BLOCK_FIELDS: Final = {
-    "text": {"text"},
-    "image": {"data", "mimeType"},
-    "audio": {"data", "mimeType"},
-    "resource": {"resource"},
-    "resource_link": {"uri", "name"},
-}
-
-
-def _is_block(value: Any) -> bool:
-    """True for a content block with all that its kind requires."""
-    fields = _BLOCK_FIELDS.get(block_type(value) or "")
-    return fields is not None and fields <= value.keys()
 
 
 # -- the client's half --------------------------------------------------------------------------------------------

@@ -27,7 +27,8 @@ from mcp_ref.machinery.shapes import (
     renamed,
 )
 from mcp_ref.revisions import REVISIONS, Revision
-from mcp_ref.types import Implementation, NotificationParams, PaginatedRequestParams, RequestParams, Result
+from mcp_ref.server.utilities.pagination import PaginatedRequestParams
+from mcp_ref.types import Implementation, NotificationParams, RequestParams, Result
 
 JsonObject = dict[str, Any]
 

@@ -18,7 +18,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
-from typing import Annotated, Final, Literal, NamedTuple, NotRequired
+from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired
 from weakref import WeakSet
 
 from mcp_ref import messages
@@ -72,6 +72,14 @@ class CacheHint(NamedTuple):
 
 NO_HINT: Final[JsonObject] = {"ttlMs": 0, "cacheScope": "private"}
 """The members of a result for which the server was given no hint."""
+
+
+def checked_hints(result: Mapping[str, Any]) -> JsonObject:
+    """A result of a handler's own, without hints that no client may be given; the server's hints stand for them."""
+    ttl = result.get("ttlMs")
+    # MUST: ttlMs is 0 or more, also when a handler chose it (server/utilities/caching#time-to-live-ttl-field)
+    valid = {"ttlMs": type(ttl) is int and ttl >= 0, "cacheScope": result.get("cacheScope") in ("public", "private")}
+    return {key: value for key, value in result.items() if valid.get(key, True)}
 
 
 # -- the client's half --------------------------------------------------------------------------------------------

@@ -24,13 +24,19 @@ from mcp_ref.errors import ErrorResponse, InvalidParams, RemoteProtocolError
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Options, check_options
-from mcp_ref.types import PaginatedRequestParams, Result
+from mcp_ref.types import RequestParams, Result
 
 if TYPE_CHECKING:
     from mcp_ref.server.context import Context
 
 MAX_PAGES = 10_000
 """How many pages `walk()` asks for before it concludes that the list has no end."""
+
+
+class PaginatedRequestParams(RequestParams):
+    """The parameters of a request for one page of a list (server/utilities/pagination)."""
+
+    cursor: NotRequired[str]
 
 
 class PaginatedResult(Result):

@@ -39,10 +39,10 @@ def test_a_hint_that_is_not_a_number_of_seconds_from_0_on_is_refused(seconds: fl
 
 @pytest.mark.parametrize("member", [{"ttlMs": -1}, {"ttlMs": True}, {"cacheScope": "PUBLIC"}])
 def test_a_member_of_a_handler_that_is_not_valid_is_replaced_by_the_hint(member: dict[str, Any]) -> None:
-    server = Server("s", cache={"tools/list": CacheHint(1, "public")}, declare=["tools"])
+    server = Server("s", cache={"resources/read": CacheHint(1, "public")})
     answers = iter([member, {"ttlMs": 7, "cacheScope": "private"}])
-    server.answers["stateless"] = {"tools/list": lambda ctx, params: {"tools": [], **next(answers)}}
-    results = [ask(server, "tools/list") for _ in range(2)]
+    server.resource("data://x")(lambda: {"contents": [], **next(answers)})
+    results = [ask(server, "resources/read", {"uri": "data://x"}) for _ in range(2)]
     assert [(each["ttlMs"], each["cacheScope"]) for each in results] == [(1000, "public"), (7, "private")]
 
 
