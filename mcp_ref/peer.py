@@ -207,6 +207,7 @@ class Peer:
         # By token, whose `put(params)` takes the progress of what was answered with a task; forgotten with its handle.
         self.told: WeakValueDictionary[str, Any] = WeakValueDictionary()
         self.closed: McpError | None = None
+        self._told = False  # whether the side was told of it
 
     def start(self) -> None:
         """Begin to receive. The transport starts its thread as the last thing."""
@@ -631,13 +632,17 @@ class Peer:
     def fail(self, reason: McpError) -> None:
         """The conversation is lost: fail what waits. Handlers that run may still finish and try to answer."""
         with self._lock:
-            first, self.closed = self.closed is None, self.closed or reason
-            waiting, self._pending = list(self._pending.values()), {}
+            self.closed = self.closed or reason
+            waiting = list(self._pending.values())
         for pending in waiting:
             pending.give_up(TransportClosed(str(reason)))
         self._workers.stop()
-        if first:
-            self.side.lost(reason)
+        # Forgotten at the end: after Ctrl-C on the way here the next one does all of it again.
+        with self._lock:
+            self._pending.clear()
+            told, self._told = self._told, True
+        if not told:
+            self.side.lost(self.closed)
 
     def _no_thread(self, problem: RuntimeError) -> None:
         """Nothing can be answered: end the conversation, so that the peer is not kept waiting."""

@@ -44,11 +44,11 @@ class InterruptAt:
 
 
 @contextmanager
-def interrupted(moment: int, codes: Callable[[CodeType], bool]) -> Iterator[None]:
-    """Interrupt what the block does at that moment of the functions chosen; it may be over before."""
-    before = sys.gettrace()
-    sys.settrace(InterruptAt(moment, codes))
+def interrupted(moment: int, codes: Callable[[CodeType], bool]) -> Iterator[InterruptAt]:
+    """Interrupt what the block does at that moment of the functions chosen; if it is over before, some are `left`."""
+    before, interrupting = sys.gettrace(), InterruptAt(moment, codes)
+    sys.settrace(interrupting)
     try:
-        yield
+        yield interrupting
     finally:
         sys.settrace(before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +17,7 @@ from mcp_ref import (
     RequestCancelled,
     RequestTimeout,
     Server,
+    TransportClosed,
 )
 from mcp_ref import peer as peer_module
 from mcp_ref.basic.subscriptions import PendingStream
@@ -24,6 +26,7 @@ from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.workers import MAX_URGENT
 from mcp_ref.peer import Peer, PendingRequest
+from tests.interrupting import interrupted, on_python_3_11
 from tests.peers import Answerer, Deaf, a_peer, terms
 from tests.wire import CLIENT_INFO, PATIENCE, Background, opened, to_client, to_server
 
@@ -50,6 +53,24 @@ def a_server() -> Server:
         raise ErrorResponse(-32001, "another server's secret", {"token": 1})
 
     return server
+
+
+@on_python_3_11
+def test_what_ctrl_c_has_left_waiting_at_a_close_the_next_close_ends() -> None:
+    for moment in itertools.count(1):
+        with a_peer(lambda incoming: {}) as (peer, wire):
+            waiting = Background(peer.request, "ping", {}, {"timeout": None})
+            assert wire.receive()["method"] == "ping"
+            try:
+                with interrupted(moment, lambda code: code is Peer.fail.__code__) as interrupting:
+                    peer.close(Deadline(PATIENCE))
+            except KeyboardInterrupt:
+                peer.close(Deadline(PATIENCE))
+            assert isinstance(waiting.outcome(), TransportClosed), moment
+            assert len(peer.side.reasons) <= 1, moment
+        if interrupting.left > 0:
+            break
+    assert moment > 3
 
 
 # -- ids ----------------------------------------------------------------------------------------------------------

@@ -16,8 +16,9 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
-from typing import Any, Literal
+from functools import partial
+from itertools import chain, starmap
+from typing import IO, Any, Literal
 
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.pipes import InputStopped, LineSplitter, Wake, chunks, milliseconds
@@ -54,7 +55,7 @@ def environment(
 
 
 class Child:
-    """A running process.
+    """A process: it runs from `start()` on, so whoever made this object holds it by then, and can end it.
 
     Args:
         command: the program and its arguments.
@@ -64,10 +65,8 @@ class Child:
             called with each line, in the thread `mcp-stdio-stderr`.
 
     Attributes:
-        stdin, stdout: the other ends of its standard in and out, unbuffered.
         thread: reads standard error, if that goes to a function; to be started, and joined, by the caller.
-
-    Raises: OSError: it could not be started; nothing is left over.
+        launched: whether there is a process.
     """
 
     def __init__(
@@ -88,29 +87,50 @@ class Child:
         else:
             # A session of its own: one signal reaches whatever it starts; Ctrl-C in our terminal does not reach it.
             group = {"start_new_session": True}
-        self._stop.open()
-        try:
-            pipe = subprocess.PIPE
-            where = pipe if callable(stderr) else stderr
-            process = subprocess.Popen(
-                command, bufsize=0, stdin=pipe, stdout=pipe, stderr=where, env=env, cwd=cwd, **group
-            )
-        except BaseException:
-            self._stop.close()
-            raise
-        assert process.stdin is not None and process.stdout is not None
-        self._process, self.stdin, self.stdout = process, process.stdin, process.stdout
+        pipe = subprocess.PIPE
+        self._launch: Callable[[], subprocess.Popen[Any]] = partial(
+            subprocess.Popen, command, bufsize=0, stdin=pipe, stdout=pipe,
+            stderr=pipe if callable(stderr) else stderr, env=env, cwd=cwd, **group,
+        )  # fmt: skip
+        self._processes: list[subprocess.Popen[Any]] = []  # the one that there is, or none
         # Daemon: the function is a user's code, which nobody can end.
         hear = threading.Thread(target=self._hear, args=(stderr,), name="mcp-stdio-stderr", daemon=True)
         self.thread = hear if callable(stderr) else None
         self._exit_fd = -1
+
+    def start(self) -> None:
+        """Launch it. Raises: OSError: that cannot be done. Whatever it raises, `close()` is still to be called."""
+        self._stop.open()
+        # One step of C: Ctrl-C between the launch and the assignment would leave a process that nobody knows of.
+        self._processes.extend(starmap(self._launch, [()]))
         # Only with a descriptor that is ready at the exit can we wait without reaping; elsewhere the exit is polled,
         # and a number might mean another group.
         if hasattr(os, "pidfd_open") and hasattr(os, "waitid"):
             try:
-                self._exit_fd = os.pidfd_open(process.pid)
+                self._exit_fd = os.pidfd_open(self._process.pid)
             except OSError:
                 pass
+
+    @property
+    def launched(self) -> bool:
+        """See the class."""
+        return bool(self._processes)
+
+    @property
+    def _process(self) -> subprocess.Popen[Any]:
+        return self._processes[0]
+
+    @property
+    def stdin(self) -> IO[bytes]:
+        """The other end of its standard in, unbuffered."""
+        assert self._process.stdin is not None
+        return self._process.stdin
+
+    @property
+    def stdout(self) -> IO[bytes]:
+        """The other end of its standard out, unbuffered."""
+        assert self._process.stdout is not None
+        return self._process.stdout
 
     def exit_code(self, deadline: Deadline) -> int | None:
         """The exit code, negative for a signal; None when it still runs.
@@ -157,12 +177,13 @@ class Child:
 
     def close(self) -> None:
         """Give the descriptors back, when the thread has ended and no other one is in `exit_code`."""
-        for stream in (self.stdin, self.stdout, self._process.stderr):
-            if stream is not None:
-                stream.close()
-        if self._exit_fd >= 0:
-            os.close(self._exit_fd)
-            self._exit_fd = -1
+        for process in self._processes:
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
+        exit_fd, self._exit_fd = self._exit_fd, -1
+        if exit_fd >= 0:
+            os.close(exit_fd)
         self._stop.close()
 
     # -- standard error

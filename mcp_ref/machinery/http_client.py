@@ -199,15 +199,18 @@ class _IdleConnections:
         if not isinstance(conn, _Connection) or len(self._idle) >= _MAX_IDLE:
             conn.close()
             return
-        call, conn.call = conn.call, None
-        if call is not None:
-            try:
+        try:
+            call, conn.call = conn.call, None
+            if call is not None:
                 call.box.pop().close()
-            except IndexError:
-                conn.close()
-                return
-        conn.kept, conn.idle_since = True, time.monotonic()
-        self._idle.append(conn)
+            conn.kept, conn.idle_since = True, time.monotonic()
+            self._idle.append(conn)
+        except IndexError:
+            conn.close()
+        except BaseException:
+            # After Ctrl-C it is neither the call's nor kept.
+            conn.close()
+            raise
 
     def clear(self) -> None:
         """Close them."""
@@ -434,12 +437,15 @@ class HttpClient:
 
     def end(self, call: HttpCall) -> None:
         """The call is over. Its connection is closed, unless its response is complete, or its end comes at once."""
-        self._clock.calls.discard(call)
-        if call.response is not None and not call.response.ended:
-            call.response.close()
-        if call.box:
-            call.hang_up()
-        call.response = None
+        try:
+            if call.response is not None and not call.response.ended:
+                call.response.close()
+        finally:
+            if call.box:
+                call.hang_up()
+            call.response = None
+            # Last: until then the clock, or `close`, ends what Ctrl-C has left here.
+            self._clock.calls.discard(call)
 
     def cut_all(self, reason: McpError) -> None:
         """Cut every call that has begun and not ended."""

@@ -66,10 +66,13 @@ class Wake:
     def close(self) -> None:
         """Give the pipe back, once nobody polls it any more."""
         with self._lock:
-            if self.fd >= 0:
-                os.close(self.fd)
-                os.close(self._write_fd)
-            self.fd = self._write_fd = -1
+            # Forgotten first: whoever closes again after Ctrl-C must not close what is somebody else's by then.
+            fds, self.fd, self._write_fd = (self.fd, self._write_fd), -1, -1
+            if fds[0] >= 0:
+                try:
+                    os.close(fds[0])
+                finally:
+                    os.close(fds[1])
 
 
 def chunks(fd: int, stops: Mapping[int, str]) -> Iterator[bytes]:

@@ -1,30 +1,35 @@
-"""Ctrl-C at random moments: the next call works or says why not, none hangs, and nothing is left behind.
+"""Ctrl-C at any moment: the next call works or says why not, none hangs, and nothing is left behind.
 
-Moments of a single function, one after the other, are in the tests of the transports (`tests/interrupting.py`). Here a
-thread sends the signal after a random time, 1,000 times in each transport and era, while calls and whole connections
-are made.
+A thread sends the signal after a random time, 1,000 times in each transport and era, while calls and whole connections
+are made; and a trace function raises at one moment of this package's code after the other (`tests/interrupting.py`; a
+single function is looked at so in the tests of the transports).
 """
 
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 
 import mcp_ref
 from mcp_ref import Client, Command, McpError, Server
+from mcp_ref.basic.transports.stdio import StdioClientTransport
+from mcp_ref.machinery.deadline import Deadline
 from tests.basic.transports.streamable_http.raw import until
-from tests.interrupting import InterruptAt, on_python_3_11
+from tests.interrupting import interrupted, on_python_3_11
 from tests.wire import PATIENCE
 
 pytestmark = [
@@ -171,26 +176,111 @@ def test_ctrl_c_in_a_connection_from_its_opening_to_its_end_leaves_nothing(
         assert until(lambda: held()[1] <= before[1] + 2), (held(), before)
 
 
+# -- each moment, one after the other -----------------------------------------------------------------------------
+
+
+PACKAGE = os.path.dirname(mcp_ref.__file__)
+STRIDE = 7
+"""Of the moments of a whole connection one is tried, then so many further the next: to try each takes minutes."""
+
+
+def interrupt(moment: int, files: tuple[str, ...], job: Callable[[], object]) -> bool:
+    """Do a job, interrupted at that moment in some files of the package; whether it was over before."""
+    paths = tuple(os.path.join(PACKAGE, name) for name in files)
+    try:
+        with interrupted(moment, lambda code: code.co_filename.startswith(paths)) as interrupting:
+            job()
+    except KeyboardInterrupt:
+        pass
+    return interrupting.left > 0
+
+
+def live(client: Client) -> None:
+    with client:
+        client.call_tool("echo", {"text": "x"})
+
+
 @on_python_3_11
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_ctrl_c_at_each_moment_of_a_connection_in_memory_leaves_no_session(revision: str) -> None:
-    server, package = build(), os.path.dirname(mcp_ref.__file__)
-    moment, over = 0, False
-    while not over:
-        moment += 1
-        clients = [Client(server, revision=revision, timeout=PATIENCE)]
-        interrupting = InterruptAt(moment, lambda code: code.co_filename.startswith(package))
-        before = sys.gettrace()
-        sys.settrace(interrupting)
-        try:
-            with clients[0]:
-                clients[0].call_tool("echo", {"text": "x"})
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(before)
-        clients.pop().close()
-        over = interrupting.left > 0
+def test_ctrl_c_at_any_moment_of_a_connection_in_memory_leaves_no_session(revision: str) -> None:
+    server = build()
+    for moment in itertools.count(1, STRIDE):
+        client = Client(server, revision=revision, timeout=PATIENCE)
+        over = interrupt(moment, ("",), partial(live, client))
+        client.close()
         # A handler may still be at work, for a moment.
         assert until(lambda: not server.sessions), moment
+        if over:
+            break
     assert moment > 500
+
+
+@on_python_3_11
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_after_ctrl_c_at_any_moment_of_a_connection_over_http_its_end_is_short_and_leaves_no_thread(
+    revision: str,
+) -> None:
+    with build().serve_http() as service:
+        live(Client(service.url, revision=revision))
+        assert until(lambda: held()[0] == ["mcp-http-accept"])
+        before = held()
+        for moment in itertools.count(1, STRIDE):
+            client = Client(service.url, revision=revision, timeout=PATIENCE)
+            over = interrupt(moment, ("",), partial(live, client))
+            began = time.monotonic()
+            client.close(PATIENCE)
+            assert time.monotonic() - began < PATIENCE / 2, moment
+            del client
+            if over:
+                break
+        assert moment > 500
+        assert until(lambda: held() <= before), (held(), before)
+
+
+@on_python_3_11
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_what_ctrl_c_has_left_of_an_end_over_http_the_next_close_ends(revision: str) -> None:
+    server = build()
+    files = ("peer.py", "basic/transports/streamable_http/client.py", "machinery/http_call.py")
+    with server.serve_http() as service:
+        for moment in itertools.count(1):
+            client = Client(service.url, revision=revision, timeout=PATIENCE).connect()
+            over = interrupt(moment, files, client.close)
+            began = time.monotonic()
+            client.close(PATIENCE)
+            # Neither does it wait for the one that was interrupted, nor is the session forgotten.
+            assert time.monotonic() - began < PATIENCE / 2, moment
+            assert until(lambda: not server.sessions), moment
+            if over:
+                break
+        assert moment > 20
+
+
+@on_python_3_11
+def test_ctrl_c_at_each_moment_of_the_life_of_a_child_process_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    launched: list[Any] = []
+
+    class Launched(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            launched.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Launched)
+    files = ("basic/transports/stdio.py", "machinery/child.py", "machinery/pipes.py")
+
+    def begin_and_end(transport: StdioClientTransport) -> None:
+        transport.start(lambda data: None, lambda reason: None)
+        transport.close(Deadline(PATIENCE))
+
+    for moment in itertools.count(1):
+        # It ends with its input.
+        transport = StdioClientTransport(["cat"])
+        over = interrupt(moment, files, partial(begin_and_end, transport))
+        began = time.monotonic()
+        transport.close(Deadline(PATIENCE))
+        assert time.monotonic() - began < PATIENCE / 2, moment
+        assert all(process.poll() is not None for process in launched), moment
+        launched.clear()
+        if over:
+            break
+    assert moment > 100

@@ -61,7 +61,6 @@ class StdioTransport:
         self._read_fd = self._write_fd = -1
         self._no_reading, self._no_writing = Wake(), Wake()
         self._watched: dict[int, str] = {}  # descriptors whose readiness ends the connection, and what that means
-        self._give_back = ExitStack()  # what is to be done when nothing is read or written any more
         self._threads: list[threading.Thread] = []
         self._started = self._closed = self._heard = False
         # Why nothing can be sent: the first reason stays; of two at once either will do. And what `lost` was told.
@@ -86,7 +85,6 @@ class StdioTransport:
                     # First: had one of the standard descriptors been closed, a pipe of ours would get its number.
                     self._open()
                     self._no_reading.open()
-                    self._give_back.callback(self._no_reading.close)
                     self._no_writing.open()
                     # A descriptor that blocks stays so: O_NONBLOCK would belong to everybody who shares this open file,
                     # such as the terminal, the shell, other processes. It is asked for room before each write, and then
@@ -110,8 +108,12 @@ class StdioTransport:
                 raise
 
     def _open(self) -> None:
-        """Set `_read_fd` and `_write_fd`; note in `_give_back` how all that was opened but the latter is closed."""
+        """Set `_read_fd` and `_write_fd`."""
         raise NotImplementedError
+
+    def _release(self) -> None:
+        """Give back all that was opened but `_write_fd`. Called again, it goes on where Ctrl-C has ended it."""
+        self._no_reading.close()
 
     # -- writing
 
@@ -246,10 +248,12 @@ class StdioTransport:
             # Another close() is at work; or a start() that takes longer, and ends on its own, since _closed is set.
             return
         finally:
-            if starting:
-                self._starting.release()
-            if closing:
-                self._closing.release()
+            try:
+                if starting:
+                    self._starting.release()
+            finally:
+                if closing:
+                    self._closing.release()
 
     def _end(self, deadline: Deadline) -> None:
         """End the threads, then give the descriptors back; what is still used stays open for another `close`."""
@@ -257,7 +261,7 @@ class StdioTransport:
         if not self._join(deadline):
             log.warning("%s: still busy after close: %s", self.name, [t.name for t in self._threads if t.is_alive()])
         elif self._close_output(deadline):
-            self._give_back.close()
+            self._release()
         else:
             log.warning("%s: still writing after close", self.name)
 
@@ -314,6 +318,7 @@ class StdioServerTransport(StdioTransport):
             raise ValueError("read_fd and write_fd are given together, or not at all")
         super().__init__(tap, max_message)
         self._given = None if read_fd is None or write_fd is None else (read_fd, write_fd)
+        self._give_back = ExitStack()  # what is to be done when nothing is read or written any more
 
     def _open(self) -> None:
         if self._given is not None:
@@ -336,6 +341,10 @@ class StdioServerTransport(StdioTransport):
                 return
             self._watched[parent_fd] = "the process that started this server is gone"
             self._give_back.callback(os.close, parent_fd)
+
+    def _release(self) -> None:
+        super()._release()
+        self._give_back.close()
 
     def _why_ended(self, found: str | None) -> str:
         # Writing goes on: a client that has nothing left to say may still want the answers.
@@ -401,7 +410,7 @@ class StdioClientTransport(StdioTransport):
     @property
     def exit_code(self) -> int | None:
         """The server's exit code, negative for a signal; None while it runs, and before `start()`. Threads: any."""
-        return None if self._child is None else self._child.exit_code(Deadline(0))
+        return self._child.exit_code(Deadline(0)) if self._child is not None and self._child.launched else None
 
     def _open(self) -> None:
         import subprocess
@@ -411,11 +420,11 @@ class StdioClientTransport(StdioTransport):
         env, self._withheld = environment(self._inherit, self._env)
         # MAY: the client captures, forwards or ignores what the server writes to stderr (basic/transports#stdio)
         where = {"inherit": None, "ignore": subprocess.DEVNULL}.get(str(self._stderr), self._hear)
+        self._child = Child(self._command, env, self._cwd, where)
         try:
-            self._child = Child(self._command, env, self._cwd, where)
+            self._child.start()
         except OSError as problem:
             raise TransportClosed(f"{self._server} could not be started: {problem}") from None
-        self._give_back.callback(self._child.close)
         if self._child.thread is not None:
             self._threads.append(self._child.thread)
         self._read_fd, self._write_fd = self._child.stdout.fileno(), os.dup(self._child.stdin.fileno())
@@ -423,6 +432,11 @@ class StdioClientTransport(StdioTransport):
         if HAS_POLL:
             # This end of the pipe is ours alone, so nobody else is surprised.
             os.set_blocking(self._write_fd, False)
+
+    def _release(self) -> None:
+        super()._release()
+        if self._child is not None:
+            self._child.close()
 
     def _hear(self, line: str) -> None:
         """The thread `mcp-stdio-stderr`: one line of the server's standard error."""
@@ -486,7 +500,7 @@ class StdioClientTransport(StdioTransport):
             return Deadline(self._grace if left is None else min(self._grace, 0.4 * left))
 
         child = self._child
-        if child is None:
+        if child is None or not child.launched:
             super()._end(deadline)
             return
         # SHOULD: the client first closes the input stream to the server (basic/lifecycle#stdio). Reading goes on: a

@@ -42,10 +42,11 @@ from mcp_ref.errors import (
     McpError,
     Refusal,
     RemoteProtocolError,
+    RequestTimeout,
     SessionExpired,
     TransportClosed,
 )
-from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted, has_ended
+from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted, has_ended, hold
 from mcp_ref.machinery.http_call import HttpCall
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import Revision
@@ -358,7 +359,8 @@ class HttpClientTransport(HttpTransport):
         self._reconnects = reconnects
         self._session = ClientSession()  # under the lock, as the next one is
         self._listener: threading.Thread | None = None
-        self._over = threading.Event()  # set once close() has done its work
+        self._closing = threading.Lock()  # guards _ended; held while the session and the connections are ended
+        self._ended = False  # whether the server was told that the session ends
 
     # -- beginning
 
@@ -667,24 +669,30 @@ class HttpClientTransport(HttpTransport):
         Spec: basic/transports#session-management
         """
         with self._lock:
-            first, self._closed = not self._closed, True
+            self._closed = True
             http, listener = self._http, self._listener
-        if not first:
-            self._over.wait(deadline.left())
-        # Again by the second caller: the first may have been ended by Ctrl-C.
+        closing: list[bool] = []
         try:
+            # Whoever comes second waits for the first; and goes on with what Ctrl-C has kept that one from.
+            hold(self._closing, closing, deadline, "closing")
             if http is not None:
                 http.cut_all(Interrupted(CLOSED))
                 if listener is not None:
                     # It was cut. Before the DELETE: a trace has the end of its stream before the end of the session.
                     has_ended(listener, deadline)
-                if first and self._session.id is not None:
+                if self._session.id is not None and not self._ended:
                     self._end_session(http, deadline)
+                    self._ended = True
                 http.close(deadline)
+        except RequestTimeout:
+            return
         finally:
-            self._over.set()
-            if first and self._lost is not None:
-                self._lost(TransportClosed(CLOSED))
+            if closing:
+                self._closing.release()
+        with self._lock:
+            lost, self._lost = self._lost, None
+        if lost is not None:
+            lost(TransportClosed(CLOSED))
 
     def _end_session(self, http: HttpClient, deadline: Deadline) -> None:
         left = deadline.left()
