@@ -20,6 +20,7 @@ from mcp_ref import (
     TransportClosed,
 )
 from mcp_ref import peer as peer_module
+from mcp_ref.basic.batching import MAX_BATCH
 from mcp_ref.basic.subscriptions import PendingStream
 from mcp_ref.errors import Refusal
 from mcp_ref.incoming import Incoming
@@ -379,6 +380,20 @@ def test_an_empty_batch_is_one_error() -> None:
         wire.send([])
         answer = wire.receive()
     assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+
+
+def test_a_batch_has_so_many_messages() -> None:
+    """Each entry that is not a message is answered: without a bound 2 MB of them took a minute, and 600 MB."""
+    with opened(a_server(), "2025-03-26") as wire:
+        wire.send([1] * MAX_BATCH)
+        assert len(wire.receive()) == MAX_BATCH
+        wire.send([1] * (MAX_BATCH + 1))
+        assert wire.receive()["error"] == {
+            "code": -32600,
+            "message": "Invalid request: a batch has at most 10,000 messages",
+        }
+    with to_client("2025-03-26") as (client, _), pytest.raises(LocalProtocolError, match="at most 10,000 messages"):
+        client.request_batch([("ping", None)] * (MAX_BATCH + 1))
 
 
 def test_initialize_in_a_batch_is_refused() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp_ref import messages
 from mcp_ref.basic.utilities import UNCANCELLABLE
@@ -24,6 +24,9 @@ from mcp_ref.peer import Peer, PendingRequest, RunJob
 if TYPE_CHECKING:
     from mcp_ref.client.client import Client
 
+MAX_BATCH: Final = 10_000
+"""Messages in one batch: two bytes of a bigger one can cost a hundred bytes of answer."""
+
 
 # -- the receiver's half ------------------------------------------------------------------------------------------
 
@@ -37,6 +40,9 @@ def take_batch(peer: Peer, batch: list[Any], reply: Reply, run: RunJob) -> None:
         return
     if not batch:
         peer.refuse(None, InvalidRequest("Invalid request: a batch must not be empty"), reply, run)
+        return
+    if len(batch) > MAX_BATCH:
+        peer.refuse(None, InvalidRequest(f"Invalid request: a batch has at most {MAX_BATCH:,} messages"), reply, run)
         return
     # MUST: a receiver supports batches: their answers are collected in one array (2025-03-26/basic/index#batching)
     collected = BatchReply(reply, sum(map(wants_answer, batch)))
@@ -121,6 +127,8 @@ def request_batch(
         raise LocalProtocolError(f"revision {peer.terms.revision} has no batches")
     if not calls:
         raise LocalProtocolError("a batch must not be empty")
+    if len(calls) > MAX_BATCH:
+        raise LocalProtocolError(f"a batch has at most {MAX_BATCH:,} messages")
     # MUST NOT: `initialize` is part of a batch (2025-03-26/basic/lifecycle#initialization)
     if alone := UNCANCELLABLE & {method for method, _ in calls}:
         raise LocalProtocolError(f"{', '.join(alone)} must not be part of a batch")
