@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from mcp_ref.errors import McpError, RequestTimeout
 from mcp_ref.machinery.deadline import Deadline
@@ -203,3 +203,12 @@ def origin_of(url: str) -> tuple[str, str | None, int | None]:
     """The origin of a URL: scheme, host and port."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def within(url: str, named: str) -> str | None:
+    """The URL that the server at `url` names, perhaps in part; None if that is of another origin, or not a URL."""
+    try:
+        target = urljoin(url, named)
+        return target if origin_of(target) == origin_of(url) else None
+    except ValueError:
+        return None

@@ -38,7 +38,7 @@ import weakref
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 import requests
 import urllib3
@@ -50,13 +50,14 @@ from urllib3.util.wait import wait_for_write
 from mcp_ref._version import __version__
 from mcp_ref.errors import HttpStatusError, McpError, RemoteProtocolError, RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted
-from mcp_ref.machinery.http_call import DeadlineClock, HttpCall, origin_of
+from mcp_ref.machinery.http_call import DeadlineClock, HttpCall, within
 
 log = logging.getLogger(__name__)
 
 _MAX_READ = 1 << 18  # bytes that one read gives, also after unpacking
 _MAX_IDLE = 256  # connections that are kept
 _MAX_REDIRECTS = 3
+_MAX_TARGETS = 16  # URLs whose form in a request is remembered: a server may redirect to another one each time
 _IDLE_TIMEOUT = 4.0  # seconds after which an idle connection is not used again: common servers close it after 5
 _LINGER_TIMEOUT = 0.02  # seconds that the end of a response may take, for its connection to be kept
 
@@ -410,10 +411,11 @@ class HttpClient:
                 _sending.call = None
             # 3. Follow a redirect.
             location = response.headers.get("Location") if follow and response.status in (307, 308) else None
-            if location is None or origin_of(urljoin(url, location)) != origin_of(self._url):
+            target = None if location is None else within(url, location)
+            if target is None:
                 return response
             response.close()
-            url = urljoin(url, location)
+            url = target
         raise RemoteProtocolError(f"the server redirects more than {_MAX_REDIRECTS} times")
 
     def _send(self, call: HttpCall, method: str, url: str, headers: dict[str, Any], body: bytes | None) -> Any:
@@ -421,7 +423,9 @@ class HttpClient:
         if self._pool is not None:
             if (target := self._targets.get(url)) is None:
                 prepared = requests.Request(method, url).prepare()
-                target = self._targets[url] = self._adapter.request_url(prepared, self._proxies)
+                target = self._adapter.request_url(prepared, self._proxies)
+                if len(self._targets) < _MAX_TARGETS:
+                    self._targets[url] = target
             return self._pool.urlopen(method, target, body, headers, **_AS_IT_COMES)
         session: Any = self._session
         prepared = session.prepare_request(requests.Request(method, url, headers, data=body))

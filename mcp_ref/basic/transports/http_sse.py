@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Unpack
-from urllib.parse import parse_qs, urljoin
+from urllib.parse import parse_qs
 
 from mcp_ref import messages
 from mcp_ref.basic.transports.sse import CONTENT_TYPE, encode_event
@@ -30,7 +30,7 @@ from mcp_ref.basic.transports.streamable_http.streams import UNREAD_TIMEOUT, Ask
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Lost, Receive, Transport
 from mcp_ref.errors import McpError, Refusal, RemoteProtocolError, RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted, has_ended
-from mcp_ref.machinery.http_call import HttpCall, origin_of
+from mcp_ref.machinery.http_call import HttpCall, within
 from mcp_ref.machinery.http_exchange import HttpRefusal, HttpReply, HttpRequest, Places
 from mcp_ref.messages import JsonObject
 
@@ -292,10 +292,11 @@ class SseClientTransport(HttpTransport, Transport):
         self._tell(problem)
 
     def _checked_endpoint(self, named: str) -> str:
-        """The URI to send to. Raises: RemoteProtocolError: it is of another origin, which would get our messages."""
-        target = urljoin(self._url, named)
-        if origin_of(target) != origin_of(self._url):
-            raise RemoteProtocolError(f"the server names another origin to send to: {named!r}")
+        """The URI to send to. Raises: RemoteProtocolError: it is of another origin, which would get our messages,
+        or not a URL."""
+        target = within(self._url, named)
+        if target is None:
+            raise RemoteProtocolError(f"the server names another origin to send to, or no URL: {named!r}")
         return checked_url(target)
 
     def _tell(self, reason: McpError) -> None:

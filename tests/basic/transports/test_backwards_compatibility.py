@@ -55,8 +55,9 @@ def test_every_message_of_the_client_is_a_post_to_the_uri_that_the_server_named(
     assert later[0].json() == PING
 
 
-def test_a_uri_of_another_origin_is_not_posted_to() -> None:
-    answer = then(STREAM_HEAD, endpoint_event("http://other.example/post"), wait=True)
+@pytest.mark.parametrize("named", ["http://other.example/post", "//other.example/post", "http://[::1", "http://a:b/"])
+def test_a_uri_of_another_origin_is_not_posted_to(named: str) -> None:
+    answer = then(STREAM_HEAD, endpoint_event(named), wait=True)
     with ScriptedServer(get=answer) as server:
         collector = Collector()
         with pytest.raises(RemoteProtocolError, match="another origin"):

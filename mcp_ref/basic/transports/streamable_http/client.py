@@ -457,17 +457,19 @@ class HttpClientTransport(HttpTransport):
             may have been carried out), HttpStatusError, TransportClosed, RequestTimeout, RemoteProtocolError,
             LocalProtocolError (the message, or its headers, cannot be sent), and whatever gave the request up.
         """
-        text, mirror, answered = messages.encode(message), self.mirror, False
+        text, mirror, answered, shown = messages.encode(message), self.mirror, False, b""
         call = HttpCall(deadline, on_written=partial(setattr, inbox, "sent", True))
         inbox.on_give_up = partial(call.cut, Interrupted("given up"))
         try:
             # It may have been given up before.
             yield from inbox.waiting()
-            for _ in self._post(call, message, text, mirror):
+            for arrived in self._post(call, message, text, mirror):
+                shown = arrived[:200]
                 for item in inbox.waiting():
                     answered = "method" not in item
                     yield item
-            raise RemoteProtocolError(f"the server's reply lacks the response to {message['method']}")
+            what = f"the response to {message['method']}: {str(shown, 'utf-8', 'replace')!r}"
+            raise RemoteProtocolError(f"the server's reply lacks {what}")
         except Interrupted:
             yield from inbox.waiting()
             raise TransportClosed(CLOSED) from None

@@ -298,6 +298,10 @@ def test_a_stream_that_stays_open_after_the_response_holds_nobody_up() -> None:
         (status(200, "Content-Type: application/json", body=b"hello"), "is not a message: 'hello'"),
         (content(result(77)), "lacks the response to tools/call"),
         (content(PROGRESS | {"params": {}}), "lacks the response to tools/call"),
+        (
+            status(200, "Content-Type: application/json", body=b'{"a": NaN}'),
+            'lacks the response to tools/call: \'{"a": N',
+        ),
     ],
 )
 def test_a_reply_without_the_response_is_the_servers_mistake(answer: bytes, message: str) -> None:
@@ -417,7 +421,8 @@ def test_redirects_without_end_are_not_followed() -> None:
 
 
 @pytest.mark.parametrize(
-    "code, to", [(307, "http://localhost:1/mcp"), (308, "https://127.0.0.1/"), (302, "/x"), (303, "/x")]
+    "code, to",
+    [(307, "http://localhost:1/mcp"), (308, "https://127.0.0.1/"), (302, "/x"), (303, "/x"), (307, "http://[::1")],
 )
 def test_a_redirect_elsewhere_is_not_followed(code: int, to: str) -> None:
     with ScriptedServer(post=status(code, f"Location: {to}")) as server, Client(server) as client:
