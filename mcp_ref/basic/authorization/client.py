@@ -23,7 +23,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
@@ -264,6 +264,14 @@ class _Prepared(Authorizer):
 # -- one token for all threads -----------------------------------------------------------------------------------------
 
 
+class GrantOptions(TypedDict, total=False):
+    """What every grant takes; see `Grant`."""
+
+    scopes: Sequence[str] | None
+    issuer: str | None
+    allow_private: bool
+
+
 class Grant:
     """A way to get tokens: what `OAuth` and the extensions have in common.
 
@@ -345,6 +353,7 @@ class TokenKeeper(Authorizer):
 
     def __init__(self, grant: Grant, url: str) -> None:
         self.grant, self.url, self._name = grant, url, f"token {grant.name} {url}"
+        self.extension = grant.extension
         self._lock = threading.Lock()  # guards the fields below; held for assignments only
         self._token: Token | None = None
         self._loaded = False
@@ -355,18 +364,12 @@ class TokenKeeper(Authorizer):
         self._asked: set[tuple[str, frozenset[str]]] = set()  # step-ups: the operation, and the scopes asked for
         self._visits: deque[float] = deque()
         self._standing: WeakSet[HttpCall] = WeakSet()  # calls in `await_token`
-        self.port = 0  # where the browser came back last
 
     @property
     def owner(self) -> str | None:  # type: ignore[override]
         """See `Authorizer`."""
         token = self._token
         return None if token is None else token.login
-
-    @property
-    def extension(self) -> str | None:  # type: ignore[override]
-        """See `Authorizer`."""
-        return self.grant.extension
 
     def headers(self, request: AuthorizedRequest) -> dict[str, str]:
         """See `Authorizer`."""
@@ -481,21 +484,14 @@ class TokenKeeper(Authorizer):
         if more is None:
             with store.lock(self._name, request.call.sleep):
                 kept = Token.kept(store.get(self._name), grant.kind)
-                if kept is not None and (kept.issuer, kept.resource) == (found.issuer, found.resource):
+                if kept is not None and kept.belongs(found):
                     if (used is None or kept.access != used.access) and not kept.stale:
                         return kept
                     used = kept
-                fits = used is not None and (used.issuer, used.resource) == (found.issuer, found.resource)
-                if used is not None and fits and used.refresh and client and client.client_id == used.client_id:
-                    try:
-                        token = refresh(fetcher, found, client, used, grant.prover)
-                        # It is stored before it is used: the old refresh token may be worthless now (rotation).
-                        store.put(self._name, token._asdict())
-                        return token
-                    except AuthorizationError as refused:
-                        log.info("could not refresh the token: %s", refused)
-                        if refused.error not in ("invalid_grant", "invalid_client"):
-                            raise
+                if token := self._refreshed(fetcher, found, client, used):
+                    # It is stored before it is used: the old refresh token may be worthless now (rotation).
+                    store.put(self._name, token._asdict())
+                    return token
         # 3. Get a new token, which may need the user.
         if grant.asks_user and not request.operation:
             return None
@@ -512,6 +508,22 @@ class TokenKeeper(Authorizer):
         self._requested = scopes or ()
         store.put(self._name, token._asdict())
         return token
+
+    def _refreshed(
+        self, fetcher: Fetcher, found: Discovered, client: Registered | None, used: Token | None
+    ) -> Token | None:
+        """A token, refreshed where and by whom it was issued. None: it cannot be, or not any more."""
+        if used is None or not used.refresh or not used.belongs(found):
+            return None
+        if client is None or client.client_id != used.client_id:
+            return None
+        try:
+            return refresh(fetcher, found, client, used, self.grant.prover)
+        except AuthorizationError as refused:
+            log.info("could not refresh the token: %s", refused)
+            if refused.error not in ("invalid_grant", "invalid_client"):
+                raise
+        return None
 
     def _scopes(
         self, found: Discovered, challenge: Challenge | None, used: Token | None, more: tuple[str, ...] | None
@@ -625,21 +637,26 @@ class OAuth(Grant):
 
     def preferred(self) -> list[str]:
         """See `Grant`."""
-        given = self._given
-        bound = (given.issuer or self._bound(given)) if given is not None else None
+        bound = None if self._given is None else self._bound(self._given)
         return super().preferred() or ([bound] if bound else [])
 
     def _bound(self, given: Registered) -> str | None:
-        issuer = (self.store.get(f"issuer of {given.client_id}") or {}).get("issuer")
-        return issuer if isinstance(issuer, str) else None
+        """The authorization server that knows a client which was registered beforehand; None: nobody has said yet."""
+        kept = given.issuer or (self.store.get(f"issuer of {given.client_id}") or {}).get("issuer")
+        return kept if isinstance(kept, str) else None
 
     def client(self, found: Discovered) -> Registered | None:
         """See `Grant`. Raises: AuthorizationError: it was registered with another authorization server."""
+        record = self._registration(found.issuer)
+        return self._fixed(found) or (_registered(record) if record else None)
+
+    def _fixed(self, found: Discovered) -> Registered | None:
+        """The identity that needs no registration; None: this client has to register itself."""
         if (given := self._given) is not None:
             # MUST NOT: use credentials at another authorization server than the one that issued them; SHOULD: report an
             # error if credentials that were registered beforehand no longer fit
             # (basic/authorization/client-registration#authorization-server-binding)
-            bound = given.issuer or self._bound(given)
+            bound = self._bound(given)
             if bound is not None and bound != found.issuer:
                 raise AuthorizationError(
                     f"the client {given.client_id!a} is registered with {shown(bound)}, and the server now trusts"
@@ -652,46 +669,43 @@ class OAuth(Grant):
         # (basic/authorization#client-registration-approaches)
         if self._document is not None and found.metadata.get("client_id_metadata_document_supported"):
             return Registered(self._document, method="none")
-        record = self._registration(found.issuer)
-        return None if record is None else _registered(record)
+        return None
 
     def obtain(self, job: Job) -> Token:
         """See `Grant`. The user visits the authorization server, and the browser comes back with a code."""
-        found, listener, wanted = job.found, None, set(job.scopes or ())
+        found, listener = job.found, None
+        fixed, record = self._fixed(found), self._registration(found.issuer)
         try:
+            # 1. Where does the browser come back to? The port that was registered is used again if it is free.
+            if self._redirect.scheme == "http":
+                listener = self._listen({} if fixed else record)
+            redirect_uri = self._redirect_uri(listener)
+            # 2. Who is this client? A registration is for one redirect URI, and at some authorization servers only for
+            #    the scopes that it names.
+            lacks = "scope" in record and not set(job.scopes or ()) <= set(record["scope"].split())
+            if lacks or record.get("redirect_uri") != redirect_uri:
+                record = {}
             while True:
-                known = self.client(found)
-                dynamic = self._given is None and known is not None and known.client_id != self._document
-                record = self._registration(found.issuer) if dynamic else None
-                # 1. Where does the browser come back to? The port that was registered is used again if it is free.
-                if self._redirect.scheme == "http" and listener is None:
-                    listener = self._listen(job.keeper, record)
-                redirect_uri = self._redirect_uri(listener)
-                # 2. Who is this client? A registration is for one redirect URI, and at some authorization servers only
-                #    for the scopes that it names.
-                fits = known is not None
-                if record is not None:
-                    named = record.get("scope")
-                    fits = record.get("redirect_uri") == redirect_uri and (not named or wanted <= set(named.split()))
-                if known is None or not fits:
+                is_new = fixed is None and not record
+                if is_new:
                     record = register(job.fetcher, found, self.name, redirect_uri, job.scopes)
                     record["redirect_uri"] = redirect_uri
                     self.store.put(self._key(found.issuer), record)
-                    known, fresh = _registered(record), True
-                else:
-                    fresh = record is None
                 # 3. Send the user there.
-                asking = AuthorizationRequest(found, known, redirect_uri, job.scopes, self.prover)
+                asking = AuthorizationRequest(
+                    found, fixed or _registered(record), redirect_uri, job.scopes, self.prover
+                )
                 job.keeper.count_visit()
                 query = self._visited(job, asking, redirect_uri, listener)
                 # 4. Exchange the code for a token.
                 try:
                     return asking.redeem(job.fetcher, asking.code(query))
                 except AuthorizationError as refused:
-                    if fresh or refused.error != "invalid_client":
+                    if fixed or is_new or refused.error != "invalid_client":
                         raise
                     log.info("the authorization server no longer knows this client: registering again")
                     self.store.put(self._key(found.issuer), None)
+                    record = {}
         finally:
             if listener is not None:
                 listener.close()
@@ -717,14 +731,14 @@ class OAuth(Grant):
         finally:
             job.request.call.inner = None
 
-    def _listen(self, keeper: TokenKeeper, record: JsonObject | None) -> Loopback:
+    def _listen(self, record: JsonObject) -> Loopback:
         from mcp_ref.machinery.loopback import Loopback
 
         host = "[::1]" if self._redirect.hostname == "::1" else self._redirect.hostname or ""
         wanted = self._redirect.port
-        registered = urlsplit(str((record or {}).get("redirect_uri", ""))).port
+        registered = urlsplit(record.get("redirect_uri", "")).port
         try:
-            return Loopback(wanted or keeper.port or registered or 0, self._redirect.path, host)
+            return Loopback(wanted or registered or 0, self._redirect.path, host)
         except OSError as problem:
             if wanted:
                 raise AuthorizationError(f"cannot listen on {self._redirect.netloc}: {problem}") from None
@@ -742,9 +756,10 @@ class OAuth(Grant):
         # (basic/authorization/client-registration#authorization-server-binding)
         return f"client {self.name} {issuer} {self._redirect.geturl()}"
 
-    def _registration(self, issuer: str) -> JsonObject | None:
-        record = self.store.get(self._key(issuer))
-        return record if record is not None and isinstance(record.get("client_id"), str) else None
+    def _registration(self, issuer: str) -> JsonObject:
+        """What the authorization server answered when this client registered there; empty: it has not."""
+        record = self.store.get(self._key(issuer)) or {}
+        return record if isinstance(record.get("client_id"), str) else {}
 
     def forget(self, url: str) -> None:
         """Forget the token for a server URL, in memory and in the store. The next call asks the user again."""

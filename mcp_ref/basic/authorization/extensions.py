@@ -14,10 +14,10 @@ Each of them has one way to a token, and tries no other: a refusal is an Authori
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, Unpack
 
-from mcp_ref.basic.authorization.client import Grant, Job
+from mcp_ref.basic.authorization.client import Grant, GrantOptions, Job
 from mcp_ref.basic.authorization.discovery import Discovered
 from mcp_ref.basic.authorization.fetching import shown
 from mcp_ref.basic.authorization.flow import Token, request_token
@@ -37,7 +37,7 @@ class ClientCredentials(Grant):
 
     Args:
         client: its identity, registered beforehand, with a secret or a key.
-        scopes, issuer, allow_private: see `OAuth`.
+        scopes, issuer, allow_private: see `OAuth`; they are given by name.
 
     Spec: io.modelcontextprotocol/oauth-client-credentials (final)
     """
@@ -45,17 +45,10 @@ class ClientCredentials(Grant):
     steps_up = True
     extension = "io.modelcontextprotocol/oauth-client-credentials"
 
-    def __init__(
-        self,
-        client: Registered,
-        *,
-        scopes: Sequence[str] | None = None,
-        issuer: str | None = None,
-        allow_private: bool = False,
-    ) -> None:
+    def __init__(self, client: Registered, **options: Unpack[GrantOptions]) -> None:
         # Credentials belong to the authorization server that gave them.
-        super().__init__(client.client_id, scopes=scopes, issuer=issuer or client.issuer, allow_private=allow_private)
-        self._client = client
+        super().__init__(client.client_id, **options)
+        self.issuer, self._client = self.issuer or client.issuer, client
 
     def obtain(self, job: Job) -> Token:
         """See `Grant`."""
@@ -72,7 +65,7 @@ class EnterpriseManaged(Grant):
         idp: the identity of this client at the identity provider. Its `issuer` may be left out.
         token_endpoint: the token endpoint of the identity provider.
         id_token: the ID token of the user, or a function that returns it.
-        scopes, issuer, allow_private: see `OAuth`.
+        scopes, issuer, allow_private: see `OAuth`; they are given by name.
 
     Spec: io.modelcontextprotocol/enterprise-managed-authorization (final)
     """
@@ -86,11 +79,10 @@ class EnterpriseManaged(Grant):
         idp: Registered,
         token_endpoint: str,
         id_token: str | Callable[[], str],
-        scopes: Sequence[str] | None = None,
-        issuer: str | None = None,
-        allow_private: bool = False,
+        **options: Unpack[GrantOptions],
     ) -> None:
-        super().__init__(client.client_id, scopes=scopes, issuer=issuer or client.issuer, allow_private=allow_private)
+        super().__init__(client.client_id, **options)
+        self.issuer = self.issuer or client.issuer
         self._client, self._idp, self._endpoint, self._id_token = client, idp, token_endpoint, id_token
 
     def obtain(self, job: Job) -> Token:
@@ -129,20 +121,13 @@ class WorkloadIdentity(Grant):
 
     Args:
         token: the JWT that the platform issued to this program, or a function that returns the current one.
-        scopes, issuer, allow_private: see `OAuth`.
+        scopes, issuer, allow_private: see `OAuth`; they are given by name.
 
     Spec: io.modelcontextprotocol/auth/wif (draft)
     """
 
-    def __init__(
-        self,
-        token: str | Callable[[], str],
-        *,
-        scopes: Sequence[str] | None = None,
-        issuer: str | None = None,
-        allow_private: bool = False,
-    ) -> None:
-        super().__init__("workload", scopes=scopes, issuer=issuer, allow_private=allow_private)
+    def __init__(self, token: str | Callable[[], str], **options: Unpack[GrantOptions]) -> None:
+        super().__init__("workload", **options)
         self._token = token
 
     def obtain(self, job: Job) -> Token:

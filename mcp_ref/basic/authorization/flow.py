@@ -80,14 +80,15 @@ class Token(NamedTuple):
     def kept(cls, record: JsonObject | None, kind: str) -> Token | None:
         """The token in a record of a store; None if the record is not a token of this kind."""
         try:
-            token = cls(**record) if record is not None else None
+            token = cls(**(record or {}))
+            fits = token.kind == kind and _ACCESS_TOKEN.fullmatch(token.access)
+            return token._replace(scopes=token.scopes and tuple(token.scopes)) if fits else None
         except TypeError:
             return None
-        if token is None or not isinstance(token.access, str) or not _ACCESS_TOKEN.fullmatch(token.access):
-            return None
-        if token.kind != kind:
-            return None
-        return token._replace(scopes=None if token.scopes is None else tuple(token.scopes))
+
+    def belongs(self, found: Discovered) -> bool:
+        """Whether this authorization server issued it for this MCP server."""
+        return (self.issuer, self.resource) == (found.issuer, found.resource)
 
 
 class AuthorizationRequest:
@@ -181,8 +182,7 @@ class AuthorizationRequest:
             raise AuthorizationError(f"the answer is of another issuer than {shown(self._found.issuer)}")
         if "error" in answer:
             told: JsonObject = {name: answer[name][0] for name in ("error", "error_description") if name in answer}
-            failed = refused("the authorization request", self._found.issuer, 302, told, ())
-            raise AuthorizationError(str(failed).replace(" with HTTP status 302", ""), failed.error)
+            raise refused("the authorization request", self._found.issuer, None, told, ())
         if "code" not in answer or not answer["code"][0]:
             raise AuthorizationError("the browser came back without a code")
         return answer["code"][0]
@@ -224,38 +224,21 @@ def request_token(
     if found.resource is not None:
         form["resource"] = found.resource
     confidential = form["grant_type"] not in ("authorization_code", "refresh_token")
-    nonces = 0 if prover is None else 1  # how many may still be learnt: the request is sent once more with one
-    while True:
+    for last in (False, True):
         headers = {} if client is None else prove(client, found, form, confidential=confidential)
         if prover is not None:
             headers |= prover.headers("POST", endpoint)
         reply, answer = fetcher.post(_TOKENS, endpoint, found.issuer, form, headers=headers)
+        # A proof that lacked a nonce is made once more.
         wants_nonce = reply.status == 400 and answer.get("error") == USE_NONCE
-        if not nonces or not wants_nonce or prover is None or not prover.learn_nonce(endpoint, reply.headers):
+        if last or not wants_nonce or prover is None or not prover.learn_nonce(endpoint, reply.headers):
             break
-        nonces -= 1
     if reply.status != 200:
         hidden = {value for name, value in form.items() if name not in ("grant_type", "resource", "scope")}
         secret = () if client is None else (client.secret or "",)
         raise refused(_TOKENS, endpoint, reply.status, answer, (*hidden, *secret))
-    kind = "Bearer" if prover is None else "DPoP"
-    return _token_in(answer, endpoint, found, kind, "" if client is None else client.client_id, scopes, before)
-
-
-def refresh(
-    fetcher: Fetcher, found: Discovered, client: Registered, token: Token, prover: Prover | None = None
-) -> Token:
-    """Get the next token with the refresh token, which stays unless the answer has another one (rotation)."""
-    # Without `scope` the new token has the same scopes.
-    form = {"grant_type": "refresh_token", "refresh_token": token.refresh or ""}
-    return request_token(fetcher, found, client, form, token.scopes, token, prover)
-
-
-def _token_in(
-    answer: JsonObject, endpoint: str, found: Discovered, wanted: str, client_id: str,
-    scopes: tuple[str, ...] | None, before: Token | None,
-) -> Token:  # fmt: skip
-    """Read the answer of a token endpoint, which must be a token of the kind `wanted`."""
+    # What was answered must be a token that can be sent, of the kind that was asked for.
+    wanted = "Bearer" if prover is None else "DPoP"
     access, kind = answer.get("access_token"), answer.get("token_type")
     if not isinstance(kind, str) or kind.lower() != wanted.lower():
         raise AuthorizationError(f"{_TOKENS}: {shown(endpoint)} gave a token of type {str(kind)[:40]!a}, not {wanted}")
@@ -266,17 +249,26 @@ def _token_in(
         lasts = int(lasts)  # several products send it as a string
     if isinstance(lasts, bool) or not isinstance(lasts, int | float) or not 0 <= lasts <= MAX_LIFETIME:
         lasts = None
-    if before is not None and (not isinstance(next_one, str) or not next_one):
-        next_one = before.refresh
+    if not isinstance(next_one, str) or not next_one:
+        next_one = None if before is None else before.refresh
     return Token(
         access,
         wanted,
         None if lasts is None else time.time() + lasts - min(EARLY, lasts / 2),
-        next_one if isinstance(next_one, str) and next_one else None,
+        next_one,
         # Without `scope` in the answer, everything that was asked for was granted (RFC 6749, section 5.1).
         (scopes_in(granted) or scopes) if granted is not None else scopes,
         found.issuer,
         found.resource,
-        client_id,
+        "" if client is None else client.client_id,
         secrets.token_hex(8) if before is None else before.login,
     )
+
+
+def refresh(
+    fetcher: Fetcher, found: Discovered, client: Registered, token: Token, prover: Prover | None = None
+) -> Token:
+    """Get the next token with the refresh token, which stays unless the answer has another one (rotation)."""
+    # Without `scope` the new token has the same scopes.
+    form = {"grant_type": "refresh_token", "refresh_token": token.refresh or ""}
+    return request_token(fetcher, found, client, form, token.scopes, token, prover)

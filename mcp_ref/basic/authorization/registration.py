@@ -15,6 +15,7 @@ Not here:  what a client asks for (flow, extensions); where registrations are ke
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final, NotRequired, TypedDict
 from urllib.parse import unquote_plus, urlsplit
 
@@ -37,6 +38,7 @@ class _Registration(TypedDict):
     token_endpoint_auth_method: NotRequired[str]
 
 
+@dataclass
 class Registered:
     """A client that an authorization server knows.
 
@@ -48,19 +50,12 @@ class Registered:
         method: how it authenticates, as `token_endpoint_auth_method` names it; None: in a way that the metadata lists.
     """
 
-    def __init__(
-        self,
-        client_id: str,
-        secret: str | None = None,
-        *,
-        issuer: str | None = None,
-        key: str | bytes | None = None,
-        method: str | None = None,
-    ) -> None:
-        self.client_id, self.secret, self.issuer, self.key, self.method = client_id, secret, issuer, key, method
-
-    def __repr__(self) -> str:
-        return f"Registered({self.client_id!r}, issuer={self.issuer!r})"
+    client_id: str
+    secret: str | None = field(default=None, repr=False)
+    _: KW_ONLY
+    issuer: str | None = None
+    key: str | bytes | None = field(default=None, repr=False)
+    method: str | None = None
 
 
 def client_metadata(name: str, url: str, redirect_uri: str = "http://127.0.0.1/callback") -> JsonObject:
@@ -166,12 +161,17 @@ def prove(client: Registered, found: Discovered, form: dict[str, str], *, confid
 
 
 def refused(
-    what: str, url: str, status: int, answer: Mapping[str, Any], secrets: tuple[str, ...], about: str = ""
+    what: str, url: str, status: int | None, answer: Mapping[str, Any], secrets: tuple[str, ...], about: str = ""
 ) -> AuthorizationError:
-    """The error for a refusal of an authorization server: with its code, and its words unless they repeat a secret."""
+    """The error for a refusal of an authorization server: with its code, and its words unless they repeat a secret.
+
+    Args:
+        status: of HTTP; None: the browser came back with the refusal. about: what else there is to say.
+    """
     code, words = answer.get("error"), answer.get("error_description")
     code = code if isinstance(code, str) and len(code) <= 64 else None
-    told = f": {ascii(code)[1:-1]}" if code else ""
+    told = "" if status is None else f" with HTTP status {status}"
+    told += f": {ascii(code)[1:-1]}" if code else ""
     if isinstance(words, str) and not any(secret in words + "\n" + unquote_plus(words) for secret in secrets if secret):
         told += f": {ascii(words[:200])[1:-1]}"
-    return AuthorizationError(f"{what}: {shown(url)} refused with HTTP status {status}{told}{about}", code)
+    return AuthorizationError(f"{what}: {shown(url)} refused{told}{about}", code)
