@@ -34,13 +34,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from mcp_ref.basic.authorization.metadata import AUTHORIZATION_SERVER, AuthorizationServerMetadata, s256
-from mcp_ref.basic.authorization.resource_server import (
-    Door,
-    Principal,
-    Protection,
-    canonical,
-    send_document,
-)
+from mcp_ref.basic.authorization.resource_server import Door, Principal, Protection, canonical, send_document
 from mcp_ref.errors import McpError
 from mcp_ref.machinery.guarded_fetch import Reach, check_url, fetch, is_loopback, is_secure
 from mcp_ref.machinery.http_exchange import Endpoint, HttpRefusal, HttpReply, HttpRequest
@@ -73,6 +67,10 @@ class OAuthError(Exception):
     def __init__(self, error: str, description: str, status: int = 400) -> None:
         super().__init__(description)
         self.error, self.status = error, status
+
+
+def _not_valid() -> OAuthError:
+    return OAuthError("invalid_grant", "it is not valid, or not for this client")
 
 
 class KnownClient(NamedTuple):
@@ -353,51 +351,61 @@ class AuthorizationServer:
         """Exchange a code or a refresh token for tokens."""
         form = _form(request.body)
         client = self._authenticated(request, form)
-        kind, wrong = form.get("grant_type"), OAuthError("invalid_grant", "it is not valid, or not for this client")
-        now = time.time()
+        exchanges = {"authorization_code": self._redeem_locked, "refresh_token": self._refresh_locked}
+        if (exchange := exchanges.get(form.get("grant_type", ""))) is None:
+            raise OAuthError("unsupported_grant_type", "authorization_code or refresh_token")
+        now, access, refresh = time.time(), secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         with self._lock:
-            if kind == "authorization_code":
-                asked = self._codes.get(_hash(form.get("code", "")))
-                if asked is None or asked.grant is None:
-                    raise wrong
-                grant, scopes = asked.grant, asked.grant.scopes
-                # A code that is used twice was stolen: the tokens from its first use are revoked (RFC 6749).
-                grant.revoked = grant.revoked or asked.until <= now
-                same = ("redirect_uri", "resource") if "resource" in form else ("redirect_uri",)
-                if (
-                    grant.revoked
-                    or asked.client.id != client.id
-                    or any(form.get(name) != asked.params.get(name) for name in same)
-                    # MUST: 43 to 128 of these characters (RFC 7636, section 4.1): a short one could be guessed
-                    or not re.fullmatch(r"[A-Za-z0-9._~-]{43,128}", form.get("code_verifier", ""))
-                    or not hmac.compare_digest(s256(form["code_verifier"]), asked.params["code_challenge"])
-                ):
-                    raise wrong
-                asked.until = 0
-            elif kind == "refresh_token":
-                held = self._tokens.get(_hash(form.get("refresh_token", "")))
-                if held is None or not held.refreshes or held.grant.client != client.id or held.until <= now:
-                    raise wrong
-                # MUST: rotate the refresh tokens of public clients. One that is used twice was stolen, and revokes all
-                # (basic/authorization#token-theft)
-                grant, scopes = held.grant, tuple(form.get("scope", "").split()) or held.grant.scopes
-                grant.revoked = grant.revoked or held.used
-                if grant.revoked:
-                    raise wrong
-                if not set(scopes) <= set(grant.scopes):
-                    raise OAuthError("invalid_scope", "more than was granted")
-                if not grant.audience & self._audience(form.get("resource")):
-                    raise OAuthError("invalid_target", "another server than was granted")
-                held.used = True
-            else:
-                raise OAuthError("unsupported_grant_type", "authorization_code or refresh_token")
-            access, refresh = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+            grant, scopes = exchange(form, client, now)
             self._tokens = {name: each for name, each in self._tokens.items() if each.until > now}
             # SHOULD: issue short-lived access tokens (basic/authorization#token-theft)
             self._tokens[_hash(access)] = IssuedToken(grant, scopes, now + ACCESS_LIFETIME, False)
             self._tokens[_hash(refresh)] = IssuedToken(grant, scopes, now + REFRESH_LIFETIME, True)
         told = {"access_token": access, "token_type": "Bearer", "expires_in": int(ACCESS_LIFETIME)}
         _send_json(reply, {**told, "refresh_token": refresh, "scope": " ".join(scopes)})
+
+    def _redeem_locked(
+        self, form: Mapping[str, str], client: KnownClient, now: float
+    ) -> tuple[Consent, tuple[str, ...]]:
+        """What a code stands for, and its scopes. It counts once."""
+        asked = self._codes.get(_hash(form.get("code", "")))
+        if asked is None or asked.grant is None:
+            raise _not_valid()
+        # A code that is used twice was stolen: the tokens from its first use are revoked (RFC 6749).
+        asked.grant.revoked = asked.grant.revoked or asked.until <= now
+        same = ("redirect_uri", "resource") if "resource" in form else ("redirect_uri",)
+        verifier = form.get("code_verifier", "")
+        if (
+            asked.grant.revoked
+            or asked.client.id != client.id
+            or any(form.get(name) != asked.params.get(name) for name in same)
+            # MUST: 43 to 128 of these characters (RFC 7636, section 4.1): a short one could be guessed
+            or not re.fullmatch(r"[A-Za-z0-9._~-]{43,128}", verifier)
+            or not hmac.compare_digest(s256(verifier), asked.params["code_challenge"])
+        ):
+            raise _not_valid()
+        asked.until = 0
+        return asked.grant, asked.grant.scopes
+
+    def _refresh_locked(
+        self, form: Mapping[str, str], client: KnownClient, now: float
+    ) -> tuple[Consent, tuple[str, ...]]:
+        """What a refresh token stands for, and the scopes that are asked for. It counts once."""
+        held = self._tokens.get(_hash(form.get("refresh_token", "")))
+        if held is None or not held.refreshes or held.grant.client != client.id or held.until <= now:
+            raise _not_valid()
+        # MUST: rotate the refresh tokens of public clients. One that is used twice was stolen, and revokes all
+        # (basic/authorization#token-theft)
+        grant, scopes = held.grant, tuple(form.get("scope", "").split()) or held.grant.scopes
+        grant.revoked = grant.revoked or held.used
+        if grant.revoked:
+            raise _not_valid()
+        if not set(scopes) <= set(grant.scopes):
+            raise OAuthError("invalid_scope", "more than was granted")
+        if not grant.audience & self._audience(form.get("resource")):
+            raise OAuthError("invalid_target", "another server than was granted")
+        held.used = True
+        return grant, scopes
 
     def _authenticated(self, request: HttpRequest, form: Mapping[str, str]) -> KnownClient:
         """The client of a request, authenticated by the method that it was registered with."""

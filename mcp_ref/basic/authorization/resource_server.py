@@ -56,8 +56,8 @@ log = logging.getLogger(__name__)
 RETRY_AFTER: Final = 5
 """Seconds after which a client may ask again if its token cannot be verified at the moment."""
 
-_CREDENTIALS: Final = re.compile(r"(?i:(bearer|dpop)) +([A-Za-z0-9._~+/-]+=*)")
-_SCHEME: Final = re.compile(r"(bearer|dpop)(?: +(?P<rest>.*))?", re.IGNORECASE)
+_CREDENTIALS: Final = re.compile(r"(bearer|dpop)(?: +(.*))?", re.IGNORECASE)
+_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
 
 @dataclass(frozen=True)
@@ -211,20 +211,8 @@ class Door:
 
     def authenticate(self, request: HttpRequest) -> Principal:
         """The principal of a request. Raises: HttpRefusal: 400, 401 or 503."""
-        # 1. Read the token. One in the query or in the body is ignored.
-        header, proofs = request.headers.get("authorization", ""), self._protection.proofs
-        matched = _CREDENTIALS.fullmatch(header)
-        if matched is None or len(header) > MAX_HEADER or "authorization" in request.repeated:
-            scheme = _SCHEME.fullmatch(header)
-            if "authorization" not in request.repeated and (scheme is None or not scheme["rest"]):
-                # MUST: answer 401 if authorization is missing (basic/authorization#error-handling). There is no `error`
-                # in this challenge, since the client has made none (RFC 6750, section 3.1).
-                raise self._refusal(401, "Authorization required")
-            # MUST: answer 400 if the authorization is malformed (basic/authorization#error-handling)
-            raise self._refusal(400, "The Authorization header is malformed", "invalid_request")
-        token, is_bound = matched[2], matched[1].lower() == "dpop"
-        if is_bound and proofs is None:
-            raise self._refusal(401, "Authorization required")
+        # 1. Read the token.
+        token, is_bound = self._token_in(request)
         # 2. Whose token is it?
         try:
             principal = self._protection.verify(token)
@@ -248,7 +236,7 @@ class Door:
         ):
             raise self._refusal(401, "The token does not count here", "invalid_token")
         # 4. Does the sender hold the key that the token is bound to?
-        if proofs is not None and is_bound:
+        if (proofs := self._protection.proofs) is not None and is_bound:
             proof = "" if "dpop" in request.repeated else request.headers.get("dpop", "")
             # HTTP+SSE has a path of its own for messages.
             url = self.resource if request.path == self._path else urljoin(self.resource, request.path)
@@ -256,6 +244,23 @@ class Door:
             if shown is None or not isinstance(bound, dict) or bound.get("jkt") != shown:
                 raise self._refusal(401, "The proof does not count for this request", "invalid_dpop_proof")
         return principal
+
+    def _token_in(self, request: HttpRequest) -> tuple[str, bool]:
+        """The token in the header of a request, and whether it came as one that is bound to a key.
+
+        A token in the query or in the body is ignored. Raises: HttpRefusal: 400 or 401.
+        """
+        header, repeated = request.headers.get("authorization", ""), "authorization" in request.repeated
+        found = None if repeated else _CREDENTIALS.fullmatch(header)
+        is_bound = found is not None and found[1].lower() == "dpop"
+        if not repeated and (found is None or not found[2] or (is_bound and self._protection.proofs is None)):
+            # MUST: answer 401 if authorization is missing (basic/authorization#error-handling). There is no `error`
+            # in this challenge, since the client has made none (RFC 6750, section 3.1).
+            raise self._refusal(401, "Authorization required")
+        if found is None or len(header) > MAX_HEADER or not _TOKEN.fullmatch(found[2]):
+            # MUST: answer 400 if the authorization is malformed (basic/authorization#error-handling)
+            raise self._refusal(400, "The Authorization header is malformed", "invalid_request")
+        return found[2], is_bound
 
     def _is_meant(self, audience: Collection[str]) -> bool:
         """Whether one of the URLs is this server's, written differently."""
