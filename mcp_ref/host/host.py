@@ -38,7 +38,7 @@ from mcp_ref.host.life import Hosted
 from mcp_ref.host.models import Model, model_names
 from mcp_ref.host.pins import print_of
 from mcp_ref.machinery.callbacks import CallbackThread
-from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.deadline import Cancel, Deadline
 from mcp_ref.machinery.kept import difference, fingerprint
 from mcp_ref.machinery.rates import RateLimited
 from mcp_ref.machinery.turns import at_once
@@ -274,37 +274,14 @@ class Host:
         """
         began = time.monotonic()
         hosted, tool = self._place(name)
-        pins = self.consent.pins
         found = hosted.definition(tool, Deadline(options.get("timeout", hosted.timeout)))
         if found is None:
             raise LocalProtocolError(f"there is no tool {name!r}")
-        definition, now = found
-        # 1. May it be used as it is defined now? What is new is shown with the first question about a call.
-        state = pins.state(hosted.bound, name, now)
-        if state == "changed" or (state == "new" and self.consent.ruling("definition", name) in ("ask", "deny")):
-            if not self._approved(hosted, name, definition, again=True):
-                raise ConsentRefused("definition", name, "user" if self.consent.ask else "nobody")
-            state = "same"
-        # 2. May it be called?
-        # SHOULD: a human can always deny a call of a tool (server/tools#user-interaction-model)
-        hints = definition.get("annotations") or {}
-        about = {"definition": definition} if state == "new" else {"the server claims": hints}
-        shown = {"arguments": arguments or {}, **about}
-        question = Question("tool", hosted.name, name, hosted.bound, now, shown)
-        question.alike = lambda: self.compare(hosted, hosted.tools(Deadline(hosted.timeout)))
-        if (give_up := options.get("cancel")) is not None:
-            give_up.attach(question.withdrawn)
-        decision = self.consent.decide(question)
-        if decision.by == "user" and hosted.definition(tool, Deadline(hosted.timeout)) != found:
-            # While the user was thinking the server has put another tool behind the name.
-            decision = Decision(False, "the definition changed meanwhile")
-        if not decision.allowed:
-            raise ConsentRefused("tool", name, decision.by)
-        if state == "new":
-            pins.pin(hosted.bound, name, now, definition)
-        # 3. The call.
+        arguments = arguments or {}
+        question = self._consented(hosted, tool, found, arguments, options.get("cancel"))
         # MUST: hints of a tool count for nothing unless its server is trusted (server/tools#tool)
         if "resend" not in options:
+            hints = found[0].get("annotations") or {}
             harmless = hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
             options["resend"] = harmless and hosted.name in self.trusted
         outcome = "ok"
@@ -316,7 +293,36 @@ class Host:
             outcome = type(problem).__name__
             raise
         finally:
-            self.consent.note(question, outcome, began, arguments or {})
+            self.consent.note(question, outcome, began, arguments)
+
+    def _consented(
+        self, hosted: Hosted, tool: str, found: tuple[Any, str], arguments: JsonObject, cancel: Cancel | None
+    ) -> Question:
+        """The question whether a tool may be called, which was answered with yes. Raises: ConsentRefused."""
+        name, pins, (definition, now) = f"{hosted.name}/{tool}", self.consent.pins, found
+        # 1. May it be used as it is defined now? What is new is shown with the first question about a call.
+        state = pins.state(hosted.bound, name, now)
+        if state == "changed" or (state == "new" and self.consent.ruling("definition", name) in ("ask", "deny")):
+            if not self._approved(hosted, name, definition, again=True):
+                raise ConsentRefused("definition", name, "user" if self.consent.ask else "nobody")
+            state = "same"
+        # 2. May it be called?
+        # SHOULD: a human can always deny a call of a tool (server/tools#user-interaction-model)
+        claims = {"the server claims": definition.get("annotations") or {}}
+        about = {"definition": definition} if state == "new" else claims
+        question = Question("tool", hosted.name, name, hosted.bound, now, {"arguments": arguments, **about})
+        question.alike = lambda: self.compare(hosted, hosted.tools(Deadline(hosted.timeout)))
+        if cancel is not None:
+            cancel.attach(question.withdrawn)
+        decision = self.consent.decide(question)
+        if decision.by == "user" and hosted.definition(tool, Deadline(hosted.timeout)) != found:
+            # While the user was thinking the server has put another tool behind the name.
+            decision = Decision(False, "the definition changed meanwhile")
+        if not decision.allowed:
+            raise ConsentRefused("tool", name, decision.by)
+        if state == "new":
+            pins.pin(hosted.bound, name, now, definition)
+        return question
 
     def read(self, server: str, uri: str, **options: Unpack[Options]) -> JsonObject:
         """Read a resource; see `Client.read_resource`."""
@@ -404,9 +410,6 @@ class Host:
         def given(kind: str, function: Any, wanted: bool) -> Any:
             return partial(function, hosted) if wanted and self.consent.ruling(kind, name) != "deny" else None
 
-        def on_close(reason: McpError) -> None:
-            hosted.lost(client, str(reason))
-
         target, asking = entry.target, self.consent.ask is not None
         if isinstance(target, Command) and target.stderr == "capture":
             target = target._replace(stderr=partial(self._hear, hosted, "stderr"))
@@ -423,7 +426,7 @@ class Host:
             open_url=given("url", self._open_page, asking),
             roots=given("roots", self._tell_roots, self._has_roots or entry.roots is not None),
             on_log=partial(self._hear, hosted, "log"),
-            on_close=on_close,
+            on_close=lambda reason: hosted.lost(client, str(reason)),
             trace=self._trace and self._trace(name),
         )
         return client

@@ -140,22 +140,9 @@ class Hosted:
 
     def _open(self, died: str | None) -> None:
         while True:
-            # 1. After a death: close the old client, and pause, or give the server up.
-            if died is not None:
-                if self._beginning is not None:
-                    self._beginning.close(1)
-                with self._changed:
-                    now = time.monotonic()
-                    while self._deaths and self._deaths[0] < now - RESTARTS_COUNT_FOR:
-                        self._deaths.popleft()
-                    pause = RESTART_INTERVAL * 2 ** len(self._deaths)
-                    self._deaths.append(now)
-                    too_often = len(self._deaths) > MAX_RESTARTS
-                    if not too_often and self._changed.wait_for(lambda: self.state != "restarting", pause):
-                        return
-                if too_often:
-                    self.happen("give up", f"died {MAX_RESTARTS + 1} times within a minute: {died}")
-                    return
+            # 1. After a death: close the old client, and pause.
+            if died is not None and not self._may_restart(died):
+                return
             # 2. A client, which stop() can close from here on.
             try:
                 client, deadline = self.host.client_for(self), Deadline(self.start_timeout)
@@ -186,6 +173,21 @@ class Hosted:
                 client.close(1)
                 return
             died = problem or "it was stopped"
+
+    def _may_restart(self, died: str) -> bool:
+        """Close the client that was lost, and pause. False: it was stopped meanwhile, or has died too often."""
+        if self._beginning is not None:
+            self._beginning.close(1)
+        with self._changed:
+            now = time.monotonic()
+            while self._deaths and self._deaths[0] < now - RESTARTS_COUNT_FOR:
+                self._deaths.popleft()
+            pause = RESTART_INTERVAL * 2 ** len(self._deaths)
+            self._deaths.append(now)
+            if len(self._deaths) <= MAX_RESTARTS:
+                return not self._changed.wait_for(lambda: self.state != "restarting", pause)
+        self.happen("give up", f"died {MAX_RESTARTS + 1} times within a minute: {died}")
+        return False
 
     def lost(self, client: Client, reason: str) -> None:
         """Its client has lost the connection: start it again."""

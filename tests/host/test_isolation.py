@@ -262,10 +262,11 @@ def test_every_place_that_lets_something_pass_stands_behind_the_door() -> None:
                 for each in ast.walk(function)
                 if isinstance(each, ast.Constant) and isinstance(each.value, str)
             }
-            asks[function.name] = asks.get(function.name, False) or bool(names & {"decide", "_ask"})
+            asks[function.name] = asks.get(function.name, False) or bool(names & {"decide", "_ask", "_consented"})
             for what in passing.keys() & names:
                 passing[what].add(function.name)
     # `_open` is begun by `start` after its question, and again by a death; `_sample` goes through `complete`.
     assert passing == {"connect": {"_open"}, "call_tool": {"call"}, "complete": {"complete", "_sample"},
                        "accept": {"_fill_in", "_open_page"}}  # fmt: skip
-    assert all(asks[name] for name in ("start", "call", "complete", "_sample", "_fill_in", "_open_page", "_tell_roots"))
+    asking = ("start", "call", "_consented", "complete", "_sample", "_fill_in", "_open_page", "_tell_roots")
+    assert all(asks[name] for name in asking)
