@@ -65,9 +65,10 @@ _PLACES: Final = {
     "server.utilities.caching": "CacheHint ResultCache",
     "server.utilities.completion": "prompt_ref resource_ref",
     "server.wsgi": "WsgiApplication",
-    "trace.check": "Checker Finding",
+    "trace.check": "Checker",
     "trace.narrate": "Narrator narrate",
     "trace.record": "Recorder TraceEvent read_trace recorder",
+    "trace.rulebook": "Finding",
 }
 """The public names of each module."""
 

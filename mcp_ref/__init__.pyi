@@ -67,9 +67,10 @@ from mcp_ref.server.tasks import TaskRule
 from mcp_ref.server.utilities.caching import CacheHint, ResultCache
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
 from mcp_ref.server.wsgi import WsgiApplication
-from mcp_ref.trace.check import Checker, Finding
+from mcp_ref.trace.check import Checker
 from mcp_ref.trace.narrate import Narrator, narrate
 from mcp_ref.trace.record import Recorder, TraceEvent, read_trace, recorder
+from mcp_ref.trace.rulebook import Finding
 
 __all__ = [
     "Answer",

@@ -21,9 +21,10 @@ from typing import Any, TextIO
 from mcp_ref.cli import shown
 from mcp_ref.cli.commands import Exit, UsageError
 from mcp_ref.messages import JsonObject
-from mcp_ref.trace.check import Checker, Finding, sentences
+from mcp_ref.trace.check import Checker
 from mcp_ref.trace.narrate import escaped
 from mcp_ref.trace.record import Recorder, TraceEvent, events_of
+from mcp_ref.trace.rulebook import Finding, sentences
 
 _LEVELS = {"must": ("MUST", "FAULT"), "should": ("MUST", "FAULT", "SHOULD")}
 

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from mcp_ref.cli import shown
 from mcp_ref.cli.commands import Exit, UsageError
-from mcp_ref.trace.check import Finding, check
+from mcp_ref.trace.check import check
 from mcp_ref.trace.draw import MAX_ARROWS, mermaid, steps, svg
 from mcp_ref.trace.record import TraceEvent, events_of
+from mcp_ref.trace.rulebook import Finding
 
 
 def draw(args: argparse.Namespace) -> Exit:

@@ -18,11 +18,11 @@ from importlib import resources
 from typing import Any, Final
 
 from mcp_ref.messages import JsonObject
-from mcp_ref.trace.check import Finding, sentences
 from mcp_ref.trace.draw import Step, brackets, steps
 from mcp_ref.trace.fields import MEANINGS, members
 from mcp_ref.trace.narrate import Narrator
 from mcp_ref.trace.record import TraceEvent
+from mcp_ref.trace.rulebook import Finding, sentences
 
 _MAX_TEXT: Final = 100_000  # characters of one message, one string or one line that are shown
 

@@ -26,8 +26,9 @@ from typing import NamedTuple
 
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.between import HttpProxy
-from mcp_ref.trace.check import Finding, check
+from mcp_ref.trace.check import check
 from mcp_ref.trace.record import Recorder, TraceEvent, read_trace
+from mcp_ref.trace.rulebook import Finding
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

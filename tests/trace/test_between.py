@@ -22,8 +22,9 @@ import pytest
 
 from mcp_ref import Client, Command, Context, Server
 from mcp_ref.trace.between import HttpProxy, Lines
-from mcp_ref.trace.check import Checker, Finding
+from mcp_ref.trace.check import Checker
 from mcp_ref.trace.record import Recorder, TraceEvent, read_trace
+from mcp_ref.trace.rulebook import Finding
 from tests.trace.talks import C, full
 
 ROOT = Path(__file__).parent.parent.parent

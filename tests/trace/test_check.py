@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcp_ref.basic.versioning import SUBSCRIPTION_ID
 from mcp_ref.cli import main
-from mcp_ref.revisions import REVISIONS
-from mcp_ref.trace.check import Checker, Finding, _rules, _sentence, check
+from mcp_ref.revisions import REVISIONS, Revision
+from mcp_ref.trace.check import Checker, check
 from mcp_ref.trace.record import TraceEvent, read_trace, to_row
+from mcp_ref.trace.rulebook import Finding, rules_for, sentence_of
+from mcp_ref.trace.rules import seen
 from mcp_ref.trace.rules.seen import RULES
 from tests.slow import examples
 from tests.test_spec_notes import SPEC, notes
 from tests.trace.rules import SENTENCES, rows
 from tests.trace.rules import made as sentences_made
 from tests.trace.seeds import Seed, authorization_seeds, hint_seeds, http_seeds, seeds, task_seeds
-from tests.trace.talks import CLIENT, A, C, Line, Q, S, events, full, http, opening, raw, sse
+from tests.trace.talks import CLIENT, A, C, Line, N, Q, S, events, full, http, opening, raw, sse, stdio
 
 
 def planted(seed: Seed, revision: str, lines: list[Any], change: Any) -> list[TraceEvent]:
@@ -139,7 +143,7 @@ def test_a_finding_of_a_rule_has_sentences_in_every_revision_of_it() -> None:
             revision = each.partition("/")[0]
             assert revision in REVISIONS
             method = row.get("methods", [""])[0]
-            assert _sentence(row["rule"], revision, method, row.get("over") == "http") is not None
+            assert sentence_of(row["rule"], revision, method, row.get("over") == "http") is not None
 
 
 # -- bad input ----------------------------------------------------------------------------------------------------
@@ -180,12 +184,12 @@ def test_a_rule_that_raises_blames_the_checker_and_stops_nothing(monkeypatch: py
         raise ZeroDivisionError("oh")
 
     monkeypatch.setitem(RULES, "tool_names_are_plain", RULES["tool_names_are_plain"]._replace(function=raises))
-    _rules.cache_clear()
+    rules_for.cache_clear()
     try:
         tools = [{"name": "a", "inputSchema": {"type": "object"}}] * 2
         found = list(check(conversation("2025-11-25", C(1, "tools/list"), S(1, tools=tools))))
     finally:
-        _rules.cache_clear()
+        rules_for.cache_clear()
     assert [(each.blame, each.rule) for each in found] == [
         (None, "tool_names_are_plain"),
         ("server", "tool_names_are_unique"),
@@ -281,6 +285,56 @@ def test_what_a_client_says_to_an_authorization_server_is_not_held_against_it() 
     told = {"exchange": 50, "method": "GET", "what": "the metadata", "status": 200, "oauth": {}}
     rows = [{"sender": "client", "message": None, "http": asked}, {"sender": "server", "message": None, "http": told}]
     assert not list(check(events([*made, *rows])))
+
+
+def test_an_exchange_whose_number_is_not_one_belongs_to_nothing() -> None:
+    made = json.loads(json.dumps(http("2025-11-25", full("2025-11-25", opening("2025-11-25"), CLIENT))))
+    for number in ([1], {"n": 1}):
+        stray = {"sender": "server", "message": None, "http": {"exchange": number, "method": "POST", "status": 202}}
+        assert not list(check(events([*made, stray])))
+
+
+def test_forgets_the_oldest_of_everything_that_a_peer_can_name_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seen, "MAX_KNOWN", 10)
+    checker = Checker()
+    elicit = {"message": "m", "mode": "url", "url": "https://x/y"}
+    for revision in ("2025-11-25", "2026-07-28"):
+        lines: list[Line] = []
+        for n in range(60):
+            task = {"taskId": f"t{n}", "status": "working", "createdAt": "2025-11-25", "lastUpdatedAt": "2025-11-25"}
+            lines += [
+                C(f"a{n}", "tools/list", _meta={"progressToken": n}, cursor=f"c{n}"),
+                S(f"a{n}", tools=[{"name": f"t{n}", "inputSchema": {}}], nextCursor=f"c{n + 1}", cacheScope="private"),
+                C(f"b{n}", "prompts/list"),
+                S(f"b{n}", prompts=[{"name": f"p{n}"}]),
+                C(f"c{n}", "subscriptions/listen", notifications={}),
+                N("notifications/subscriptions/acknowledged", _meta={SUBSCRIPTION_ID: f"c{n}"}),
+                N("notifications/cancelled", requestId=f"c{n - 1}"),
+                S(f"c{n}", _meta={SUBSCRIPTION_ID: f"c{n}"}),
+                Q(f"d{n}", "elicitation/create", elicitationId=f"e{n}", **elicit),
+                C(f"f{n}", "tools/call", name="t", task={}),
+                S(f"f{n}", task={**task, "ttl": None}),
+                C(f"g{n}", "tools/call", name="t"),
+                S(f"g{n}", resultType="input_required", inputRequests={}, requestState=f"s{n}"),
+            ]
+        whole = full(revision, [*opening(revision), *lines], CLIENT)
+        for conn in range(20):
+            for event in stdio(whole if conn == 0 else whole[:3]):
+                checker.feed(event._replace(conn=(revision, conn)))
+        rows = json.loads(json.dumps(http(revision, whole)))
+        for event in events([*rows, *(row for row in rows if row["sender"] == "server")]):
+            checker.feed(event._replace(conn=(revision, "http")))
+    todo, met = [checker._links, checker._shared], set()
+    while todo:
+        each = todo.pop()
+        if id(each) in met or isinstance(each, (str, TraceEvent, type)) or callable(each):
+            continue
+        met.add(id(each))
+        todo += each.values() if isinstance(each, dict) else each if isinstance(each, (list, tuple, set, deque)) else ()
+        todo += [getattr(each, name) for name in getattr(type(each), "__slots__", ()) if hasattr(each, name)]
+        todo += list(vars(each).values()) if hasattr(each, "__dict__") and not isinstance(each, Revision) else []
+        assert not isinstance(each, (dict, list, set)) or len(each) <= 20, each
+    assert len(met) > 500
 
 
 # -- the command --------------------------------------------------------------------------------------------------

@@ -14,8 +14,9 @@ import pytest
 
 from mcp_ref import Client, Server
 from mcp_ref.trace import record
-from mcp_ref.trace.check import Checker, Finding
+from mcp_ref.trace.check import Checker
 from mcp_ref.trace.record import Recorder, TraceEvent
+from mcp_ref.trace.rulebook import Finding
 
 # Tests that have somebody break the rules on purpose, and what is found there. A name may be the beginning of one.
 ON_PURPOSE: dict[str, set[str]] = {

@@ -415,10 +415,11 @@ def _unknown_level(said: Said) -> bool:
 
 @rule("request", sender="client")
 def cursors_go_back_as_they_came(link: Link, said: Said) -> Verdict:
-    cursor = said.params.get("cursor")
-    given = link.known(said).cursors.get(said.method, set())
-    seen = link.whole if not said.stateless else bool(given)
-    if not isinstance(cursor, str) or not seen or cursor in given or _elsewhere(link, said, cursor):
+    cursor, known = said.params.get("cursor"), link.known(said).cursors
+    if not isinstance(cursor, str) or (said.method, cursor) in known or _elsewhere(link, said, cursor):
+        return None
+    given = [each for method, each in known if method == said.method]
+    if not (given if said.stateless else link.whole):
         return None
     return "a cursor that the server gave" + (f", such as {min(given)!r}" if given else "; it has given none")
 
@@ -433,9 +434,8 @@ def cursors_stay_in_their_session(link: Link, said: Said) -> Verdict:
 
 def _elsewhere(link: Link, said: Said, cursor: str) -> bool:
     """Whether a cursor was given in another session."""
-    return cursor in link.shared.cursors.get(said.method, ()) and cursor not in link.known(said).cursors.get(
-        said.method, ()
-    )
+    named = (said.method, cursor)
+    return named in link.shared.cursors and named not in link.known(said).cursors
 
 
 # -- roots --------------------------------------------------------------------------------------------------------
@@ -495,13 +495,10 @@ def mixed_results_are_32602(link: Link, said: Said) -> Verdict:
     return "error -32602: tool results are mixed with other content" if broken and said.code != -32602 else None
 
 
-def _with_tools(params: JsonObject) -> bool:
-    return "tools" in params or "toolChoice" in params
-
-
 def samples_with_tools(params: JsonObject, declared: JsonObject | None) -> bool:
     """Whether a question has tools for a client that has not declared them."""
-    return _with_tools(params) and declared is not None and "tools" not in as_object(declared.get("sampling"))
+    has_tools = "tools" in params or "toolChoice" in params
+    return has_tools and declared is not None and "tools" not in as_object(declared.get("sampling"))
 
 
 @rule("error", "sampling/createMessage", stage=ORDER)

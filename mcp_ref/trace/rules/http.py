@@ -12,7 +12,7 @@ from typing import Any
 from mcp_ref.basic.transports.streamable_http.headers import MAX_SAFE, NAMED, decode_value
 from mcp_ref.basic.versioning import PROTOCOL_VERSION
 from mcp_ref.errors import HeaderMismatch
-from mcp_ref.messages import JsonObject, encode
+from mcp_ref.messages import encode
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.record import TraceEvent
 from mcp_ref.trace.rules.seen import (
@@ -30,10 +30,6 @@ from mcp_ref.trace.rules.seen import (
 )
 
 # -- requests -----------------------------------------------------------------------------------------------------
-
-
-def _posts(exchange: Exchange, event: TraceEvent) -> bool:
-    return exchange.method == "POST" and event.message is not None
 
 
 @rule("head", sender="client", stage=FRAME)
@@ -64,7 +60,9 @@ def _accepts(exchange: Exchange, *kinds: str) -> bool:
 
 @rule("head", sender="client")
 def post_accepts_json_and_streams(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    fits = not _posts(exchange, event) or _accepts(exchange, "application/json", "text/event-stream")
+    if exchange.method != "POST" or event.message is None:
+        return None
+    fits = _accepts(exchange, "application/json", "text/event-stream")
     return None if fits else "Accept: application/json, text/event-stream"
 
 
@@ -507,12 +505,10 @@ def retry_comes_before_the_end(link: Link, exchange: Exchange, event: TraceEvent
 @rule("closed", sender="server")
 def subscriptions_end_with_a_result(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     body = exchange.body
-    cut = body is not None and body.method == "subscriptions/listen" and exchange.requests
-    return "a result for subscriptions/listen" if cut and exchange.closed == "server" and not _given_up(body) else None
-
-
-def _given_up(body: Said | None) -> bool:
-    return body is not None and body.cancelled
+    listens = body is not None and body.method == "subscriptions/listen" and not body.cancelled
+    return (
+        "a result for subscriptions/listen" if listens and exchange.requests and exchange.closed == "server" else None
+    )
 
 
 def _cancelled(link: Link, exchange: Exchange) -> bool:
@@ -525,7 +521,4 @@ def _cancelled(link: Link, exchange: Exchange) -> bool:
 
 @rule("exit", sender="client")
 def input_is_closed_before_signals(link: Link, event: TraceEvent) -> Verdict:
-    ends: list[JsonObject] = link.ends
-    signalled = next((n for n, each in enumerate(ends) if "signal" in each), None)
-    closed = next((n for n, each in enumerate(ends) if each.get("eof") == "client"), len(ends))
-    return "the end of its input first" if signalled is not None and signalled < closed else None
+    return None if link.closed else "the end of its input first"

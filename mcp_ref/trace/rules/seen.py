@@ -13,10 +13,10 @@ A rule is a plain function. It returns None if all is well, or what would have b
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from mcp_ref.messages import JsonObject, id_key
 from mcp_ref.methods import Method
@@ -45,6 +45,22 @@ connection.
 """
 
 
+MAX_KNOWN: Final = 10_000
+"""So many of each kind are remembered: connections, requests, tokens, streams, cursors, tools and so on."""
+
+Value = TypeVar("Value")
+
+
+class Latest(OrderedDict[Any, Value]):
+    """A table of the entries that were set last; beyond `MAX_KNOWN` the oldest is forgotten."""
+
+    def __setitem__(self, name: Any, value: Value) -> None:
+        super().__setitem__(name, value)
+        self.move_to_end(name)
+        if len(self) > MAX_KNOWN:
+            self.popitem(last=False)
+
+
 @dataclass(slots=True)
 class Exchange:
     """One HTTP request with its reply.
@@ -52,10 +68,10 @@ class Exchange:
     Attributes:
         requests: the ids of the requests that it carried and that have no answer on it yet.
         body: the first message that it carried, if any.
-        events: how many messages came on its event stream.
+        streams: whether the reply is an event stream; `events`: how many messages came on it.
     """
 
-    number: int
+    number: int | str
     method: str
     headers: JsonObject
     seq: int
@@ -64,6 +80,7 @@ class Exchange:
     status: int | None = None
     answers: JsonObject = field(default_factory=dict)
     requests: set[Any] = field(default_factory=set)
+    streams: bool = False
     events: int = 0
     answered: bool = False
     primed: bool = False
@@ -71,11 +88,6 @@ class Exchange:
     retry: int | None = None
     closed: str | None = None
     faults: set[str] = field(default_factory=set)
-
-    @property
-    def streams(self) -> bool:
-        """Whether the reply is an event stream."""
-        return str(self.answers.get("content-type", "")).startswith("text/event-stream")
 
     def header(self, name: str) -> str | None:
         """A header of the request; None where it is missing."""
@@ -87,57 +99,52 @@ class Said:
     """One message, and who sent it.
 
     Attributes:
+        about: the method that it is about: of a response, that of its request.
+        own_meta: `_meta` of the params, or of the result.
         request: of a response: the request that it answers, if that was seen.
         revision: the one that holds for it; None while that is unknown.
         faults: the rules that it broke: of a request, they also silence what is said of its answer.
-        needs: the capability that a request needs and the other side has not declared.
-        tool: the tool that it calls, as it was listed before.
+        needs: the capability that it needs and nobody has declared.
+        tool: the tool that it calls, as it was listed before; `mirrored`: its arguments that headers repeat.
     """
 
-    __slots__ = ("answered", "cancelled", "event", "exchange", "faults", "message", "meta", "method", "mirrored",
-                 "needs", "params", "progress", "request", "result", "revision", "sender", "task", "tool")  # fmt: skip
+    __slots__ = ("about", "answered", "cancelled", "event", "exchange", "faults", "id", "message", "meta", "method",
+                 "mirrored", "needs", "own_meta", "params", "progress", "request", "result", "revision", "sender",
+                 "stateless", "task", "tool")  # fmt: skip
 
-    def __init__(self, sender: Role, message: JsonObject, event: TraceEvent, revision: Revision | None) -> None:
-        self.sender, self.message, self.event, self.revision = sender, message, event, revision
+    def __init__(self, sender: Role, message: JsonObject, event: TraceEvent, exchange: Exchange | None) -> None:
+        self.sender, self.message, self.event, self.exchange = sender, message, event, exchange
+        self.id = message.get("id")
         self.method: str = method if isinstance(method := message.get("method"), str) else ""
+        self.about = self.method
         self.params = as_object(message.get("params"))
         self.meta = as_object(self.params.get("_meta"))
         self.result = as_object(message.get("result"))
+        self.own_meta = self.meta if self.method else as_object(self.result.get("_meta"))
         self.request: Said | None = None
-        self.exchange: Exchange | None = None
+        self.revision: Revision | None = None
+        self.stateless = False
         self.faults: set[str] = set()
         self.needs: str | None = None
         self.tool: JsonObject | None = None
+        self.mirrored: dict[str, tuple[str, ...]] = {}
         self.task: str | None = None
         self.progress: float | None = None
-        self.mirrored: dict[str, tuple[str, ...]] = {}  # the arguments that headers repeat
         self.answered = self.cancelled = False
 
-    @property
-    def id(self) -> Any:
-        return self.message.get("id")
+    def belongs(self, request: Said | None, revision: Revision | None) -> None:
+        """Note what it answers, and which revision holds for it."""
+        self.request, self.revision = request, revision
+        self.stateless = revision is not None and revision.era == "stateless"
+        self.about = self.method if request is None else request.method
 
     @property
     def error(self) -> JsonObject:
         return as_object(self.message.get("error"))
 
     @property
-    def own_meta(self) -> JsonObject:
-        """`_meta` of the params, or of the result."""
-        return self.meta if self.method else as_object(self.result.get("_meta"))
-
-    @property
     def code(self) -> Any:
         return self.error.get("code")
-
-    @property
-    def stateless(self) -> bool:
-        return self.revision is not None and self.revision.era == "stateless"
-
-    @property
-    def about(self) -> str:
-        """The method that a message is about: of a response, that of its request."""
-        return self.request.method if self.request is not None else self.method
 
 
 class Question(NamedTuple):
@@ -172,12 +179,12 @@ class KnownTask:
 class Known:
     """What a server has told so far: in the stateless era on any connection to it, else in one session."""
 
-    tools: dict[str, JsonObject] = field(default_factory=dict)
-    prompts: dict[str, JsonObject] = field(default_factory=dict)
+    tools: Latest[JsonObject] = field(default_factory=Latest)
+    prompts: Latest[JsonObject] = field(default_factory=Latest)
     order: list[str] | None = None  # the names of the tools in the list that came last, if it came in one page
-    cursors: dict[str, set[str]] = field(default_factory=dict)  # by method
-    scopes: dict[str, str] = field(default_factory=dict)  # of the pages of a list, by the cursor that leads on
-    states: dict[str, Question] = field(default_factory=dict)
+    cursors: Latest[None] = field(default_factory=Latest)  # each with its method
+    scopes: Latest[str] = field(default_factory=Latest)  # of the pages of a list, by the cursor that leads on
+    states: Latest[Question] = field(default_factory=Latest)
     questions: deque[Question] = field(default_factory=lambda: deque(maxlen=100))
     capabilities: JsonObject | None = None  # the server's; None until it has said them
     supported: list[str] = field(default_factory=list)  # of server/discover
@@ -196,11 +203,13 @@ class Link:
         offered: the revision that the client asked for.
     """
 
-    def __init__(self, number: Any, viewpoint: Role, transport: str, shared: Known, whole: bool) -> None:
-        self.number, self.viewpoint, self.transport, self.shared, self.whole = (
-            number, viewpoint, transport, shared, whole
-        )  # fmt: skip
+    def __init__(self, viewpoint: Role, transport: str, shared: Known, whole: bool) -> None:
+        self.viewpoint, self.transport, self.shared, self.whole = viewpoint, transport, shared, whole
+        self.http = transport.startswith("http")
+        self.sse = transport == "http+sse"
+        self.seq = 0
         self.began = False
+        self.settled = False  # a message has shown which side is the client
         self.session = Known()
         self.revision: Revision | None = None
         self.offered: Revision | None = None
@@ -209,33 +218,27 @@ class Link:
         self.introduced = self.opened = False
         self.early: Said | None = None  # the first request before `initialize`
         self.unopened: Said | None = None  # the first request before `notifications/initialized`
-        self.asked: dict[Any, Said] = {}
-        self.used: dict[Any, None] = {}  # ids of requests, the last so many
-        self.tokens: dict[Any, Said] = {}
-        self.exchanges: dict[Any, Exchange] = {}
+        self.asked: Latest[Said] = Latest()
+        self.used: Latest[None] = Latest()  # ids of requests
+        self.tokens: Latest[Said] = Latest()
+        self.tasks: Latest[KnownTask] = Latest()
+        self.elicitations: Latest[None] = Latest()
+        self.subscriptions: Latest[Said] = Latest()
+        self.acknowledged: Latest[None] = Latest()
+        self.announced: Latest[None] = Latest()  # subscriptions whose end a notifications/cancelled has announced
+        self.torn: Latest[Said] = Latest()  # results of the others
+        self.exchanges: Latest[Exchange] = Latest()
+        self.event_ids: Latest[tuple[int | str, Any]] = Latest()
+        self.delivered: Latest[int | str] = Latest()
+        self.cut: deque[tuple[Exchange, TraceEvent]] = deque(maxlen=1000)  # streams that ended before the response
         self.session_id: str | None = None
         self.gone: str | None = None  # a session id that was answered with 404
-        self.sse = transport == "http+sse"
-        self.event_ids: dict[str, tuple[int, Any]] = {}
-        self.delivered: dict[Any, int] = {}
-        self.subscriptions: dict[Any, Said] = {}
-        self.acknowledged: set[Any] = set()
-        self.torn: dict[Any, Said] = {}  # results of subscriptions that no notifications/cancelled has announced
-        self.announced: set[Any] = set()
-        self.cut: list[tuple[Exchange, TraceEvent]] = []  # streams that have ended before the response, so far
-        self.elicitations: set[str] = set()
-        self.tasks: dict[str, KnownTask] = {}
         self.authorized = False  # the request before had a token, and was let in
         self.text: dict[Role, list[TraceEvent]] = {"client": [], "server": []}
-        self.ends: list[JsonObject] = []
+        self.closed = False  # the input of the server's process
         self.unsupported: list[str] | None = None  # what a refusal of a version has offered instead
         self.modern: Said | None = None  # an error that only a server of the stateless era gives
         self.lost = False  # an answer could not be placed: it may be that of any request
-        self.seq = 0
-
-    @property
-    def http(self) -> bool:
-        return self.transport.startswith("http")
 
     def known(self, said: Said) -> Known:
         return self.shared if said.stateless else self.session
@@ -261,7 +264,7 @@ Verdict = str | tuple[Said, str] | None
 
 Rule = Callable[..., Verdict]
 
-FRAME, ORDER, SHAPE, MEANING = range(4)
+FRAME, ORDER, SHAPE, SCHEMA, MEANING = range(5)
 
 
 class Declared(NamedTuple):

@@ -1,0 +1,272 @@
+"""What messages tell of their connection, once they were judged: it is what the rules look up later.
+
+Spec:      basic/lifecycle, server/discover, basic/utilities and basic/patterns, basic/utilities/tasks
+Not here:  what is known (trace/rules/seen), when it is told (trace/check)
+
+Only a few methods tell something that is their own: three tables say which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mcp_ref.basic.versioning import SUBSCRIPTION_ID
+from mcp_ref.messages import JsonObject
+from mcp_ref.revisions import REVISIONS
+from mcp_ref.trace.rules import features, session, tasks
+from mcp_ref.trace.rules.seen import (
+    OTHER,
+    Exchange,
+    Known,
+    KnownTask,
+    Link,
+    Question,
+    Said,
+    as_list,
+    as_object,
+    key,
+    objects,
+)
+
+# -- requests -----------------------------------------------------------------------------------------------------
+
+
+def look_up(link: Link, said: Said) -> None:
+    """Before a request is judged: the tool that it calls, and whether it comes too early."""
+    if said.method == "tools/call":
+        said.tool = link.known(said).tools.get(str(said.params.get("name")))
+        if link.http and said.tool is not None:
+            said.mirrored = features.mirrored_by(said.tool)
+    if said.sender == "client" and not said.stateless and said.method not in ("ping", "initialize"):
+        if link.offered is None and link.early is None:
+            link.early = said
+        elif link.introduced and not link.opened and link.unopened is None:
+            link.unopened = said
+
+
+def from_request(link: Link, said: Said) -> None:
+    named = (said.sender, *key(said.id))
+    link.asked[named] = said
+    link.used[named] = None
+    if said.exchange is not None:
+        said.exchange.requests.add(key(said.id))
+    if "progressToken" in said.meta:
+        link.tokens[(said.sender, *key(said.meta["progressToken"]))] = said
+    if said.stateless:
+        link.stateless = said.revision
+    if (tell := _REQUESTS.get(said.method)) is not None:
+        tell(link, said)
+
+
+def _initialize(link: Link, said: Said) -> None:
+    if said.sender == "client":
+        link.offered = said.revision
+        link.capabilities["client"] = as_object(said.params.get("capabilities"))
+        link.introduced, link.opened, link.revision, link.session = False, False, None, Known()
+        link.unopened = None
+        link.used.clear()
+        link.used[(said.sender, *key(said.id))] = None
+
+
+def _listen(link: Link, said: Said) -> None:
+    link.subscriptions[key(said.id)] = said
+
+
+def _elicit(link: Link, said: Said) -> None:
+    if isinstance(said.params.get("elicitationId"), str):
+        link.elicitations[said.params["elicitationId"]] = None
+
+
+_REQUESTS: Final[dict[str, Callable[[Link, Said], None]]] = {
+    "initialize": _initialize,
+    "subscriptions/listen": _listen,
+    "elicitation/create": _elicit,
+}
+
+
+# -- notifications ------------------------------------------------------------------------------------------------
+
+
+def from_notification(link: Link, said: Said) -> None:
+    if (tell := _NOTIFICATIONS.get(said.method)) is not None:
+        tell(link, said)
+
+
+def _initialized(link: Link, said: Said) -> None:
+    link.opened = True
+
+
+def _cancelled(link: Link, said: Said) -> None:
+    named = key(said.params.get("requestId"))
+    if (request := link.asked.get((said.sender, *named))) is not None:
+        request.cancelled = True
+    link.torn.pop(named, None)
+    if said.sender == "server":
+        link.announced[named] = None
+
+
+def _progress(link: Link, said: Said) -> None:
+    request = link.tokens.get((OTHER[said.sender], *key(said.params.get("progressToken"))))
+    if request is not None and isinstance(said.params.get("progress"), int | float):
+        request.progress = said.params["progress"]
+
+
+def _acknowledged(link: Link, said: Said) -> None:
+    link.acknowledged[key(said.meta.get(SUBSCRIPTION_ID))] = None
+
+
+def _tools_changed(link: Link, said: Said) -> None:
+    link.known(said).order = None
+
+
+def _task_news(link: Link, said: Said) -> None:
+    _learn_task(link, said, said.params)
+
+
+_NOTIFICATIONS: Final[dict[str, Callable[[Link, Said], None]]] = {
+    "notifications/initialized": _initialized,
+    "notifications/cancelled": _cancelled,
+    "notifications/progress": _progress,
+    "notifications/subscriptions/acknowledged": _acknowledged,
+    "notifications/tools/list_changed": _tools_changed,
+    "notifications/tasks/status": _task_news,
+    "notifications/tasks": _task_news,
+}
+
+
+# -- answers ------------------------------------------------------------------------------------------------------
+
+
+def settle(said: Said, request: Said) -> None:
+    """Note that a request has its answer."""
+    request.answered = True
+    for exchange in (said.exchange, request.exchange):
+        if exchange is not None:
+            exchange.requests.discard(key(said.id))
+            exchange.answered = True
+
+
+def from_error(link: Link, said: Said, request: Said) -> None:
+    data = as_object(said.error.get("data"))
+    link.unsupported = as_list(data.get("supported")) if said.code == -32022 else None
+    link.modern = said if session.is_modern_error(said) and said.stateless else None
+    if request.method == "server/discover" and said.code == -32601 and not said.faults:
+        link.shared.undiscovered = said
+    for each in objects(data.get("elicitations")):
+        link.elicitations[str(each.get("elicitationId"))] = None
+
+
+def from_result(link: Link, said: Said, request: Said) -> None:
+    result = said.result
+    link.unsupported = link.modern = None
+    if request.stateless:
+        link.shared.spoke, link.shared.undiscovered = True, None
+    if (tell := _RESULTS.get(request.method)) is not None:
+        tell(link, said, request)
+    if isinstance(cursor := result.get("nextCursor"), str):
+        link.known(request).cursors[request.method, cursor] = None
+        link.shared.cursors[request.method, cursor] = None
+        if isinstance(result.get("cacheScope"), str):
+            link.shared.scopes[cursor] = result["cacheScope"]
+    if result.get("resultType") == "input_required":
+        state = result.get("requestState")
+        asked = Question(request, state if isinstance(state, str) else None, as_object(result.get("inputRequests")))
+        link.shared.questions.append(asked)
+        if asked.state is not None:
+            link.shared.states[asked.state] = asked
+    for shown in tasks.states(said):
+        _learn_task(link, said, shown)
+
+
+def _opened(link: Link, said: Said, request: Said) -> None:
+    agreed = REVISIONS.get(str(said.result.get("protocolVersion")))
+    link.revision = agreed if agreed is not None and agreed.era == "session" else None
+    link.capabilities["server"] = as_object(said.result.get("capabilities"))
+    link.introduced, link.early = True, None
+
+
+def _discovered(link: Link, said: Said, request: Said) -> None:
+    link.shared.capabilities = as_object(said.result.get("capabilities"))
+    spoken = as_list(said.result.get("supportedVersions"))
+    link.shared.supported = [each for each in spoken if isinstance(each, str)]
+
+
+def _tools(link: Link, said: Said, request: Said) -> None:
+    known, names = link.known(request), []
+    for tool in objects(said.result.get("tools")):
+        names.append(str(tool.get("name")))
+        known.tools[names[-1]] = tool
+    whole = "cursor" not in request.params and "nextCursor" not in said.result
+    known.order = names if whole else None
+
+
+def _prompts(link: Link, said: Said, request: Said) -> None:
+    for prompt in objects(said.result.get("prompts")):
+        link.known(request).prompts[str(prompt.get("name"))] = prompt
+
+
+def _listened(link: Link, said: Said, request: Said) -> None:
+    if not request.cancelled and key(request.id) not in link.announced:
+        link.torn[key(request.id)] = said
+
+
+def _task_result(link: Link, said: Said, request: Said) -> None:
+    if (task := link.tasks.get(str(request.params.get("taskId")))) is not None:
+        task.result = said
+
+
+_RESULTS: Final[dict[str, Callable[[Link, Said, Said], None]]] = {
+    "initialize": _opened,
+    "server/discover": _discovered,
+    "tools/list": _tools,
+    "prompts/list": _prompts,
+    "subscriptions/listen": _listened,
+    "tasks/result": _task_result,
+}
+
+
+def _learn_task(link: Link, said: Said, state: JsonObject) -> None:
+    """What the receiver of a task says of it, in an answer or unasked."""
+    name, status, request = state.get("taskId"), state.get("status"), said.request
+    if said.faults or not isinstance(name, str) or not isinstance(status, str):
+        return
+    known = link.tasks.get(name)
+    if known is None:
+        known = link.tasks[name] = KnownTask(said.sender, said.event.time)
+    if request is not None and "task" in said.result:
+        # News of it may have come before.
+        known.request, request.task = request, name
+    if request is None or request.event.seq >= known.seq:
+        known.status, known.state, known.seq = status, state, said.event.seq
+    if said.about == "tasks/get":
+        known.polled = said.event.time
+
+
+# -- HTTP ---------------------------------------------------------------------------------------------------------
+
+
+def from_reply(link: Link, exchange: Exchange) -> None:
+    """What the head of a reply says of the session, and of what it replies to."""
+    status, given, sent = (
+        exchange.status or 0,
+        exchange.answers.get("mcp-session-id"),
+        exchange.header("mcp-session-id"),
+    )
+    if exchange.body is not None and exchange.body.method == "initialize" and status == 200:
+        link.session_id = given if isinstance(given, str) else None
+        link.gone = None
+    elif status == 404 and sent is not None and sent == link.session_id:
+        busy = [each for each in link.asked.values() if each.sender == "client" and not each.answered]
+        # What was sent at the same time may still come.
+        link.gone = sent if len(busy) <= 1 else None
+    if status:
+        link.authorized = "authorization" in exchange.headers and status < 400
+
+
+def refused(link: Link, exchange: Exchange) -> None:
+    """HTTP has refused, or led elsewhere, what has no answer: it may come again as it was, its id too."""
+    for named in exchange.requests:
+        link.used.pop(("client", *named), None)
+        if (request := link.asked.get(("client", *named))) is not None:
+            request.cancelled = True
