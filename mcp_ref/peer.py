@@ -98,10 +98,8 @@ class Side(Protocol):
         ...
 
 
-class RunJob(Protocol):
-    """Runs a job: in a worker, or here and now."""
-
-    def __call__(self, job: Callable[[], None], *, urgent: bool = False) -> None: ...
+RunJob = Callable[..., None]
+"""Runs a job: in a worker (with `urgent=True` ahead of every handler), or here and now."""
 
 
 def _run_here(job: Callable[[], None], *, urgent: bool = False) -> None:
@@ -407,12 +405,12 @@ class Peer:
             return
         self.route(message, reply, self._run)
 
-    def deliver(self, message: Any, reply: Reply) -> None:
-        """Handle one message (or batch) in the calling thread, as over HTTP, and send the answer to `reply`."""
-        self.route(message, reply, _run_here)
+    def route(self, message: Any, reply: Reply, run: RunJob = _run_here) -> None:
+        """Put a response into the inbox of its request; pass anything else on by its kind.
 
-    def route(self, message: Any, reply: Reply, run: RunJob) -> None:
-        """Put a response into the inbox of its request; pass anything else on by its kind."""
+        Args:
+            run: what answers requests, to `reply`: by default the calling thread, as over HTTP.
+        """
         if isinstance(message, list):
             from mcp_ref.basic.batching import take_batch
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -87,14 +88,14 @@ class Answers:
             if isinstance(source, str | os.PathLike):
                 raise TypeError(f"roots is a list of folders, or a function that returns them, not {source!r}")
             self.capabilities["roots"] = roots.capability()
-            self._answers["roots/list"] = lambda ctx, params: roots.roots_list(source, ctx, params)
+            self._answers["roots/list"] = partial(roots.roots_list, source)
         if sample is not None:
             self.capabilities["sampling"] = sampling.capability()
-            self._answers["sampling/createMessage"] = lambda ctx, p: sampling.sampling_create_message(sample, ctx, p)
+            self._answers["sampling/createMessage"] = partial(sampling.sampling_create_message, sample)
         if elicit is not None or open_url is not None:
             # MUST: a client that supports elicitation declares it, with the modes (client/elicitation#capabilities)
             self.capabilities["elicitation"] = elicitation.capability(elicit is not None, open_url is not None)
-            self._answers["elicitation/create"] = lambda ctx, p: elicitation.elicitation_create(self.elicitors, ctx, p)
+            self._answers["elicitation/create"] = partial(elicitation.elicitation_create, self.elicitors)
 
     def __call__(self, ctx: ClientContext, incoming: Incoming) -> JsonObject:
         """The result of a question of the server. Raises Refusal, or whatever the user's function raises."""

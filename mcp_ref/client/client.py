@@ -434,7 +434,7 @@ class Client:
                 if not connecting.mended(session, refusal, method, options, deadline):
                     raise
                 result = session.peer.request(method, asked, options, deadline=deadline)
-            if not versioning.is_input_required(result) or options.get("by_hand"):
+            if result.get("resultType") != "input_required" or options.get("by_hand"):
                 break
             # 4. The server needs input first: our functions give it, and the next round brings it there.
             if number == mrtr.MAX_ROUNDS:

@@ -436,21 +436,15 @@ def downgrade(schema: JsonObject, revision: Revision) -> JsonObject:
             log.warning("%s: %s left out, which forms do not have", path, ", ".join(lost))
         return {word: value for word, value in part.items() if word not in words}
 
-    def reduced(field: Any, path: str) -> Any:
-        if not isinstance(field, dict):
-            return field
-        field = without(_DROPPED, field, path)
-        if not revision.elicitation_modes and _field_problem(field, revision) is None and "oneOf" in field:
-            options = field.pop("oneOf")
-            field |= {"enum": [each["const"] for each in options], "enumNames": [each["title"] for each in options]}
-        return field
-
     # 1. What can be dropped, or said in other words.
     form = without(_DROPPED_AT_ROOT, schema, "requestedSchema")
     if isinstance(fields := form.get("properties"), dict):
-        form["properties"] = {
-            name: reduced(field, f"requestedSchema.properties.{name}") for name, field in fields.items()
-        }
+        form["properties"] = fields = dict(fields)
+        for name in [name for name, field in fields.items() if isinstance(field, dict)]:
+            field = fields[name] = without(_DROPPED, fields[name], f"requestedSchema.properties.{name}")
+            if not revision.elicitation_modes and "oneOf" in field and _field_problem(field, revision) is None:
+                options = field.pop("oneOf")
+                field |= {"enum": [each["const"] for each in options], "enumNames": [each["title"] for each in options]}
     # 2. The rest must be a form, of the keywords that the page names.
     if (problem := schema_problem(form, revision)) is not None:
         raise LocalProtocolError(problem)

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from mcp_ref.client.answers import ClientContext
     from mcp_ref.client.client import Client
+    from mcp_ref.server.context import Context
+    from mcp_ref.server.server import Server
 
 log = logging.getLogger(__name__)
 
@@ -160,6 +162,12 @@ def is_within(path: str | os.PathLike[str], roots: Iterable[Root]) -> bool:
     except (ValueError, OSError, RuntimeError):
         # A NUL in the path, or links in a circle: nothing that could be opened.
         return False
+
+
+def when_roots_changed(self: Server, handler: Callable[[Context], None]) -> Callable[[Context], None]:
+    """Decorator: call `handler(ctx)` in a worker when a client says that its roots have changed."""
+    self.on_roots_changed = handler
+    return handler
 
 
 # -- the client's half ------------------------------------------------------------------------------------------------

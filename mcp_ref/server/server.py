@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never, Unpack
 
@@ -20,6 +20,7 @@ from mcp_ref.basic.extensions import Extension, extensions_of
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Transport
 from mcp_ref.basic.versioning import server_discover
+from mcp_ref.client import roots
 from mcp_ref.machinery.arguments import check_kind, refuse_run, refuse_unknown
 from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.forks import opened_elsewhere
@@ -28,7 +29,7 @@ from mcp_ref.machinery.running import Lifespan, end_by_sigterm, leave, tell_term
 from mcp_ref.messages import JsonObject
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS, Revision, in_order
-from mcp_ref.server import announcing, prompts, resources, tools
+from mcp_ref.server import announcing, prompts, resources, serving, tools
 from mcp_ref.server.context import Context
 from mcp_ref.server.session import Session
 from mcp_ref.server.stateless import Stateless
@@ -39,7 +40,7 @@ from mcp_ref.server.utilities.caching import CACHEABLE, CacheHint
 if TYPE_CHECKING:
     from mcp_ref.machinery.bus import Bus
     from mcp_ref.machinery.tasking import Tasks
-    from mcp_ref.server.hosting import HttpOptions, HttpService, RunOptions
+    from mcp_ref.server.hosting import HttpService, RunOptions
     from mcp_ref.server.tasks import ServerTasks
     from mcp_ref.server.wsgi import WsgiApplication
     from mcp_ref.trace.record import Recorder, Tap
@@ -237,31 +238,16 @@ class Server:
     log = log_page.log_to_all
     # basic/patterns/mrtr
     state_keys = property(mrtr.state_keys)
+    # client/roots
+    roots_changed = roots.when_roots_changed
+    # server/serving
+    lifespan = serving.lifespan
+    serve_http = serving.serve_http
+    wsgi = serving.wsgi
     # server/announcing
     announce = announcing.announce
     announce_change = announcing.announce_change
     tell_change = announcing.tell_change
-
-    def roots_changed(self, handler: Callable[[Context], None]) -> Callable[[Context], None]:
-        """Decorator: call `handler(ctx)` in a worker when a client says that its roots have changed."""
-        self.on_roots_changed = handler
-        return handler
-
-    def lifespan(self, function: Callable[[], Iterator[Any]]) -> Callable[[], Iterator[Any]]:
-        """Decorator: keep something open while the server serves, such as the connection to a database.
-
-        >>> @server.lifespan
-        ... def database():
-        ...     with sqlite3.connect("trips.db") as connection:
-        ...         yield connection
-
-        The function starts before the first client is served, and goes on behind its `yield` when the last has gone,
-        also by Ctrl-C or SIGTERM. What it yields is `ctx.lifespan` in each handler.
-        """
-        if self.sessions or self.services:
-            raise RuntimeError("the server serves already: its lifespan has begun without this")
-        self.span = Lifespan(function)
-        return function
 
     # -- what is registered, and what it says of itself
 
@@ -362,7 +348,7 @@ class Server:
                 self.sessions = (*self.sessions, session)
             if self.tasks is not None:
                 self.tasks.tasks.wake()
-            session.start()
+            session.peer.start()
         except BaseException:
             self.forget(session)
             raise
@@ -386,34 +372,6 @@ class Server:
             self.span.leave()
 
     # -- running
-
-    def serve_http(self, host: str = "127.0.0.1", port: int = 0, **options: Unpack[HttpOptions]) -> HttpService:
-        """Serve over HTTP in threads of its own, and return at once; close what is returned to end it.
-
-        >>> with server.serve_http() as http:
-        ...     print(http.url)
-
-        Args: see `HttpOptions`; port 0 takes a free one. The trace is complete when the last service is closed.
-        Raises: OSError: it cannot listen, or write its trace; ValueError: no revision of this server has a way over
-            HTTP.
-        """
-        from mcp_ref.server.hosting import serve
-
-        return serve(self, host, port, options)
-
-    def wsgi(self, **options: Unpack[HttpOptions]) -> WsgiApplication:
-        """A WSGI application (PEP 3333) that serves both eras: for waitress, gunicorn, or mounted in another one.
-
-        >>> application = server.wsgi(hosts=["mcp.example.com"], origins=["https://mcp.example.com"])
-
-        It serves from its first request on, in the process that gets it; so it may be made before a fork. Each request
-        and each stream that a client keeps open takes a thread of the WSGI server's for as long as it lasts.
-
-        Args: see `HttpOptions`; of `limits` `max_message` counts, and `write` where the server shows its sockets.
-        """
-        from mcp_ref.server.wsgi import WsgiApplication
-
-        return WsgiApplication(self, options)
 
     def run(self, transport: str = "stdio", **options: Unpack[RunOptions]) -> None:
         """Serve until the client is gone; over stdio, this process is the server of the one that started it.

@@ -170,15 +170,6 @@ class Session(Conversation):
         self.announcements.on_work(partial(run_soon, partial(announcing.write_queued, self)))
         self._keep_alive = KeepAlive(self.peer, server.ping_interval)
 
-    def start(self) -> None:
-        """Begin to receive."""
-        self.peer.start()
-
-    @property
-    def revision(self) -> Revision:
-        """The revision agreed with this client."""
-        return self.terms.revision
-
     def resume(self, revision: Revision) -> None:
         """Begin in the middle: take for granted that the session was opened, by a client that declared nothing."""
         self.lifecycle.state = "open"

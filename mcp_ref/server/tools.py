@@ -365,7 +365,15 @@ def _result_of(entry: ToolEntry, value: Any, ctx: Context) -> CallToolResult:
     """Make a result of what a function returned; see `tools_call`. Raises: TypeError: JSON cannot hold it."""
     whole = isinstance(value, dict) and _is_result(value)
     if not whole and entry.output_problems is None:
-        return {"content": _content_of(value)}
+        if value is None:
+            return {"content": []}
+        # MAY: a tool returns links to resources, and embedded resources
+        # (server/tools#resource-links, #embedded-resources)
+        several = value if isinstance(value, list | tuple) else [value]
+        if all(isinstance(each, str) or is_block(each) for each in several):
+            return {"content": [{"type": "text", "text": each} if isinstance(each, str) else each for each in several]}
+        data = to_json(value)
+        return {"content": [text(data if isinstance(data, str) else json.dumps(data, ensure_ascii=False))]}
     if whole and is_input_required(value):
         # MAY: answer `tools/call` with a question (2026-07-28/server/tools#input-required-tool-results)
         return cast(CallToolResult, value)
@@ -398,18 +406,6 @@ def _is_result(value: JsonObject) -> bool:
     if "content" in value:
         return isinstance(value["content"], list) and all(is_block(each) for each in value["content"])
     return "structuredContent" in value
-
-
-def _content_of(value: Any) -> list[Any]:
-    """The content blocks for what a function without an `outputSchema` returned."""
-    if value is None:
-        return []
-    # MAY: a tool returns links to resources, and embedded resources (server/tools#resource-links, #embedded-resources)
-    several = value if isinstance(value, list | tuple) else [value]
-    if all(isinstance(each, str) or is_block(each) for each in several):
-        return [{"type": "text", "text": each} if isinstance(each, str) else each for each in several]
-    data = to_json(value)
-    return [text(data if isinstance(data, str) else json.dumps(data, ensure_ascii=False))]
 
 
 # -- the client's half --------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 from mcp_ref.messages import JsonObject
@@ -43,7 +44,7 @@ class FakeContext(Ctx):
     def __init__(self, server: FakeServer | None = None, revision: Revision = LATEST_SESSION) -> None:
         self.server = server or FakeServer()
         self.conversation = self
-        self.revision = revision
+        self.revision, self.terms = revision, SimpleNamespace(revision=revision)
         self.peer_capabilities = {}
         self.log_level: str | None = None
         self.changing = threading.Lock()

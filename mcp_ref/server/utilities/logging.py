@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcp_ref.client.client import Client
     from mcp_ref.server.context import Context
     from mcp_ref.server.server import Server
-    from mcp_ref.server.session import Session
+    from mcp_ref.server.session import Conversation
 
 LEVELS: tuple[LoggingLevel, ...] = get_args(LoggingLevel)
 """The eight levels of RFC 5424, the least severe first."""
@@ -84,7 +84,7 @@ def log(self: Context, level: LoggingLevel, data: Any, logger: str | None = None
     # SHOULD NOT: use log messages in new programs (2026-07-28/server/utilities/logging)
     warn_deprecated("logging", self.revision)
     params = _message(level, data, logger)
-    if _is_wanted(level, self):
+    if _is_wanted(level, self.conversation):
         self.notify("notifications/message", params)
     else:
         # Data that is not JSON fails now, and not when the first client wants to hear it.
@@ -116,11 +116,11 @@ def _check_level(level: str) -> None:
         raise LocalProtocolError(f"unknown log level {level!r}; known: {', '.join(LEVELS)}")
 
 
-def _is_wanted(level: LoggingLevel, listener: Context | Session) -> bool:
+def _is_wanted(level: LoggingLevel, listener: Conversation) -> bool:
     if listener.log_level is None:
         # MUST NOT: send log messages for a request that names no level
         # (2026-07-28/server/utilities/logging#per-request-log-level)
-        return listener.revision.era == "session"
+        return listener.terms.revision.era == "session"
     return LEVELS.index(level) >= LEVELS.index(listener.log_level)
 
 

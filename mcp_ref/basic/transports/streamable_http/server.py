@@ -352,7 +352,7 @@ class SessionEra:
             asks = False
         if not asks:
             for each in message if isinstance(message, list) else [message]:
-                peer.deliver(each, session)
+                peer.route(each, session)
             # MUST: 202 without a body answers a POST of notifications and responses
             # (basic/transports#sending-messages-to-the-server)
             exchange.reply.send(202, {})
@@ -364,7 +364,7 @@ class SessionEra:
             # Of this request, and not of the session: its token may have other scopes than that which opened it.
             post.principal, post.authorize = exchange.identity, self._options.authorize
         try:
-            peer.deliver(message, post)
+            peer.route(message, post)
         finally:
             # Whatever was not answered by now never will be.
             post.skip()
