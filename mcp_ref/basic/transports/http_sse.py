@@ -17,7 +17,6 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import parse_qs
 
@@ -25,10 +24,10 @@ from mcp_ref import messages
 from mcp_ref.basic.transports.sse import CONTENT_TYPE, encode_event
 from mcp_ref.basic.transports.streamable_http.client import HttpOptions, HttpTransport, checked_url
 from mcp_ref.basic.transports.streamable_http.headers import check_accept, check_content_type, check_host_and_origin
-from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, expiry, refuse
+from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, answering, expiry
 from mcp_ref.basic.transports.streamable_http.streams import UNREAD_TIMEOUT, Asked, EventStream
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Lost, Receive, Transport
-from mcp_ref.errors import McpError, Refusal, RemoteProtocolError, RequestTimeout, TransportClosed
+from mcp_ref.errors import McpError, RemoteProtocolError, RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted, has_ended
 from mcp_ref.machinery.http_call import HttpCall, within
 from mcp_ref.machinery.http_exchange import HttpRefusal, HttpReply, HttpRequest, Places
@@ -111,48 +110,40 @@ class SseEndpoint:
     def listen(self, request: HttpRequest, reply: HttpReply) -> None:
         """Answer a GET with the event stream, and hold it until one side ends it."""
         tap = self._tap()
-        with nullcontext((request, reply)) if tap is None else tap.answering(request, reply) as (request, reply):
-            try:
-                identity = self._enter(request, "GET")
-                check_accept(request, CONTENT_TYPE)
-                if self._options.authorize is not None:
-                    self._options.authorize(identity, None, ())
-                self._places.take(request.peer)
-            except HttpRefusal as refusal:
-                refuse(reply, refusal)
-                return
+        with answering(tap, request, reply) as (request, reply):
+            identity = self._enter(request, "GET")
+            check_accept(request, CONTENT_TYPE)
+            if self._options.authorize is not None:
+                self._options.authorize(identity, None, ())
+            self._places.take(request.peer)
             try:
                 self._hold(_SseSession(tap, identity), request, reply)
             finally:
                 self._places.give_back(request.peer)
 
     def _hold(self, session: _SseSession, request: HttpRequest, reply: HttpReply) -> None:
-        """Hold a conversation over a stream, from its beginning to its end."""
+        """Hold a conversation over a stream, from its beginning until one side ends it."""
         session.conversation = self._server.connect(session, self.revisions)
+        # Each POST may bring a newer token.
+        until = None
         if session.principal is not None:
-            session.conversation.source = str(session.principal)
+            session.conversation.source, until = str(session.principal), lambda: expiry(session.principal)()
         try:
-            self._carry(session, request, reply)
+            with self._lock:
+                self._open[session.id] = session
+                closed = self._closed
+            if closed:
+                # The stream is over before it begins.
+                session.stream.end()
+            # MUST: the stream begins with an `endpoint` event that has the URI to POST to
+            # (2024-11-05/basic/transports#security-warning)
+            where = encode_event(f"{self._messages_path}?session={session.id}", event="endpoint")
+            session.stream.attach(reply, first=where)
+            session.stream.hold(reply, self._options.keep_alive, request.gone, lambda: None, until)
         finally:
             with self._lock:
                 self._open.pop(session.id, None)
             session.conversation.close(5)
-
-    def _carry(self, session: _SseSession, request: HttpRequest, reply: HttpReply) -> None:
-        """Let the connection carry the stream until one side ends it."""
-        with self._lock:
-            self._open[session.id] = session
-            closed = self._closed
-        if closed:
-            # The stream is over before it begins.
-            session.stream.end()
-        # MUST: the stream begins with an `endpoint` event that has the URI to POST to
-        # (2024-11-05/basic/transports#security-warning)
-        where = encode_event(f"{self._messages_path}?session={session.id}", event="endpoint")
-        session.stream.attach(reply, first=where)
-        # Each POST may bring a newer token.
-        until = None if session.principal is None else lambda: expiry(session.principal)()
-        session.stream.hold(reply, self._options.keep_alive, request.gone, lambda: None, until)
 
     def post(self, request: HttpRequest, reply: HttpReply) -> None:
         """Take one message: 202, and the rest happens on the stream."""
@@ -160,22 +151,15 @@ class SseEndpoint:
         # (2024-11-05/basic/transports#security-warning)
         session = self._open.get(parse_qs(request.query).get("session", [""])[0])
         tap = self._tap() if session is None else session.tap
-        with nullcontext((request, reply)) if tap is None else tap.answering(request, reply) as (request, reply):
-            try:
-                identity = self._enter(request, "POST")
-                check_content_type(request)
-                if session is None or session.principal != identity or session.conversation.peer.closed is not None:
-                    raise HttpRefusal(404, "Session not found")
-                # What the head says is right: only now is the body read.
-                body = request.body
-                if self._options.authorize is not None:
-                    self._options.authorize(identity, messages.decode(body), ())
-            except HttpRefusal as refusal:
-                refuse(reply, refusal)
-                return
-            except Refusal as refusal:
-                refuse(reply, HttpRefusal(400, refusal.message, code=refusal.code))
-                return
+        with answering(tap, request, reply) as (request, reply):
+            identity = self._enter(request, "POST")
+            check_content_type(request)
+            if session is None or session.principal != identity or session.conversation.peer.closed is not None:
+                raise HttpRefusal(404, "Session not found")
+            # What the head says is right: only now is the body read.
+            body = request.body
+            if self._options.authorize is not None:
+                self._options.authorize(identity, messages.decode(body), ())
             # Routed first: the client's next message may come over another connection, and must not overtake this one.
             if identity is None:
                 session.receive(body)

@@ -173,28 +173,21 @@ class StreamableEndpoint:
             delivered()
         session = self.sessions.find(request.headers.get(SESSION_ID))
         tap = self._tap() if session is None else session.tap
-        with nullcontext((request, reply)) if tap is None else tap.answering(request, reply) as (request, reply):
-            try:
-                # 1. Who asks, and from where? That is in the head; the body is read after it.
-                check_host_and_origin(request, self.options.hosts, self.options.origins)
-                # SHOULD: authenticate all connections (basic/transports#security-warning)
-                identity = None if self.options.authenticate is None else self.options.authenticate(request)
-                # 2. A POST brings a message. May the principal send it?
-                message = None
-                if request.method == "POST":
-                    check_content_type(request)
-                    check_accept(request, "application/json", CONTENT_TYPE)
-                    message = messages.decode(request.body)
-                if self.options.authorize is not None:
-                    self.options.authorize(identity, message, ())
-                # 3. The era to which it belongs answers it.
-                self._answer_of(request, message)(Exchange(request, reply, identity, message, tap))
-            except HttpRefusal as refused:
-                refuse(reply, refused)
-            except Refusal as refused:
-                # MUST: input that cannot be accepted is answered with an HTTP error status
-                # (basic/transports#sending-messages-to-the-server)
-                refuse(reply, HttpRefusal(400, refused.message, code=refused.code))
+        with answering(tap, request, reply) as (request, reply):
+            # 1. Who asks, and from where? That is in the head; the body is read after it.
+            check_host_and_origin(request, self.options.hosts, self.options.origins)
+            # SHOULD: authenticate all connections (basic/transports#security-warning)
+            identity = None if self.options.authenticate is None else self.options.authenticate(request)
+            # 2. A POST brings a message. May the principal send it?
+            message = None
+            if request.method == "POST":
+                check_content_type(request)
+                check_accept(request, "application/json", CONTENT_TYPE)
+                message = messages.decode(request.body)
+            if self.options.authorize is not None:
+                self.options.authorize(identity, message, ())
+            # 3. The era to which it belongs answers it.
+            self._answer_of(request, message)(Exchange(request, reply, identity, message, tap))
 
     def _answer_of(self, request: HttpRequest, message: Any) -> Callable[[Exchange], None]:
         """What answers a request: a method of one of the two eras. Raises: HttpRefusal: 405."""
@@ -227,11 +220,23 @@ def expiry(principal: Any) -> Callable[[], float]:
     return lambda: float("inf") if ends is None else float(ends)
 
 
-def refuse(reply: HttpReply, refusal: HttpRefusal) -> None:
-    """Answer with a status and a JSON-RPC error without `id` in the body. Nothing of the request is repeated."""
-    # MAY: a JSON-RPC error without `id` in the body of a refusal (basic/transports#sending-messages-to-the-server)
-    body = {"jsonrpc": "2.0", "error": {"code": refusal.code, "message": refusal.message}}
-    reply.send(refusal.status, {**JSON, **refusal.headers}, messages.encode(body))
+@contextmanager
+def answering(tap: Tap | None, request: HttpRequest, reply: HttpReply) -> Iterator[tuple[HttpRequest, HttpReply]]:
+    """A request and its reply, as a trace sees them. What is raised to refuse it becomes the answer: a status, and a
+    JSON-RPC error without `id` in the body, in which nothing of the request is repeated."""
+    with nullcontext((request, reply)) if tap is None else tap.answering(request, reply) as (request, reply):
+        try:
+            yield request, reply
+            return
+        except HttpRefusal as refused:
+            refusal = refused
+        except Refusal as refused:
+            # MUST: input that cannot be accepted is answered with an HTTP error status
+            # (basic/transports#sending-messages-to-the-server)
+            refusal = HttpRefusal(400, refused.message, code=refused.code)
+        # MAY: a JSON-RPC error without `id` in the body of a refusal (basic/transports#sending-messages-to-the-server)
+        body = {"jsonrpc": "2.0", "error": {"code": refusal.code, "message": refusal.message}}
+        reply.send(refusal.status, {**JSON, **refusal.headers}, messages.encode(body))
 
 
 # -- the session era ----------------------------------------------------------------------------------------------

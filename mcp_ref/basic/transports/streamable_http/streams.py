@@ -454,11 +454,11 @@ class PostReply(Asked):
                 # Encoded before anything is written: what is not JSON can still be answered with an error.
                 texts = [messages.encode(each) for each in (message if isinstance(message, list) else [message])]
                 stream, self.done = self._open_locked(), answer
-                for number, text in enumerate(texts, 1):
-                    # SHOULD: the stream of a POST ends with the response
-                    # (basic/transports/streamable-http#receiving-messages)
-                    if not stream.write(text, last=answer and number == len(texts)):
-                        raise TransportClosed("the client has hung up, and cannot resume the stream")
+                # SHOULD: the stream of a POST ends with the response
+                # (basic/transports/streamable-http#receiving-messages)
+                sent = (stream.write(text, last=answer and n == len(texts)) for n, text in enumerate(texts, 1))
+                if not all(sent):
+                    raise TransportClosed("the client has hung up, and cannot resume the stream")
         if self._tap is not None:
             self._tap.deliver()
 
