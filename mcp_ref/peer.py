@@ -98,7 +98,7 @@ class Side(Protocol):
         ...
 
 
-RunJob = Callable[..., None]
+RunJob = Callable[..., object]
 """Runs a job: in a worker (with `urgent=True` ahead of every handler), or here and now."""
 
 

@@ -174,17 +174,18 @@ def tasks_update(tasks: Tasks, owner: str | None, params: UpdateTaskRequestParam
     Raises: InvalidParams: the owner has no such task; an answer does not fit its question: then none is taken.
     Spec: 2026-07-28/extensions/tasks#task-update-requests
     """
-    answers, record = params["inputResponses"], tasks.find(params["taskId"], owner)
-    for key, question in open_questions(record).items():
-        if key in answers:
-            path = f"params.inputResponses.{key}"
-            try:
-                checker(KINDS[question["method"]].result, _LATEST)(answers[key], path)
-            except SchemaMismatch as mismatch:
-                raise InvalidParams(f"Invalid params: {mismatch}", {"path": mismatch.path}) from None
+    given, record = params["inputResponses"], tasks.find(params["taskId"], owner)
     # MAY: a part of the answers is taken; SHOULD: those for other keys are ignored
     # (2026-07-28/extensions/tasks#response)
-    tasks.answer(record["id"], {key: {"result": answer} for key, answer in answers.items()})
+    answers: JsonObject = {}
+    for key, question in open_questions(record).items():
+        if key in given:
+            try:
+                checker(KINDS[question["method"]].result, _LATEST)(given[key], f"params.inputResponses.{key}")
+            except SchemaMismatch as mismatch:
+                raise InvalidParams(f"Invalid params: {mismatch}", {"path": mismatch.path}) from None
+            answers[key] = {"result": given[key]}
+    tasks.answer(record["id"], answers)
     # MUST: acknowledge with an empty result (2026-07-28/extensions/tasks#response)
     return {}
 

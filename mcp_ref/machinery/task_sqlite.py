@@ -19,6 +19,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +43,13 @@ CREATE INDEX IF NOT EXISTS by_expiry ON tasks (expires);
 CREATE INDEX IF NOT EXISTS by_holder ON tasks (holder) WHERE runs;
 CREATE TABLE IF NOT EXISTS holders (id TEXT PRIMARY KEY, boot TEXT, until REAL) WITHOUT ROWID;
 """
+
+
+# Guards the connections of all stores, and is held for each statement that is run on one. Also while a process forks:
+# a child would find the statement of another thread in its middle, where it stays for ever.
+_LOCK: Final = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
 
 
 def _boot() -> str:
@@ -74,8 +82,6 @@ class SqliteTasks:
         self.clock: Callable[[], float] = time.time
         self.holder: str | None = None
         self._process = 0
-        # Guards the connection, and is held for the statements that are run on it.
-        self._lock = threading.RLock()
         self._run("SELECT 1")
 
     def _connect(self) -> None:
@@ -96,7 +102,7 @@ class SqliteTasks:
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> tuple[list[Any], int]:
         """Run a statement; its rows, and how many it has changed."""
-        with self._lock:
+        with _LOCK:
             if self._process != os.getpid():
                 self._connect()
             cursor = self._connection.execute(statement, values)
@@ -179,8 +185,9 @@ class SqliteTasks:
 
     def close(self) -> None:
         """Close the file, and say that this process does not run its tasks any longer. Idempotent."""
-        with self._lock:
+        with _LOCK:
             if self._process == os.getpid():
-                self._run("DELETE FROM holders WHERE id = ?", (self.holder,))
+                with suppress(sqlite3.Error):  # the lease runs out by itself
+                    self._run("DELETE FROM holders WHERE id = ?", (self.holder,))
                 self._connection.close()
                 self._process = 0

@@ -27,7 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 from mcp_ref.errors import InternalError, InvalidParams, Refusal, RequestCancelled, RequestTimeout
 from mcp_ref.machinery.deadline import Cancel, Deadline, check_seconds
@@ -113,8 +113,8 @@ class Tasks:
         self.clock: Callable[[], float] = time.time  # of lives, which must survive a restart
         self.store: TaskStore = store if store is not None else MemoryTasks(lambda: self.clock())
         self.workers = self._new_workers()
-        self._swept = 0.0
-        # Guards the fields below; told when the keeper has something to look at, or a run has ended.
+        self._swept = 0.0  # by the clock that nobody sets
+        # Guards the fields below; told when this closes.
         self._changed = threading.Condition(threading.Lock())
         self.runs: dict[str, TaskRun] = {}
         self.carriers: dict[str, tuple[Carrier, ...]] = {}  # by task; replaced, never changed in place
@@ -132,8 +132,8 @@ class Tasks:
         """A record for a call that becomes a task. Raises: InternalError: its owner has too many; it cannot be kept."""
         owner, ttl = run.seed["owner"], run.seed["ttl"]
         now = self.clock()
-        if now - self._swept >= SWEEP_INTERVAL:
-            self._sweep(now)
+        if time.monotonic() - self._swept >= SWEEP_INTERVAL:
+            self._sweep()
         # MAY: override the ttl that is asked for (basic/utilities/tasks#ttl-and-resource-management)
         # SHOULD: enforce a maximum ttl (basic/utilities/tasks#resource-management)
         ttl = ttl if self.longest is None else self.longest if ttl is None else min(ttl, self.longest)
@@ -204,16 +204,18 @@ class Tasks:
                 return record
         return None
 
-    def end(self, task_id: str, outcome: Outcome, *, ran_here: bool = False) -> bool:
-        """Write what a task came to, unless it has ended already, or, if it `ran_here`, another process has taken it up
-        since. Returns whether this call has written it.
+    def end(self, task_id: str, outcome: Outcome, *, held_by: str | None = "") -> bool:
+        """Write what a task came to, unless it has ended already. Returns whether this call has written it.
+
+        Args:
+            held_by: the process that ran it; nothing is written if another one has taken it up since. "": whichever.
         """
         ended = False
 
         def edit(record: JsonObject) -> bool:
             nonlocal ended
             # MUST: ended is ended; who comes second is dropped (basic/utilities/tasks#task-status-lifecycle)
-            ended = record["outcome"] is None and not (ran_here and record["holder"] != self.store.holder)
+            ended = record["outcome"] is None and held_by in ("", record["holder"])
             if ended:
                 record["outcome"] = outcome
             return ended
@@ -274,12 +276,13 @@ class Tasks:
         with self._changed:
             if (run := self.runs.pop(task_id, None)) is not None:
                 self._owned[run.seed["owner"]] -= 1
-            self._changed.notify_all()
+                if not self._owned[run.seed["owner"]]:
+                    del self._owned[run.seed["owner"]]
 
     def finish(self, run: TaskRun, task_id: str, outcome: Outcome) -> None:
         """Write what a run came to; if the store fails, again later."""
         try:
-            self.end(task_id, outcome, ran_here=True)
+            self.end(task_id, outcome, held_by=self.store.holder)
         except Exception as problem:
             log.error("the outcome of %s could not be written, and is kept to be written again: %s", task_id, problem)
             with self._changed:
@@ -300,7 +303,11 @@ class Tasks:
         if self._keeper is None and self._needed_locked():
             # Daemon: it ends by itself after the last task, which a user's handler may hold up for ever.
             self._keeper = threading.Thread(target=self._keep, name="mcp-tasks", daemon=True)
-            self._keeper.start()
+            try:
+                self._keeper.start()
+            except RuntimeError as problem:
+                log.error("no thread looks after the tasks: %s", problem)
+                self._keeper = None
 
     def _keep(self) -> None:
         interval = SWEEP_INTERVAL if self.store.holder is None else KEEPER_INTERVAL
@@ -315,15 +322,15 @@ class Tasks:
                     self._keeper = None
                     return
             try:
-                self._sweep(self.clock())
+                self._sweep()
                 if self.look is not None and self.store.holder is not None:
                     self.look()
             except Exception as problem:
                 log.error("the store of tasks fails: %s", problem)
 
-    def _sweep(self, now: float) -> None:
+    def _sweep(self) -> None:
         """Forget what has expired, take up or end what a dead process left, and write what could not be written."""
-        ended_elsewhere = now - self._swept >= SWEEP_INTERVAL
+        now, looked = self.clock(), time.monotonic()
         # SHOULD: clean expired tasks up promptly (basic/utilities/tasks#resource-management)
         for record in self.store.due(now):
             if expired(record, now):
@@ -336,20 +343,26 @@ class Tasks:
             elif record["id"] not in self.runs and not (
                 record["again"] and self.adopt is not None and self.adopt(record)
             ):
-                self.end(record["id"], error_of(InternalError("The process that ran the task has ended")))
-        if ended_elsewhere:
-            self._swept = now
-            for task_id in {*self.runs, *self.carriers}:
-                if (run := self.runs.get(task_id)) is not None and run.id is None:
-                    continue  # it is becoming a task: its record is being written
-                known = self.store.get(task_id)
-                if known is None or known["outcome"] is not None or known["holder"] != self.store.holder:
-                    self._stop(task_id, "the task has ended")
-                self._look_at(task_id, known)
-            for task_id, outcome in list(self._unwritten.items()):
-                self.end(task_id, outcome, ran_here=True)
-                with self._changed:
-                    self._unwritten.pop(task_id, None)
+                error = error_of(InternalError("The process that ran the task has ended"))
+                self.end(record["id"], error, held_by=record["holder"])
+        if looked - self._swept < SWEEP_INTERVAL:
+            return
+        self._swept = looked
+        for task_id in {*self.runs, *self.carriers}:
+            if (run := self.runs.get(task_id)) is not None and run.id is None:
+                continue  # it is becoming a task: its record is being written
+            known = self.store.get(task_id)
+            if known is None or known["outcome"] is not None or known["holder"] != self.store.holder:
+                self._stop(task_id, "the task has ended")
+            self._look_at(task_id, known)
+        self._write_left()
+
+    def _write_left(self) -> None:
+        """Write the outcomes that could not be written."""
+        for task_id, outcome in list(self._unwritten.items()):
+            self.end(task_id, outcome, held_by=self.store.holder)
+            with self._changed:
+                self._unwritten.pop(task_id, None)
 
     # -- ending
 
@@ -369,17 +382,24 @@ class Tasks:
         for run in list(self.runs.values()):
             run.stopped = bool(run.seed["again"]) and self.store.holder is not None
             run.cancel(reason)
-            if (task_id := run.id) is not None:
-                if run.stopped:
+            if (task_id := run.id) is not None and not run.stopped:
+                self.finish(run, task_id, error_of(InternalError(f"Internal error: {reason}")))
+            elif task_id is not None:
+                try:
                     # Nothing of it changes but the version, which ends its wait for an answer.
                     self.change(task_id, lambda record: record["outcome"] is None)
-                else:
-                    run.tasks.finish(run, task_id, error_of(InternalError(f"Internal error: {reason}")))
+                except Exception as problem:
+                    log.error("%s goes on to wait: %s", task_id, problem)
         stuck = self.workers.close(deadline)
         self.workers = self._new_workers()
         for run in list(self.runs.values()):
             if run.id is not None:
                 self._leave(run.id)
+        try:
+            self._write_left()
+        except Exception as problem:
+            log.error("what %d tasks came to is lost: %s", len(self._unwritten), problem)
+            self._unwritten.clear()
         if (keeper := self._keeper) is not None and keeper is not threading.current_thread() and not self.serving():
             keeper.join(deadline.left())
         with self._changed:
@@ -422,54 +442,47 @@ class TaskRun:
         self.stopped = False
         self._replayed: set[str] = set()  # questions of an earlier run whose answers this one was given
         self._milestone = threading.Event()
-        self._became = threading.Event()
-        self._lock = threading.Lock()  # guards _state
-        self._state: Literal["call", "becoming", "task", "over"] = "call"
+        # Guards what this is, and `_replayed`. It stays what it is while the call asks, or its record is being written:
+        # so it is held for these two, which both have their limits.
+        self._lock = threading.Lock()
+        self._over = False
 
     def become(self, message: str | None = None) -> bool:
         """Become a task, if it is still a call; whether it is one now. Raises: as `Tasks.create`; it is a call then."""
         with self._lock:
-            if self._state != "call":
-                return self._state == "task"
-            self._state = "becoming"
-        try:
-            self.record = self.tasks.create(self, message)
-            self.id = self.record["id"]
-        finally:
-            self._state = "call" if self.id is None else "task"
-            self._became.set()
+            if self.id is None and not self._over:
+                self.record = self.tasks.create(self, message)
+                self.id = self.record["id"]
         self._milestone.set()
-        return True
+        return self.id is not None
 
     def as_call(self, ask: Callable[[], JsonObject]) -> JsonObject | None:
         """Call `ask` while this is a call, and stays one, and return what it returns; None: it is a task already.
 
         If `ask` ends the work (by what is not an Exception) it can no longer become a task.
         """
-        if self._state == "becoming":
-            self._became.wait()  # bounded: a record is being written
         with self._lock:
             if self.id is not None:
                 return None
             try:
                 return ask()
-            except Exception:
-                raise
-            except BaseException:
-                self._state = "over"
+            except BaseException as problem:
+                self._over = not isinstance(problem, Exception)
                 raise
 
     def resume(self, task_id: str) -> None:
         """Be a task that a dead process left, whose record names this process already."""
-        self.id, self._state = task_id, "task"
+        self.id = task_id
         with self.tasks._changed:
             self.tasks._enter_locked(task_id, self)
         self.start()
 
     def start(self) -> None:
         """Run in a thread of its own, as soon as there is a place. Raises: InternalError: no thread can be started."""
+        self._milestone.clear()
         try:
-            self.tasks.workers.run(self.run)
+            if not self.tasks.workers.run(self.run):
+                raise InternalError("The task could not be started: the server was shut down")
         except InternalError as problem:
             # It stays in the queue; whoever takes it from there finds it over.
             self.cancel("the task could not be started")
@@ -478,7 +491,7 @@ class TaskRun:
             raise
 
     def milestone(self, timeout: float | None) -> bool:
-        """Block until it is a task, or over; at most so long. Whether it is."""
+        """Block until it becomes a task, or is over; at most so long. Whether it is so."""
         return self._milestone.wait(timeout)
 
     def run(self) -> None:
@@ -494,16 +507,14 @@ class TaskRun:
             # Also what is not an Exception, such as SystemExit: it ends the work, not the process.
             outcome = problem
         with self._lock:
-            before, self._state = self._state, "over" if self._state == "call" else self._state
-        if before == "becoming":
-            self._became.wait()  # bounded: a record is being written
+            self._over = True
         if self.id is None:
-            self.outcome, self._state = outcome, "over"
-            self._milestone.set()
+            self.outcome = outcome
         elif not self.stopped:
             self.tasks.finish(
                 self, self.id, error_of(outcome) if isinstance(outcome, BaseException) else {"result": outcome}
             )
+        self._milestone.set()
 
     # -- what the work does with its task
 

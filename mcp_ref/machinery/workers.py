@@ -84,11 +84,11 @@ class Workers:
         self._closed = False
         self._problem: RuntimeError | None = None
 
-    def run(self, job: Job, *, urgent: bool = False) -> None:
+    def run(self, job: Job, *, urgent: bool = False) -> bool:
         """Give `job` to a worker; never blocks. An urgent job needs no place; it must not wait for a handler.
 
         After `close()` the job is dropped, for its conversation is over; but one that another job leads to still runs,
-        in that job's thread, so that what was begun is finished.
+        in that job's thread, so that what was begun is finished. Returns whether it runs, or will.
         """
         if self._threads and self._process != os.getpid():
             raise opened_elsewhere("the pool of threads", self._process)
@@ -102,6 +102,8 @@ class Workers:
             self._hopeless(problem)
         if closed and threading.current_thread() in self._threads:
             job()
+            return True
+        return not closed
 
     def _promise_locked(self) -> None:
         """Hand out what may run now: urgent jobs first, and each to a thread of its own."""

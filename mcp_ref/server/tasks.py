@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 QUICK = 0.001
-"""Seconds for which the answer to a call that is a task waits for the task's first change."""
+"""Seconds for which the answer to a call that is a task waits for the task's end."""
 
 
 class TaskRule(NamedTuple):
@@ -151,18 +151,15 @@ class ServerTasks:
         if after == 0:
             run.become()
         run.start()
-        if after == 0:
-            # What is quick is over by then, and whoever asks finds it so at the first look.
-            before_block()
-            self.tasks.wait(run.record, QUICK)
-        # 2. Or later: whichever comes first, the end, a question, the handler's word, or the time.
-        # SHOULD: finish the rounds of a call before it becomes a task (2026-07-28/extensions/tasks#task-creation)
         before_block()
-        if not run.milestone(after):
+        # 2. Or later: whichever comes first, the end, a question, the handler's word, or the time. What is quick has
+        # ended after a moment, and whoever asks finds it so at the first look.
+        # SHOULD: finish the rounds of a call before it becomes a task (2026-07-28/extensions/tasks#task-creation)
+        if not run.milestone(QUICK if after == 0 else after) and run.id is None:
             try:
                 run.become()
             except BaseException:
-                run.cancel("it can be no task")
+                run.cancel("it cannot be a task")
                 raise
             run.milestone(None)
         if run.id is None:
@@ -218,21 +215,26 @@ class ServerTasks:
         entry: tools.ToolEntry | None = self.server.registries["tools"].get(record["about"])
         if entry is None or entry.task is None or record["tries"] >= MAX_TRIES:
             return False
+        # Made before it is taken: what this process can make nothing of is not left in its name.
+        incoming = Incoming(record["id"], record["method"], record["params"], _NoClient(record["owner"]))
+        try:
+            call = TaskCall(self, Context(_Left(self.server, record), incoming), entry.task, record["ttl"])
+        except Exception as problem:
+            log.error("%s of %s cannot be run again: %s", record["id"], record["about"], problem)
+            return False
         answered = {key: question for key, question in record["asked"].items() if key in record["answered"]}
+        taken = False
 
         def take(latest: JsonObject) -> bool:
-            if latest["version"] != record["version"]:
-                return False
+            nonlocal taken
+            taken = bool(latest["version"] == record["version"])
             latest |= {"holder": self.tasks.store.holder, "asked": answered, "replayed": len(answered)}
             latest["tries"] += 1
-            return True
+            return taken
 
-        taken = self.tasks.change(record["id"], take)
-        if taken is not None and taken["holder"] == self.tasks.store.holder and record["id"] not in self.tasks.runs:
+        if self.tasks.change(record["id"], take) is not None and taken:
             log.info("runs %s of %s again", record["id"], record["about"])
-            left = _Left(self.server, record)
-            incoming = Incoming(record["id"], record["method"], record["params"], _NoClient(record["owner"]))
-            TaskCall(self, Context(left, incoming), entry.task, record["ttl"]).task.resume(record["id"])
+            call.task.resume(record["id"])
         return True
 
 
@@ -353,6 +355,7 @@ class TaskCall(Conversation):
             # Daemon: it ends with its answer, or with the task, unless a user's code holds it.
             threading.Thread(target=call, args=(number, ask), name=f"{name}-{number + 1}", daemon=True).start()
         self.task.cancel.attach(give_up)
+        before_block()
         try:
             for _ in asks:
                 # Bounded: by each answer, and by the end of the task.

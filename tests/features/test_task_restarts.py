@@ -232,7 +232,7 @@ def test_a_look_for_what_has_expired_leaves_a_task_alone_whose_record_is_being_w
 
         def create(self, record: Any) -> None:
             tasks._swept = 0.0
-            tasks._sweep(time.time())
+            tasks._sweep()
             super().create(record)
 
     tasks = Tasks(Slow(tmp_path / "tasks.db"), poll=0.05)

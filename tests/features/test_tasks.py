@@ -322,7 +322,7 @@ def test_one_task_more_than_the_most_is_refused_and_expired_ones_are_forgotten()
         assert first.status()["status"] == "working" and len(client.list_tasks()) == 1
         now[0] += 0.2
         assert refused(client, "tasks/get", {"taskId": first.task_id}).code == -32602
-        tasks._sweep(now[0])
+        tasks._sweep()
         assert not tasks.store._records  # type: ignore[attr-defined]
 
 
