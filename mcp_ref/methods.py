@@ -62,7 +62,8 @@ class Method(NamedTuple):
 class Options(TypedDict, total=False):
     """What every call that waits for an answer accepts.
 
-    timeout: seconds until `RequestTimeout`; None for no limit; left out: what the caller was built with.
+    timeout: seconds until `RequestTimeout`; None for no limit; left out: what the caller was built with. To tell a peer
+        that does not read that it is over may take one second more.
     max_timeout: progress from the peer restarts `timeout`, up to this many seconds in all; left out: it does not.
     on_progress: called as `(progress, total, message)` in the calling thread; giving it asks for progress. (Of a task:
         see `call_tool_as_task`.)

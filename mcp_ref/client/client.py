@@ -188,6 +188,7 @@ class Client:
         self._cache = cache
         self._trace = trace
         self._process: int | None = None  # in which it was connected
+        self._connects = count()
         self._recorder: Recorder | None = None
 
         # What the conversations share.
@@ -262,10 +263,16 @@ class Client:
 
         With a URL, Streamable HTTP is tried first, and HTTP+SSE if the answer says that the server is older still.
 
-        Blocks: until the conversation is open, at most `connect_timeout` seconds.
-        Raises: as any call; RemoteProtocolError also if the two have no revision in common. The client is then closed.
+        Blocks: until the conversation is open, at most `connect_timeout` seconds; where that fails, as `close()` after.
+        Raises: as any call; RemoteProtocolError also if the two have no revision in common. The client is then closed;
+            not so if this is not the first time that it is called (LocalProtocolError).
         Spec: basic/lifecycle#initialization, basic/transports#backwards-compatibility
         """
+        if self._process not in (None, os.getpid()):
+            raise opened_elsewhere("the client", self._process or 0)
+        if next(self._connects):
+            # And not closed for that: it may be connected, and used, by another thread.
+            raise LocalProtocolError("a client connects once; make another one")
         self._process = os.getpid()
         try:
             self.connection.open()

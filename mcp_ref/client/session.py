@@ -330,7 +330,7 @@ class Connection:
     def open(self) -> None:
         """Open the first conversation. Blocks and raises: see `Client.connect`."""
         with self.opening:
-            if self.beginning is not None or self.closed:
+            if self.closed:
                 raise LocalProtocolError("a client connects once; make another one")
             limit = self.client.connect_timeout
             try:

@@ -31,6 +31,9 @@ Job = Callable[[], None]
 MAX_URGENT = 4
 """Urgent jobs of one conversation that run at once, above the cap."""
 
+NAMELESS = "a notification, or a refusal"
+"""What a worker is said to do where the job has not set `doing`."""
+
 AT_ONCE = 1
 """Handlers that run at once without waiting. Python runs one at a time, so more would only take turns, which costs.
 
@@ -203,7 +206,7 @@ class Worker(threading.Thread):
         super().__init__(name=f"{pool.name}-{number}", daemon=True)
         self._pool = pool
         self._holds_place = False
-        self.doing = "nothing"
+        self.doing = NAMELESS
 
     def run(self) -> None:
         jobs, finished = self._pool._jobs, self._pool.finished
@@ -224,7 +227,7 @@ class Worker(threading.Thread):
             except BaseException:
                 # Also what is not an Exception, such as SystemExit: it ends the job, not the thread with its place.
                 log.exception("a job failed in %s", self.name)
-            self.doing = "nothing"
+            self.doing = NAMELESS
             finished(place, bool(place) and not self._holds_place)
 
     def give_place_up(self) -> None:

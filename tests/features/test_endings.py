@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Context, McpError, RequestCancelled, Server, TransportClosed, text
+from mcp_ref import Client, Context, LocalProtocolError, McpError, RequestCancelled, Server, TransportClosed, text
 from mcp_ref.client.sampling import reply
 from tests.features.conftest import Connect, alive, counts_descriptors, left, until
 from tests.wire import PATIENCE, Background
@@ -144,6 +144,25 @@ def test_a_client_connects_again_after_another_one_was_closed(connect: Connect) 
         client = connect(server)
         assert client.call_tool("hello")["content"][0]["text"] == "hello"  # type: ignore[typeddict-item]
         client.close()
+
+
+def test_who_connects_a_second_time_is_refused_and_spoils_nothing(connect: Connect) -> None:
+    server = Server("s")
+    server.tool("hello")(lambda: "hello")
+    client = connect(server)
+    for again in (client.connect, client.__enter__):
+        with pytest.raises(LocalProtocolError, match="connects once"):
+            again()
+    assert client.list_tools()
+
+
+def test_of_threads_that_connect_at_once_one_does_and_the_client_is_open() -> None:
+    client = Client(Server("s"))
+    tries = [Background(client.connect) for _ in range(4)]
+    outcomes = [each.outcome() for each in tries]
+    assert sum(isinstance(each, LocalProtocolError) for each in outcomes) == 3
+    assert alive(client)
+    client.close()
 
 
 @counts_descriptors

@@ -75,6 +75,7 @@ def test_a_client_of_another_process_raises_and_closes_nothing(way: str, revisio
                 lambda: client.list_tools(timeout=1),
                 lambda: client.notify("notifications/x"),
                 lambda: client.session,
+                client.connect,
                 lambda: server.serve_http(),
                 lambda: server.tool("another")(lambda: ""),
             ):

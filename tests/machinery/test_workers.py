@@ -170,8 +170,12 @@ def test_close_names_what_does_not_end() -> None:
 
     workers.run(named)
     assert job.runs()
-    assert workers.close(Deadline(0.01)) == ["tools/call (id 1)"]
+    nameless = Gate()
+    workers.run(nameless, urgent=True)
+    assert nameless.runs()
+    assert workers.close(Deadline(0.01)) == ["tools/call (id 1)", "a notification, or a refusal"]
     job.go.set()
+    nameless.go.set()
     assert workers.close(Deadline(PATIENCE)) == []
 
 
