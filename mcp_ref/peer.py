@@ -248,7 +248,7 @@ class Peer:
         return Deadline(options.get("timeout", self._timeout), options.get("max_timeout"), clock or time.monotonic)
 
     def begin(self, pending: PendingRequest, params: JsonObject | None) -> JsonObject:
-        """Enter a request into the table; the message as it goes out."""
+        """Enter a request into the table, and give the message that is to be sent."""
         # 1. May it be sent? What is asked often is one look-up.
         if self.process != os.getpid():
             raise opened_elsewhere("the conversation", self.process)

@@ -218,7 +218,7 @@ def related(task_id: str, message: JsonObject) -> JsonObject:
 
 
 def unrelated(answer: JsonObject) -> JsonObject:
-    """An answer without that, as outside a task."""
+    """An answer without what `related` adds, as it is outside a task."""
     meta = {key: value for key, value in (answer.get("_meta") or {}).items() if key != RELATED}
     rest = {key: value for key, value in answer.items() if key != "_meta"}
     return {**rest, "_meta": meta} if meta else rest

@@ -216,7 +216,7 @@ class Session(Conversation):
         return Terms("client", revision, METHODS, client_capabilities(capabilities, revision), remote)
 
     def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
-        """`initialize`."""
+        """The request that opens a session: `initialize`, proposing a revision."""
         self.peer.terms = self.terms(asked)
         return "initialize", initialize_params(self.client.introduction, asked)
 

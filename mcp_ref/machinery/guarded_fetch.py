@@ -31,6 +31,7 @@ FETCH_TIMEOUT: Final = 30.0  # seconds
 
 Kind = Literal["global", "private", "loopback", "other"]
 
+_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _URL: Final = re.compile(r"[!#-;=?-\[\]_a-z~]{1,8192}")
 """The characters that a URL can have, and no backslash, which some read as a slash."""
 
@@ -48,16 +49,19 @@ class Reach(NamedTuple):
 
     Attributes:
         kind: of the server's own address. A server on this machine, or in a private network, may name its neighbours.
+        private: whether it may name addresses in private networks wherever it is itself.
         anywhere: whether it may name every address.
     """
 
     kind: Kind = "global"
+    private: bool = False
     anywhere: bool = False
 
     def admits(self, address: str) -> bool:
         """Whether a connection to an address may be made."""
         kind = kind_of(address)
-        return self.anywhere or kind == "global" or (kind == self.kind and kind != "other")
+        admitted = {"global", self.kind, "private" if self.private else "global"} - {"other"}
+        return self.anywhere or kind in admitted
 
 
 def kind_of(address: str) -> Kind:
@@ -67,8 +71,11 @@ def kind_of(address: str) -> Kind:
     except ValueError:
         return "other"
     if isinstance(ip, ipaddress.IPv6Address):
+        if ip.is_site_local:  # deprecated, and counted as global
+            return "other"
         # An IPv4 address in another dress.
-        ip = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else ip)
+        inner = ipaddress.IPv4Address(ip.packed[12:]) if ip in _NAT64 else None
+        ip = inner or ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else ip)
     if ip.is_loopback:
         return "loopback"
     if ip.is_link_local or ip.is_unspecified or ip.is_multicast or ip.is_reserved:

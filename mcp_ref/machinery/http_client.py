@@ -278,7 +278,7 @@ class HttpResponse:
         return data
 
     def body(self, limit: int) -> bytes:
-        """All of it. Raises: RemoteProtocolError when it is longer than that; and as `read` does."""
+        """The whole body. Raises: RemoteProtocolError: it is longer than `limit` bytes; and as `read` does."""
         pieces, size = [], 0
         while data := self.read():
             size += len(data)

@@ -39,8 +39,8 @@ encode_ascii = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(
 def check_count(text: str) -> None:
     """Raise ValueError if the text would make more than `MAX_VALUES` values.
 
-    They are counted before they are made: three bytes of text may be 70 in memory. The text is looked through once more
-    only if there are too many in it: they may stand in strings, of which there may be as many.
+    They are counted before they are made: three bytes of text may be 70 in memory. The first count takes the commas and
+    brackets within strings for values; only if it is too high does a second one leave the strings out.
     """
     if _values(text) > MAX_VALUES:
         rest, strings = _STRING.subn("", text.replace("\\\\", "").replace('\\"', ""), 2 * MAX_VALUES)

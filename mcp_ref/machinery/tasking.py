@@ -185,10 +185,10 @@ class Tasks:
         return record is not None and record["owner"] in (None, owner)
 
     def change(self, task_id: str, edit: Callable[[JsonObject], bool]) -> JsonObject | None:
-        """Read, decide, replace; again if somebody else was faster. None: there is no such record any more.
+        """Edit a record, again if somebody else was faster. Returns it as it is now; None: it is not there any more.
 
         Args:
-            edit: changes a copy (members are replaced, not changed in place); False: it is to stay as it is.
+            edit: changes a copy (members are replaced, not changed in place); False: the record is to stay as it is.
         """
         while (known := self.store.get(task_id)) is not None:
             record = dict(known)

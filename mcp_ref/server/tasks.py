@@ -366,8 +366,10 @@ class TaskCall(Conversation):
         return returned
 
     def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:
-        """Send a notification: with the reply of the call; of a task, to whoever waits for its result, or else by the
-        conversation that made it, if that can be told anything now."""
+        """Send a notification along with the reply of the call.
+
+        That of a task goes to whoever waits for its result; if nobody does, to the conversation that made the task.
+        """
         task_id, tasks = self.task.id, self._among.tasks
         if task_id is None:
             return self.origin.notify(method, params, self.asking)

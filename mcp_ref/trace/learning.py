@@ -265,7 +265,7 @@ def from_reply(link: Link, exchange: Exchange) -> None:
 
 
 def refused(link: Link, exchange: Exchange) -> None:
-    """HTTP has refused, or led elsewhere, what has no answer: it may come again as it was, its id too."""
+    """HTTP has refused or redirected a body without an answer: the same requests may come again, with the same ids."""
     for named in exchange.requests:
         link.used.pop(("client", *named), None)
         if (request := link.asked.get(("client", *named))) is not None:

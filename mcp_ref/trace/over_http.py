@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def answering(tap: Tap, request: HttpRequest, reply: HttpReply) -> Iterator[tuple[HttpRequest, HttpReply]]:
-    """Show the trace a request, and what is answered by the reply that is given."""
+    """Note a request in the trace, and give it with a reply that notes each answer, too."""
     noted = NotedReply(reply, tap, request)
 
     def read() -> bytes:

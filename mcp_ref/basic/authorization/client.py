@@ -280,7 +280,7 @@ class Grant:
         scopes: what to ask for, whatever the server names; None: what the server names.
         issuer: the only authorization server that is accepted, or None.
         asks_user: whether it needs the user. steps_up: whether it can ask for more scopes.
-        allow_private: whether a server may name addresses in networks that it is not in itself.
+        allow_private: whether a server may name addresses in private networks that it is not in itself.
         extension: the name of the protocol extension that it is. None: it belongs to the protocol itself, or the name
             of the extension is not settled.
         prover: makes the proofs that go with the tokens (DPoP). None: they are bearer tokens.
@@ -409,7 +409,7 @@ class TokenKeeper(Authorizer):
                 return False
             more = challenge.scopes or ()
         if (address := reply.address) is not None:
-            self._reach = Reach(kind_of(address), self.grant.allow_private)
+            self._reach = Reach(kind_of(address), private=self.grant.allow_private)
         return self._renew(request, challenge or Challenge("bearer", {}), more)
 
     def await_token(self, call: HttpCall) -> None:

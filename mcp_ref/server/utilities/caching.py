@@ -158,7 +158,7 @@ it is, if that can change."""
 
 
 class ResultCache:
-    """Results of servers, bounded in number and size; the one that was not asked for the longest goes first.
+    """Results of servers, bounded in number and size; the one that has been unused for longest goes first.
 
     Several clients may share one, each through a view of its own.
 
@@ -269,7 +269,7 @@ class CacheView:
         return None if text is None else messages.decode(text)
 
     def begin(self, method: str, params: JsonObject | None) -> CacheableRequest | None:
-        """Say that a request is about to be sent; None if its answer must not be kept."""
+        """Note that a request is about to be sent; gives what `put` needs, or None if the answer must not be kept."""
         key = key_of(method, params)
         if key is None:
             return None

@@ -605,7 +605,9 @@ REACHES = [
     *[("global", address, False) for address in (
         "10.1.2.3", "172.16.0.1", "192.168.1.1", "127.0.0.1", "169.254.169.254", "0.0.0.0", "100.64.0.1", "224.0.0.1",
         "::1", "::", "fc00::1", "fe80::1", "fe80::1%eth0", "::ffff:127.0.0.1", "2002:7f00:1::", "not an address",
+        "64:ff9b::7f00:1", "64:ff9b::a00:1", "fec0::1",
     )],
+    ("global", "64:ff9b::5db8:d822", True), ("private", "fec0::1", False),
     ("private", "10.1.2.3", True), ("private", "127.0.0.1", False), ("private", "169.254.169.254", False),
     ("loopback", "127.0.0.2", True), ("loopback", "::1", True), ("loopback", "10.1.2.3", False),
     ("loopback", "169.254.169.254", False), ("loopback", "93.184.216.34", True),
@@ -616,6 +618,20 @@ REACHES = [
 def test_which_addresses_a_server_may_name(kind: Any, address: str, admitted: bool) -> None:
     assert Reach(kind).admits(address) is admitted
     assert Reach(kind, anywhere=True).admits(address)
+
+
+@pytest.mark.parametrize("kind", ["global", "private", "loopback", "other"])
+def test_allow_private_is_for_private_networks_alone(kind: Any) -> None:
+    reach = Reach(kind, private=True)
+    assert reach.admits("10.1.2.3") and reach.admits("fc00::1") and reach.admits("93.184.216.34")
+    assert reach.admits("127.0.0.1") is (kind == "loopback")
+    assert not reach.admits("169.254.169.254") and not reach.admits("0.0.0.0")
+
+
+def test_allow_private_reaches_the_guard(world: World) -> None:
+    world.challenge = 'Bearer resource_metadata="https://169.254.169.254/x"'
+    with pytest.raises(AuthorizationError, match="169.254.169.254 is not an address"):
+        world.client(OAuth("tests", visit=world.visit, allow_private=True)).connect()
 
 
 @pytest.mark.parametrize("host", ["2130706433", "0x7f.1", "0177.0.0.1", "127.1", "localhost", "127.0.0.1", "[::1]"])
