@@ -119,10 +119,10 @@ class Checker:
     # -- connections
 
     def _link(self, event: TraceEvent) -> Link:
-        sides = (event.peer, event.transport)
-        named = sides if event.conn is None else event.conn
+        named = (event.peer, event.transport) if event.conn is None else event.conn
         message = event.message
         if (link := self._links.get(named)) is None:
+            sides = (event.peer, event.transport)
             if (shared := self._shared.get(sides)) is None:
                 shared = self._shared[sides] = Known()
             link = Link("server" if event.peer == "client" else "client", event.transport, shared, self._whole)
@@ -327,7 +327,7 @@ class Checker:
         said = Said(sender, message, event, exchange)
         answers, request = "method" not in message, None
         if answers:
-            request = link.asked.get((OTHER[sender], *key(said.id)))
+            request = link.asked.get((OTHER[sender], *said.key))
             if said.id is None and sender == "server" and exchange is not None and exchange.requests:
                 request = exchange.body  # an error without an id answers what was posted
         said.belongs(request, self._revision_of(link, said, request))
@@ -382,7 +382,7 @@ class Checker:
         if request is not None and first and not request.faults and _is_of_the_other_era(link, said, request):
             if request.method == "server/discover" and said.code == -32601:
                 link.shared.undiscovered = said
-            learning.settle(said, request)
+            learning.settle(link, said, request)
             return
         if request is not None and request.faults:
             self._rules.judge("rejection", link, said)
@@ -393,7 +393,7 @@ class Checker:
         if request is None:
             link.lost = True
         elif first:
-            learning.settle(said, request)
+            learning.settle(link, said, request)
             if is_error:
                 learning.from_error(link, said, request)
             elif "frame" not in said.faults:
@@ -424,7 +424,7 @@ def _is_of_the_other_era(link: Link, said: Said, request: Said) -> bool:
 
 def _undeclared(link: Link, said: Said, role: Role) -> str | None:
     """The capability that this side needs for a message, and has not declared."""
-    needs = _needed(said.method, str(said.revision), role)
+    needs = _needed(said.method, "" if said.revision is None else said.revision.name, role)
     declared = None if needs is None else link.declared(role, said)
     if needs is None or declared is None or declares(declared, needs.partition(".")[2]):
         return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from mcp_ref.basic.versioning import SUBSCRIPTION_ID
+from mcp_ref.basic.versioning import LOG_LEVEL, SUBSCRIPTION_ID
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.rules import features, session, tasks
@@ -46,15 +46,17 @@ def look_up(link: Link, said: Said) -> None:
 
 
 def from_request(link: Link, said: Said) -> None:
-    named = (said.sender, *key(said.id))
+    named = (said.sender, *said.key)
     link.asked[named] = said
     link.used[named] = None
     if said.exchange is not None:
-        said.exchange.requests.add(key(said.id))
+        said.exchange.requests.add(said.key)
     if "progressToken" in said.meta:
         link.tokens[(said.sender, *key(said.meta["progressToken"]))] = said
     if said.stateless:
         link.stateless = said.revision
+        if LOG_LEVEL in said.meta:
+            link.logging[named] = said
     if (tell := _REQUESTS.get(said.method)) is not None:
         tell(link, said)
 
@@ -66,11 +68,11 @@ def _initialize(link: Link, said: Said) -> None:
         link.introduced, link.opened, link.revision, link.session = False, False, None, Known()
         link.unopened = None
         link.used.clear()
-        link.used[(said.sender, *key(said.id))] = None
+        link.used[(said.sender, *said.key)] = None
 
 
 def _listen(link: Link, said: Said) -> None:
-    link.subscriptions[key(said.id)] = said
+    link.subscriptions[said.key] = said
 
 
 def _elicit(link: Link, said: Said) -> None:
@@ -138,12 +140,13 @@ _NOTIFICATIONS: Final[dict[str, Callable[[Link, Said], None]]] = {
 # -- answers ------------------------------------------------------------------------------------------------------
 
 
-def settle(said: Said, request: Said) -> None:
+def settle(link: Link, said: Said, request: Said) -> None:
     """Note that a request has its answer."""
     request.answered = True
+    link.logging.pop((request.sender, *request.key), None)
     for exchange in (said.exchange, request.exchange):
         if exchange is not None:
-            exchange.requests.discard(key(said.id))
+            exchange.requests.discard(said.key)
             exchange.answered = True
 
 
@@ -207,8 +210,8 @@ def _prompts(link: Link, said: Said, request: Said) -> None:
 
 
 def _listened(link: Link, said: Said, request: Said) -> None:
-    if not request.cancelled and key(request.id) not in link.announced:
-        link.torn[key(request.id)] = said
+    if not request.cancelled and request.key not in link.announced:
+        link.torn[request.key] = said
 
 
 def _task_result(link: Link, said: Said, request: Said) -> None:

@@ -77,6 +77,7 @@ class Asked(NamedTuple):
     name: str
     function: Callable[..., Verdict]
     stage: int
+    having: str | None = None
 
 
 @dataclass(slots=True)
@@ -124,21 +125,23 @@ class Rulebook:
         plan.times += 1
         broken: set[str] = set()
         last = MEANING
-        for rule in plan.rules:
-            if broken and (rule.stage > last or last == FRAME):
+        for name, function, stage, having in plan.rules:
+            if broken and (stage > last or last == FRAME):
                 break
+            if having is not None and having not in what[0].body and having not in what[0].own_meta:
+                continue
             try:
-                verdict = rule.function(link, *what)
+                verdict = function(link, *what)
             except Redacted:
-                self.skipped[rule.name] = "redacted"
+                self.skipped[name] = "redacted"
             except Exception as problem:
-                self.blame_checker(event, f"{type(problem).__name__}: {problem}", rule.name)
+                self.blame_checker(event, f"{type(problem).__name__}: {problem}", name)
             else:
                 if verdict is not None:
                     culprit, expected = verdict if isinstance(verdict, tuple) else (what[0], verdict)
-                    if self.found(rule.name, culprit, expected, event, sender, revision, method) != "HINT":
-                        broken.add(rule.name)
-                        last = rule.stage
+                    if self.found(name, culprit, expected, event, sender, revision, method) != "HINT":
+                        broken.add(name)
+                        last = stage
         return broken
 
     def found(
@@ -206,7 +209,7 @@ def rules_for(kind: Kind, method: str, sender: Role, revision: str, http: bool) 
         fits = declared.kind == kind and declared.sender in (None, sender)
         if fits and (not declared.methods or method in declared.methods):
             there = sentence_of(name, revision, method, http) is not None if revision else _is_everywhere(name)
-            found += [Asked(name, declared.function, declared.stage)] if there else []
+            found += [Asked(name, declared.function, declared.stage, declared.having)] if there else []
     return tuple(sorted(found, key=lambda each: each.stage))
 
 

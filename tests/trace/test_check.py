@@ -165,6 +165,12 @@ def test_a_trace_that_begins_in_the_middle_is_asked_only_what_all_revisions_say(
     assert known(told) == ["meta_prefix_is_dotted", "schema"]
 
 
+def test_capabilities_that_were_not_seen_are_not_missed() -> None:
+    block = {"type": "resource", "resource": {"uri": "a:b", "text": "x"}}
+    lines = [C(5, "tools/call", name="t"), S(5, content=[block])]
+    assert not list(check(conversation("2025-11-25", *lines, opened=False), Checker("2025-11-25")))
+
+
 def test_a_redacted_value_is_not_decided() -> None:
     (seed,) = [each for each in http_seeds() if each.rule == "mirrored_values_match" and "region" in str(each)][:1] or [
         next(each for each in http_seeds() if each.rule == "mirrored_values_match")

@@ -22,6 +22,7 @@ from mcp_ref.client.sampling import message_problem
 from mcp_ref.machinery.json_schema import SchemaRefused, Validator, prepare
 from mcp_ref.messages import JsonObject, encode
 from mcp_ref.revisions import Revision
+from mcp_ref.trace.rules import session
 from mcp_ref.trace.rules.seen import (
     ORDER,
     SHAPE,
@@ -171,19 +172,18 @@ def structured_content_conforms(link: Link, said: Said) -> Verdict:
     return f"structuredContent that fits the outputSchema; {problem}" if problem else None
 
 
-@rule("result", "tools/call")
+@rule("result", "tools/call", having="structuredContent")
 def structured_content_is_also_text(link: Link, said: Said) -> Verdict:
-    if "structuredContent" not in said.result:
-        return None
     texts = [block for block in objects(said.result.get("content")) if block.get("type") == "text"]
     return None if texts else "the same as JSON in a text block of content"
 
 
 @rule("result", "tools/call")
 def embedding_servers_have_resources(link: Link, said: Said) -> Verdict:
-    declared = link.declared("server", said)
+    if not session.lacks(link, said, "resources"):
+        return None
     embedded = any(block.get("type") == "resource" for block in objects(said.result.get("content")))
-    return "resources among the capabilities" if embedded and "resources" not in (declared or said.result) else None
+    return "resources among the capabilities" if embedded else None
 
 
 def _asks_input(said: Said) -> bool:
@@ -413,7 +413,7 @@ def _unknown_level(said: Said) -> bool:
     return said.request is not None and "schema" in said.request.faults and level not in (None, *_LEVELS)
 
 
-@rule("request", sender="client")
+@rule("request", sender="client", having="cursor")
 def cursors_go_back_as_they_came(link: Link, said: Said) -> Verdict:
     cursor, known = said.params.get("cursor"), link.known(said).cursors
     if not isinstance(cursor, str) or (said.method, cursor) in known or _elsewhere(link, said, cursor):
@@ -424,7 +424,7 @@ def cursors_go_back_as_they_came(link: Link, said: Said) -> Verdict:
     return "a cursor that the server gave" + (f", such as {min(given)!r}" if given else "; it has given none")
 
 
-@rule("request", sender="client")
+@rule("request", sender="client", having="cursor")
 def cursors_stay_in_their_session(link: Link, said: Said) -> Verdict:
     cursor = said.params.get("cursor")
     if said.stateless or not isinstance(cursor, str) or not _elsewhere(link, said, cursor):

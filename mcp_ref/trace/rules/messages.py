@@ -172,12 +172,12 @@ def batches_only_where_they_exist(link: Link, sender: Role, event: TraceEvent) -
 
 @rule("request", stage=ORDER)
 def id_not_used_before(link: Link, said: Said) -> Verdict:
-    return "an id that no request before it has had" if (said.sender, *key(said.id)) in link.used else None
+    return "an id that no request before it has had" if (said.sender, *said.key) in link.used else None
 
 
 @rule("request", sender="client", stage=ORDER)
 def id_not_in_flight(link: Link, said: Said) -> Verdict:
-    before = link.asked.get((said.sender, *key(said.id)))
+    before = link.asked.get((said.sender, *said.key))
     if before is None or before.answered or before.cancelled:
         return None
     return f"another id: the request {said.id!r} ({before.method}) has no answer yet"
@@ -303,13 +303,12 @@ def server_cancels_subscriptions_only(link: Link, said: Said) -> Verdict:
 # -- progress -----------------------------------------------------------------------------------------------------
 
 
-@rule("request", stage=SHAPE)
+@rule("request", stage=SHAPE, having="progressToken")
 def progress_token_is_string_or_integer(link: Link, said: Said) -> Verdict:
-    token = said.meta.get("progressToken", 0)
-    return None if is_id(token) else "a string or an integer"
+    return None if is_id(said.meta.get("progressToken", 0)) else "a string or an integer"
 
 
-@rule("request")
+@rule("request", having="progressToken")
 def progress_token_unique(link: Link, said: Said) -> Verdict:
     if not is_id(said.meta.get("progressToken")):
         return None

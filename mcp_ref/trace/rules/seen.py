@@ -18,7 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
-from mcp_ref.messages import JsonObject, id_key
+from mcp_ref.basic.versioning import CLIENT_CAPABILITIES
+from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import Revision
@@ -100,7 +101,8 @@ class Said:
 
     Attributes:
         about: the method that it is about: of a response, that of its request.
-        own_meta: `_meta` of the params, or of the result.
+        key: its id, as tables have it.
+        body: the params, or the result; `own_meta`: the `_meta` in it.
         request: of a response: the request that it answers, if that was seen.
         revision: the one that holds for it; None while that is unknown.
         faults: the rules that it broke: of a request, they also silence what is said of its answer.
@@ -108,18 +110,20 @@ class Said:
         tool: the tool that it calls, as it was listed before; `mirrored`: its arguments that headers repeat.
     """
 
-    __slots__ = ("about", "answered", "cancelled", "event", "exchange", "faults", "id", "message", "meta", "method",
-                 "mirrored", "needs", "own_meta", "params", "progress", "request", "result", "revision", "sender",
-                 "stateless", "task", "tool")  # fmt: skip
+    __slots__ = ("about", "answered", "body", "cancelled", "event", "exchange", "faults", "id", "key", "message",
+                 "meta", "method", "mirrored", "needs", "own_meta", "params", "progress", "request", "result",
+                 "revision", "sender", "stateless", "task", "tool")  # fmt: skip
 
     def __init__(self, sender: Role, message: JsonObject, event: TraceEvent, exchange: Exchange | None) -> None:
         self.sender, self.message, self.event, self.exchange = sender, message, event, exchange
         self.id = message.get("id")
+        self.key = key(self.id)
         self.method: str = method if isinstance(method := message.get("method"), str) else ""
         self.about = self.method
         self.params = as_object(message.get("params"))
         self.meta = as_object(self.params.get("_meta"))
         self.result = as_object(message.get("result"))
+        self.body = self.params if self.method else self.result
         self.own_meta = self.meta if self.method else as_object(self.result.get("_meta"))
         self.request: Said | None = None
         self.revision: Revision | None = None
@@ -221,6 +225,7 @@ class Link:
         self.asked: Latest[Said] = Latest()
         self.used: Latest[None] = Latest()  # ids of requests
         self.tokens: Latest[Said] = Latest()
+        self.logging: Latest[Said] = Latest()  # requests without an answer that ask for log messages
         self.tasks: Latest[KnownTask] = Latest()
         self.elicitations: Latest[None] = Latest()
         self.subscriptions: Latest[Said] = Latest()
@@ -245,7 +250,7 @@ class Link:
 
     def answering(self, said: Said) -> Said | None:
         """The request that a response answers."""
-        return self.asked.get((OTHER[said.sender], *key(said.id)))
+        return self.asked.get((OTHER[said.sender], *said.key))
 
     def declared(self, role: Role, said: Said) -> JsonObject | None:
         """The capabilities of a side that hold for a message; None while they are unknown."""
@@ -253,8 +258,6 @@ class Link:
             return self.capabilities[role]
         if role == "server":
             return self.shared.capabilities
-        from mcp_ref.basic.versioning import CLIENT_CAPABILITIES
-
         request = said.request or said
         return as_object(request.meta[CLIENT_CAPABILITIES]) if CLIENT_CAPABILITIES in request.meta else None
 
@@ -268,24 +271,32 @@ FRAME, ORDER, SHAPE, SCHEMA, MEANING = range(5)
 
 
 class Declared(NamedTuple):
-    """How a rule was declared: when it is asked, and of which methods; `stage` orders them, and one stops the next."""
+    """How a rule was declared: when it is asked, and of which messages; `stage` orders them, and one stops the next."""
 
     function: Rule
     kind: Kind
     methods: frozenset[str]
     sender: Role | None
     stage: int
+    having: str | None
 
 
 RULES: Final[dict[str, Declared]] = {}
 """Every rule by its name."""
 
 
-def rule(kind: Kind, *methods: str, sender: Role | None = None, stage: int = MEANING) -> Callable[[Rule], Rule]:
-    """Declare a rule; `methods`: of the message, or of the request that it answers; none: any."""
+def rule(
+    kind: Kind, *methods: str, sender: Role | None = None, stage: int = MEANING, having: str | None = None
+) -> Callable[[Rule], Rule]:
+    """Declare a rule.
+
+    Args:
+        methods: of the message, or of the request that it answers; none: any.
+        having: a member of the params or the result, or of their `_meta`, without which there is nothing to ask.
+    """
 
     def declare(function: Rule) -> Rule:
-        RULES[function.__name__] = Declared(function, kind, frozenset(methods), sender, stage)
+        RULES[function.__name__] = Declared(function, kind, frozenset(methods), sender, stage, having)
         return function
 
     return declare
@@ -306,7 +317,7 @@ def objects(value: Any) -> list[JsonObject]:
 
 def key(value: Any) -> tuple[Any, ...]:
     """What finds an id or a token in a table, or whatever came in its place."""
-    return id_key(value) if isinstance(value, (str, int)) else (type(value), repr(value))
+    return (type(value), value if isinstance(value, (str, int)) else repr(value))
 
 
 def row_of(said: Said) -> Method | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_ref.basic.meta import is_meta_key
-from mcp_ref.basic.versioning import PROTOCOL_VERSION
+from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from mcp_ref.errors import STATELESS_ERRORS
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS
@@ -21,7 +21,6 @@ from mcp_ref.trace.rules.seen import (
     Verdict,
     as_list,
     as_object,
-    objects,
     row_of,
     rule,
 )
@@ -114,7 +113,7 @@ def notifications_of_the_version(link: Link, said: Said) -> Verdict:
 @rule("result", stage=ORDER)
 def version_is_implemented(link: Link, said: Said) -> Verdict:
     version = said.request.meta.get(PROTOCOL_VERSION) if said.request is not None else None
-    if not isinstance(version, str) or not link.shared.supported or version in link.shared.supported:
+    if not link.shared.supported or version in link.shared.supported or not isinstance(version, str):
         return None
     return f"error -32022: {version} is not among the supportedVersions of server/discover"
 
@@ -128,8 +127,10 @@ def unsupported_version_lists_others(link: Link, said: Said) -> Verdict:
 
 @rule("request", sender="client", stage=ORDER)
 def retries_with_a_supported_version(link: Link, said: Said) -> Verdict:
+    if not link.unsupported:
+        return None
     version = said.meta.get(PROTOCOL_VERSION)
-    if not link.unsupported or not isinstance(version, str) or version in link.unsupported:
+    if not isinstance(version, str) or version in link.unsupported:
         return None
     return f"one of {', '.join(map(str, link.unsupported))}"
 
@@ -176,23 +177,21 @@ def is_modern_error(said: Said) -> bool:
 
 
 def _extensions(said: Said) -> JsonObject:
-    from mcp_ref.basic.versioning import CLIENT_CAPABILITIES
-
     own = said.result.get("capabilities") if "result" in said.message else said.meta.get(CLIENT_CAPABILITIES)
     return as_object(as_object(own).get("extensions"))
 
 
 @rule("request", sender="client")
 def extension_names_have_a_prefix(link: Link, said: Said) -> Verdict:
-    return _prefix_missing(said)
+    return _prefixlacks(said)
 
 
 @rule("result", "server/discover")
 def extension_names_have_a_prefix_here(link: Link, said: Said) -> Verdict:
-    return _prefix_missing(said)
+    return _prefixlacks(said)
 
 
-def _prefix_missing(said: Said) -> Verdict:
+def _prefixlacks(said: Said) -> Verdict:
     for name in _extensions(said):
         if not is_meta_key(name) or "/" not in name or name.endswith("/"):
             return f"a name with a prefix, such as com.example/audit, not {name!r}"
@@ -241,7 +240,8 @@ def _declares(said: Said, name: str, side: str) -> Verdict:
     return f"{name} among the capabilities of the {side}, which has it"
 
 
-def _missing(link: Link, said: Said, name: str) -> bool:
+def lacks(link: Link, said: Said, name: str) -> bool:
+    """Whether the server has not declared a capability."""
     declared = link.declared("server", said)
     return declared is not None and name not in declared
 
@@ -258,7 +258,7 @@ def prompts_are_declared(link: Link, said: Said) -> Verdict:
 
 @rule("result", "resources/list", "resources/read", "resources/templates/list", "resources/subscribe")
 def resources_are_declared(link: Link, said: Said) -> Verdict:
-    return _declares(said, "resources", "server") if _missing(link, said, "resources") else None
+    return _declares(said, "resources", "server") if lacks(link, said, "resources") else None
 
 
 @rule("result", "completion/complete")
@@ -273,22 +273,22 @@ def logging_is_declared(link: Link, said: Said) -> Verdict:
 
 @rule("notification", "notifications/message", sender="server")
 def log_messages_are_declared(link: Link, said: Said) -> Verdict:
-    return "logging among the capabilities of the server, which logs" if _missing(link, said, "logging") else None
+    return "logging among the capabilities of the server, which logs" if lacks(link, said, "logging") else None
 
 
 @rule("notification", "notifications/tools/list_changed", sender="server")
 def changing_tools_are_declared(link: Link, said: Said) -> Verdict:
-    return "tools among the capabilities of the server" if _missing(link, said, "tools") else None
+    return "tools among the capabilities of the server" if lacks(link, said, "tools") else None
 
 
 @rule("notification", "notifications/prompts/list_changed", sender="server")
 def changing_prompts_are_declared(link: Link, said: Said) -> Verdict:
-    return "prompts among the capabilities of the server" if _missing(link, said, "prompts") else None
+    return "prompts among the capabilities of the server" if lacks(link, said, "prompts") else None
 
 
 @rule("notification", "notifications/resources/list_changed", "notifications/resources/updated", sender="server")
 def changing_resources_are_declared(link: Link, said: Said) -> Verdict:
-    return "resources among the capabilities of the server" if _missing(link, said, "resources") else None
+    return "resources among the capabilities of the server" if lacks(link, said, "resources") else None
 
 
 @rule("result", "roots/list")
@@ -349,13 +349,10 @@ def elicitation_has_a_mode(link: Link, said: Said) -> Verdict:
 
 @rule("request", sender="client")
 def elicitation_has_a_mode_here(link: Link, said: Said) -> Verdict:
-    from mcp_ref.basic.versioning import CLIENT_CAPABILITIES
-
     return _mode(said.meta.get(CLIENT_CAPABILITIES))
 
 
 def _mode(capabilities: Any) -> Verdict:
     declared = as_object(as_object(capabilities).get("elicitation"))
-    if not declared or objects([declared.get("form"), declared.get("url")]):
-        return None
-    return "form, or url, or both"
+    modes = [each for each in (declared.get("form"), declared.get("url")) if isinstance(each, dict)]
+    return "form, or url, or both" if declared and not modes else None

@@ -285,7 +285,7 @@ def no_state_where_none_came(link: Link, said: Said) -> Verdict:
 @rule("retry", *MAY_ASK, sender="client")
 def retries_have_their_own_id(link: Link, said: Said) -> Verdict:
     question = question_of(link, said)
-    if question is None or key(question.request.id) != key(said.id) or question.request.event.conn != said.event.conn:
+    if question is None or question.request.key != said.key or question.request.event.conn != said.event.conn:
         return None
     return "another id: it is another request"
 
@@ -403,7 +403,7 @@ def only_changes_that_were_asked_for(link: Link, said: Said) -> Verdict:
 @rule("notification", *_CHANGES, sender="server")
 def acknowledgement_comes_first(link: Link, said: Said) -> Verdict:
     request = _listening(link, said)
-    if request is None or key(request.id) in link.acknowledged:
+    if request is None or request.key in link.acknowledged:
         return None
     return "notifications/subscriptions/acknowledged before it"
 
@@ -426,8 +426,7 @@ def logs_only_where_asked_for(link: Link, said: Said) -> Verdict:
         body = said.exchange.body
         asked = body is None or LOG_LEVEL in body.meta or body.method == "subscriptions/listen"
     else:
-        waiting = [each for each in link.asked.values() if each.sender == "client" and not each.answered]
-        asked = not link.whole or any(LOG_LEVEL in each.meta for each in waiting)
+        asked = not link.whole or bool(link.logging)
     return None if asked else f"no log message: no request has {LOG_LEVEL}"
 
 
@@ -457,7 +456,7 @@ def results_have_caching_hints(link: Link, said: Said) -> Verdict:
     return "ttlMs and cacheScope"
 
 
-@rule("result", stage=SHAPE)
+@rule("result", stage=SHAPE, having="ttlMs")
 def ttl_is_not_negative(link: Link, said: Said) -> Verdict:
     ttl = said.result.get("ttlMs")
     return "0 or more" if isinstance(ttl, int | float) and ttl < 0 else None

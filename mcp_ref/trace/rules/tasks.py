@@ -60,11 +60,11 @@ def _known(link: Link, said: Said) -> KnownTask | None:
 
 def states(said: Said) -> list[JsonObject]:
     """The states of tasks that a result shows."""
+    if said.about in _CAN:
+        return objects([said.result["task"]]) if "task" in said.result and _asked(said) else []
     if said.about == "tasks/list":
         return objects(said.result.get("tasks"))
-    if said.about in _SHOWN:
-        return [said.result]
-    return objects([said.result.get("task")]) if _asked(said) else []
+    return [said.result] if said.about in _SHOWN else []
 
 
 def _asked(said: Said) -> bool:
@@ -74,13 +74,13 @@ def _asked(said: Said) -> bool:
 # -- who may ask for one ------------------------------------------------------------------------------------------
 
 
-@rule("request", *_CAN)
+@rule("request", *_CAN, having="task")
 def tasks_only_of_who_has_them(link: Link, said: Said) -> Verdict:
     asks = "task" in said.params and _declared(link, said, "tasks") is False
     return "no task: the receiver does not declare tasks" if asks else None
 
 
-@rule("request", *_CAN)
+@rule("request", *_CAN, having="task")
 def tasks_only_of_requests_that_can(link: Link, said: Said) -> Verdict:
     asks = "task" in said.params and _declared(link, said, "tasks") and not _declared(link, said, _type(said))
     return f"no task: the receiver does not declare {_type(said)}" if asks else None
@@ -90,7 +90,7 @@ def _negotiated(link: Link, said: Said) -> bool:
     return said.tool is not None and bool(_declared(link, said, _type(said)))
 
 
-@rule("request", "tools/call", sender="client")
+@rule("request", "tools/call", sender="client", having="task")
 def tools_that_cannot_are_not_tasks(link: Link, said: Said) -> Verdict:
     cannot = "task" in said.params and _negotiated(link, said) and _support(said.tool or {}) == "forbidden"
     return "no task: the tool does not say that it can be one" if cannot else None
@@ -170,14 +170,14 @@ def tasks_say_how_long_they_live(link: Link, said: Said) -> Verdict:
     return None if "ttl" in said.result else "ttl, in milliseconds, or null"
 
 
-@rule("result", *_CAN)
+@rule("result", *_CAN, having="task")
 def task_ids_are_unique(link: Link, said: Said) -> Verdict:
     known = link.tasks.get(str(as_object(said.result.get("task")).get("taskId"))) if _asked(said) else None
     again = known is not None and known.receiver == said.sender and known.request not in (None, said.request)
     return "an id that no task of this receiver has had" if again else None
 
 
-@rule("result", *_CAN)
+@rule("result", *_CAN, having="task")
 def tasks_begin_as_working(link: Link, said: Said) -> Verdict:
     status = as_object(said.result.get("task")).get("status") if _asked(said) else None
     return f"working, not {status}" if isinstance(status, str) and status != "working" else None
