@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -140,6 +141,24 @@ def test_an_iteration_ends_with_the_end_and_answers_questions(revision: str) -> 
 
 
 @pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_a_client_asks_for_the_state_no_more_often_than_the_server_wishes(revision: str) -> None:
+    server, go_on, asked = Server("jobs", tasks=Tasks(poll=0.2)), threading.Event(), list[Any]()
+    server.tool("held", task="required")(lambda: go_on.wait(60))
+
+    def count(event: Any) -> None:
+        if event.message.get("method") == "tasks/get":
+            asked.append(event)
+        if len(asked) == 4:
+            go_on.set()
+
+    with connected(server, revision=revision, trace=count) as client:
+        task, began = client.call_tool_as_task("held"), time.monotonic()
+        assert [state["status"] for state in task][-1] == "completed"
+        # A pause before each of the four, a little more or less than the server said.
+        assert time.monotonic() - began >= 4 * 0.9 * 0.2
+
+
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
 def test_questions_can_be_answered_by_hand(revision: str) -> None:
     with connected(make_server(Tasks(poll=0.05)), revision=revision) as client:
         task = client.call_tool_as_task("ask_two", by_hand=True)
@@ -250,6 +269,37 @@ def test_progress_before_anybody_waits_for_the_result_is_told_too() -> None:
         assert [state["status"] for state in task][-1] == "completed"
         task.result(60)
     assert told == [1, 2]
+
+
+def test_a_task_that_was_cancelled_reports_nothing_more() -> None:
+    server, go_on, over, told = Server("jobs"), threading.Event(), threading.Event(), list[Any]()
+
+    @server.tool(task="required")
+    def report(ctx: Context) -> str:
+        go_on.wait(60)
+        ctx.progress(1, 2)
+        over.set()
+        return "done"
+
+    with connected(server, trace=told.append) as client:
+        task = client.call_tool_as_task("report", on_progress=lambda *report: None)
+        task.cancel()
+        go_on.set()
+        assert over.wait(60)
+    assert not [event for event in told if event.message.get("method") == "notifications/progress"]
+
+
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_a_task_is_answered_with_before_its_tool_has_ended(revision: str) -> None:
+    server, go_on = Server("jobs"), threading.Event()
+    server.tool("held", task="required")(lambda: go_on.wait(60))
+    with connected(server, revision=revision) as client:
+        try:
+            task = client.call_tool_as_task("held", timeout=LIMIT)
+            assert task.status()["status"] == "working"
+        finally:
+            go_on.set()
+        assert task.result(LIMIT)["content"][0]["text"] == "true"
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])
@@ -574,15 +624,25 @@ def test_what_only_the_other_design_has_is_unknown(method: str) -> None:
             client.call_tool_as_task("steps", ttl=60)
 
 
-def test_a_client_sends_nothing_to_a_server_without_the_extension() -> None:
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_a_client_asks_for_no_task_of_a_server_that_did_not_declare_them(revision: str) -> None:
     server = Server("plain")
     server.tool("plain")(lambda: "plain")
-    with connected(server, revision=EXTENSION) as client:
+    with connected(server, revision=revision) as client:
         assert client.call_tool("plain")["content"][0]["text"] == "plain"
         with pytest.raises(LocalProtocolError):
             client.call_tool_as_task("plain")
         with pytest.raises(LocalProtocolError):
             client.task("x").status()
+
+
+def test_no_tool_is_called_as_a_task_unless_the_server_declared_that_whatever_the_tool_says(monkeypatch: Any) -> None:
+    server = make_server()
+    monkeypatch.setattr(server.tasks, "capability", lambda owner: {"list": {}, "requests": {}})
+    with connected(server) as client:
+        assert {"taskSupport": "required"} in [tool.get("execution") for tool in client.list_tools()]
+        with pytest.raises(LocalProtocolError, match=r"did not declare tasks\.requests\.tools\.call"):
+            client.call_tool_as_task("wait")
 
 
 def test_the_state_has_what_belongs_to_it_and_nothing_of_the_other_design() -> None:

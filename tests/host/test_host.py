@@ -371,6 +371,14 @@ def test_each_server_is_told_its_own_roots_and_only_by_consent(revision: str, tm
         assert "later" not in host.call("a/roots")["content"][0]["text"]
 
 
+def test_a_server_is_told_when_the_roots_have_changed(tmp_path: Path) -> None:
+    made, told = server(), threading.Event()
+    made.roots_changed(lambda ctx: told.set())
+    with Host([Entry("a", made, revision=ERAS[0])], consent=Consent(FREE, keep=False), roots=[tmp_path]) as host:
+        host.set_roots([])
+        assert told.wait(20)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_a_server_that_asks_too_often_is_refused_without_a_question() -> None:
     made, user, heard = Server("s"), User(False), Heard()

@@ -224,6 +224,19 @@ def test_credentials_stay_with_the_issuer_that_gave_them(world: World) -> None:
     assert b"client-of-127.0.0.1" not in sent and b"refresh-1" not in sent
 
 
+def test_a_refresh_token_stays_with_its_issuer_though_the_client_has_one_id_everywhere(world: World) -> None:
+    supported = {"client_id_metadata_document_supported": True}
+    world.at[AS] = lambda asked: answer({**world.metadata_of(asked.host), **supported})
+    world.token |= {"refresh_token": "refresh-1"}
+    with world.client(OAuth("tests", document="https://client.example/about.json", visit=world.visit)) as client:
+        client.call_tool("t")
+        world.resource["authorization_servers"] = [world.other]
+        world.token["access_token"], world.valid = "token-2", {"token-2"}
+        client.call_tool("t")
+    sent = [asked.form for asked in world.asked if (asked.host, asked.path) == (world.other, "/token")]
+    assert [form["grant_type"] for form in sent] == ["authorization_code"] and "refresh-1" not in str(sent)
+
+
 def test_credentials_registered_beforehand_are_not_offered_to_another_issuer(world: World) -> None:
     store = MemoryStore()
     auth = OAuth("tests", client=Registered("mine", "secret"), visit=world.visit, store=store)

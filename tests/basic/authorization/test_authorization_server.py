@@ -250,6 +250,23 @@ def test_a_code_is_of_one_client_place_verifier_and_resource(monkeypatch: Any) -
         assert error(here.token(client, late)) == (400, "invalid_grant")
 
 
+def test_of_tokens_codes_and_secrets_the_authorization_server_keeps_hashes_alone() -> None:
+    with site() as here:
+        secret = here.register(token_endpoint_auth_method="client_secret_post").json()["client_secret"]
+        client = here.client()
+        code, tokens = here.code(client), here.tokens(client)
+        kept = str(vars(here.login))
+        assert client in kept
+        assert not [each for each in (secret, code, tokens["access_token"], tokens["refresh_token"]) if each in kept]
+
+
+def test_a_question_is_answered_within_ten_minutes_or_not_at_all(monkeypatch: Any) -> None:
+    with site() as here:
+        asked, later = here.ask(here.client()), time.time() + 601
+        monkeypatch.setattr(time, "time", lambda: later)
+        assert here.answer(asked).status_code == 400
+
+
 def test_a_refresh_token_counts_once_and_a_second_use_ends_the_family() -> None:
     with site() as here:
         client, other = here.client(), here.client()

@@ -187,7 +187,16 @@ class StreamableEndpoint:
             if self.options.authorize is not None:
                 self.options.authorize(identity, message, ())
             # 3. The era to which it belongs answers it.
-            self._answer_of(request, message)(Exchange(request, reply, identity, message, tap))
+            try:
+                self._answer_of(request, message)(Exchange(request, reply, identity, message, tap))
+            except HttpRefusal:
+                raise
+            except Refusal as refusal:
+                # The id of a response is one of ours, and names no request of the client.
+                asks = isinstance(message, dict) and "method" in message
+                # MUST: an error has the id of its request, if one could be read (basic/index#error-responses)
+                error = messages.error(messages.readable_id(message) if asks else None, refusal, id_optional=True)
+                reply.send(400, JSON, messages.encode(error))
 
     def _answer_of(self, request: HttpRequest, message: Any) -> Callable[[Exchange], None]:
         """What answers a request: a method of one of the two eras. Raises: HttpRefusal: 405."""
@@ -521,21 +530,17 @@ class StatelessEra:
         self._closed = False
 
     def post(self, exchange: Exchange) -> None:
-        """Answer the POST of a message. Raises OSError if the client is gone.
+        """Answer the POST of a message. Raises: OSError: the client is gone. Refusal: not a message of this era.
 
         Blocks: as long as the handler does; for a subscription, until it ends.
         """
         request, message, reply = exchange.request, exchange.message, exchange.reply
         try:
-            if messages.kind_of(message) != "request":
-                self._accept_notification(exchange)
-                return
-        except (Refusal, RemoteProtocolError) as problem:
-            # The id of a response is one of ours, and names no request of the client.
-            named = isinstance(message, dict) and "method" in message
-            request_id = messages.readable_id(message) if named else None
-            refusal = problem if isinstance(problem, Refusal) else InvalidRequest(_NO_RESPONSES)
-            reply.send(400, JSON, messages.encode(messages.error(request_id, refusal, id_optional=True)))
+            asks = messages.kind_of(message) == "request"
+        except RemoteProtocolError:
+            raise InvalidRequest(_NO_RESPONSES) from None
+        if not asks:
+            self._accept_notification(exchange)
             return
         # A request is answered in this thread, unless it is one subscription too many.
         if message["method"] != "subscriptions/listen":

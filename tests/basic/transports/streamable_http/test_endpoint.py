@@ -84,6 +84,13 @@ def test_what_is_not_a_message_is_400_with_an_error_without_an_id(server: Server
         assert "id" not in reply.json
 
 
+@pytest.mark.parametrize("wrong", [{"jsonrpc": "1.0"}, {"method": 7}, {"params": [1]}])
+def test_a_malformed_request_is_400_with_its_id(server: Server, wrong: dict[str, Any]) -> None:
+    with Front(server) as front:
+        reply = front.open().post({**PING, **wrong})
+        assert (reply.status, reply.json["id"]) == (400, PING["id"])
+
+
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "HEAD"])
 def test_other_methods_are_405(server: Server, method: str) -> None:
     with Front(server) as front:
