@@ -6,6 +6,7 @@ import dis
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import CodeType, FrameType
 from typing import Any
 
@@ -19,13 +20,17 @@ on_python_3_11 = pytest.mark.skipif(
 
 
 class InterruptAt:
-    """A trace function that raises at the n-th moment of some functions at which Python would handle Ctrl-C."""
+    """A trace function that raises at the n-th moment of some functions at which Python would handle Ctrl-C.
+
+    It raises before the next instruction, and Python at the end of the one before. Where only one of the two is in a
+    `try` or `with`, which the other has left or not entered, that is not the same, and no moment.
+    """
 
     MOMENTS = ("CALL", "JUMP_BACKWARD", "RESUME")
 
     def __init__(self, moment: int, codes: Callable[[CodeType], bool]) -> None:
         self.left = moment
-        self.last = ""
+        self.last: tuple[FrameType | None, int, str] = (None, 0, "")
         self.codes = codes
 
     def __call__(self, frame: FrameType, event: str, arg: object) -> TraceFunction | None:
@@ -36,11 +41,21 @@ class InterruptAt:
 
     def step(self, frame: FrameType, event: str, arg: object) -> TraceFunction:
         if event == "opcode":
-            self.left -= self.last.startswith(self.MOMENTS)
-            self.last = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            (before, offset, name), now = self.last, frame.f_lasti
+            if name.startswith(self.MOMENTS):
+                handlers = _handlers(frame.f_code)
+                self.left -= before is not frame or handlers.get(offset) == handlers.get(now)
+            self.last = frame, now, dis.opname[frame.f_code.co_code[now]]
             if self.left == 0:
                 raise KeyboardInterrupt
         return self.step
+
+
+@cache
+def _handlers(code: CodeType) -> dict[int, int]:
+    """By the offset of an instruction, where an exception in it leads, if that is in the same function."""
+    entries = dis._parse_exception_table(code)  # type: ignore[attr-defined]
+    return {offset: each.target for each in entries for offset in range(each.start, each.end, 2)}
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """A server of HTTP/1: heads, connections and their threads. Nothing of MCP.
 
-    server = HttpServer({"/mcp": endpoint}, "127.0.0.1", 8000)      listens until close()
+    server = HttpServer({"/mcp": endpoint}, "127.0.0.1", 8000)      bound to its address
+    server.start()                                                  serves until close()
 
 What an endpoint is given, and how it answers, is in `http_exchange`. It answers in the thread of its connection.
 
@@ -27,7 +28,7 @@ from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.deadline import Deadline, has_ended
 from mcp_ref.machinery.http_exchange import (
     SMALL_BODY,
     TOKEN,
@@ -167,7 +168,7 @@ ACCEPT_PAUSE = 0.1
 
 
 class HttpServer:
-    """Serves endpoints at paths; `close()` ends it.
+    """Serves endpoints at paths, from `start()` until `close()`; connections that come before are kept waiting.
 
     Args:
         endpoints: by path, such as {"/mcp": endpoint}; any other path is 404.
@@ -195,12 +196,15 @@ class HttpServer:
         self._listening.setblocking(False)
         self.address: tuple[str, int] = self._listening.getsockname()[:2]
         self._wake = Wake()
-        self._wake.open()
         self._lock = threading.Lock()  # guards _connections
         self._connections: set[_Connection] = set()
         self._numbers = itertools.count(1)
         # Daemon: close() joins it; a program that forgets close() must still be able to end.
         self._accepting = threading.Thread(target=self._accept, name="mcp-http-accept", daemon=True)
+
+    def start(self) -> None:
+        """Begin to serve; once. Apart, so that who closes this server holds it before there is a thread."""
+        self._wake.open()
         self._accepting.start()
 
     def _accept(self) -> None:
@@ -216,6 +220,9 @@ class HttpServer:
                     connection.shut_down()
             if ready and not self._take():
                 time.sleep(ACCEPT_PAUSE)
+        self._stop_listening()
+
+    def _stop_listening(self) -> None:
         self._listening.close()
         self._wake.close()
 
@@ -268,14 +275,13 @@ class HttpServer:
         deadline = Deadline(timeout)
         self._wake.set()
         # Bounded: it waits for nothing but the pipe.
-        self._accepting.join(max(1.0, deadline.left() or 0.0))
+        has_ended(self._accepting, Deadline(max(1.0, deadline.left() or 0.0)))
+        if self._accepting.ident is None:
+            self._stop_listening()
         connections = self._snapshot()
         for connection in connections:
             connection.shut_down()
-        others = [each.thread for each in connections if each.thread is not threading.current_thread()]
-        for thread in others:
-            thread.join(deadline.left())
-        stuck = [thread.name for thread in others if thread.is_alive()]
+        stuck = [each.thread.name for each in connections if not has_ended(each.thread, deadline)]
         for name in stuck:
             log.warning("left behind at close: %s still runs a handler", name)
         return stuck

@@ -153,21 +153,21 @@ class Endpoints:
 Service = TypeVar("Service", "HttpService", "WsgiApplication")
 
 
-def begin_service(server: Server, start: Callable[[], Service]) -> Service:
-    """Serve over HTTP from here on, with what `start` gives; `service_ended` is its end."""
+def begin_service(server: Server, make: Callable[[], Service]) -> Service:
+    """Serve over HTTP from here on, with what `make` gives; `service_ended` is its end."""
     server.take_over()
     if server.span is not None:
         server.span.enter()
     try:
         server.open_recorder()
-        service = start()
+        service = make()
+        with server.lock:
+            server.services = (*server.services, service)
     except BaseException:
         if server.span is not None:
             server.span.leave()
         service_ended(server, None, 0)
         raise
-    with server.lock:
-        server.services = (*server.services, service)
     if server.tasks is not None:
         server.tasks.tasks.wake()
     return service
@@ -188,7 +188,14 @@ def serve(server: Server, host: str, port: int, options: HttpOptions) -> HttpSer
     if not isinstance(port, int) or not 0 <= port <= 65535:
         raise ValueError(f"port is a whole number up to 65535, or 0 for one that is free, not {port!r}")
     ended = partial(service_ended, server)
-    return begin_service(server, lambda: HttpService(server, host, port, options, server.tap, ended))
+    service = begin_service(server, lambda: HttpService(server, host, port, options, server.tap, ended))
+    try:
+        # Only now: the server knows it, and its `close` would end it.
+        service.start()
+    except BaseException:
+        service.close(1.0)
+        raise
+    return service
 
 
 def run(server: Server, options: RunOptions) -> list[str]:
@@ -242,6 +249,10 @@ class HttpService:
         endpoints.open(base)
         self.url = base + endpoints.path
         self.sse_url = None if endpoints.sse_path is None else base + endpoints.sse_path
+
+    def start(self) -> None:
+        """Begin to serve; once."""
+        self._http.start()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Block until `close()` was called, at most `timeout` seconds; whether it was."""

@@ -257,6 +257,27 @@ def test_what_ctrl_c_has_left_of_an_end_over_http_the_next_close_ends(revision: 
 
 
 @on_python_3_11
+def test_ctrl_c_at_each_moment_of_serving_over_http_leaves_nothing_that_the_server_cannot_close() -> None:
+    def serve_and_end() -> None:
+        server.serve_http().close(PATIENCE)
+
+    before = held()
+    files = ("server/hosting.py", "server/server.py", "machinery/http_server.py")
+    for moment in itertools.count(1):
+        server = Server("s")
+        over = interrupt(moment, files, serve_and_end)
+        began = time.monotonic()
+        server.close(PATIENCE)
+        assert time.monotonic() - began < PATIENCE / 2, moment
+        assert not server.services
+        assert until(lambda: held()[0] == before[0]), (moment, held())
+        if over:
+            break
+    assert moment > 50
+    assert until(lambda: held()[1] <= before[1] + 2), (held(), before)
+
+
+@on_python_3_11
 def test_ctrl_c_at_each_moment_of_the_life_of_a_child_process_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
     launched: list[Any] = []
 

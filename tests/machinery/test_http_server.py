@@ -40,6 +40,7 @@ def serving(endpoint: Any = echo, limits: HttpLimits | None = None, **more: Any)
     """A server, with what it holds counted before and after."""
     before = descriptors()
     server = HttpServer({"/mcp": endpoint, "/stream": stream}, limits=limits, **more)
+    server.start()
     try:
         yield server
     finally:

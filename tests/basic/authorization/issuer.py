@@ -29,6 +29,7 @@ class Issuer:
         self.status = 200
         self.active: dict[str, Any] = {}
         self.server = HttpServer({})
+        self.server.start()
         self.url = f"http://127.0.0.1:{self.server.address[1]}"
         self.publish("/.well-known/oauth-authorization-server", {"issuer": self.url, "jwks_uri": f"{self.url}/keys"})
         self.server.endpoints["/introspect"] = self._introspect
