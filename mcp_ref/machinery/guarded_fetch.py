@@ -71,11 +71,13 @@ def kind_of(address: str) -> Kind:
     except ValueError:
         return "other"
     if isinstance(ip, ipaddress.IPv6Address):
-        if ip.is_site_local:  # deprecated, and counted as global
+        # Some lead to an IPv4 address elsewhere: that is nobody's neighbour. Site-local ones pass for global in Python.
+        there = (
+            ipaddress.IPv4Address(ip.packed[12:]) if ip in _NAT64 else ip.sixtofour or (ip.teredo or [None, None])[1]
+        )
+        if ip.is_site_local or (there is not None and not there.is_global):
             return "other"
-        # An IPv4 address in another dress.
-        inner = ipaddress.IPv4Address(ip.packed[12:]) if ip in _NAT64 else None
-        ip = inner or ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else ip)
+        ip = ip.ipv4_mapped or there or ip
     if ip.is_loopback:
         return "loopback"
     if ip.is_link_local or ip.is_unspecified or ip.is_multicast or ip.is_reserved:

@@ -107,7 +107,7 @@ class EnterpriseManaged(Grant):
         # No server has named this address: whoever wrote this program did.
         reply, answer = job.fetcher.post(_EXCHANGE, self._endpoint, self._endpoint, form, headers=headers)
         if reply.status != 200:
-            raise refused(_EXCHANGE, self._endpoint, reply.status, answer, (subject, self._idp.secret or ""))
+            raise refused(_EXCHANGE, self._endpoint, reply.status, answer, form, self._idp)
         grant = answer.get("access_token")
         if answer.get("issued_token_type") != ID_JAG or not isinstance(grant, str):
             raise AuthorizationError(f"{_EXCHANGE}: {shown(self._endpoint)} gave something else than an ID-JAG")

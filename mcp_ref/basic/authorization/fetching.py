@@ -148,6 +148,11 @@ def without_secrets(said: Any) -> JsonObject:
     return {name: value if name in _SHOWN else "[redacted]" for name, value in said.items()}
 
 
+def secrets_in(said: Mapping[str, str]) -> set[str]:
+    """The values in a form that may be secret."""
+    return {value for name, value in said.items() if value and name not in _SHOWN}
+
+
 def usable(what: str, url: str, named_by: str) -> str:
     """The URL, if it is safe to use. Raises: AuthorizationError."""
     # MUST: use authorization server endpoints over https only (basic/authorization#communication-security)

@@ -181,8 +181,8 @@ class AuthorizationRequest:
         if issuer is not None and issuer != self._found.issuer:
             raise AuthorizationError(f"the answer is of another issuer than {shown(self._found.issuer)}")
         if "error" in answer:
-            told: JsonObject = {name: answer[name][0] for name in ("error", "error_description") if name in answer}
-            raise refused("the authorization request", self._found.issuer, None, told, ())
+            told = {name: values[0] for name, values in answer.items()}
+            raise refused("the authorization request", self._found.issuer, None, told)
         if "code" not in answer or not answer["code"][0]:
             raise AuthorizationError("the browser came back without a code")
         return answer["code"][0]
@@ -234,9 +234,7 @@ def request_token(
         if last or not wants_nonce or prover is None or not prover.learn_nonce(endpoint, reply.headers):
             break
     if reply.status != 200:
-        hidden = {value for name, value in form.items() if name not in ("grant_type", "resource", "scope")}
-        secret = () if client is None else (client.secret or "",)
-        raise refused(_TOKENS, endpoint, reply.status, answer, (*hidden, *secret))
+        raise refused(_TOKENS, endpoint, reply.status, answer, form, client)
     # What was answered must be a token that can be sent, of the kind that was asked for.
     wanted = "Bearer" if prover is None else "DPoP"
     access, kind = answer.get("access_token"), answer.get("token_type")

@@ -20,7 +20,7 @@ from typing import Any, Final, NotRequired, TypedDict
 from urllib.parse import unquote_plus, urlsplit
 
 from mcp_ref.basic.authorization.discovery import Discovered
-from mcp_ref.basic.authorization.fetching import Fetcher, checked, shown
+from mcp_ref.basic.authorization.fetching import Fetcher, checked, secrets_in, shown
 from mcp_ref.basic.authorization.metadata import basic_credentials
 from mcp_ref.deprecated import warn_deprecated
 from mcp_ref.errors import AuthorizationError
@@ -117,7 +117,7 @@ def register(fetcher: Fetcher, found: Discovered, name: str, redirect_uri: str, 
         # MUST: handle a registration that is refused because of its redirect URI; SHOULD: say why it is
         # (basic/authorization/client-registration#application-type-and-redirect-uri-constraints)
         about = f" (it was asked to come back to {redirect_uri})" if code == "invalid_redirect_uri" else ""
-        raise refused(_ENDPOINT, endpoint, reply.status, answer, (), about)
+        raise refused(_ENDPOINT, endpoint, reply.status, answer, about=about)
     checked(_ENDPOINT, endpoint, _Registration, answer)
     return {name: answer[name] for name in _Registration.__annotations__ if name in answer}
 
@@ -161,17 +161,28 @@ def prove(client: Registered, found: Discovered, form: dict[str, str], *, confid
 
 
 def refused(
-    what: str, url: str, status: int | None, answer: Mapping[str, Any], secrets: tuple[str, ...], about: str = ""
+    what: str,
+    url: str,
+    status: int | None,
+    answer: Mapping[str, Any],
+    form: Mapping[str, str] | None = None,
+    client: Registered | None = None,
+    about: str = "",
 ) -> AuthorizationError:
-    """The error for a refusal of an authorization server: with its code, and its words unless they repeat a secret.
+    """The error for a refusal of an authorization server: with its code and its words, unless they repeat a secret.
 
     Args:
         status: of HTTP; None: the browser came back with the refusal. about: what else there is to say.
+        form, client: what was sent, and by whom.
     """
-    code, words = answer.get("error"), answer.get("error_description")
-    code = code if isinstance(code, str) and len(code) <= 64 else None
-    told = "" if status is None else f" with HTTP status {status}"
-    told += f": {ascii(code)[1:-1]}" if code else ""
-    if isinstance(words, str) and not any(secret in words + "\n" + unquote_plus(words) for secret in secrets if secret):
-        told += f": {ascii(words[:200])[1:-1]}"
-    return AuthorizationError(f"{what}: {shown(url)} refused{told}{about}", code)
+    secrets = secrets_in(form or {})
+    if client is not None and client.secret:
+        basic = basic_credentials(client.client_id, client.secret)["Authorization"]
+        secrets |= {client.secret, basic.removeprefix("Basic ")}
+    told = {name: words for name in ("error", "error_description") if isinstance(words := answer.get(name), str)}
+    for name, words in list(told.items()):
+        if any(secret in f"{words}\n{unquote_plus(words)}" for secret in secrets) or (name == "error" and words[64:]):
+            del told[name]
+    said = "" if status is None else f" with HTTP status {status}"
+    said += "".join(f": {ascii(words[:200])[1:-1]}" for words in told.values() if words)
+    return AuthorizationError(f"{what}: {shown(url)} refused{said}{about}", told.get("error"))

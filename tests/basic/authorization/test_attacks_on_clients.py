@@ -30,7 +30,7 @@ from mcp_ref import (
     TransportClosed,
 )
 from mcp_ref.errors import McpError
-from mcp_ref.machinery.guarded_fetch import Reach, check_url
+from mcp_ref.machinery.guarded_fetch import Reach, check_url, is_loopback, kind_of
 from tests.basic.authorization.world import WAIT, World, answer
 from tests.features.test_forks import in_a_child
 
@@ -631,6 +631,13 @@ REACHES = [
 def test_which_addresses_a_server_may_name(kind: Any, address: str, admitted: bool) -> None:
     assert Reach(kind).admits(address) is admitted
     assert Reach(kind, anywhere=True).admits(address)
+
+
+@pytest.mark.parametrize("host", ["2002:7f00:1::", "64:ff9b::7f00:1", "2001:0:4136:e378:8000:63bf:80ff:fffe"])
+def test_http_is_not_for_an_address_that_leads_elsewhere_and_back(host: str) -> None:
+    assert kind_of(host) == "other" and not is_loopback(f"http://[{host}]/")
+    with pytest.raises(AuthorizationError, match="not https"):
+        Client(f"http://[{host}]/mcp", auth="token")
 
 
 @pytest.mark.parametrize("kind", ["global", "private", "loopback", "other"])

@@ -20,7 +20,7 @@ from mcp_ref import (
     WorkloadIdentity,
 )
 from mcp_ref.basic.authorization.extensions import ID_JAG
-from tests.basic.authorization.world import World, answer
+from tests.basic.authorization.world import Answer, Asked, World, answer
 
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
@@ -114,6 +114,23 @@ def test_a_refusal_is_an_error_and_nothing_else_is_tried(world: World, how: str)
         world.client(made[how]).connect()
     assert "MARK" not in str(caught.value) and caught.value.error == "invalid_grant"
     assert len(world.forms()) == 1 and world.visits == []
+
+
+@pytest.mark.parametrize("member", ["error", "error_description"])
+def test_a_refusal_that_repeats_how_the_client_authenticated_is_not_shown(world: World, member: str) -> None:
+    def refuse(asked: Asked) -> Answer:
+        sent = asked.form.get("client_assertion") or asked.headers["authorization"].removeprefix("Basic ")
+        return answer({member: f"bad: {sent}"}, 400)
+
+    idp = Registered("at-idp", key=pem(ec.generate_private_key(ec.SECP256R1())))
+    world.at["/token"] = world.at["/idp"] = refuse
+    for auth in (
+        ClientCredentials(Registered("a", "MARK-secret")),
+        EnterpriseManaged(Registered("b", "s"), idp=idp, token_endpoint=f"{world.issuer}/idp", id_token="id"),
+    ):
+        with pytest.raises(AuthorizationError, match="refused with HTTP status 400$") as caught:
+            world.client(auth).connect()
+        assert caught.value.error is None
 
 
 @pytest.mark.parametrize("how", ["enterprise", "workload", "credentials"])
