@@ -443,6 +443,9 @@ class HttpClient:
         """The call is over. Its connection is closed, unless its response is complete, or its end comes at once."""
         try:
             if call.response is not None and not call.response.ended:
+                # However its end drips in, by now nobody has so much time for it.
+                call.deadline = Deadline(_LINGER_TIMEOUT)
+                self._clock.watch(call)
                 call.response.close()
         finally:
             if call.box:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import traceback
 import tracemalloc
 import urllib.parse
@@ -15,7 +16,7 @@ from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_call import HttpCall
 from mcp_ref.machinery.http_client import HttpClient, HttpResponse
 from tests.basic.transports.collector import WAIT
-from tests.basic.transports.streamable_http.scripted import ScriptedServer, status
+from tests.basic.transports.streamable_http.scripted import Asked, ScriptedServer, Wire, head, status
 
 SECRET = "hunter" + "2"
 
@@ -99,3 +100,28 @@ def test_a_call_that_was_cut_reads_nothing_more_though_there_is_more() -> None:
     call.cut(RequestTimeout("late"))
     with pytest.raises(RequestTimeout):
         response.read()
+
+
+def test_a_response_whose_end_drips_in_does_not_hold_its_call_up() -> None:
+    finished, gone = threading.Event(), threading.Event()
+
+    def drip(wire: Wire, asked: Asked) -> None:
+        try:
+            wire.send(head(202, "Transfer-Encoding: chunked", length=None))
+            for _ in range(500):
+                # The length of a chunk, in zeros: as long as it goes on, no wait for the next byte is a long one.
+                wire.send(b"0")
+                assert not finished.wait(0.01)
+            finished.set()
+        finally:
+            gone.set()
+
+    with ScriptedServer(GET=drip) as server:
+        http, call = HttpClient(server.url, {}), HttpCall(Deadline(None))
+        try:
+            http.begin(call)
+            assert http.open(call, "GET", {}).status == 202
+        finally:
+            http.end(call)
+        assert gone.wait(WAIT) and not finished.is_set(), "the client has waited to the end"
+        http.close(Deadline(5))
