@@ -12,12 +12,12 @@ import hashlib
 import json
 import logging
 import os
-import stat
-import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
+
+from mcp_ref.machinery.private_files import open_private, replace_private
 
 log = logging.getLogger(__name__)
 
@@ -54,15 +54,10 @@ class KeptObject:
         if self.path is None:
             return {}
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+            with open(open_private(self.path), "rb") as file:
+                values = json.loads(file.read(_MAX_FILE))
         except FileNotFoundError:
             return {}
-        with open(descriptor, "rb") as file:
-            found = os.fstat(descriptor)
-            mine = not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o077)
-            if not stat.S_ISREG(found.st_mode) or not mine:
-                raise ValueError("it must be a file that belongs to this user alone (mode 0600)")
-            values = json.loads(file.read(_MAX_FILE))
         if not isinstance(values, dict) or not all(isinstance(value, self._kind) for value in values.values()):
             raise ValueError("it does not have the form that was written")
         return values
@@ -78,10 +73,7 @@ class KeptObject:
                 return
             try:
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                descriptor, temporary = tempfile.mkstemp(dir=self.path.parent)
-                with open(descriptor, "w", encoding="utf-8") as file:
-                    json.dump(self.values, file)
-                os.replace(temporary, self.path)
+                replace_private(self.path, json.dumps(self.values).encode())
             except OSError as problem:
                 log.warning("%s cannot be written, and what was decided holds for this run: %s", self.path, problem)
 

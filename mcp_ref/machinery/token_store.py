@@ -10,11 +10,12 @@ import hashlib
 import json
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
+
+from mcp_ref.machinery.private_files import check_owner, open_private, replace_private
 
 _MAX_ENTRY: Final = 1 << 20  # bytes
 _LOOK_INTERVAL: Final = 0.05  # seconds between attempts at a lock that another process has
@@ -74,13 +75,13 @@ class FileStore:
         found = os.lstat(self._folder)
         if not stat.S_ISDIR(found.st_mode):
             raise PermissionError(f"{self._folder} is not a folder")
-        _check_owner(found, self._folder)
+        check_owner(found, self._folder)
 
     def get(self, name: str) -> dict[str, Any] | None:
         """See `TokenStore`."""
         path = self._path(name)
         try:
-            with open(_open(path, os.O_RDONLY), "rb") as file:
+            with open(open_private(path), "rb") as file:
                 text = file.read(_MAX_ENTRY + 1)
         except FileNotFoundError:
             return None
@@ -97,26 +98,15 @@ class FileStore:
         path = self._path(name)
         if value is None:
             path.unlink(missing_ok=True)
-            return
-        # A file of mode 0600 with another name, then renamed: whoever reads finds the old one or the new one.
-        descriptor, temporary = tempfile.mkstemp(dir=self._folder)
-        try:
-            with open(descriptor, "wb") as file:
-                file.write(json.dumps({"name": name, "value": value}).encode())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary)
-            raise
+        else:
+            replace_private(path, json.dumps({"name": name, "value": value}).encode())
 
     @contextmanager
     def lock(self, name: str, sleep: Callable[[float], None]) -> Iterator[None]:
         """Hold the advisory lock of an entry; see `TokenStore`."""
         import fcntl
 
-        with open(_open(self._path(name).with_suffix(".lock"), os.O_RDWR | os.O_CREAT), "rb") as file:
+        with open(open_private(self._path(name).with_suffix(".lock"), os.O_RDWR | os.O_CREAT), "rb") as file:
             while True:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -128,22 +118,3 @@ class FileStore:
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{hashlib.sha256(name.encode()).hexdigest()[:40]}.json"
-
-
-def _open(path: Path, flags: int) -> int:
-    """Open a file that is nobody else's, and not a link."""
-    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise PermissionError(f"{path} is not a file")
-        _check_owner(found, path)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _check_owner(found: os.stat_result, path: Path) -> None:
-    if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
-        raise PermissionError(f"{path} must belong to this user alone: mode 0700 for a folder, 0600 for a file")

@@ -123,6 +123,30 @@ def test_a_broken_file_of_decisions_decides_nothing_and_is_left_alone(content: s
     assert path.read_text("utf-8") == (content or '{"tool b a/x": "1"}')
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe with a name")
+def test_a_pipe_in_place_of_the_file_of_decisions_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "consent.json", 0o600)
+    made: list[Consent] = []
+    thread = threading.Thread(target=lambda: made.append(Consent(ask=User(True), keep=tmp_path)), daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    if thread.is_alive():
+        (tmp_path / "consent.json").open("w").close()
+        thread.join(PATIENCE)
+        pytest.fail("it waits for somebody who writes into the pipe")
+    assert made[0].decide(question()).by == "user"
+
+
+def test_decisions_that_cannot_be_written_leave_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    consent = Consent(ask=User(Answer(True, "always")), keep=tmp_path)
+    assert [consent.decide(question()).by for _ in range(2)] == ["user", "remembered"]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_broken_file_of_pins_makes_every_definition_count_as_changed(tmp_path: Path) -> None:
     (tmp_path / "pins.json").write_text('{"a": "b"}', "utf-8")
     server, user = Server("s"), User(True)
