@@ -232,42 +232,44 @@ def _choice(shape: shapes.Choice) -> Test | None:
         raise SchemaMismatch(f"must be {expected}") if by_value else _mismatch(expected, value)
 
     of_array = _first_that_fits([arm for arm in shape.here if isinstance(arm, shapes.Array)]) or refuse
-    of_scalar = (
-        _first_that_fits([arm for arm in shape.here if isinstance(arm, shapes.Scalar | shapes.Enumeration)], refuse)
-        or refuse
-    )
-    of_object = _first_that_fits(objects) or refuse
-    by_kind: dict[str, Test] = {}
-
-    # Objects are told apart by the tag that every arm has in this revision.
-    tagged = [arm for arm in objects if isinstance(arm, Object)]
-    in_all = [tag for tag in TAGS if all(tag in arm.tags and tag in arm.fields for arm in tagged)]
-    tag = in_all[0] if in_all and len(tagged) == len(objects) and (len(objects) > 1 or shape.elsewhere) else ""
-    if tag:
-        for kind in dict.fromkeys(kind for arm in tagged for kind in arm.tags[tag]):
-            by_kind[kind] = _first_that_fits([arm for arm in tagged if kind in arm.tags[tag]]) or refuse
-
-        def refuse_without_tag(value: Any) -> None:
-            raise SchemaMismatch("is required", tag)
-
-        untagged = [arm for arm in tagged if not arm.fields[tag].demanded]
-        of_object = _first_that_fits(untagged) or refuse_without_tag
-    # A peer's new kind of content is kept; a mode says how to behave and cannot be passed over.
-    closed = shape.closed or tag != "type"
+    scalars = [arm for arm in shape.here if isinstance(arm, shapes.Scalar | shapes.Enumeration)]
+    of_scalar = _first_that_fits(scalars, refuse) or refuse
+    of_object = _by_tag(shape, objects) or _first_that_fits(objects) or refuse
     # One look is enough for nearly all scalars, such as the id of a request.
-    unbounded = [arm for arm in shape.here if isinstance(arm, shapes.Scalar) and arm.bounds == shapes.Bounds()]
+    unbounded = [arm for arm in scalars if isinstance(arm, shapes.Scalar) and arm.bounds == shapes.Bounds()]
     usual = {PYTHON_TYPES[arm.kind] for arm in unbounded}
 
     def test(value: Any) -> None:
         if type(value) in usual:
             return
-        if not isinstance(value, dict):
-            of_array(value) if isinstance(value, list) else of_scalar(value)
-        elif not tag or tag not in value:
-            of_object(value)
-        elif not isinstance(kind := value[tag], str):
+        of_kind = of_object if isinstance(value, dict) else of_array if isinstance(value, list) else of_scalar
+        of_kind(value)
+
+    return test
+
+
+def _by_tag(shape: shapes.Choice, arms: Sequence[Object | shapes.Map]) -> Test | None:
+    """The test of objects that are told apart by the tag that every arm has in this revision; None without such a tag.
+
+    A peer's new kind of content is kept; a mode says how to behave and cannot be passed over.
+    """
+    tagged = [arm for arm in arms if isinstance(arm, Object)]
+    tag = next((tag for tag in TAGS if all(tag in arm.tags and tag in arm.fields for arm in tagged)), None)
+    if tag is None or len(tagged) < len(arms) or not (len(arms) > 1 or shape.elsewhere):
+        return None
+    kinds = dict.fromkeys(kind for arm in tagged for kind in arm.tags[tag])
+    by_kind = {kind: _first_that_fits([arm for arm in tagged if kind in arm.tags[tag]]) for kind in kinds}
+    untagged = _first_that_fits([arm for arm in tagged if not arm.fields[tag].demanded])
+    closed = shape.closed or tag != "type"
+
+    def test(value: Any) -> None:
+        kind = value.get(tag)
+        if tag not in value and untagged is None:
+            raise SchemaMismatch("is required", tag)
+        if tag in value and not isinstance(kind, str):
             raise _mismatch("a string", kind, tag)
-        elif (arm := by_kind.get(kind)) is not None:
+        arm = by_kind.get(kind) if tag in value else untagged
+        if arm is not None:
             arm(value)
         elif closed:
             raise SchemaMismatch("must be " + " or ".join(f'"{name}"' for name in by_kind), tag)

@@ -205,21 +205,21 @@ def _documented(text: str) -> tuple[str | None, dict[str, str]]:
     """The first paragraph of a docstring in one line, and the text of each entry under `Args:`."""
     paragraph = text.strip().split("\n\n")[0]
     summary = None if _HEADING.match(paragraph.split("\n")[0]) else " ".join(paragraph.split())
-    lines = iter(text.splitlines())
     texts: dict[str, str] = {}
-    if any(_HEADING.match(line) for line in lines):
-        depth = name = None
-        for line in lines:
-            indent = len(line) - len(line.lstrip())
-            if line.strip() and not indent:
-                break
-            entry = _ENTRY.match(line.strip())
-            depth = indent if depth is None and line.strip() else depth
-            if entry and indent == depth:
-                name = entry["name"]
-                texts[name] = entry["text"]
-            elif name is not None:
-                texts[name] = f"{texts[name]} {line.strip()}".strip()
+    depth = name = None
+    # The lines after the heading; there are none without one.
+    section = itertools.dropwhile(lambda line: not _HEADING.match(line), text.splitlines())
+    for line in itertools.islice(section, 1, None):
+        indent = len(line) - len(line.lstrip())
+        if line.strip() and not indent:
+            break
+        entry = _ENTRY.match(line.strip())
+        depth = indent if depth is None and line.strip() else depth
+        if entry and indent == depth:
+            name = entry["name"]
+            texts[name] = entry["text"]
+        elif name is not None:
+            texts[name] = f"{texts[name]} {line.strip()}".strip()
     return summary or None, texts
 
 
