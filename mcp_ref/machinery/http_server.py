@@ -1,12 +1,12 @@
-"""A server of HTTP/1: heads, connections and their threads. Nothing of MCP.
+"""A server of HTTP/1, on `http.server`: heads, connections and their threads. Nothing of MCP.
 
     server = HttpServer({"/mcp": endpoint}, "127.0.0.1", 8000)      bound to its address
     server.start()                                                  serves until close()
 
 What an endpoint is given, and how it answers, is in `http_exchange`. It answers in the thread of its connection.
 
-Requests are read more strictly than Python's `http.server` reads them, so that nothing is understood in two ways (RFC
-9110 and 9112). Every wait has a bound, and no bound is renewed by a client that dribbles.
+Requests are read more strictly than `http.server` reads them, so that nothing is understood in two ways (RFC 9110 and
+9112). Every wait has a bound, and no bound is renewed by a client that dribbles.
 
     thread            blocks on                          ended by
     mcp-http-accept   the listening socket               a wake pipe
@@ -15,6 +15,7 @@ Requests are read more strictly than Python's `http.server` reads them, so that 
 
 from __future__ import annotations
 
+import http.server
 import itertools
 import logging
 import re
@@ -287,20 +288,24 @@ class HttpServer:
         return stuck
 
 
-class _Connection:
+class _Connection(http.server.BaseHTTPRequestHandler):
     """One accepted socket, and the thread that reads its requests and runs their endpoints.
+
+    `http.server` gives the file to read from, and the order of `setup`, `handle` and `finish`.
 
     Attributes:
         owner: the server. client: the address at the other end.
-        reads: its socket as a file.
         keep: whether another request may follow.
         reading_since: when the request began that is being read now; infinity while none is.
         remembered: what endpoints remember from one request to the next.
     """
 
-    reads: Any
+    rbufsize = 4096  # A head and a usual body; there is one of these for each open connection.
+    wbufsize = 0
+    disable_nagle_algorithm = True  # What is written does not wait for the acknowledgement of what went before.
 
     def __init__(self, owner: HttpServer, accepted: socket.socket, client: str, number: int) -> None:
+        # Without super().__init__, which is the whole life of a connection: its own thread calls that.
         self.owner, self.socket, self.client, self.keep = owner, accepted, client, True
         self.reading_since = time.monotonic()
         self.remembered: dict[str, Any] = {}
@@ -309,19 +314,16 @@ class _Connection:
 
     def _live(self) -> None:
         try:
-            # The buffer has room for a head and a usual body; there is one of these for each open connection.
-            with self.socket, self.socket.makefile("rb", 4096) as self.reads:
-                # What is written does not wait for the acknowledgement of what went before.
-                self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
-                self._serve()
+            super().__init__(self.socket, (self.client, 0), self.owner)  # type: ignore[arg-type]
         except OSError as problem:
             # An idle connection that times out is not an error, and half a request ends with its connection.
             log.debug("a connection ended: %s", problem)
         finally:
+            self.socket.close()
             # Last: the server's close() waits for those that it remembers.
             self.owner.forget(self)
 
-    def _serve(self) -> None:
+    def handle(self) -> None:
         """Answer one request after the other, until one side has had enough."""
         endpoints = self.owner.endpoints
         while self.keep and (read := self._next()) is not None:
@@ -355,7 +357,7 @@ class _Connection:
         self.reading_since = time.monotonic()
         self.socket.settimeout(self.owner.limits.read)
         try:
-            head = read_head(self.reads.readline)
+            head = read_head(self.rfile.readline)
         except HttpRefusal as refusal:
             # It cannot be read to its end: what follows on the connection is not a request.
             self.put(write_head(refusal.status, {**refusal.headers, "Content-Length": "0", "Connection": "close"}))
@@ -430,7 +432,7 @@ class _SocketReply:
             connection.put(b"HTTP/1.1 100 Continue\r\n\r\n")
         connection.reading_since = time.monotonic()
         connection.socket.settimeout(limits.read)
-        body: bytes = connection.reads.read(length)
+        body = connection.rfile.read(length)
         if len(body) < length:
             raise ConnectionError("the client has hung up in mid-body")
         self.unread, connection.reading_since = 0, float("inf")
