@@ -250,8 +250,6 @@ class Peer:
     def begin(self, pending: PendingRequest, params: JsonObject | None) -> JsonObject:
         """Enter a request into the table, and give the message that is to be sent."""
         # 1. May it be sent? What is asked often is one look-up.
-        if self.process != os.getpid():
-            raise opened_elsewhere("the conversation", self.process)
         method, options, terms = pending.method, pending.options, self.terms
         undeclared = options.get("undeclared", False)
         rule = terms.sending("request", method, undeclared=True) if undeclared else terms.sent[method]
@@ -422,30 +420,33 @@ class Peer:
                 self._take_request(message, reply, run)
             elif kind == "notification":
                 self._take_notification(message)
-            elif (request_id := message.get("id")) is None:
-                self._complain("the peer could not read one of our messages: %.300s", message["error"]["message"])
             else:
-                with self._lock:
-                    pending = self._pending.pop(request_id, None)
-                if pending is not None:
-                    pending.put(message)
-                else:
-                    # SHOULD: ignore an answer that comes after the cancellation
-                    # (basic/utilities/cancellation#behavior-requirements)
-                    log.debug("ignored an answer to the id %r, which nothing waits for", request_id)
+                self._take_response(message)
         except RemoteProtocolError as problem:
-            with self._lock:
-                pending = self._pending.pop(messages.readable_id(message), None)
-            if pending is not None:
-                pending.give_up(problem)
-            else:
-                self._complain("ignored a malformed response: %s", problem)
+            self._take_response(message, problem)
         except Refusal as refusal:
             if isinstance(message, dict) and "method" in message and "id" not in message:
                 # MUST NOT: a receiver answers a notification (basic/index#notifications)
                 self._complain("ignored a malformed notification: %s", refusal)
             else:
                 self.refuse(messages.readable_id(message), refusal, reply, run, message)
+
+    def _take_response(self, message: JsonObject, problem: RemoteProtocolError | None = None) -> None:
+        request_id = messages.readable_id(message)
+        with self._lock:
+            pending = self._pending.pop(request_id, None)
+        if pending is not None and problem is None:
+            pending.put(message)
+        elif pending is not None and problem is not None:
+            pending.give_up(problem)
+        elif problem is not None:
+            self._complain("ignored a malformed response: %s", problem)
+        elif request_id is None:
+            self._complain("the peer could not read one of our messages: %.300s", message["error"]["message"])
+        else:
+            # SHOULD: ignore an answer that comes after the cancellation
+            # (basic/utilities/cancellation#behavior-requirements)
+            log.debug("ignored an answer to the id %r, which nothing waits for", request_id)
 
     def _take_request(self, message: JsonObject, reply: Reply, run: RunJob) -> None:
         method, params = message["method"], message.get("params") or {}

@@ -243,7 +243,6 @@ NOT_MET: dict[str, str] = {
     "MAX_TTL": "how far a number is believed",
     "MAX_UNCOUNTED": "from where steps are counted",
     "MAX_URGENT": "threads above the cap",
-    "MAX_VERSIONS_NAMED": "what an error text names",
     "MAX_VISITS": "which visits are remembered; the one of logins is above",
     "probe_timeout": "when a second question is asked",
 }

@@ -168,14 +168,10 @@ class Lifecycle:
 
 def negotiate(requested: str, supported: Sequence[Revision]) -> Revision:
     """The revision that a server answers with; `supported` are those of the session era, oldest first, at least one."""
-    for revision in supported:
-        # MUST: the server responds with the same `protocolVersion` if it supports it
-        # (basic/lifecycle#version-negotiation)
-        if revision.name == requested:
-            return revision
+    # MUST: the server responds with the same `protocolVersion` if it supports it (basic/lifecycle#version-negotiation)
     # MUST: a server without the `protocolVersion` asked for responds with another, which SHOULD be the latest that it
     # supports (basic/lifecycle#version-negotiation)
-    return supported[-1]
+    return next((revision for revision in supported if revision.name == requested), supported[-1])
 
 
 def initialize_params(introduction: Introduction, asked: Revision) -> JsonObject:

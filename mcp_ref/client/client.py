@@ -36,9 +36,9 @@ from mcp_ref.errors import (
     SessionExpired,
     TransportClosed,
 )
-from mcp_ref.machinery.arguments import check_command, check_kind, refuse_unknown
+from mcp_ref.machinery.arguments import check_command, check_kind, check_limits, refuse_unknown
 from mcp_ref.machinery.callbacks import CallbackThread
-from mcp_ref.machinery.deadline import Clock, Deadline, check_seconds
+from mcp_ref.machinery.deadline import Clock, Deadline
 from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.rates import Rate
 from mcp_ref.messages import JsonObject
@@ -154,24 +154,22 @@ class Client:
         refuse_unknown("Client", others)
         # What was given does not change; the conversations read it.
         self.target = known_target(target, session)
-        limits = {"timeout": timeout, "connect_timeout": connect_timeout, "ping_interval": ping_interval}
-        for name, seconds in {**limits, "probe_timeout": probe_timeout}.items():
-            check_seconds(name, seconds)
-        callbacks = {"on_log": on_log, "on_change": on_change, "on_close": on_close, "on_reopen": on_reopen}
-        check_kind("a function", sample=sample, elicit=elicit, open_url=open_url, **callbacks)
+        check_limits(timeout=timeout, connect_timeout=connect_timeout)
+        check_limits(probe_timeout=probe_timeout, ping_interval=ping_interval)
+        check_kind("a function", sample=sample, elicit=elicit, open_url=open_url)
+        check_kind("a function", on_log=on_log, on_change=on_change, on_close=on_close, on_reopen=on_reopen)
         check_kind("a dict", info=info, capabilities=capabilities)
         self.revisions = in_order(tuple(REVISIONS) if revision is None else revision)
         self.result_types = frozenset(result_types)
-        using: dict[str, Extension] = {}
+        self.extensions: dict[str, Extension] = extensions_of(extensions) if extensions else {}
         if auth is not None:
-            self.target, declaring = config.authorized(self.target, auth, self.revisions)
-            using = extensions_of(declaring)
+            self.target, using = config.authorized(self.target, auth, self.revisions)
+            self.extensions = {**extensions_of(using), **self.extensions}
         self.timeout, self.connect_timeout = timeout, connect_timeout
         self.probe_timeout, self.ping_interval = probe_timeout, ping_interval
         self.on_log, self.on_change = on_log, on_change
         self.on_close, self.on_reopen = on_close, on_reopen
         self.answers: Answers = Answers(roots, sample, elicit, open_url, rates)
-        self.extensions = {**using, **(extensions_of(extensions) if extensions else {})}
         self.follower: Follower | None = None
         if tasks:
             from mcp_ref.client.tasks import Follower
@@ -179,14 +177,13 @@ class Client:
 
             self.extensions[TASKS.name] = TASKS
             self.follower = self.answers = Follower(self, self.answers)
-        declared = dict(self.answers.capabilities)
+        declared = self.answers.capabilities
         if capabilities:
             declared = config.merged(declared, capabilities)
         if self.extensions:
-            declared["extensions"] = {name: each.settings for name, each in self.extensions.items()}
+            declared = {**declared, "extensions": {name: each.settings for name, each in self.extensions.items()}}
         self.introduction = Introduction({"name": "mcp_ref", "version": __version__, **(info or {})}, declared)
-        self._cache = cache
-        self._trace = trace
+        self._cache, self._trace = cache, trace
         self._process: int | None = None  # in which it was connected
         self._connects = count()
         self._recorder: Recorder | None = None

@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Final, cast
 
 from mcp_ref.agreement import Terms
 from mcp_ref.basic.extensions import kinds_of, rows_with
+from mcp_ref.basic.keep_alive import KeepAlive
 from mcp_ref.basic.lifecycle import Lifecycle, accept_answer, initialize_params, offered_instead
 from mcp_ref.basic.transports.transport import MirroringTransport, SessionTransport, Transport, is_transport
-from mcp_ref.basic.utilities import KeepAlive, answer_ping
+from mcp_ref.basic.utilities import answer_ping
 from mcp_ref.basic.versioning import SERVER_INFO, envelope
 from mcp_ref.client.answers import ClientContext
 from mcp_ref.client.config import Command, Route, Url, http_routes
@@ -61,9 +62,6 @@ log = logging.getLogger(__name__)
 
 CLOSING_TIMEOUT: Final = 1.0
 """Seconds for ending a conversation that has failed, or that another one has replaced."""
-
-MAX_VERSIONS_NAMED: Final = 10
-"""Versions of the server that an error names."""
 
 RESTARTS: Final = {"restart": Rate(per_second=5 / 60, burst=5)}
 """How often a server is started again: one that dies at once is not started without end."""
@@ -206,7 +204,8 @@ class Session(Conversation):
         super().__init__(client, transport, revisions, peer)
         if isinstance(transport, MirroringTransport):
             transport.mirror = None
-        self._keep_alive = KeepAlive(self.peer, client.ping_interval)
+        interval = client.ping_interval
+        self._keep_alive = None if interval is None else KeepAlive(self.peer, interval)
 
     def terms(self, revision: Revision, remote: JsonObject | None = None) -> Terms:
         """See `Conversation`. The server may log before it has answered (basic/lifecycle#initialization)."""
@@ -241,13 +240,16 @@ class Session(Conversation):
         self.peer.terms.open = True
         if isinstance(self.transport, SessionTransport):
             self.transport.opened(carried_as)
-        self._keep_alive.start()
+        if self._keep_alive is not None:
+            self._keep_alive.start()
 
     def close(self, deadline: Deadline, reason: str = "the client was closed") -> None:
         """See `Conversation`; the thread `mcp-ping` waits on an event that is set here."""
-        self._keep_alive.stop()
+        if self._keep_alive is not None:
+            self._keep_alive.stop()
         super().close(deadline, reason)
-        self._keep_alive.join(deadline)
+        if self._keep_alive is not None:
+            self._keep_alive.join(deadline)
 
 
 class Stateless(Conversation):
@@ -295,7 +297,7 @@ class Stateless(Conversation):
         """Speak the newest version that both have."""
         revision = offered_instead({"supported": result["supportedVersions"]}, self.revisions)
         if revision is None:
-            theirs = ", ".join(map(str, result["supportedVersions"][:MAX_VERSIONS_NAMED])) or "no version"
+            theirs = ", ".join(map(str, result["supportedVersions"][:10])) or "no version"
             # As the error that says the same: whoever speaks an older version too goes on alike.
             supported = {"supported": result["supportedVersions"]}
             raise ErrorResponse(UnsupportedVersion.code, f"the server speaks {theirs}", supported)

@@ -1,13 +1,15 @@
 """Arguments of a user that cannot be meant: refused where they are given, with what would be right.
 
-A checker of types finds most of these; a notebook has none. Time limits are checked by `deadline.check_seconds`.
+A checker of types finds most of these; a notebook has none.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Never
+
+from mcp_ref.machinery.deadline import check_seconds
 
 _KINDS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "a string": lambda value: isinstance(value, str),
@@ -48,6 +50,18 @@ def check_kind(kind: str, **given: Any) -> None:
         if value is not None and not _KINDS[kind](value):
             error = ValueError if isinstance(value, int) and "number" in kind else TypeError
             raise error(f"{name} is {kind}, not {value!r}")
+
+
+def check_limits(**given: object) -> None:
+    """Raise TypeError or ValueError unless each is a time limit: a positive number of seconds, or None for none."""
+    for name, seconds in given.items():
+        check_seconds(name, seconds)
+
+
+def check_known(what: str, given: Iterable[str] | None, known: Collection[str]) -> None:
+    """Raise ValueError if one of the names given is not known."""
+    if unknown := sorted(set(given or ()) - set(known)):
+        raise ValueError(f"unknown {what} {unknown}; known: {', '.join(sorted(known))}")
 
 
 def check_command(argv: Any) -> None:

@@ -21,8 +21,8 @@ from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Transport
 from mcp_ref.basic.versioning import server_discover
 from mcp_ref.client import roots
-from mcp_ref.machinery.arguments import check_kind, refuse_run, refuse_unknown
-from mcp_ref.machinery.deadline import Deadline, check_seconds
+from mcp_ref.machinery.arguments import check_kind, check_known, check_limits, refuse_run, refuse_unknown
+from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.machinery.running import Lifespan, end_by_sigterm, leave, tell_terminal
@@ -175,27 +175,21 @@ class Server:
         check_kind("a dict", info=info, experimental=experimental, rates=rates, cache=cache)
         check_kind("a whole number of at least 1", page_size=page_size, max_workers=max_workers)
         check_kind("a list of strings", declare=declare)
-        check_seconds("question_timeout", question_timeout)
-        check_seconds("ping_interval", ping_interval)
-        if unknown := set(declare) - set(FEATURES):
-            raise ValueError(f"unknown features {sorted(unknown)}; known: {', '.join(FEATURES)}")
-        if unknown := set(rates or ()) - {*METHODS, *DEFAULT_RATES}:
-            raise ValueError(f"rates for unknown methods: {sorted(unknown)}")
-        if unknown := set(cache or ()) - CACHEABLE:
-            raise ValueError(f"no results to cache: {sorted(unknown)}; there are {sorted(CACHEABLE)}")
-        self.revisions, self.trace = in_order(revisions), trace
+        check_limits(question_timeout=question_timeout, ping_interval=ping_interval)
+        check_known("features", declare, FEATURES)
+        check_known("methods, for rates,", rates, {*METHODS, *DEFAULT_RATES})
+        check_known("methods, for cache,", cache, CACHEABLE)
+        self.revisions, self.trace, self.bus = in_order(revisions), trace, bus
         self.info: JsonObject = {"name": name, "version": version, **(info or {})}
-        self.instructions = instructions
+        self.instructions, self.mask_errors = instructions, mask_errors
         self._experimental, self.extensions = experimental, dict[str, Extension]()
-        self.mask_errors = mask_errors
-        self.page_size, self.limits = page_size, RateLimits({**DEFAULT_RATES, **(rates or {})})
-        self.max_workers = max_workers
+        self.page_size, self.max_workers = page_size, max_workers
         self.question_timeout, self.ping_interval = question_timeout, ping_interval
+        self.limits = RateLimits({**DEFAULT_RATES, **(rates or {})})
         self.cache_hints = {method: hint.fields() for method, hint in (cache or {}).items()}
         if state_keys is not None and not isinstance(state_keys, mrtr.StateKeys):
             state_keys = mrtr.StateKeys(state_keys)
         self.given_keys = state_keys
-        self.bus = bus
         self.leave_bus: Callable[[], None] | None = None
         self.one_of_many = False  # whether other processes are known to serve the same clients
         # By era: an extension of the stateless era may have methods that the other one has too.
@@ -295,9 +289,7 @@ class Server:
             from mcp_ref.server.tasks import ServerTasks
 
             self.tasks = ServerTasks(self, tasks)
-            self.answers["session"] = {**self.answers["session"], **self.tasks.answers}
-            self.extend(self.tasks.extension)
-            self.answers["stateless"]["tools/call"] = self.tasks.tools_call
+            self.tasks.answer()
         return self.tasks
 
     def extend(self, extension: Extension) -> None:

@@ -19,11 +19,12 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_ref.agreement import Terms
+from mcp_ref.basic.keep_alive import KeepAlive
 from mcp_ref.basic.lifecycle import Lifecycle, initialize_result, negotiate
 from mcp_ref.basic.mrtr import MAX_ROUNDS, ask_now
 from mcp_ref.basic.subscriptions import ChannelSubscriptions
 from mcp_ref.basic.transports.transport import Transport
-from mcp_ref.basic.utilities import KeepAlive, answer_ping
+from mcp_ref.basic.utilities import answer_ping
 from mcp_ref.basic.versioning import is_stateless
 from mcp_ref.client.elicitation import UrlElicitationRequired
 from mcp_ref.errors import STATELESS_ERRORS, InternalError, InvalidParams, McpError, MethodNotFound, Refusal
@@ -168,7 +169,8 @@ class Session(Conversation):
         # Over HTTP the thread that holds a stream of the session writes; without one, a worker.
         run_soon = getattr(transport, "run_soon", self.peer.run_soon)
         self.announcements.on_work(partial(run_soon, partial(announcing.write_queued, self)))
-        self._keep_alive = KeepAlive(self.peer, server.ping_interval)
+        interval = server.ping_interval
+        self._keep_alive = None if interval is None else KeepAlive(self.peer, interval)
 
     def resume(self, revision: Revision) -> None:
         """Begin in the middle: take for granted that the session was opened, by a client that declared nothing."""
@@ -211,7 +213,8 @@ class Session(Conversation):
             return
         if method == "notifications/initialized":
             self.terms.open = True
-            self._keep_alive.start()
+            if self._keep_alive is not None:
+                self._keep_alive.start()
         elif method == "notifications/roots/list_changed" and self.server.on_roots_changed is not None:
             ctx = Context(self, Incoming(method, method, params, self._transport))
             self.peer.run(partial(self.server.on_roots_changed, ctx))
@@ -278,11 +281,13 @@ class Session(Conversation):
         if self.peer.process != os.getpid():
             return []
         deadline = Deadline(timeout)
-        self._keep_alive.stop()
+        if self._keep_alive is not None:
+            self._keep_alive.stop()
         if self.peer.closed is None and self._listening is not None:
             # What this client listens to ends first, and the workers get a moment to say so.
             self._listening.end(min(drain or FAREWELL_TIMEOUT, timeout / 2))
         stuck = self.peer.close(deadline, "the server closed the session", drain)
-        self._keep_alive.join(deadline)
+        if self._keep_alive is not None:
+            self._keep_alive.join(deadline)
         self.server.forget(self)
         return stuck

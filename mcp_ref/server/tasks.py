@@ -84,10 +84,14 @@ class ServerTasks:
         self._told: dict[str, int] = {}  # the versions of others that were told; one that is lost is told again
         self.extension = served(self.tasks, tools.CallToolResult)
         self.close = kept.close
-        self.answers: dict[str, Callable[[Any, Any], Any]] = {
-            "tools/call": self.tools_call,
-            **page.answering(kept, lambda method: tools.CallToolResult, lambda: server.page_size),
-        }
+
+    def answer(self) -> None:
+        """Let the server answer with tasks, and for them, in both eras."""
+        server = self.server
+        for_them = page.answering(self.tasks, lambda method: tools.CallToolResult, lambda: server.page_size)
+        server.answers["session"] = {**server.answers["session"], **for_them, "tools/call": self.tools_call}
+        server.extend(self.extension)
+        server.answers["stateless"]["tools/call"] = self.tools_call
 
     def rule(self, task: str | TaskRule) -> TaskRule | None:
         """The rule of a tool, as it was given to `tool`. Raises: ValueError, TypeError: it cannot be one."""

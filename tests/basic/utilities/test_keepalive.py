@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcp_ref import Server, TransportClosed
-from mcp_ref.basic import utilities
+from mcp_ref.basic import keep_alive as page
 from mcp_ref.machinery.deadline import Deadline
 from tests.wire import CLIENT_INFO, PATIENCE, Background, opened, to_client, to_server
 
@@ -107,8 +107,8 @@ def test_pings_come_at_the_interval_given_and_have_as_long_to_be_answered(monkey
             done.append((method, options))
 
     threads = SimpleNamespace(Event=Event, Thread=threading.Thread, current_thread=threading.current_thread)
-    monkeypatch.setattr(utilities, "threading", threads)
-    keep_alive = utilities.KeepAlive(Asked(), 7.5)  # type: ignore[arg-type]
+    monkeypatch.setattr(page, "threading", threads)
+    keep_alive = page.KeepAlive(Asked(), 7.5)  # type: ignore[arg-type]
     keep_alive.start()
     keep_alive.join(Deadline(PATIENCE))
     assert done == [7.5, ("ping", {"timeout": 7.5}), 7.5, ("ping", {"timeout": 7.5}), 7.5]
