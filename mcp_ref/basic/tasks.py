@@ -21,7 +21,6 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn, NotRequired, TypedDict, Unpack, cast
 
 from mcp_ref import messages
@@ -262,8 +261,25 @@ class Waiting:
             self.ctx.incoming.cancel("the client has hung up")
             self.ctx.incoming.drop()
 
-    def ask(self, task_id: str, key: str, question: JsonObject, tasks: Tasks) -> None:
-        """Have the requestor answer a question of the task. Raises: RequestCancelled, and what a transport raises."""
+    def until_end(self, record: JsonObject, tasks: Tasks) -> JsonObject:
+        """The record as it is when the task has ended; meanwhile its questions are asked."""
+        task_id, owner = record["id"], self.ctx.incoming.owner
+        with tasks.carried(task_id, self):
+            for older in tasks.carriers[task_id][:-1]:
+                older.give_way()
+            while record["outcome"] is None:
+                self.ctx.check_cancelled()
+                key, question = next(iter(open_questions(record).items()), ("", None))
+                if question is None or not self.asks:
+                    before_block()
+                    tasks.wait(record)
+                else:
+                    self._ask(task_id, key, question, tasks)
+                record = tasks.find(task_id, owner)
+        return record
+
+    def _ask(self, task_id: str, key: str, question: JsonObject, tasks: Tasks) -> None:
+        """Have the requestor answer a question of the task. Raises: what a transport raises."""
         # Entered first, looked at second: who takes it back in between is seen here, or sees it.
         self._asked, self._cancel = key, (cancel := Cancel())
         self.look(tasks.store.get(task_id))
@@ -273,6 +289,8 @@ class Waiting:
         params, options = related(task_id, question["params"]), Options(timeout=None, cancel=cancel)
         try:
             answer = {"result": unrelated(self.ctx.request(question["method"], params, options))}
+        except RequestCancelled:
+            return  # it was taken back; the caller looks again
         except ErrorResponse as refusal:
             answer = {"error": {"code": refusal.code, "message": refusal.message, "data": refusal.data}}
         except RemoteProtocolError as problem:
@@ -324,21 +342,10 @@ def tasks_result(tasks: Tasks, ctx: Any, result_type: Callable[[str], Any], para
     Spec: basic/utilities/tasks#result-retrieval, #input-required-status
     """
     task_id, owner = params["taskId"], ctx.incoming.owner
-    record, waiting = tasks.find(task_id, owner), Waiting(ctx)
-    with tasks.carried(task_id, waiting):
-        for older in tasks.carriers[task_id][:-1]:
-            older.give_way()
-        # MUST: block until the task has ended (basic/utilities/tasks#result-retrieval)
-        while record["outcome"] is None:
-            ctx.check_cancelled()
-            key, question = next(iter(open_questions(record).items()), ("", None))
-            if question is None or not waiting.asks:
-                before_block()
-                tasks.wait(record)
-            else:
-                with suppress(RequestCancelled):
-                    waiting.ask(task_id, key, question, tasks)
-            record = tasks.find(task_id, owner)
+    record = tasks.find(task_id, owner)
+    # MUST: block until the task has ended (basic/utilities/tasks#result-retrieval)
+    if record["outcome"] is None:
+        record = Waiting(ctx).until_end(record, tasks)
     # SHOULD: log the retrieval of a result (basic/utilities/tasks#audit-and-logging)
     log.info("read %s by %r", task_id, owner)
     # MUST: return what the request would have returned, result or that very error

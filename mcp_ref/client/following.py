@@ -169,7 +169,7 @@ class TaskHandle:
                 # (basic/utilities/tasks#retrieving-task-results)
                 self._pause(self.status(), deadline, cancel)
             except ErrorResponse as refusal:
-                if self.status()["status"] == "cancelled":
+                if self._was_cancelled():
                     raise TaskCancelled(self._said()) from refusal
                 raise
         return self._checked(result, left, began)
@@ -268,6 +268,13 @@ class TaskHandle:
 
     # -- waiting
 
+    def _was_cancelled(self) -> bool:
+        """Whether it was, as far as can be told: it may be forgotten since, or the server be gone."""
+        try:
+            return bool(self.status()["status"] == "cancelled")
+        except McpError:
+            return False
+
     def _said(self) -> str:
         return str((self._state or {}).get("statusMessage") or "the task was cancelled")
 
@@ -338,11 +345,13 @@ class ExtensionTask(TaskHandle):
         """Wait to be told the state in which the task has ended; None: the server no longer tells."""
         try:
             with self._client.listen(tasks=[cast(str, self.task_id)], timeout=deadline.left()) as events:
-                while "taskIds" in cast(JsonObject, events.honoured):
-                    self._state = state = events.get(deadline.left()).params
-                    if state["status"] in ENDED:
-                        return state
-                    self._see_to(state, deadline)
+                if "taskIds" not in cast(JsonObject, events.honoured):
+                    return None
+                self._state = events.get(deadline.left()).params
+                while self._state["status"] not in ENDED:
+                    self._see_to(self._state, deadline)
+                    self._state = events.get(deadline.left()).params
+                return self._state
         except TransportClosed as problem:
             log.info("is not told of %s any longer, and asks: %s", self.task_id, problem)
         return None

@@ -30,6 +30,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
@@ -164,7 +165,6 @@ class RedisBus:
                     self._local.publish(topic, json.loads(text))
                 except Exception:
                     log.exception("a subscriber of %s failed", topic)
-            others: list[tuple[str, str]] = []
             try:
                 if pubsub is None and time.monotonic() >= next_attempt:
                     pubsub = self._redis.pubsub()
@@ -178,22 +178,13 @@ class RedisBus:
                     self._tried.set()
                 if pubsub is None:
                     self._closing.wait(self._interval)
-                    continue
-                others = self._taken(self._to_send)
-                while others:
-                    self._redis.publish(self._channel, json.dumps([self._name, *others[0]]))
-                    del others[0]
-                rest = Deadline(self._interval)
-                while (left := rest.left()) and not self._closing.is_set():
-                    if (message := pubsub.get_message(timeout=min(left, LOOK_INTERVAL))) is not None:
-                        self._take(message["data"])
+                else:
+                    self._exchange(pubsub)
             except Exception as problem:
                 # Whatever the package raises, the thread goes on.
                 if not attempts:
                     log.warning("no Redis: %s; until it is there, changes are told within each process alone", problem)
-                for topic, text in others:
-                    self._put(topic, text, self._to_send)
-                if pubsub is not None:
+                with suppress(Exception):
                     pubsub.close()
                 pubsub = None
                 next_attempt = time.monotonic() + REOPEN_INTERVAL * 2 ** min(attempts, 4) * random.uniform(0.5, 1)
@@ -201,6 +192,21 @@ class RedisBus:
                 self._tried.set()
         if pubsub is not None:
             pubsub.close()
+
+    def _exchange(self, pubsub: Any) -> None:
+        """Tell the others what waits, and hear them for an interval. Raises: whatever the package raises."""
+        waiting = self._taken(self._to_send)
+        try:
+            while waiting:
+                self._redis.publish(self._channel, json.dumps([self._name, *waiting[0]]))
+                del waiting[0]
+        finally:
+            for topic, text in waiting:
+                self._put(topic, text, self._to_send)
+        rest = Deadline(self._interval)
+        while (left := rest.left()) and not self._closing.is_set():
+            if (message := pubsub.get_message(timeout=min(left, LOOK_INTERVAL))) is not None:
+                self._take(message["data"])
 
     def _take(self, data: Any) -> None:
         """Take what has come by the channel, to which others may write too."""

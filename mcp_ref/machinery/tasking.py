@@ -196,13 +196,17 @@ class Tasks:
                 return known
             record["version"], record["updated"] = known["version"] + 1, max(self.clock(), known["updated"])
             if self.store.replace(record, known["version"]):
-                run = self.runs.get(task_id)
-                for told in (self.on_change, None if run is None else run.on_change):
-                    if told is not None:
-                        told(record)
-                self._look_at(task_id, record)
+                self._tell(record)
                 return record
         return None
+
+    def _tell(self, record: JsonObject) -> None:
+        """Tell of a change that was made here."""
+        if self.on_change is not None:
+            self.on_change(record)
+        if (run := self.runs.get(record["id"])) is not None and run.on_change is not None:
+            run.on_change(record)
+        self._look_at(record["id"], record)
 
     def end(self, task_id: str, outcome: Outcome, *, held_by: str | None = "") -> bool:
         """Write what a task came to, unless it has ended already. Returns whether this call has written it.
@@ -382,9 +386,11 @@ class Tasks:
         for run in list(self.runs.values()):
             run.stopped = bool(run.seed["again"]) and self.store.holder is not None
             run.cancel(reason)
-            if (task_id := run.id) is not None and not run.stopped:
+            if (task_id := run.id) is None:
+                continue
+            if not run.stopped:
                 self.finish(run, task_id, error_of(InternalError(f"Internal error: {reason}")))
-            elif task_id is not None:
+            else:
                 try:
                     # Nothing of it changes but the version, which ends its wait for an answer.
                     self.change(task_id, lambda record: record["outcome"] is None)

@@ -167,6 +167,14 @@ def test_a_client_that_closes_while_it_is_asked_leaves_the_question_to_the_next(
         assert not engine(server).carriers
 
 
+def test_the_error_of_a_task_is_told_though_the_task_is_forgotten_just_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(make_server()) as server, client_of(server) as client:
+        task, forgotten = client.call_tool_as_task("fail", {"how": "protocol"}), ErrorResponse(-32602, "Unknown task")
+        monkeypatch.setattr(task, "status", lambda **options: (_ for _ in ()).throw(forgotten))
+        with pytest.raises(ErrorResponse, match="it is refused"):
+            task.result(LIMIT)
+
+
 # -- questions that nobody answers ----------------------------------------------------------------------------------
 
 
