@@ -155,6 +155,8 @@ MET: dict[str, list[Limit]] = {
                "tests/basic/test_mrtr.py::test_answers_that_are_too_large_to_carry_are_the_clients_fault")),
         Limit("tasks of one owner that have not ended", "machinery.tasking:Tasks(most)", "`Tasks(most=)`", "`-32603`",
               (_TASKS,)),
+        Limit("requests that wait for the end of one task", "machinery.tasking:MAX_CARRIERS", "", "`-32603`",
+              ("tests/machinery/test_tasking.py::test_so_many_wait_for_one_task_and_one_more_is_refused",)),
         Limit("seconds that a task may live", "machinery.tasking:Tasks(longest)", "`Tasks(longest=)`",
               "it lives so long", (_TASKS,)),
         Limit("tasks that are kept in memory, with those that have ended", "machinery.task_store:MAX_RECORDS",

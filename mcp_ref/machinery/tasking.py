@@ -47,6 +47,9 @@ IDLE_TIMEOUT: Final = 0.5
 LOOK_INTERVAL: Final = 0.5
 """Seconds after which who waits for a change of a record sees that the wait was given up."""
 
+MAX_CARRIERS: Final = 100
+"""Who wait for the end of one task at once; one more is refused."""
+
 SWEEP_INTERVAL: Final = 1.0
 """Seconds between two looks for what has expired."""
 
@@ -240,9 +243,14 @@ class Tasks:
 
     @contextmanager
     def carried(self, task_id: str, carrier: Carrier) -> Iterator[None]:
-        """Show this carrier, meanwhile, what becomes of the task; the newest is the last of `carriers`."""
+        """Show this carrier, meanwhile, what becomes of the task; the newest is the last of `carriers`.
+
+        Raises: InternalError: too many wait for it.
+        """
         with self._changed:
-            self.carriers[task_id] = (*self.carriers.get(task_id, ()), carrier)
+            if len(others := self.carriers.get(task_id, ())) >= MAX_CARRIERS:
+                raise InternalError("Too many requests wait for this task", {"limit": MAX_CARRIERS})
+            self.carriers[task_id] = (*others, carrier)
             self._wake_keeper_locked()
         try:
             yield

@@ -211,6 +211,26 @@ def test_tasks_run_though_there_is_no_thread_to_look_after_them(monkeypatch: pyt
         assert not tasks._owned
 
 
+def test_so_many_wait_for_one_task_and_one_more_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasking, "MAX_CARRIERS", 3)
+    server, go_on = Server("jobs"), threading.Event()
+    server.tool("job", task="required")(lambda: str(go_on.wait(LIMIT)))
+    assert server.tasks is not None
+    with closing(server), Client(server, revision=CORE, tasks=True) as client:
+        task, results = client.call_tool_as_task("job"), list[Any]()
+        waiting = [threading.Thread(target=lambda: results.append(task.result(LIMIT))) for _ in range(3)]
+        for thread in waiting:
+            thread.start()
+        until(lambda: [len(each) for each in server.tasks.tasks.carriers.values()] == [3])  # type: ignore[union-attr]
+        with pytest.raises(ErrorResponse, match="Too many requests") as caught:
+            client.task(task.task_id or "").result(LIMIT)
+        assert (caught.value.code, caught.value.data) == (-32603, {"limit": 3})
+        go_on.set()
+        for thread in waiting:
+            thread.join(LIMIT)
+        assert len(results) == 3
+
+
 # -- answers ----------------------------------------------------------------------------------------------------------
 
 
