@@ -165,12 +165,11 @@ class SqliteTasks:
     def due(self, now: float) -> list[JsonObject]:
         """See `TaskStore`."""
         self._renew()
-        # What others have written: who waits for it looks again.
+        # What others have written: who waits for just that looks again.
         ((version,),), _ = self._run("PRAGMA data_version")
         if version != self._seen:
+            self._waiters.look()
             self._seen = version
-            for task_id in self._waiters.ids():
-                self._waiters.tell(task_id)
         found = self._records("SELECT record FROM tasks WHERE expires <= ?", (now,))
         living = "SELECT id FROM holders WHERE boot = ? AND until > ?"
         values = (self.holder, self._boot, time.monotonic())

@@ -79,35 +79,38 @@ class Waiters:
     """Threads that wait for records to change, each by an event of its own: a change wakes only who waits for it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards _events
-        self._events: dict[str, list[threading.Event]] = {}
+        self._lock = threading.Lock()  # guards _waiting
+        self._waiting: dict[str, list[tuple[threading.Event, Callable[[], bool]]]] = {}
 
     def wait(self, task_id: str, is_current: Callable[[], bool], timeout: float | None) -> None:
-        """Block while `is_current`, until the next `tell`, at most so long."""
-        event = threading.Event()
+        """Block while `is_current`, until it is told otherwise, at most so long."""
+        entry = (threading.Event(), is_current)
         with self._lock:
-            self._events.setdefault(task_id, []).append(event)
+            self._waiting.setdefault(task_id, []).append(entry)
         try:
             # Enter first, look second: a change in between is either seen here or told there.
             if is_current():
-                event.wait(timeout)
+                entry[0].wait(timeout)
         finally:
             with self._lock:
-                left = [each for each in self._events.pop(task_id, ()) if each is not event]
+                left = [each for each in self._waiting.pop(task_id, ()) if each is not entry]
                 if left:
-                    self._events[task_id] = left
+                    self._waiting[task_id] = left
 
     def tell(self, task_id: str) -> None:
         """Wake who waits for that record."""
         with self._lock:
-            waiting = list(self._events.get(task_id, ()))
-        for event in waiting:
+            waiting = list(self._waiting.get(task_id, ()))
+        for event, _ in waiting:
             event.set()
 
-    def ids(self) -> list[str]:
-        """The records that somebody waits for."""
+    def look(self) -> None:
+        """Wake all whose record was changed elsewhere."""
         with self._lock:
-            return list(self._events)
+            waiting = [entry for entries in self._waiting.values() for entry in entries]
+        for event, is_current in waiting:
+            if not is_current():
+                event.set()
 
 
 class MemoryTasks:

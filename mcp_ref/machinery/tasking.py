@@ -505,7 +505,7 @@ class TaskRun:
             raise
 
     def milestone(self, timeout: float | None) -> bool:
-        """Block until it becomes a task, or is over; at most so long. Whether it is so."""
+        """Block until it becomes a task, asks as one, or is over; at most so long. Whether any has come."""
         return self._milestone.wait(timeout)
 
     def run(self) -> None:
@@ -579,6 +579,7 @@ class TaskRun:
             return record["outcome"] is None and key not in record["answered"]
 
         record, task_id = self.tasks.change(self.id, put), self.id
+        self._milestone.set()
         try:
             while record is not None and record["outcome"] is None and not self.cancel.cancelled:
                 if key in record["answered"]:
