@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 CORE, EXTENSION = "2025-11-25", "2026-07-28"
 SDK = Path(os.environ.get("MCP_REF_TASKS_SDK_PYTHON", ROOT / ".ci/tasks-sdk/bin/python"))
 FASTMCP = Path(os.environ.get("MCP_REF_FASTMCP_PYTHON", ROOT / ".ci/fastmcp/bin/python"))
-LIMIT = 40.0
+LIMIT = 120.0
 
 
 def python(path: Path, program: str, *arguments: str) -> list[str]:
