@@ -59,6 +59,8 @@ class Loopback:
         self._server = HttpServer({path or "/": self._answer}, address, port, limits)
         self.port = self._server.address[1]
         self._host = host.lower()
+        # Last: a browser that is back already is answered with what stands above.
+        self._server.start()
 
     def wait(self, call: HttpCall, timeout: float, accept: Callable[[str], bool]) -> str:
         """The query with which the browser came back.
