@@ -16,6 +16,7 @@ _KINDS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "a dict": lambda value: isinstance(value, Mapping),
     "a function": callable,
     "a whole number of at least 1": lambda value: isinstance(value, int) and value is not True and value >= 1,
+    "a whole number of at least 0": lambda value: isinstance(value, int) and value is not True and value >= 0,
     "a list of strings": lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes),
 }
 

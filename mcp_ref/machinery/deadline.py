@@ -17,6 +17,9 @@ from collections.abc import Callable
 
 from mcp_ref.errors import McpError, RequestTimeout
 
+_LONGEST_WAIT = 2_000_000.0
+"""Seconds that one wait may have: `poll` and sockets take no more than 24 days, and locks no infinity."""
+
 
 def check_seconds(name: str, value: object) -> None:
     """Raise TypeError or ValueError unless a time limit that a user gave is a positive number, or None for no limit."""
@@ -86,10 +89,11 @@ class Deadline:
         self._lifted = False
 
     def left(self) -> float | None:
-        """Seconds left, at least 0.0; None for no limit."""
+        """Seconds left, at least 0.0, and at most 23 days, after which whoever waits asks again; None for no limit."""
         if self._at is None or self._lifted:
             return None
-        return max(0.0, self._at - self._clock())
+        left = self._at - self._clock()
+        return 0.0 if left < 0 else left if left < _LONGEST_WAIT else _LONGEST_WAIT
 
     def at_most(self, seconds: float) -> float:
         """Seconds left, but at most so many: for a wait that has a bound of its own."""

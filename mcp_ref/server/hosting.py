@@ -13,17 +13,19 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, TypeVar, cast
 
 from mcp_ref.basic.transports.http_sse import SseEndpoint
 from mcp_ref.basic.transports.streamable_http.headers import LOOPBACK
 from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, StreamableEndpoint
 from mcp_ref.basic.transports.streamable_http.streams import EventStore
-from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.arguments import check_kind
+from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.http_exchange import Endpoint, HttpLimits, HttpRequest
 from mcp_ref.machinery.http_server import HttpServer
 from mcp_ref.machinery.running import end_by_sigterm, tell
@@ -78,6 +80,30 @@ class RunOptions(HttpOptions, total=False):
     port: int
 
 
+_KINDS: Final = {
+    "a list of strings": ("hosts", "origins"),
+    "a function": ("authenticate", "event_store"),
+    "a whole number of at least 0": tuple(name for name in HttpOptions.__annotations__ if name.startswith("max_s")),
+    "a whole number of at least 1": ("max_message",),
+}
+
+
+def _check(options: HttpOptions) -> None:
+    """Raise TypeError or ValueError for values of options that cannot be meant."""
+    for kind, names in _KINDS.items():
+        check_kind(kind, **{name: options.get(name) for name in names})
+    for name in ("idle", "keep_alive"):
+        check_seconds(name, options.get(name))
+    if not isinstance(limits := options.get("limits", HttpLimits()), HttpLimits):
+        raise TypeError(f"limits is HttpLimits(...), not {limits!r}")
+    paths = {name: path for name in ("path", "sse_path", "messages_path") if (path := options.get(name)) is not None}
+    for name, path in paths.items():
+        if not isinstance(path, str) or not re.fullmatch(r"/[^\s?#]*", path):
+            raise ValueError(f'{name} begins with a slash, such as "/mcp", and ends before a query, unlike {path!r}')
+    if len(set(paths.values())) < len(paths):
+        raise ValueError(f"{', '.join(paths)} must be different paths")
+
+
 class Endpoints:
     """What a server offers on HTTP: an endpoint at each path, and who guards it, whatever front serves them.
 
@@ -94,6 +120,7 @@ class Endpoints:
     """
 
     def __init__(self, server: Server, host: str, options: HttpOptions, tap: Callable[[str], Tap | None]) -> None:
+        _check(options)
         self.path, self.sse_path = path, sse_path = options.pop("path", "/mcp"), options.pop("sse_path", None)
         messages_path, limits = options.pop("messages_path", "/messages"), options.pop("limits", HttpLimits())
         self.limits = replace(limits, max_message=options.pop("max_message", limits.max_message))

@@ -8,7 +8,21 @@ from typing import Any, cast
 
 import pytest
 
-from mcp_ref import Client, Command, Context, Server, ToolError, TransportClosed, audio, data_of, image, text, text_of
+from mcp_ref import (
+    Client,
+    Command,
+    Context,
+    RequestTimeout,
+    Server,
+    ToolError,
+    TransportClosed,
+    audio,
+    data_of,
+    image,
+    text,
+    text_of,
+)
+from tests.features.conftest import until
 
 CALLS: list[tuple[str, tuple[Any, ...]]] = [
     ("call_tool", ("echo",)),
@@ -72,6 +86,30 @@ def test_a_time_limit_that_is_not_a_positive_number_is_refused_at_once(seconds: 
             client.list_tools(max_timeout=seconds)
         with pytest.raises(error, match="timeout"):
             client.listen(tools=True, timeout=seconds)
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), 1e300, 1e10, 1e7])
+@pytest.mark.parametrize("way", ["memory", "stdio", "http"])
+def test_a_time_limit_may_be_as_long_as_one_likes(way: str, seconds: float) -> None:
+    """Over HTTP the first of these ended the thread that keeps the time limits of all others."""
+    server = Server("s")
+
+    @server.tool()
+    def wait(ctx: Context) -> None:
+        until(lambda: ctx.cancelled)
+
+    with server.serve_http() as service:
+        target: Any = {
+            "memory": server,
+            "stdio": [sys.executable, "-m", "tests.features.one_handler"],
+            "http": service.url,
+        }
+        with Client(target[way], timeout=seconds, connect_timeout=seconds) as client:
+            assert client.list_tools(timeout=seconds)
+            if way == "http":
+                with pytest.raises(RequestTimeout):
+                    client.call_tool("wait", timeout=0.1)
+            client.close(seconds)
 
 
 @pytest.mark.parametrize("target", [3, None, b"python", [], [1], object(), {"command": "python"}, Command("python x")])
@@ -148,6 +186,17 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "a port for stdio": (lambda: Server("s").run(port=80), ValueError, r'not port; write run\("http", \.\.\.\)'),
     "a port in words": (lambda: Server("s").serve_http(port=cast(Any, "80")), ValueError, "port is a whole number"),
     "an option of HTTP": (lambda: Server("s").serve_http(prot=80), TypeError, "no option prot over HTTP; there are "),  # type: ignore[call-arg]
+    "one host": (lambda: Server("s").serve_http(hosts="a.example"), TypeError, "hosts is a list of strings, not 'a.ex"),
+    "one origin": (lambda: Server("s").wsgi(origins="http://a"), TypeError, "origins is a list of strings, not 'http:"),
+    "no slash": (lambda: Server("s").serve_http(path="mcp"), ValueError, "path begins with a slash, such as .*'mcp'"),
+    "a query": (lambda: Server("s").serve_http(path="/mcp?a"), ValueError, "path .*ends before a query, unlike"),
+    "no slash for SSE": (lambda: Server("s").serve_http(sse_path="sse"), ValueError, "sse_path begins with a slash"),
+    "one path": (lambda: Server("s").serve_http(sse_path="/a", path="/a"), ValueError, "path, sse_path must be diff"),
+    "a size as text": (lambda: Server("s").serve_http(max_message=cast(Any, "4MB")), TypeError, "max_message is a who"),
+    "no sessions": (lambda: Server("s").serve_http(max_sessions=-1), ValueError, "max_sessions is a whole number of"),
+    "a password": (lambda: Server("s").serve_http(authenticate=cast(Any, "x")), TypeError, "authenticate is a func"),
+    "a number as limits": (lambda: Server("s").serve_http(limits=cast(Any, 5)), TypeError, r"limits is HttpLimits\("),
+    "idle for ever": (lambda: Server("s").serve_http(idle=0), ValueError, "idle must be above 0 seconds, or None"),
     "a line as command": (lambda: Client("python x.py"), ValueError, r"list of strings, \['python', 'x.py'\]"),
     "a file as command": (lambda: Client("x.py"), ValueError, r"list of strings, \['python', 'x.py'\]"),
     "a line in a list": (lambda: Client(["python x.py"]), TypeError, r"each word, \['python', 'x.py'\], not"),

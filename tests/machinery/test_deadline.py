@@ -13,7 +13,7 @@ import pytest
 from mcp_ref import Client, Context, RequestTimeout, Server
 from mcp_ref import peer as peer_module
 from mcp_ref.basic.transports.memory import pair
-from mcp_ref.client import client as client_module
+from mcp_ref.client import rounds as rounds_module
 from mcp_ref.machinery import deadline as deadline_module
 from mcp_ref.machinery.deadline import Cancel, Clock, Deadline, has_ended
 from mcp_ref.peer import Peer
@@ -36,7 +36,7 @@ class Time:
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     fake = Time()
-    for module in (deadline_module, peer_module, client_module):
+    for module in (deadline_module, peer_module, rounds_module):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=fake))
     return fake
 
