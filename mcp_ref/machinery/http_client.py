@@ -128,7 +128,7 @@ class _Connection(HTTPConnection):
             return connect()
         try:
             found = socket.getaddrinfo(self._dns_host, self.port, 0, socket.SOCK_STREAM)
-        except socket.gaierror as problem:
+        except (socket.gaierror, UnicodeError) as problem:  # a label of the name may be empty, or too long
             raise NewConnectionError(self, f"Failed to resolve {self.host!r}: {problem}") from problem
         last: OSError | None = None
         for number, (family, kind, protocol, _, address) in enumerate(found):

@@ -32,6 +32,14 @@ def ask(http: HttpClient) -> bytes:
 
 
 @pytest.mark.parametrize("session", [False, True])
+@pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example"])
+def test_a_name_that_cannot_be_is_a_host_that_cannot_be_reached(host: str, session: bool) -> None:
+    own = requests.Session() if session else None
+    with pytest.raises(TransportClosed, match="label"):
+        ask(HttpClient(f"http://{host}/mcp", {"session": own}))
+
+
+@pytest.mark.parametrize("session", [False, True])
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/mcp", "http://nowhere.invalid/mcp", "http://.invalid/mcp"])
 def test_a_traceback_does_not_quote_the_query(url: str, session: bool) -> None:
     own = requests.Session() if session else None

@@ -138,6 +138,7 @@ ATTACKS: list[tuple[str, Change, str, str]] = [
     ("resource_metadata that is not there", challenge('Bearer resource_metadata="URL/gone"'), "is not at", PRM),
     ("the invitation to another network", challenge('Bearer resource_metadata="https://10.0.0.1/x"'), "10.0.0.1", AS),
     ("the cloud's own address", challenge('Bearer resource_metadata="https://169.254.169.254/x"'), "169.254", AS),
+    ("a host that cannot be", metadata(token_endpoint="https://a..b/token"), "no answer .*label", "/token"),
     ("remote http", challenge('Bearer resource_metadata="http://192.0.2.1/x"'), "not https", AS),
     ("user information", challenge('Bearer resource_metadata="https://a@example.com/x"'), "user information", AS),
     (
