@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -38,6 +39,18 @@ pytestmark = [
     # What Ctrl-C has caught between two steps is closed when it is forgotten, and says so.
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def conditions_are_never_left_locked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C at the end of `Condition.__enter__`, which is Python code, leaves the lock of an `Event` locked for ever.
+
+    Nobody who starts a thread can help that. Here `with` gets the lock's own methods, which are one step each.
+    """
+    for name in ("__enter__", "__exit__"):
+        monkeypatch.setattr(threading.Condition, name, property(attrgetter(f"_lock.{name}")))
+
+
 PROGRAM = "from tests.features.test_interrupts import build; build().run()"
 REVISIONS = ["2025-11-25", "2026-07-28"]
 
