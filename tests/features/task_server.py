@@ -29,7 +29,7 @@ def make_server(tasks: Tasks | None = None, **options: Any) -> Server:
     @server.tool(task="required")
     def wait(ctx: Context) -> str:
         """Ends when it is released, or cancelled."""
-        for _ in range(1_000):
+        for _ in range(6_000):
             ctx.check_cancelled()
             if server.released.wait(0.01):  # type: ignore[attr-defined]
                 return "released"
