@@ -195,7 +195,7 @@ class Peer:
         self.side, self.terms = side, terms
         self.transport, self._timeout, self._clock = transport, timeout, clock
         self._workers = Workers(cap, self._no_thread)
-        self._complain = Complaints(log)
+        self.complain = Complaints(log)
         self.process = os.getpid()
         self._run: RunJob = self._workers.run  # replaced while `initialize` is being answered
         self._lock = threading.Lock()  # guards the fields below; nothing is sent and no user's code runs inside
@@ -427,7 +427,7 @@ class Peer:
         except Refusal as refusal:
             if isinstance(message, dict) and "method" in message and "id" not in message:
                 # MUST NOT: a receiver answers a notification (basic/index#notifications)
-                self._complain("ignored a malformed notification: %s", refusal)
+                self.complain("ignored a malformed notification: %s", refusal)
             else:
                 self.refuse(messages.readable_id(message), refusal, reply, run, message)
 
@@ -440,9 +440,9 @@ class Peer:
         elif pending is not None and problem is not None:
             pending.give_up(problem)
         elif problem is not None:
-            self._complain("ignored a malformed response: %s", problem)
+            self.complain("ignored a malformed response: %s", problem)
         elif request_id is None:
-            self._complain("the peer could not read one of our messages: %.300s", message["error"]["message"])
+            self.complain("the peer could not read one of our messages: %.300s", message["error"]["message"])
         else:
             # SHOULD: ignore an answer that comes after the cancellation
             # (basic/utilities/cancellation#behavior-requirements)
@@ -453,7 +453,7 @@ class Peer:
         if not self.terms.answers:
             # MUST NOT: a server sends requests, or a client responses (2026-07-28/basic/patterns/index#;
             # 2026-07-28/basic/transports/stdio#sending-messages)
-            self._complain("ignored a request of the server: %s has none", self.terms.revision)
+            self.complain("ignored a request of the server: %s has none", self.terms.revision)
             return
         incoming, workers = Incoming(message["id"], method, params, reply), self._workers
         with self._lock:
@@ -533,7 +533,7 @@ class Peer:
         if pending.qsize() < MAX_UNREAD:
             pending.put(message)
         else:
-            self._complain("dropped %s: nobody reads what comes for the request %r", method, request_id)
+            self.complain("dropped %s: nobody reads what comes for the request %r", method, request_id)
 
     def _take_cancelled(self, params: JsonObject) -> None:
         request_id = params.get("requestId")
@@ -601,7 +601,7 @@ class Peer:
     ) -> None:
         """Answer what never became a request. If the reader calls this, a worker writes."""
         if not self.terms.answers:
-            self._complain("ignored what the server sent: %s", refusal)
+            self.complain("ignored what the server sent: %s", refusal)
             return
         # The stateless era shares the channel, whatever revision its session has.
         stateless = isinstance(refused, dict) and is_stateless(refused.get("method"), refused.get("params"))
@@ -620,7 +620,7 @@ class Peer:
         if len(self._workers.waiting) < MAX_IN_FLIGHT:
             self._run(job)
         else:
-            self._complain("the handlers are too slow: a notification of the peer is dropped")
+            self.complain("the handlers are too slow: a notification of the peer is dropped")
 
     def run_soon(self, job: Callable[[], None]) -> None:
         """Give a worker a job of this library that writes, ahead of every handler."""

@@ -702,3 +702,15 @@ def test_a_peer_can_cause_one_warning_of_a_kind_and_the_others_are_counted(
     assert [each.levelname for each in said] == ["WARNING"] + ["DEBUG"] * 19
     assert "(number 20)" in caplog.text
     assert max(map(len, caplog.messages)) < 500
+
+
+def test_a_server_can_cause_one_warning_of_a_kind_too(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "mcp_ref.peer")
+    with to_client("2025-11-25", {"logging": {}}) as (client, wire):
+        for _ in range(20):
+            wire.notify("notifications/message", {"level": "loud", "data": 1})
+        call = Background(client.ping)
+        wire.answer(wire.receive()["id"], {})
+        call.result()
+    said = [each for each in caplog.records if "malformed" in each.message]
+    assert [each.levelname for each in said] == ["WARNING"] + ["DEBUG"] * 19

@@ -178,7 +178,7 @@ class Conversation:
             if method in METHODS:
                 return
         except Refusal as refusal:
-            log.warning("ignored the notification %s: %s", method, refusal)
+            self.peer.complain("ignored a malformed notification: %s: %s", method, refusal)
             return
         if method == "notifications/tools/list_changed":
             client.tool_definitions = {}

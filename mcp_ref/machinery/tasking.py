@@ -30,6 +30,7 @@ from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
 from mcp_ref.errors import InternalError, InvalidParams, Refusal, RequestCancelled, RequestTimeout
+from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.deadline import Cancel, Deadline, check_seconds
 from mcp_ref.machinery.shapes import JsonObject
 from mcp_ref.machinery.task_store import MemoryTasks, TaskStore, expired
@@ -116,6 +117,7 @@ class Tasks:
         self.clock: Callable[[], float] = time.time  # of lives, which must survive a restart
         self.store: TaskStore = store if store is not None else MemoryTasks(lambda: self.clock())
         self.workers = self._new_workers()
+        self._complain = Complaints(log)
         self._swept = 0.0  # by the clock that nobody sets
         # Guards the fields below; told when this closes.
         self._changed = threading.Condition(threading.Lock())
@@ -150,7 +152,7 @@ class Tasks:
         with self._changed:
             # SHOULD: enforce limits on concurrent tasks per requestor (basic/utilities/tasks#resource-management)
             if self._owned[owner] >= self.most:
-                log.warning("refused a task of %r: %d have not ended", owner, self.most)
+                self._complain("refused a task of %r: %d have not ended", owner, self.most)
                 raise InternalError(f"Too many tasks: at most {self.most} may be under way", {"limit": self.most})
             self._enter_locked(record["id"], run)
         try:
@@ -172,7 +174,7 @@ class Tasks:
         # MUST: each request for a task is authorized (2026-07-28/extensions/tasks#security-considerations)
         if record is None or record["owner"] not in (None, owner):
             # SHOULD: notice strange patterns, such as many failed look-ups (basic/utilities/tasks#audit-and-logging)
-            log.warning("refused %r a task that it does not have", owner)
+            self._complain("refused %r a task that it does not have", owner)
             # MUST: -32602 for an unknown `taskId`; one text for all of these, so that nothing is learnt from it
             # (basic/utilities/tasks#protocol-errors; 2026-07-28/extensions/tasks#protocol-errors)
             raise InvalidParams("Unknown task, or its time has passed", {"path": "params.taskId"})

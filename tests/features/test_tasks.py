@@ -271,6 +271,17 @@ def test_progress_before_anybody_waits_for_the_result_is_told_too() -> None:
     assert told == [1, 2]
 
 
+def test_who_asks_for_tasks_that_are_not_there_causes_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "mcp_ref.machinery.tasking")
+    server = Server("jobs")
+    server.tool("job", task="optional")(lambda: "done")
+    with connected(server) as client:
+        for _ in range(5):
+            assert refused(client, "tasks/get", {"taskId": "guessed"}).code == -32602
+    said = [each.levelname for each in caplog.records if "does not have" in each.message]
+    assert said == ["WARNING"] + ["DEBUG"] * 4
+
+
 def test_a_task_that_was_cancelled_reports_nothing_more() -> None:
     server, go_on, over, told = Server("jobs"), threading.Event(), threading.Event(), list[Any]()
 
