@@ -34,8 +34,8 @@ MAX_BATCH: Final = 10_000
 def take_batch(peer: Peer, batch: list[Any], reply: Reply, run: RunJob) -> None:
     """Route the messages of a batch that has arrived; their answers go out together."""
     if not peer.terms.revision.batching:
-        # MUST: refuse a batch where the revision has none: a POST, or a line, is one message
-        # (2025-06-18/basic/transports#sending-messages-to-the-server; changelog#major-changes)
+        # MUST: refuse a batch where the revision has none: a line is one message (for a POST, see SessionEra._answer)
+        # (changelog#major-changes)
         peer.refuse(None, InvalidRequest("Invalid request: batches exist in revision 2025-03-26 alone"), reply, run)
         return
     if not batch:

@@ -358,7 +358,7 @@ class SessionEra:
             elif revision.batching and message:
                 asks = any(map(wants_answer, message))
             else:
-                # MUST: the body of a POST is a single message; batches exist in 2025-03-26 alone
+                # MUST: refuse a batch where the revision has none: the body of a POST is one message
                 # (2025-06-18/basic/transports#sending-messages-to-the-server)
                 raise InvalidRequest("Invalid request: not a message of this revision")
         except RemoteProtocolError:
