@@ -203,10 +203,23 @@ def test_messages_of_a_task_name_it() -> None:
     assert sum(message["result"].get("_meta") == named for message in answers) == 4
 
 
+def test_what_names_a_task_by_itself_is_not_marked_as_related_to_it() -> None:
+    trace: list[Any] = []
+    with connected(trace=trace.append) as client:
+        task = client.call_tool_as_task("wait")
+        assert client.list_tasks() and task.status()["status"] == "working"
+        task.cancel()
+        other = {"taskId": task.task_id, "_meta": {"io.modelcontextprotocol/related-task": {"taskId": "another"}}}
+        before, status = len(trace), client.request("tasks/get", other)
+    assert status["taskId"] == task.task_id and status["status"] == "cancelled" and "_meta" not in status
+    assert "related-task" not in str([event.message for event in trace[:before]])
+
+
 def test_a_task_begins_as_working_and_says_how_long_it_lives() -> None:
     with connected() as client:
         params = {"name": "book", "arguments": {"city": "Oslo"}, "task": {"ttl": 60_000}}
         created = client.request("tools/call", params)["task"]
+        assert client.call_tool_as_task("wait", ttl=60).status()["ttl"] == 60_000
         assert created["status"] == "working" and created["ttl"] == 60_000 and created["pollInterval"] == 50
         assert len(created["taskId"]) == 48 and created["createdAt"].endswith("Z")
 

@@ -154,6 +154,17 @@ def test_what_a_workload_may_do_is_not_widened(world: World) -> None:
     assert len(world.forms()) == 1 and "client_id" not in world.forms()[0]
 
 
+def test_a_program_with_credentials_of_its_own_asks_for_more(world: World) -> None:
+    world.needed, world.granted, world.valid = {"write": "write"}, {"token-2": "write"}, {"token-1", "token-2"}
+    world.at["/token"] = lambda asked: answer(
+        {"access_token": "token-2" if asked.form.get("scope") == "write" else "token-1", "token_type": "Bearer"}
+    )
+    world.metadata["token_endpoint_auth_methods_supported"] = ["client_secret_post"]
+    with world.client(ClientCredentials(Registered("a", "s"))) as client:
+        assert client.call_tool("write")["content"][0]["text"] == "token-2"
+    assert [form.get("scope") for form in world.forms()] == [None, "write"]
+
+
 def test_without_the_extra_a_key_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jwt", None)
     monkeypatch.delitem(sys.modules, "mcp_ref.machinery.jwt", raising=False)
