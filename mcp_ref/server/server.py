@@ -284,7 +284,7 @@ class Server:
             self.announce_change(method, {})
 
     def offer_tasks(self, tasks: Tasks | None = None) -> ServerTasks:
-        """Be a server with tasks from here on; a tool with `task=` does this."""
+        """Declare tasks from here on, as a tool that is registered with `task=` does."""
         if self.tasks is None:
             from mcp_ref.server.tasks import ServerTasks
 

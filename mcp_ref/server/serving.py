@@ -61,7 +61,8 @@ def wsgi(self: Server, **options: Unpack[HttpOptions]) -> WsgiApplication:
     It serves from its first request on, in the process that gets it; so it may be made before a fork. Each request
     and each stream that a client keeps open takes a thread of the WSGI server's for as long as it lasts.
 
-    Args: see `HttpOptions`; of `limits` `max_message` counts, and `write` where the server shows its sockets.
+    Args: see `HttpOptions`; of `limits` only `max_message` has an effect here, and `write` if the WSGI server gives
+        access to its sockets.
     """
     from mcp_ref.server.wsgi import WsgiApplication
 
