@@ -166,8 +166,10 @@ def tell_now(extensions: Iterable[Extension], ctx: Context, subscription: Subscr
 
 
 def extension(self: Context, name: str) -> JsonObject | None:
-    """The client's settings for an extension that both sides declared, such as "com.example/audit"; None if either side
-    did not: then do without it, as the page asks. The session era has no extensions.
+    """The client's settings for an extension that this server declares, such as "com.example/audit".
+
+    None: the client did not declare it, as no client of the session era can; then do without it, as the page asks.
+    Raises: LocalProtocolError: this server did not declare it.
     """
     if name not in (self.server.introduction().capabilities.get("extensions") or {}):
         raise LocalProtocolError(f"this server did not declare the extension {name}")
@@ -176,7 +178,10 @@ def extension(self: Context, name: str) -> JsonObject | None:
 
 
 def require_extension(self: Context, name: str) -> JsonObject:
-    """The same, but raise -32021 if the client did not declare it; in the session era, where no client can, -32603."""
+    """The settings as `extension` gives them, or else a refusal: -32021, which says what to declare.
+
+    In the session era, where no client can declare it, the refusal is -32603.
+    """
     settings = extension(self, name)
     if settings is None:
         # MUST: fall back to the core protocol, or refuse (basic/versioning#extension-negotiation)

@@ -189,7 +189,7 @@ def http_routes(url: Url, revisions: tuple[Revision, ...], tap: Callable[[str], 
 
     Args:
         revisions: those that the client speaks, oldest first.
-        tap: gives what a transport of that name shows its traffic to.
+        tap: gives the tap of a trace for the name of a transport.
     """
 
     def streamable() -> Transport:

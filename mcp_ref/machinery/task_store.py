@@ -57,7 +57,7 @@ class TaskStore(Protocol):
         ...
 
     def wait(self, task_id: str, version: int, timeout: float | None) -> None:
-        """Block until the record no longer has that version, at most so long; it may also return early."""
+        """Block until the record no longer has that version, at most `timeout` seconds; it may also return early."""
         ...
 
     def due(self, now: float) -> list[JsonObject]:
@@ -83,7 +83,7 @@ class Waiters:
         self._waiting: dict[str, list[tuple[threading.Event, Callable[[], bool]]]] = {}
 
     def wait(self, task_id: str, is_current: Callable[[], bool], timeout: float | None) -> None:
-        """Block while `is_current`, until it is told otherwise, at most so long."""
+        """Block while `is_current`, until it is told otherwise, at most `timeout` seconds."""
         entry = (threading.Event(), is_current)
         with self._lock:
             self._waiting.setdefault(task_id, []).append(entry)

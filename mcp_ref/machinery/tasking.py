@@ -181,7 +181,7 @@ class Tasks:
         return record
 
     def wait(self, record: JsonObject, timeout: float | None = LOOK_INTERVAL) -> None:
-        """Block until a record is no longer as it was, at most so long."""
+        """Block until a record is no longer as it was, at most `timeout` seconds."""
         self.store.wait(record["id"], record["version"], timeout)
 
     def has(self, task_id: str, owner: str | None) -> bool:
@@ -507,7 +507,7 @@ class TaskRun:
             raise
 
     def milestone(self, timeout: float | None) -> bool:
-        """Block until it becomes a task, asks as one, or is over; at most so long. Whether any has come."""
+        """Block until it becomes a task, asks as one, or is over, at most `timeout` seconds. Whether it has."""
         return self._milestone.wait(timeout)
 
     def run(self) -> None:

@@ -132,7 +132,7 @@ class Context(utilities.HandlerContext):
 
     @property
     def lifespan(self) -> Any:
-        """What the function of `@server.lifespan` has yielded; None without one."""
+        """What the function of `@server.lifespan` has yielded; None if there is no such function."""
         return None if (span := self.server.span) is None else span.value
 
     @property

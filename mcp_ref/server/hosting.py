@@ -116,7 +116,7 @@ class Endpoints:
 
     Args:
         host: under which clients on this machine know the server, beside the names that every one has.
-        tap: gives what a transport of that name shows its traffic to.
+        tap: gives the tap of a trace for the name of a transport.
     """
 
     def __init__(self, server: Server, host: str, options: HttpOptions, tap: Callable[[str], Tap | None]) -> None:
@@ -247,7 +247,7 @@ class HttpService:
         url: of the MCP endpoint. sse_url: of the event stream for clients of 2024-11-05, or None.
 
     Args:
-        tap: gives what a transport of that name shows its traffic to.
+        tap: gives the tap of a trace for the name of a transport.
         ended: is told at the end of each `close()`, with the seconds that are left of it.
 
     Threads: any; see `HttpServer` for those that it has.
