@@ -230,11 +230,14 @@ class Tasks:
             return ended
 
         record = self.change(task_id, edit)
-        if ended and record is not None:
+        if record is None:
+            # Its time has passed, and perhaps nobody looks for that any more: whoever waits for it is told.
+            self.store.delete(task_id)
+        elif ended:
             # SHOULD: log the end of a task (basic/utilities/tasks#audit-and-logging)
             log.info("ended %s of %r: %s", task_id, record["owner"], next(iter(outcome)))
             self._stop(task_id, outcome.get("cancelled") or "the task has ended")
-        return ended
+        return ended and record is not None
 
     def _stop(self, task_id: str, reason: str) -> None:
         """Cancel what still runs of a task that has ended."""

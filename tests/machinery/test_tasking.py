@@ -178,6 +178,35 @@ def test_a_clock_that_is_set_back_keeps_no_outcome_unwritten(tmp_path: Path) -> 
         assert task.result(LIMIT)["content"][0]["text"] == "True"
 
 
+def test_a_task_that_ends_after_its_time_keeps_no_thread_that_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasking, "SWEEP_INTERVAL", 10 * LIMIT)
+    now, fail, asking = [1_000.0], threading.Event(), list[threading.Thread]()
+    tasks = Tasks(ttl=50, poll=0.05)
+    tasks.clock = lambda: now[0]
+    server = Server("jobs", tasks=tasks)
+
+    @server.tool(task="required")
+    def ask(ctx: Context) -> None:
+        def wait_and_fail() -> None:
+            fail.wait(LIMIT)
+            raise ValueError("no use")
+
+        def elicit() -> None:
+            asking.append(threading.current_thread())
+            ctx.elicit("Name?", NAME)
+
+        ctx.ask_all(wait_and_fail, elicit)
+
+    with closing(server), Client(server, revision=EXTENSION, tasks=True, elicit=lambda message, schema: {}) as client:
+        task = client.call_tool_as_task("ask", by_hand=True)
+        until(lambda: task.status()["status"] == "input_required")
+        now[0] += 51
+        fail.set()
+        until(lambda: not tasks.runs)
+        asking[0].join(LIMIT)
+        assert not asking[0].is_alive()
+
+
 # -- threads ----------------------------------------------------------------------------------------------------------
 
 
