@@ -253,7 +253,10 @@ class Waiting:
         self._cancel("another tasks/result of this task has come")
 
     def look(self, record: JsonObject | None) -> None:
-        """Take back a question that needs no answer any more, and end the wait of a client that is gone."""
+        """See the record as it is now; None: it is forgotten. Called after each change, and every second; never blocks.
+
+        A question that needs no answer any more is taken back, and the wait of a client that is gone ends.
+        """
         if record is None or self._asked not in open_questions(record):
             self._cancel("the task needs no answer any more")
         # MAY: a stream that answers `tasks/result` is left at any time (basic/utilities/tasks#retrieving-task-results)

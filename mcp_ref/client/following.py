@@ -134,11 +134,13 @@ class TaskHandle:
         by_hand: bool = False,
         check: Check | None = None,
         reports: Reports | None = None,
+        push: bool = False,
     ) -> None:
-        self._reports = reports
+        self._reports, self._push = reports, push
         self._client, self.task_id, self._name, self._state = cast("Client", client), task_id, name, state
         self._by_hand, self._check = by_hand, check
-        self._lock = threading.Lock()  # guards the two fields below
+        self._lock = threading.Lock()  # guards the three fields below
+        self._answered: set[str] = set()  # keys that were answered, or are being (2026-07-28)
         self._parked: dict[str, tuple[JsonObject, threading.Event, list[JsonObject]]] = {}
         self._fetching: threading.Thread | None = None
 
@@ -305,19 +307,6 @@ class TaskHandle:
 
 class ExtensionTask(TaskHandle):
     """The same in the stateless era, where questions and results stand in the state of the task."""
-
-    def __init__(
-        self,
-        client: Client,
-        task_id: str | None,
-        name: str | None,
-        state: JsonObject | None,
-        by_hand: bool,
-        push: bool,
-    ) -> None:
-        super().__init__(client, task_id, name, state, by_hand)
-        self._push = push
-        self._answered: set[str] = set()  # keys that were answered, or are being; changed under the lock
 
     def status(self, **options: Any) -> JsonObject:
         """See `TaskHandle`; of a call that was answered at once, that it is completed."""

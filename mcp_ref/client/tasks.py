@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Any, Final, cast
+from weakref import WeakValueDictionary
 
 from mcp_ref.agreement import declares
 from mcp_ref.basic import tasks as page
@@ -55,7 +56,7 @@ class Follower(Answers):
     """What a client that follows tasks does in addition. Questions of tasks reach it before the functions that answer.
 
     Attributes:
-        by_hand: handles whose questions are answered by hand, by the id of their task.
+        by_hand: handles whose questions are answered by hand, by the id of their task, as long as somebody has them.
 
     Threads: any.
     """
@@ -72,7 +73,7 @@ class Follower(Answers):
         self._hosted = hosted
         self._tasks = Tasks()  # those that this client hosts; without one there is no thread
         self._answering = page.answering(self._tasks, lambda method: KINDS[method].result, lambda: MAX_LISTED)
-        self.by_hand: dict[str, TaskHandle] = {}
+        self.by_hand: WeakValueDictionary[str, TaskHandle] = WeakValueDictionary()
 
     def __call__(self, ctx: ClientContext, incoming: Incoming) -> JsonObject:
         """The answer to a question of the server; see `Answers`. At 2025-11-25 it can be a task, of this client."""
@@ -167,7 +168,7 @@ class Follower(Answers):
     def _created(self, state: JsonObject, name: str, **more: Any) -> TaskHandle:
         """The handle of what a call was answered with: a task, or in the stateless era also its result."""
         if state.get("resultType", "task") != "task" or "taskId" not in state:
-            return ExtensionTask(self._client, None, name, {"status": "completed", "result": state}, False, False)
+            return ExtensionTask(self._client, None, name, {"status": "completed", "result": state})
         # SHOULD: log the life of tasks, and what they are for (basic/utilities/tasks#audit-and-logging)
         log.info("the server made %s of a call of %s", state["taskId"], name)
         return self.handle(state["taskId"], name, state, **more)
@@ -178,7 +179,7 @@ class Follower(Answers):
     ) -> TaskHandle:  # fmt: skip
         """A handle of a task."""
         if not self._client.revision.servers_send_requests:
-            return ExtensionTask(self._client, task_id, name, state, by_hand, push)
+            return ExtensionTask(self._client, task_id, name, state, by_hand, push=push)
         handle = TaskHandle(self._client, task_id, name, state, by_hand, reports=reports)
         if by_hand:
             self.by_hand[task_id] = handle

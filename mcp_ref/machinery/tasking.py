@@ -27,7 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from mcp_ref.errors import InternalError, InvalidParams, Refusal, RequestCancelled, RequestTimeout
 from mcp_ref.machinery.complaints import Complaints
@@ -35,6 +35,9 @@ from mcp_ref.machinery.deadline import Cancel, Deadline, check_seconds
 from mcp_ref.machinery.shapes import JsonObject
 from mcp_ref.machinery.task_store import MemoryTasks, TaskStore, expired
 from mcp_ref.machinery.workers import Workers, before_block
+
+if TYPE_CHECKING:
+    from mcp_ref.basic.tasks import Waiting
 
 log = logging.getLogger("mcp_ref.tasks")
 """What happens to tasks, and who asked, for an audit: ids, owners and names, and no contents."""
@@ -55,21 +58,6 @@ SWEEP_INTERVAL: Final = 1.0
 """Seconds between two looks for what has expired."""
 
 Outcome = JsonObject
-
-
-class Carrier(Protocol):
-    """Who waits for the end of a task, and carries its questions to a client meanwhile."""
-
-    ctx: Any
-
-    def give_way(self) -> None:
-        """Stop carrying questions: a newer one does."""
-        ...
-
-    def look(self, record: JsonObject | None) -> None:
-        """See the record as it is now (None: it is forgotten): called after each change, and every second; it must not
-        block."""
-        ...
 
 
 class Tasks:
@@ -122,7 +110,7 @@ class Tasks:
         # Guards the fields below; told when this closes.
         self._changed = threading.Condition(threading.Lock())
         self.runs: dict[str, TaskRun] = {}
-        self.carriers: dict[str, tuple[Carrier, ...]] = {}  # by task; replaced, never changed in place
+        self.carriers: dict[str, tuple[Waiting, ...]] = {}  # by task; replaced, never changed in place
         self._owned: Counter[str | None] = Counter()
         self._closing = False
         self._unwritten: dict[str, Outcome] = {}
@@ -247,7 +235,7 @@ class Tasks:
     # -- who waits
 
     @contextmanager
-    def carried(self, task_id: str, carrier: Carrier) -> Iterator[None]:
+    def carried(self, task_id: str, carrier: Waiting) -> Iterator[None]:
         """Show this carrier, meanwhile, what becomes of the task; the newest is the last of `carriers`.
 
         Raises: InternalError: too many wait for it.
@@ -486,7 +474,7 @@ class TaskRun:
             try:
                 return ask()
             except BaseException as problem:
-                self._over = not isinstance(problem, Exception)
+                self._over = self._over or not isinstance(problem, Exception)
                 raise
 
     def resume(self, task_id: str) -> None:

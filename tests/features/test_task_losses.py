@@ -3,6 +3,7 @@ message can carry."""
 
 from __future__ import annotations
 
+import gc
 import http.client
 import json
 import threading
@@ -173,6 +174,15 @@ def test_the_error_of_a_task_is_told_though_the_task_is_forgotten_just_then(monk
         monkeypatch.setattr(task, "status", lambda **options: (_ for _ in ()).throw(forgotten))
         with pytest.raises(ErrorResponse, match="it is refused"):
             task.result(LIMIT)
+
+
+def test_a_handle_that_nobody_has_is_forgotten() -> None:
+    with closing(make_server()) as server, client_of(server) as client:
+        handle = client.call_tool_as_task("ask_one", by_hand=True)
+        assert client.follower is not None and list(client.follower.by_hand) == [handle.task_id]
+        del handle
+        gc.collect()
+        assert not list(client.follower.by_hand)
 
 
 # -- questions that nobody answers ----------------------------------------------------------------------------------
