@@ -14,6 +14,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from typing import Any, TextIO
@@ -26,6 +27,7 @@ from mcp_ref.trace.narrate import escaped
 from mcp_ref.trace.record import Recorder, TraceEvent, events_of
 from mcp_ref.trace.rulebook import Finding, sentences
 
+_REPORT_TIMEOUT = 5.0
 _LEVELS = {"must": ("MUST", "FAULT"), "should": ("MUST", "FAULT", "SHOULD")}
 
 
@@ -79,10 +81,10 @@ def _judge_live(args: argparse.Namespace, out: TextIO) -> Exit:
         if args.target:
             code = Pipes(args.target, recorders).run()
         else:
-            with HttpProxy(args.http, recorders, shown.note, args.port) as proxy:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends this as Ctrl-C does
+            with suppress(KeyboardInterrupt), HttpProxy(args.http, recorders, shown.note, args.port) as proxy:
                 shown.note(f"give your client this URL: {proxy.url}")
-                with suppress(KeyboardInterrupt):
-                    proxy.serve_forever()
+                proxy.serve_forever()
     except ValueError as problem:
         raise UsageError(str(problem)) from None
     except OSError as problem:
@@ -91,17 +93,20 @@ def _judge_live(args: argparse.Namespace, out: TextIO) -> Exit:
     finally:
         for recorder in recorders:
             recorder.close()
-    found = writer.end()
-    if found:
-        return found
-    out.flush()
+    if not args.target:
+        return writer.end()
+    # Nobody may read what is said here, and the client waits for the exit code all the same.
+    saying = threading.Thread(target=writer.end, name="mcp-check-report", daemon=True)
+    saying.start()
+    saying.join(_REPORT_TIMEOUT)
+    if writer.code:
+        os._exit(writer.code)
     if code < 0:
         # As the server has ended, so does this.
         with suppress(OSError):  # SIGKILL cannot be set
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
-    os._exit(code) if args.target else None
-    return Exit.OK
+    os._exit(code)
 
 
 def _own_file(path: str) -> str:
@@ -184,6 +189,11 @@ class Report:
                 self._out.write(f"{title}: {', '.join(names)}\n")
             if self._args.coverage:
                 self._out.writelines(f"{applied[name]:>7}  {name}\n" for name in sentences()["rules"])
+        self._out.flush()
+        return self.code
+
+    @property
+    def code(self) -> Exit:
         return Exit.PROTOCOL if self._args.strict and self.found else Exit.OK
 
 

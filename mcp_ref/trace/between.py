@@ -36,6 +36,8 @@ _CHUNK: Final = 65536
 _MAX_NOTED: Final = 64 * 1024 * 1024  # bytes of one line or body that are shown to a trace; all of it passes
 _AFTER_EXIT: Final = 1.0  # seconds for what a process has written last, if another one holds its pipes open
 _SIGNAL_INTERVAL: Final = 0.5  # seconds until a signal is noticed, at most
+_LOOK_INTERVAL: Final = 0.05
+_PASSED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _MAX_CONNS: Final = 10_000  # sessions whose connection is remembered
 _HANG_UP: Final = getattr(select, "POLLRDHUP", 0) | getattr(select, "POLLHUP", 0)
 
@@ -89,6 +91,7 @@ class Pipes:
 
     def __init__(self, command: Sequence[str], recorders: Sequence[Recorder]) -> None:
         self._tap = Taps(recorders, "stdio")
+        self._writing: set[Direction] = set()  # what waits for whoever reads it
         # A group of its own: what Ctrl-C sends to a terminal's group would come to it twice.
         self._child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, process_group=0
@@ -97,20 +100,20 @@ class Pipes:
     def run(self) -> int:
         """Pass everything until the server has exited; returns its exit code, negative for a signal.
 
-        Blocks: until then, and at most a second more if another process holds its pipes open.
-        Threads: the main one, since signals are passed on; it starts three, which end with their pipes. The one that
-            reads standard input is a daemon: nobody else can end its wait.
+        Blocks: until then, until the client has taken what the server wrote last, and at most a second more if another
+            process holds its pipes open.
+        Threads: the main one, since signals are passed on; it starts three, which end with their pipes. They are
+            daemons: nobody else can end the wait for standard input.
         """
+        handlers = {number: signal.signal(number, self._pass_signal) for number in _PASSED}
         child = self._child
         assert child.stdin and child.stdout and child.stderr
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._pass_signal)
         pumps = [
-            threading.Thread(target=self._pump, name=f"mcp-between-{name}", daemon=True, args=(read, write, *how))
-            for name, read, write, how in (
-                ("in", 0, child.stdin.fileno(), ("send", child.stdin.close)),
-                ("out", child.stdout.fileno(), 1, ("receive", lambda: os.close(1))),
-                ("err", child.stderr.fileno(), 2, ("stderr", lambda: None)),
+            threading.Thread(target=self._pump, name=f"mcp-between-{direction}", daemon=True, args=(direction, *ends))
+            for direction, *ends in (
+                ("send", 0, child.stdin.fileno(), (child.stdin.close, lambda: os.close(0))),
+                ("receive", child.stdout.fileno(), 1, (lambda: os.close(1), child.stdout.close)),
+                ("stderr", child.stderr.fileno(), 2, (child.stderr.close,)),
             )
         ]
         for pump in pumps:
@@ -119,10 +122,14 @@ class Pipes:
         while (code := child.poll()) is None:
             with suppress(subprocess.TimeoutExpired):
                 child.wait(_SIGNAL_INTERVAL)
-        # What it has written last is in the pipes still.
+        # From now on a signal is for this process alone.
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        # What it has written last is in the pipes still, and may have to wait for the client.
         until = time.monotonic() + _AFTER_EXIT
-        for pump in pumps[1:]:
-            pump.join(max(0.0, until - time.monotonic()))
+        for pump, direction in zip(pumps[1:], ("receive", "stderr"), strict=True):
+            while pump.is_alive() and (direction in self._writing or time.monotonic() < until):
+                pump.join(_LOOK_INTERVAL)
         self._tap.note("receive", None, {"process": {"exit": code}})
         self._tap.deliver()
         return code
@@ -131,29 +138,27 @@ class Pipes:
         self._tap.note("send", None, {"process": {"signal": number}})
         self._child.send_signal(number)
 
-    def _pump(self, read: int, write: int, direction: Direction, end: Callable[[], None]) -> None:
-        """Pass what comes; then the end. That a reader is gone is passed on by not reading any further."""
+    def _pump(self, direction: Direction, read: int, write: int, close: Sequence[Callable[[], None]]) -> None:
+        """Pass what comes; then the end, to both sides: whoever goes on writing here gets SIGPIPE, or EPIPE."""
         lines = Lines()
         with suppress(OSError):
             while chunk := os.read(read, _CHUNK):
                 for line in lines.feed(chunk):
                     self._note(direction, line)
                 rest = memoryview(chunk)
+                self._writing.add(direction)
                 while rest:
                     rest = rest[os.write(write, rest) :]
+                self._writing.discard(direction)
                 self._tap.deliver()
+        self._writing.discard(direction)
         if lines.rest():
             self._note(direction, lines.rest())
         if direction == "send":
             self._tap.note("send", None, {"process": {"eof": "client"}})
-        with suppress(OSError):
-            end()
-        # Whoever writes here gets what the other side's end gives: SIGPIPE, or EPIPE.
-        with suppress(OSError):
-            if read == 0:
-                os.close(0)
-            elif direction == "receive" and self._child.stdout is not None:
-                self._child.stdout.close()
+        for end in close:
+            with suppress(OSError):
+                end()
         self._tap.deliver()
 
     def _note(self, direction: Direction, line: bytes) -> None:
@@ -241,11 +246,17 @@ class HttpProxy(ThreadingHTTPServer):
 
 
 class _Passing(BaseHTTPRequestHandler):
-    """One connection of a client."""
+    """One connection of a client.
+
+    Of the request that is passed: its `_body`, the `_taps` that are shown it, the facts of all its events (`_origin`).
+    """
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: HttpProxy
+    _body: bytes
+    _taps: Taps
+    _origin: JsonObject
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: findings alone are of interest."""
@@ -263,69 +274,85 @@ class _Passing(BaseHTTPRequestHandler):
     def _pass(self) -> None:
         """Pass one request, and its reply as it arrives."""
         server = self.server
-        body = self._body()
+        try:
+            body = self._read_body()
+        except ValueError:
+            self.send_error(400, "The body has no length that can be read")
+            return
+        if body is None:
+            self.close_connection = True  # the client hung up in the middle of its request
+            return
+        # 1. To which connection it belongs.
         session = self.headers.get("mcp-session-id")
         if session is not None or self.path in server._conns:
-            taps = self._session = server.taps(session, self.path)
+            self._taps = self._session = server.taps(session, self.path)
         elif b'"initialize"' in body:
-            taps = self._session = server.taps()
+            self._taps = self._session = server.taps()
         elif self._session is not None and "mcp-method" not in self.headers:
-            taps = self._session  # whose id has been left out
+            self._taps = self._session  # whose id has been left out
         else:
-            taps = self._own = self._own or server.taps()
-        origin: JsonObject = {"exchange": server.next_exchange(), "method": self.command}
+            self._taps = self._own = self._own or server.taps()
+        # 2. The request.
+        self._body, self._origin = body, {"exchange": server.next_exchange(), "method": self.command}
         path, query = urlsplit(self.path).path, urlsplit(self.path).query
         if path != server.path and ("/.well-known/" in path or path.rpartition("/")[2] in _AUTHORIZING):
             # What is said about authorization is not the protocol's, and is secret, perhaps.
-            origin |= {"what": path, "oauth": {}}
-        facts = {**origin, "query": sorted(dict(parse_qsl(query)))} if query else origin
-        taps.note("send", self._seen(origin, body), {**facts, "headers": dict(self.headers.items())})
-        upstream = server.connect()
-        watched = threading.Event()
+            self._origin |= {"what": path, "oauth": {}}
+        asked = {"query": sorted(dict(parse_qsl(query)))} if query else {}
+        self._note("send", body, **asked, headers=dict(self.headers.items()))
+        upstream, watched = server.connect(), threading.Event()
         try:
-            try:
-                upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
-                upstream.putheader("Host", server.host_for(self.headers.get("host")))
-                for name, value in self.headers.items():
-                    if name.lower() not in _HOP_BY_HOP:
-                        upstream.putheader(name, value)
-                if body or "content-length" in self.headers or "transfer-encoding" in self.headers:
-                    upstream.putheader("Content-Length", str(len(body)))
-                upstream.putheader("Connection", "close")
-                upstream.endheaders(body or None)
-                taps.deliver()
-                self._watch(upstream, watched)
-                reply = upstream.getresponse()
-            except (OSError, http.client.HTTPException) as problem:
-                # As the client would have seen it: a connection that is refused, or that breaks off.
-                server.say(
-                    f"{server.origin}: {problem or type(problem).__name__}; the client sees a connection that breaks"
-                )
-                self._hung_up(taps, origin, body)
-                self.close_connection = True
-                with suppress(OSError):
-                    self.connection.shutdown(socket.SHUT_RDWR)
-                return
-            self._pass_reply(reply, taps, origin, body)
+            self._ask(upstream)
+            self._taps.deliver()
+            self._watch(upstream, watched)
+            reply = upstream.getresponse()
+        except (OSError, http.client.HTTPException, ValueError) as problem:
+            # As the client would have seen it: a connection that is refused, or that breaks off.
+            server.say(
+                f"{server.origin}: {problem or type(problem).__name__}; the client sees a connection that breaks"
+            )
+            self._hung_up()
+            self._break_off()
+        else:
+            self._pass_reply(reply)
         finally:
             watched.set()
             upstream.close()
-            taps.deliver()
+            self._taps.deliver()
 
-    def _seen(self, origin: JsonObject, body: bytes | bytearray) -> bytes | None:
-        """A body as it is noted: only messages of the protocol are."""
-        return (bytes(body) or None) if "oauth" not in origin else None
-
-    def _body(self) -> bytes:
+    def _read_body(self) -> bytes | None:
+        """The body; None if the client hangs up in the middle of it. Raises: ValueError: its length is no number."""
         if "chunked" not in self.headers.get("transfer-encoding", "").lower():
-            return self.rfile.read(int(self.headers.get("content-length") or 0))
+            size = int(self.headers.get("content-length") or 0)
+            body = self.rfile.read(max(0, size))
+            return body if len(body) == size else None
         parts = []
         while size := int(self.rfile.readline(1000).split(b";")[0], 16):
-            parts.append(self.rfile.read(size))
-            self.rfile.readline(10)
+            parts.append(self.rfile.read(max(0, size)))
+            if len(parts[-1]) != size or not self.rfile.readline(10):
+                return None
         while self.rfile.readline(_CHUNK).strip():
             continue
         return b"".join(parts)
+
+    def _ask(self, upstream: http.client.HTTPConnection) -> None:
+        """Send the request to the server."""
+        upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+        upstream.putheader("Host", self.server.host_for(self.headers.get("host")))
+        for name, value in self.headers.items():
+            if name.lower() not in _HOP_BY_HOP:
+                upstream.putheader(name, value)
+        if self._body or "content-length" in self.headers or "transfer-encoding" in self.headers:
+            upstream.putheader("Content-Length", str(len(self._body)))
+        upstream.putheader("Connection", "close")
+        upstream.endheaders(self._body or None)
+
+    def _note(self, direction: Direction, body: bytes | bytearray | None, **facts: Any) -> None:
+        """Show the request, or something of its reply; a body only if it is one of the protocol's messages."""
+        seen = bytes(body) if body and "oauth" not in self._origin else None
+        self._taps.note(direction, seen, {**self._origin, **facts})
+
+    # -- clients that hang up
 
     def _watch(self, upstream: http.client.HTTPConnection, done: threading.Event) -> None:
         """End the wait for the server once the client has hung up: shutting the socket down is what wakes it."""
@@ -343,7 +370,7 @@ class _Passing(BaseHTTPRequestHandler):
         if _HANG_UP:
             threading.Thread(target=watch, name="mcp-between-watch", daemon=True).start()
 
-    def _hung_up(self, taps: Taps, origin: JsonObject, body: bytes) -> bool:
+    def _hung_up(self) -> bool:
         """Whether the client is gone, which is noted: in the stateless era that is a message."""
         poll = select.poll()
         poll.register(self.connection, _HANG_UP)
@@ -353,24 +380,31 @@ class _Passing(BaseHTTPRequestHandler):
         from mcp_ref.messages import decode, readable_id
 
         with suppress(Refusal, RecursionError):
-            taps.note("send", None, {**origin, "hangUp": readable_id(decode(body))})
+            self._note("send", None, hangUp=readable_id(decode(self._body)))
         return True
 
-    def _pass_reply(self, reply: http.client.HTTPResponse, taps: Taps, origin: JsonObject, body: bytes) -> None:
-        server, headers = self.server, reply.getheaders()
-        kind = (reply.getheader("content-type") or "").partition(";")[0].strip().lower()
-        facts = {**origin, "status": reply.status, "headers": dict(headers)}
-        if (session := reply.getheader("mcp-session-id")) is not None:
-            server.know(session, taps)
-        streams = kind == "text/event-stream"
+    def _break_off(self) -> None:
+        """What broke off there breaks off here: without the end that HTTP would give it."""
+        self.close_connection = True
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    # -- replies
+
+    def _pass_reply(self, reply: http.client.HTTPResponse) -> None:
+        # 1. The head. A reply whose end nothing tells is cut into chunks, or ended with the connection.
         length = reply.getheader("content-length")
         empty = self.command == "HEAD" or reply.status in (204, 304) or reply.status < 200 or length == "0"
         chunked = not empty and length is None and self.request_version == "HTTP/1.1"
-        # 1. The head.
+        if (session := reply.getheader("mcp-session-id")) is not None:
+            self.server.know(session, self._taps)
+        facts = {"status": reply.status, "headers": dict(reply.getheaders())}
+        kind = (reply.getheader("content-type") or "").partition(";")[0].strip().lower()
+        streams = kind == "text/event-stream"
         if streams or empty:
-            taps.note("receive", None, facts)
+            self._note("receive", None, **facts)
         self.send_response_only(reply.status, reply.reason)
-        for name, value in headers:
+        for name, value in reply.getheaders():
             if name.lower() not in _HOP_BY_HOP:
                 self.send_header(name, value)
         if length is not None:
@@ -378,68 +412,68 @@ class _Passing(BaseHTTPRequestHandler):
         elif chunked:
             self.send_header("Transfer-Encoding", "chunked")
         elif not empty:
-            self.send_header("Connection", "close")
-            self.close_connection = True
+            self.send_header("Connection", "close")  # which also ends it here
         self.end_headers()
         self.wfile.flush()
-        if empty:
-            return
         # 2. The body, as it arrives.
-        events, seen, left = EventParser(_MAX_NOTED), bytearray(), None if length is None else int(length)
-        first = streams and self.command == "GET"
-        ended = "server"
+        pieces = () if empty else self._events(reply, facts) if streams else self._document(reply, facts)
         try:
-            while chunk := reply.read1(_CHUNK):
-                if first:
-                    chunk, first = self._rewritten(chunk), False
-                if streams:
-                    self._note_events(events, chunk, taps, facts)
-                else:
-                    seen += chunk[: _MAX_NOTED - len(seen)]
-                    left = None if left is None else left - len(chunk)
-                    if left == 0:
-                        taps.note("receive", self._seen(origin, seen), self._told(facts, seen))
+            for chunk in pieces:
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunked else chunk)
                 self.wfile.flush()
-                taps.deliver()
-            if left:
-                raise http.client.IncompleteRead(b"", left)
-            if not streams and left is None:
-                taps.note("receive", self._seen(origin, seen), self._told(facts, seen))
-            if streams:
-                taps.note("receive", None, {**origin, "end": "client" if self._hung_up(taps, origin, body) else ended})
+                self._taps.deliver()
+            if streams and not empty:
+                self._note("receive", None, end="client" if self._hung_up() else "server")
             if chunked:
                 self.wfile.write(b"0\r\n\r\n")
         except (OSError, http.client.HTTPException):
-            gone = self._hung_up(taps, origin, body)
+            gone = self._hung_up()
             if streams:
-                taps.note("send" if gone else "receive", None, {**origin, "end": "client" if gone else "broken"})
-            # What broke off there breaks off here: without the end that HTTP would give it.
-            self.close_connection = True
-            with suppress(OSError):
-                self.connection.shutdown(socket.SHUT_RDWR)
+                self._note("send" if gone else "receive", None, end="client" if gone else "broken")
+            self._break_off()
 
-    def _told(self, facts: JsonObject, body: bytearray) -> JsonObject:
-        """What is noted of a reply: with the metadata of the resource, which is public."""
-        if "/oauth-protected-resource" not in facts.get("what", ""):
-            return facts
+    def _document(self, reply: http.client.HTTPResponse, facts: JsonObject) -> Iterator[bytes]:
+        """The pieces of a body, which is noted as a whole: before its last piece passes, if a length tells which it is.
+
+        Raises: HTTPException: it ends too early.
+        """
+        seen, left = bytearray(), reply.length
+        while chunk := reply.read1(_CHUNK):
+            seen += chunk[: _MAX_NOTED - len(seen)]
+            left = None if left is None else left - len(chunk)
+            if left == 0:
+                self._note("receive", seen, **facts, **self._metadata(seen))
+            yield chunk
+        if left:
+            raise http.client.IncompleteRead(b"", left)
+        if left is None:
+            self._note("receive", seen, **facts, **self._metadata(seen))
+
+    def _metadata(self, body: bytearray) -> JsonObject:
+        """The metadata of the resource, which is public, as it is noted."""
+        if "/oauth-protected-resource" not in self._origin.get("what", ""):
+            return {}
         from mcp_ref.errors import Refusal
         from mcp_ref.messages import decode
 
         with suppress(Refusal, RecursionError):
             if isinstance(document := decode(bytes(body)), dict):
-                return {**facts, "oauth": document}
-        return facts
+                return {"oauth": document}
+        return {}
 
-    def _note_events(self, parser: EventParser, chunk: bytes, taps: Taps, facts: JsonObject) -> None:
-        origin = {name: each for name, each in facts.items() if name != "headers"}
-        with suppress(EventTooLong):
-            for event in parser.feed(chunk):
-                is_message = event.event == "message" and event.data
-                if event.event == "endpoint":
-                    self.server.know(urlsplit(event.data)._replace(scheme="", netloc="").geturl(), taps)
-                seen = self._seen(origin, event.data.encode()) if is_message else None
-                taps.note("receive", seen, {**origin, **event_facts(event)})
+    def _events(self, reply: http.client.HTTPResponse, facts: JsonObject) -> Iterator[bytes]:
+        """The pieces of an event stream, whose events are noted one by one."""
+        parser, first = EventParser(_MAX_NOTED), self.command == "GET"
+        while chunk := reply.read1(_CHUNK):
+            if first:
+                chunk, first = self._rewritten(chunk), False
+            with suppress(EventTooLong):
+                for event in parser.feed(chunk):
+                    if event.event == "endpoint":
+                        self.server.know(urlsplit(event.data)._replace(scheme="", netloc="").geturl(), self._taps)
+                    message = event.data.encode() if event.event == "message" else None
+                    self._note("receive", message, status=reply.status, **event_facts(event))
+            yield chunk
 
     def _rewritten(self, chunk: bytes) -> bytes:
         """The beginning of a stream of HTTP+SSE: an absolute URI to post to would lead past this proxy."""

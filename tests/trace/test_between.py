@@ -125,6 +125,43 @@ def test_a_server_that_dies_in_the_middle_of_a_line_is_seen_to() -> None:
     assert b"A server writes nothing to its standard output that is not a message." in err
 
 
+def test_what_a_server_wrote_last_waits_for_a_client_that_is_slow() -> None:
+    # More than the client's pipe holds, and less than both pipes and what is in between.
+    line = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}\n'
+    program = f"import os\ndata = {line!r} * 1700\nwhile data: data = data[os.write(1, data):]"
+    quick = "from mcp_ref.trace import between; between._AFTER_EXIT = 0.01; from mcp_ref.cli import main; main()"
+    child = subprocess.Popen(
+        [sys.executable, "-c", quick, "check", "--report", os.devnull, "--", sys.executable, "-c", program],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENV,
+    )  # fmt: skip
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.wait(2)
+    out, _ = child.communicate(timeout=PATIENCE)
+    assert (out == line * 1700, child.returncode) == (True, 0)
+
+
+def test_a_client_that_reads_no_stderr_changes_neither_the_bytes_nor_the_exit_code() -> None:
+    program = (
+        "import os, sys\nprint('junk', flush=True)\ntry:\n    for _ in range(100): os.write(2, b'x' * 10000)\n"
+        "except BrokenPipeError: print('broken', flush=True)\nsys.exit(7)"
+    )
+    child = between(sys.executable, "-c", program)
+    assert child.stderr is not None and child.stdin is not None
+    child.stderr.close()
+    child.stderr = None
+    out, _ = child.communicate(timeout=PATIENCE)
+    assert (out.split(), child.returncode) == ([b"junk", b"broken"], 7)
+
+
+@pytest.mark.slow
+def test_findings_that_nobody_reads_keep_no_client_waiting() -> None:
+    child = between(sys.executable, "-c", "print('{}\\n' * 3000, flush=True)")
+    assert child.stdout is not None
+    assert child.stdout.read() == b"{}\n" * 3000 + b"\n"
+    assert child.wait(PATIENCE * 2) == 0
+    child.communicate()
+
+
 def test_a_command_that_does_not_exist_is_one_sentence() -> None:
     child = between("no-such-command")
     out, err = child.communicate(timeout=PATIENCE)
@@ -278,6 +315,36 @@ def test_bodies_pass_byte_for_byte_in_every_framing(how: str, kind: str, bodies:
             _, sent, came = upstream.requests[-1]
             assert came == body and ("X-Mine", "a, b") in sent
             assert dict(sent)["Host"] == upstream.url.removeprefix("http://").partition("/")[0]
+
+
+def test_sigterm_ends_the_proxy_with_its_summary() -> None:
+    with Upstream(echo) as upstream:
+        child = subprocess.Popen([*CHECK, "--http", upstream.url], stderr=subprocess.PIPE, env=ENV)
+        assert child.stderr is not None and b"give your client this URL" in child.stderr.readline()
+        child.send_signal(signal.SIGTERM)
+        _, err = child.communicate(timeout=PATIENCE)
+        assert (child.returncode, b"0 findings in 0 events" in err) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "reply"),
+    [
+        (b"Content-Length: 100", b"half of it", b""),
+        (b"Content-Length: -5", b"", b""),
+        (b"Transfer-Encoding: chunked", b"64\r\nhalf of it", b""),
+        (b"Transfer-Encoding: chunked", b"-5\r\n", b""),
+        (b"Content-Length: many", b"", b"HTTP/1.1 400 "),
+        (b"Transfer-Encoding: chunked", b"many\r\n", b"HTTP/1.1 400 "),
+    ],
+)
+def test_half_a_request_is_not_passed_on(head: bytes, body: bytes, reply: bytes) -> None:
+    with proxied(echo) as (upstream, proxy, seen):
+        with socket.create_connection(("127.0.0.1", proxy.server_port), timeout=PATIENCE) as client:
+            client.sendall(b"POST /mcp HTTP/1.1\r\nHost: x\r\n%b\r\n\r\n%b" % (head, body))
+            client.shutdown(socket.SHUT_WR)
+            got = client.makefile("rb").read()
+            assert got.startswith(reply) and bool(got) == bool(reply)
+        assert not upstream.requests and not seen
 
 
 def test_the_name_of_another_host_is_for_the_server_to_refuse() -> None:
