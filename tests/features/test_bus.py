@@ -232,7 +232,7 @@ def on_redis(folder: Path, number: int) -> Iterator[tuple[Any, Running, Listener
         running = stack.enter_context(under("gunicorn", APPLICATION, workers=4, threads=number + 8, env=env))
         listeners = Listeners(running.url, number)
         stack.callback(listeners.close)
-        assert listeners.look(listeners.each(1), 30)
+        assert listeners.look(listeners.each(1), 60)
         yield redis, running, listeners
 
 
@@ -246,7 +246,7 @@ def test_two_hundred_listeners_over_four_workers_are_told_once_within_a_second(t
         # 1. One change: told once to each.
         began = time.monotonic()
         client.call_tool("change")
-        assert listeners.look(listeners.each(2), 10)
+        assert listeners.look(listeners.each(2), 60)
         print(f"200 listeners were told within {max(map(max, listeners.heard)) - began:.3f} s")
         assert not listeners.look(listeners.each(3), 0.5)
         assert max(map(len, listeners.heard)) == 2
@@ -254,7 +254,7 @@ def test_two_hundred_listeners_over_four_workers_are_told_once_within_a_second(t
         began = time.monotonic()
         client.call_tool("change_often", {"times": 1_000, "seconds": 1})
         took = time.monotonic() - began
-        assert listeners.look(listeners.each(3), 10)
+        assert listeners.look(listeners.each(3), 60)
         listeners.look(lambda: False, 1)
         most = max(map(len, listeners.heard)) - 2
         print(f"1,000 changes in {took:.2f} s cost each listener at most {most} messages")
@@ -265,7 +265,7 @@ def test_two_hundred_listeners_over_four_workers_are_told_once_within_a_second(t
         redis.start()
         began = time.monotonic()
         assert listeners.look(
-            lambda: all(len(now) > then for now, then in zip(listeners.heard, before, strict=True)), 10
+            lambda: all(len(now) > then for now, then in zip(listeners.heard, before, strict=True)), 60
         )
         print(f"all were told {time.monotonic() - began:.2f} s after Redis came back")
 

@@ -68,7 +68,7 @@ def test_what_is_ready_is_usable_while_others_hang() -> None:
     finally:
         began = time.monotonic()
         host.close()
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 25
     assert host.servers["silent"].state == "stopped"
 
 
@@ -146,7 +146,7 @@ def test_a_call_waits_for_a_restart_no_longer_than_its_own_time(monkeypatch: pyt
         began = time.monotonic()
         with pytest.raises(ServerDown, match="restarting"):
             host.call("a/echo", timeout=0.1)
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 25
 
 
 def test_check_says_what_is_wrong_with_each_and_is_bounded() -> None:
@@ -161,7 +161,7 @@ def test_check_says_what_is_wrong_with_each_and_is_bounded() -> None:
         client.request = lambda *given: stuck.wait(30)  # type: ignore[method-assign, assignment, return-value]
         began = time.monotonic()
         assert host.check(timeout=0.2)["slow"] == "it did not answer in time"
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 25
         stuck.set()
 
 
@@ -190,7 +190,7 @@ def test_close_ends_what_hangs_at_each_of_its_waits() -> None:
     def ask(question: Any) -> bool:
         question.withdrawn.attach(lambda reason: asked.set())
         calls.append(question.kind)
-        return asked.wait(10)
+        return asked.wait(100)
 
     rules = [
         *(rule for rule in FREE if rule.kind != "start"),
@@ -210,7 +210,7 @@ def test_close_ends_what_hangs_at_each_of_its_waits() -> None:
     threads = [threading.Thread(target=call, args=(name,)) for name in ("p/prompt", "q/hello")]
     for thread in threads:
         thread.start()
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while len(calls) < 2 and time.monotonic() < until:
         threading.Event().wait(0.01)
     began = time.monotonic()
@@ -219,7 +219,7 @@ def test_close_ends_what_hangs_at_each_of_its_waits() -> None:
     stuck.set()
     for thread in threads:
         thread.join(30)
-    assert took < 10 and len(problems) == 2 and sorted(calls) == ["m", "tool"]
+    assert took < 25 and len(problems) == 2 and sorted(calls) == ["m", "tool"]
     host.close()
 
 
@@ -239,7 +239,7 @@ def test_a_server_that_never_answers_one_method_holds_nothing_up(method: str) ->
     finally:
         began = time.monotonic()
         host.close()
-        assert time.monotonic() - began < 15
+        assert time.monotonic() - began < 25
 
 
 def test_a_window_that_never_closes_does_not_hold_close_up() -> None:
@@ -264,7 +264,7 @@ def test_a_window_that_never_closes_does_not_hold_close_up() -> None:
     assert shown.wait(30)
     began = time.monotonic()
     host.close(1)
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 25
     thread.join(30)
     stuck.set()
     assert "withdrawn" in str(refused[0])

@@ -89,7 +89,7 @@ def test_sixteen_of_twenty_servers_are_usable_while_four_fail_in_four_ways() -> 
     finally:
         began = time.monotonic()
         host.close()
-        assert time.monotonic() - began < 12
+        assert time.monotonic() - began < 25
 
 
 @pytest.mark.slow

@@ -353,4 +353,4 @@ def test_a_session_over_http_is_over_when_the_client_ends_it(seen: Seen) -> None
 def test_our_server_ends_when_its_client_goes() -> None:
     told = programs.report([sys.executable, str(programs.PEERS / "leaver.py"), *programs.our_server()])
     assert told["code"] == 0
-    assert told["seconds"] < 3
+    assert told["seconds"] < 15

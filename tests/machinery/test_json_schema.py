@@ -235,7 +235,7 @@ def test_a_check_that_is_not_counted_is_short_and_finds_the_same(name: str, monk
     monkeypatch.setattr(json_schema, "MAX_WORK", -1)
     began = time.thread_time()
     found = problems(schema, value)
-    assert time.thread_time() - began < 1
+    assert time.thread_time() - began < 3
     # One part more, and each keyword counts.
     assert problems(schema, [value] * 1_000) == ["needs more than -1 steps to be checked"]
     monkeypatch.undo()

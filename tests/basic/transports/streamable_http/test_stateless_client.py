@@ -53,7 +53,7 @@ CALL = {
 }
 NOTE = {"jsonrpc": "2.0", "method": "notifications/odd"}
 SESSION_HEADERS = {"mcp-session-id", "last-event-id"}
-AT_ONCE = 3.0
+AT_ONCE = 10.0
 """Seconds within which a server must have noticed; most of them are for a machine that is busy."""
 
 
