@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from mcp_ref import messages
@@ -28,8 +28,8 @@ class Reply(Protocol):
     """Where the answer to a request goes: the transport itself, the array that answers a batch, or a POST's reply.
 
     It may have `skip()`, called when no answer will come; `release(retry)`, to close the connection before the answer,
-    which the client fetches after so many milliseconds; `abandoned()`, see `Incoming`; `principal`, and
-    `require_scopes(message, scopes)`.
+    which the client fetches after so many milliseconds; `abandoned()`, whether the client has hung up for good;
+    `principal`, who is asking; and `require_scopes(message, scopes)`, which raises a refusal unless they have these.
     """
 
     def send(self, message: Any, deadline: Deadline) -> None: ...
@@ -43,6 +43,7 @@ class Incoming(Cancel):
 
     Attributes:
         id, method, params: as they came; `params` is an empty dict if there were none.
+        reply: where what belongs to it is sent.
         reason: why the request was given up; None while it is not.
         answers, state: what an earlier round brought, for a handler that asks by its result: the answers by key, and
             its own state; both checked.
@@ -50,7 +51,7 @@ class Incoming(Cancel):
     Threads: any.
     """
 
-    __slots__ = ("_ended", "_gone", "_reply", "_writing", "answers", "id", "method", "params", "state")
+    __slots__ = ("_ended", "_gone", "_writing", "answers", "id", "method", "params", "reply", "state")
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class Incoming(Cancel):
     ) -> None:
         # What `Cancel` begins with, written out: every request comes by here.
         self._callbacks, self._cancelled, self.reason = [], False, None
-        self.id, self.method, self.params, self._reply = request_id, method, params, reply
+        self.id, self.method, self.params, self.reply = request_id, method, params, reply
         self.answers: JsonObject = {}
         self.state: Any = None
         self._gone = gone
@@ -72,21 +73,11 @@ class Incoming(Cancel):
     # -- who asks
 
     @property
-    def principal(self) -> Any:
-        """Who sent it, as the authentication of this very request said; None if nobody was asked."""
-        return getattr(self._reply, "principal", None)
-
-    @property
     def owner(self) -> str | None:
         """Who owns this request, as far as that can be told: the principal; "" over a channel that one client has for
         itself, such as a pipe; None over HTTP if nobody was asked who they are."""
-        principal = getattr(self._reply, "principal", "")
+        principal = getattr(self.reply, "principal", "")
         return None if principal is None else str(principal)
-
-    def require_scopes(self, scopes: Collection[str]) -> None:
-        """Raise the refusal of this request unless who asks has the scopes; a transport without users has none."""
-        if (require := getattr(self._reply, "require_scopes", None)) is not None:
-            require({"method": self.method, "params": self.params}, scopes)
 
     # -- giving it up: sets the flag, and ends the handler's waits for the peer
 
@@ -102,11 +93,6 @@ class Incoming(Cancel):
             self.cancel("the client has hung up")
         return self._cancelled
 
-    @property
-    def abandoned(self) -> bool:
-        """Whether the client has hung up for good; in the session era only a handler says that this gives it up."""
-        return bool(getattr(self._reply, "abandoned", bool)())
-
     # -- what is sent for it
 
     def notify(self, message: JsonObject, deadline: Deadline | None = None) -> bool:
@@ -117,7 +103,7 @@ class Incoming(Cancel):
             if self._ended or self.cancelled:
                 return False
             try:
-                self._reply.send(message, deadline or Deadline(WRITE_TIMEOUT))
+                self.reply.send(message, deadline or Deadline(WRITE_TIMEOUT))
             except TransportClosed:
                 if self._gone is None:
                     raise
@@ -139,7 +125,7 @@ class Incoming(Cancel):
                 raise LocalProtocolError("the request was answered: its context can ask nothing more")
             # SHOULD: messages before the response relate to the request
             # (basic/transports#sending-messages-to-the-server)
-            self._reply.send(message, deadline)
+            self.reply.send(message, deadline)
         finally:
             self._writing.release()
         inbox.sent = True
@@ -156,15 +142,15 @@ class Incoming(Cancel):
                 return
             try:
                 try:
-                    self._reply.send(answer, deadline)
+                    self.reply.send(answer, deadline)
                 except LocalProtocolError as problem:
                     log.error("the result of %s is not JSON: %s", self.method, problem)
-                    self._reply.send(self.error(InternalError("Internal error")), deadline)
+                    self.reply.send(self.error(InternalError("Internal error")), deadline)
                 except HttpStatusError as refusal:
                     if refusal.status != 413:
                         raise
                     log.error("the answer to %s is too long for the server, which would wait in vain", self.method)
-                    self._reply.send(self.error(InternalError("The answer is too large")), deadline)
+                    self.reply.send(self.error(InternalError("The answer is too large")), deadline)
             except (McpError, OSError) as problem:
                 log.debug("could not answer %s: %s", self.method, problem)
                 self.cancel("its answer could not be sent")
@@ -173,10 +159,6 @@ class Incoming(Cancel):
     def drop(self) -> None:
         """Tell whoever waits for the answer, such as a batch or a POST, that none will come."""
         try:
-            getattr(self._reply, "skip", lambda: None)()
+            getattr(self.reply, "skip", lambda: None)()
         except McpError as problem:
             log.debug("could not end the reply to %s: %s", self.method, problem)
-
-    def release(self, retry: int | None) -> None:
-        """Close the connection that the answer would travel on, if the client can fetch it later."""
-        getattr(self._reply, "release", lambda retry: None)(retry)

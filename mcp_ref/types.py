@@ -86,9 +86,6 @@ def server_capabilities(capabilities: JsonObject, revision: Revision) -> JsonObj
     return project(capabilities) if project else capabilities
 
 
-# -- types -----------------------------------------------------------------------------------------------
-
-
 LoggingLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 ProgressToken = str | int
 RequestId = str | int

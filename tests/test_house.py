@@ -44,7 +44,7 @@ MEMBERS = {
     "table": ("pages",),
     "http": ("basic/transports/streamable_http/", "basic/transports/http_sse"),
     "transports": ("basic/transports/",),
-    "roles": ("server/server", "server/session", "server/stateless", "server/context", "server/hosting", "server/wsgi",
+    "roles": ("server/server", "server/session", "server/context", "server/hosting", "server/wsgi",
               "server/announcing", "server/serving", "server/tasks", "client/tasks",
               "client/client", "client/session", "client/rounds", "client/connecting", "client/config",
               "client/answers", "client/entries"),

@@ -18,7 +18,7 @@ answer as it likes: so that an answer is never taken for one to another question
 
 Spec:      basic/patterns/mrtr, with #security-considerations (2026-07-28)
 Upholds:   spec_notes/basic/patterns/mrtr.md
-Not here:  running the handler (server/stateless; server/session does it for results that ask, in the session era); the
+Not here:  running the handler (server/session; in the session era also for results that ask); the
            client's functions (client/answers), and its rounds (client/rounds)
 """
 

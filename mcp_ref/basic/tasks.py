@@ -260,7 +260,7 @@ class Waiting:
         if record is None or self._asked not in open_questions(record):
             self._cancel("the task needs no answer any more")
         # MAY: a stream that answers `tasks/result` is left at any time (basic/utilities/tasks#retrieving-task-results)
-        if self.ctx.incoming.abandoned:
+        if getattr(self.ctx.incoming.reply, "abandoned", bool)():
             self.ctx.incoming.cancel("the client has hung up")
             self.ctx.incoming.drop()
 

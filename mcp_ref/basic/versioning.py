@@ -3,7 +3,7 @@
 
 Spec:      basic/versioning, basic/index#_meta, basic/index#resulttype, server/discover (2026-07-28)
 Upholds:   spec_notes/basic/versioning.md, spec_notes/server/discover.md
-Not here:  the session era's opening (basic/lifecycle); answering such a request (server/stateless); finding out which
+Not here:  the session era's opening (basic/lifecycle); answering such a request (server/session); finding out which
            era a server is of (client/connecting); the headers that repeat this over HTTP (streamable_http/headers)
 
 There is no handshake and no session. A request declares its protocol version and what its client can do, and is

@@ -248,9 +248,7 @@ class Client:
         """
         from mcp_ref.client.entries import entry_of
 
-        entry = entry_of(path, server)
-        limits = {"timeout": entry.timeout, "connect_timeout": entry.start_timeout, "revision": entry.revision}
-        return cls(entry.target, **{**{name: value for name, value in limits.items() if value is not None}, **options})
+        return cls(**{**entry_of(path, server).for_a_client(), **options})
 
     # -- opening and closing (basic/lifecycle)
 

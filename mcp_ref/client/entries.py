@@ -74,6 +74,11 @@ class Entry(NamedTuple):
         """Whether a tool of that name is there at all."""
         return any(matches(each, tool) for each in self.allow) and not any(matches(each, tool) for each in self.deny)
 
+    def for_a_client(self) -> dict[str, Any]:
+        """With what a `Client` of this server is made."""
+        limits = {"timeout": self.timeout, "connect_timeout": self.start_timeout, "revision": self.revision}
+        return {"target": self.target, **{name: value for name, value in limits.items() if value is not None}}
+
 
 def read_entries(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Entry]:
     """The servers of a JSON file such as other programs have, or of a dict like it, by name:

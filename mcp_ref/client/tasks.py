@@ -97,7 +97,7 @@ class Follower(Answers):
         method, params, owner = incoming.method, incoming.params, incoming.owner
         ttl = params["task"].get("ttl")
         plain = {key: value for key, value in params.items() if key != "task"}
-        own = Incoming(incoming.id, method, plain, incoming._reply)
+        own = Incoming(incoming.id, method, plain, incoming.reply)
         seed: JsonObject = {"owner": owner, "ttl": tasks.ttl if ttl is None else max(ttl, 1) / 1000, "about": method,
                             "method": method, "params": {}, "again": False, "tries": 0}  # fmt: skip
         run = TaskRun(tasks, seed, lambda run: page.kept(self._inner(hosted, own)))

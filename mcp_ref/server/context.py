@@ -4,7 +4,7 @@ Spec:      server/index; the pages of what it binds: basic/utilities/progress, s
            client/elicitation, client/sampling, client/roots
 Upholds:   the rows of those pages that speak of the server
 Not here:  running the handler, and what the eras do differently: how a question reaches the client, and what a
-           request says of its client (server/session, server/stateless)
+           request says of its client (server/session)
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Context(utilities.HandlerContext):
         """
         if self.revision.priming_event:
             # SHOULD: say when to come back (basic/transports#sending-messages-to-the-server)
-            self.incoming.release(retry)
+            getattr(self.incoming.reply, "release", lambda retry: None)(retry)
 
     # -- who asks
 
@@ -87,7 +87,7 @@ class Context(utilities.HandlerContext):
 
         Spec: basic/authorization#token-handling
         """
-        return self.incoming.principal
+        return getattr(self.incoming.reply, "principal", None)
 
     @property
     def owner(self) -> str | None:
@@ -103,7 +103,9 @@ class Context(utilities.HandlerContext):
         Raises: a Refusal that goes out as said. LocalProtocolError: served over HTTP without `authorization=`.
         Spec: basic/authorization#runtime-insufficient-scope-errors
         """
-        self.incoming.require_scopes(scopes)
+        incoming = self.incoming
+        if (require := getattr(incoming.reply, "require_scopes", None)) is not None:
+            require({"method": incoming.method, "params": incoming.params}, scopes)
 
     @property
     def client_info(self) -> JsonObject:

@@ -2,8 +2,8 @@
 
 Spec:      server/index, basic/lifecycle, server/utilities/caching
 Upholds:   the rows of the server's pages on capabilities and on list-changed notifications
-Not here:  what a method does (each page's module); one client's conversation (server/session); requests that stand
-           alone (server/stateless); HTTP (server/hosting)
+Not here:  what a method does (each page's module); one client's conversation, and requests that stand alone
+           (server/session); HTTP (server/hosting)
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS, Revision, in_order
 from mcp_ref.server import announcing, prompts, resources, serving, tools
 from mcp_ref.server.context import Context
-from mcp_ref.server.session import Session
-from mcp_ref.server.stateless import Stateless
+from mcp_ref.server.session import Session, Stateless
 from mcp_ref.server.utilities import completion
 from mcp_ref.server.utilities import logging as log_page
 from mcp_ref.server.utilities.caching import CACHEABLE, CacheHint
@@ -94,7 +93,7 @@ ANSWERS: Final[dict[str, Answer]] = {
     "logging/setLevel": log_page.logging_set_level,
 }
 """Which function answers which request. `initialize` and `ping` are answered by the session itself, and
-`subscriptions/listen` by server/stateless."""
+`subscriptions/listen` by `Stateless`."""
 
 
 class Server:
@@ -320,19 +319,14 @@ class Server:
 
     # -- conversations
 
-    def connect(
-        self, transport: Transport, revisions: Sequence[Revision] | None = None, *, resume: Revision | None = None
-    ) -> Session:
+    def connect(self, transport: Transport, revisions: Sequence[Revision] | None = None) -> Session:
         """Begin a conversation over a transport, and return at once. Close the session, or the server, to end it.
 
         Args:
             revisions: those of ours that the transport can carry, oldest first; None: all.
-            resume: skip the opening: the client speaks this revision and declared nothing (HTTP without sessions).
         """
         self.take_over()
         session = Session(self, transport, revisions or self.revisions)
-        if resume is not None:
-            session.resume(resume)
         if self.span is not None:
             self.span.enter()
         try:

@@ -40,8 +40,7 @@ from mcp_ref.methods import Options
 from mcp_ref.revisions import find_revision
 from mcp_ref.server import tools
 from mcp_ref.server.context import Context
-from mcp_ref.server.session import Conversation, Session
-from mcp_ref.server.stateless import Call
+from mcp_ref.server.session import Call, Conversation, Session
 
 if TYPE_CHECKING:
     from mcp_ref.server.server import Server
@@ -291,7 +290,7 @@ class TaskCall(Conversation):
         }  # fmt: skip
         self.task = TaskRun(among.tasks, seed, self._work, self._tell)
         # What the handler looks at: given up by the caller while it is a call, and with the task afterwards.
-        self._own = Incoming(incoming.id, incoming.method, params, incoming._reply, self._given_up)
+        self._own = Incoming(incoming.id, incoming.method, params, incoming.reply, self._given_up)
         self._own.answers, self._own.state = incoming.answers, incoming.state
         self.task.cancel.attach(self._own.cancel)
 

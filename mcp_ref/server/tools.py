@@ -3,7 +3,7 @@
 Spec:      server/tools (2024-11-05 ... 2026-07-28)
 Upholds:   spec_notes/server/tools.md
 Not here:  schemas from type hints, and JSON from what a function returns (machinery/handlers); dispatch, rate limits,
-           and the check of params and results against their types (server/session, server/stateless, agreement); the
+           and the check of params and results against their types (server/session, agreement); the
            HTTP headers of a call (basic/transports/streamable_http/headers)
 
 One call, from its two ends:

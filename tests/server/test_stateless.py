@@ -1,4 +1,4 @@
-"""server/stateless: each request is answered from itself alone. A list is the reply; there is no transport."""
+"""server/session, Stateless: each request is answered from itself alone. A list is the reply; there is no transport."""
 
 from __future__ import annotations
 

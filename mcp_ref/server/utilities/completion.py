@@ -3,7 +3,7 @@
 Spec:      server/utilities/completion (2024-11-05 ... 2026-07-28)
 Upholds:   spec_notes/server/utilities/completion.md
 Not here:  the prompts and templates themselves (server/prompts, server/resources); the limit on requests per second
-           (server/session, server/stateless)
+           (server/session)
 
     @server.completion(prompt="plan_trip", argument="city")
     def cities(value: str, arguments: dict[str, str]) -> list[str]: ...

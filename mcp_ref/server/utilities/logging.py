@@ -2,7 +2,7 @@
 
 Spec:      server/utilities/logging (2024-11-05 ... 2026-07-28)
 Upholds:   spec_notes/server/utilities/logging.md
-Not here:  the limit on messages per second (server/session, server/stateless); the log of this library itself (Python's
+Not here:  the limit on messages per second (server/session); the log of this library itself (Python's
            `logging`)
 
     ctx.log("info", data)              in a handler: send a message to the client, if it wants that level

@@ -3,7 +3,7 @@
 Spec:      basic/transports#streamable-http; 2026-07-28/basic/transports/streamable-http; basic/versioning
 Upholds:   spec_notes/basic/transports.md, spec_notes/basic/transports/streamable-http.md
 Not here:  sockets and threads (machinery/http_server), the answer to a POST and event streams (streams.py), what
-           headers must say (headers.py), what is answered to a method (server/session, server/stateless)
+           headers must say (headers.py), what is answered to a method (server/session)
 
     session era       POST     one message (2025-03-26: or a batch): a request is answered with JSON or a stream, the
                                rest with 202
@@ -277,7 +277,9 @@ class SessionEra:
         return len(self._open)
 
     def _connect(self, session: HttpSession, resume: Revision | None = None) -> None:
-        session.conversation = self._server.connect(session, tuple(self.revisions.values()), resume=resume)
+        session.conversation = self._server.connect(session, tuple(self.revisions.values()))
+        if resume is not None:
+            session.conversation.resume(resume)
         if session.principal is not None:
             # Rates are counted for the principal, in whatever session.
             session.conversation.source = str(session.principal)
