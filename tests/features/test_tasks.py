@@ -285,7 +285,7 @@ def test_progress_before_anybody_waits_for_the_result_is_told_too() -> None:
 
 
 def test_who_asks_for_tasks_that_are_not_there_causes_one_warning(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("DEBUG", "mcp_ref.machinery.tasking")
+    caplog.set_level("DEBUG", "mcp_ref.tasks")
     server = Server("jobs")
     server.tool("job", task="optional")(lambda: "done")
     with connected(server) as client:
