@@ -94,6 +94,10 @@ class Consent:
     revoked: bool = False
 
 
+Granted = tuple[Consent, tuple[str, ...]]
+"""A consent, and the scopes of it that a token gets."""
+
+
 @dataclass(eq=False)
 class Question:
     """An authorization request: first a question to the user, then a code."""
@@ -364,9 +368,7 @@ class AuthorizationServer:
         told = {"access_token": access, "token_type": "Bearer", "expires_in": int(ACCESS_LIFETIME)}
         _send_json(reply, {**told, "refresh_token": refresh, "scope": " ".join(scopes)})
 
-    def _redeem_locked(
-        self, form: Mapping[str, str], client: KnownClient, now: float
-    ) -> tuple[Consent, tuple[str, ...]]:
+    def _redeem_locked(self, form: Mapping[str, str], client: KnownClient, now: float) -> Granted:
         """What a code stands for, and its scopes. It counts once."""
         asked = self._codes.get(_hash(form.get("code", "")))
         if asked is None or asked.grant is None:
@@ -387,9 +389,7 @@ class AuthorizationServer:
         asked.until = 0
         return asked.grant, asked.grant.scopes
 
-    def _refresh_locked(
-        self, form: Mapping[str, str], client: KnownClient, now: float
-    ) -> tuple[Consent, tuple[str, ...]]:
+    def _refresh_locked(self, form: Mapping[str, str], client: KnownClient, now: float) -> Granted:
         """What a refresh token stands for, and the scopes that are asked for. It counts once."""
         held = self._tokens.get(_hash(form.get("refresh_token", "")))
         if held is None or not held.refreshes or held.grant.client != client.id or held.until <= now:

@@ -677,9 +677,12 @@ class OAuth(Grant):
         fixed, record = self._fixed(found), self._registration(found.issuer)
         try:
             # 1. Where does the browser come back to? The port that was registered is used again if it is free.
-            if self._redirect.scheme == "http":
+            place = self._redirect
+            if place.scheme == "http":
                 listener = self._listen({} if fixed else record)
-            redirect_uri = self._redirect_uri(listener)
+                host = place.netloc if place.port is None else place.netloc.rpartition(":")[0]
+                place = place._replace(netloc=f"{host}:{listener.port}")
+            redirect_uri = place.geturl()
             # 2. Who is this client? A registration is for one redirect URI, and at some authorization servers only for
             #    the scopes that it names.
             lacks = "scope" in record and not set(job.scopes or ()) <= set(record["scope"].split())
@@ -744,12 +747,6 @@ class OAuth(Grant):
                 raise AuthorizationError(f"cannot listen on {self._redirect.netloc}: {problem}") from None
             # Another program has the port. Take another one, and register again.
             return Loopback(0, self._redirect.path, host)
-
-    def _redirect_uri(self, listener: Loopback | None) -> str:
-        if listener is None:
-            return self._redirect.geturl()
-        host = self._redirect.netloc.rpartition(":")[0] if self._redirect.port is not None else self._redirect.netloc
-        return self._redirect._replace(netloc=f"{host}:{listener.port}").geturl()
 
     def _key(self, issuer: str) -> str:
         # MUST: associate credentials with the issuer that gave them

@@ -91,7 +91,8 @@ class Challenge:
     def __str__(self) -> str:
         """As it goes into the header."""
         scheme = {"bearer": "Bearer", "dpop": "DPoP"}.get(self.scheme, self.scheme)
-        quoted = ", ".join(f'{name}="{_escaped(value)}"' for name, value in self.parameters.items())
+        escaped = {name: re.sub(r'(["\\])', r"\\\1", value) for name, value in self.parameters.items()}
+        quoted = ", ".join(f'{name}="{value}"' for name, value in escaped.items())
         return f"{scheme} {quoted}".rstrip()
 
 
@@ -153,7 +154,3 @@ def basic_credentials(client_id: str, secret: str) -> dict[str, str]:
     """The header of `client_secret_basic`: both parts are form-encoded first (RFC 6749, section 2.3.1)."""
     pair = f"{quote(client_id, safe='')}:{quote(secret, safe='')}"
     return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
-
-
-def _escaped(value: str) -> str:
-    return re.sub(r'(["\\])', r"\\\1", value)

@@ -229,7 +229,8 @@ class Door:
         if (
             principal is None
             or (principal.expires is not None and principal.expires <= time.time())
-            or not (self.resource in principal.audience or self._is_meant(principal.audience))
+            # SHOULD: accept upper-case scheme and host (basic/authorization#canonical-server-uri)
+            or not (self.resource in (meant := principal.audience) or canonical(self.resource) in map(canonical, meant))
             # A token that is bound to a key, and comes without a proof of that key, may be stolen.
             or (is_bound != ("cnf" in principal.claims))
             or (self._protection.dpop == "required" and not is_bound)
@@ -261,12 +262,6 @@ class Door:
             # MUST: answer 400 if the authorization is malformed (basic/authorization#error-handling)
             raise self._refusal(400, "The Authorization header is malformed", "invalid_request")
         return found[2], is_bound
-
-    def _is_meant(self, audience: Collection[str]) -> bool:
-        """Whether one of the URLs is this server's, written differently."""
-        # SHOULD: accept upper-case scheme and host (basic/authorization#canonical-server-uri)
-        ours = canonical(self.resource)
-        return any(canonical(url) == ours for url in audience)
 
     # -- what they may do
 
