@@ -445,7 +445,11 @@ class HttpClient:
             if call.response is not None and not call.response.ended:
                 # However its end drips in, by now nobody has so much time for it.
                 call.deadline = Deadline(_LINGER_TIMEOUT)
-                self._clock.watch(call)
+                try:
+                    self._clock.watch(call)
+                except RequestTimeout:
+                    # On a busy machine that is over already; the answer is there all the same.
+                    call.hang_up()
                 call.response.close()
         finally:
             if call.box:

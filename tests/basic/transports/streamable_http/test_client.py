@@ -357,6 +357,24 @@ def test_a_reply_that_unpacks_to_more_than_the_bound_is_refused() -> None:
     assert most < 30_000_000
 
 
+def test_an_answer_counts_though_no_time_is_left_to_wait_for_the_end_of_its_stream(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from mcp_ref.machinery import http_client
+
+    monkeypatch.setattr(http_client, "_LINGER_TIMEOUT", 0.0)
+    over = threading.Event()
+
+    def stays_open(wire: Wire, asked: Asked) -> None:
+        wire.send(STREAM_HEAD, event(result()))
+        assert over.wait(WAIT)
+
+    with ScriptedServer(post=[stays_open, content(result())]) as server, Client(server) as client:
+        assert client.call() == [result()]
+        assert client.call() == [result()]
+        over.set()
+
+
 def test_a_call_ends_with_its_deadline_while_its_reply_is_unpacked() -> None:
     with requests.Session() as session, ScriptedServer(post=_packed) as server:
         with Client(server, session=session, max_message=1 << 40) as client:
