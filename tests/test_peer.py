@@ -711,6 +711,6 @@ def test_a_server_can_cause_one_warning_of_a_kind_too(caplog: pytest.LogCaptureF
             wire.notify("notifications/message", {"level": "loud", "data": 1})
         call = Background(client.ping)
         wire.answer(wire.receive()["id"], {})
-        call.result()
+        call.outcome()
     said = [each for each in caplog.records if "malformed" in each.message]
     assert [each.levelname for each in said] == ["WARNING"] + ["DEBUG"] * 19
