@@ -21,6 +21,7 @@ from mcp_ref.revisions import Revision
 if TYPE_CHECKING:
     import requests
 
+    from mcp_ref.machinery.deadline import Deadline
     from mcp_ref.server.server import Server
     from mcp_ref.trace.record import Tap
 
@@ -184,12 +185,15 @@ def check_url(url: Any) -> None:
     raise ValueError(f"a URL begins with http:// or https://, not {url!r}{instead}")
 
 
-def http_routes(url: Url, revisions: tuple[Revision, ...], tap: Callable[[str], Tap | None]) -> list[Route]:
+def http_routes(
+    url: Url, revisions: tuple[Revision, ...], tap: Callable[[str], Tap | None], deadline: Deadline
+) -> list[Route]:
     """Streamable HTTP, in its stateless shape and then with sessions, and then the event stream of 2024-11-05.
 
     Args:
         revisions: those that the client speaks, oldest first.
         tap: gives the tap of a trace for the name of a transport.
+        deadline: of the opening, which for the event stream is longer than a request.
     """
 
     def streamable() -> Transport:
@@ -200,7 +204,8 @@ def http_routes(url: Url, revisions: tuple[Revision, ...], tap: Callable[[str], 
     def sse() -> Transport:
         from mcp_ref.basic.transports.http_sse import SseClientTransport
 
-        return SseClientTransport(url.url, headers=url.headers, tap=tap("http+sse"), **url.options)
+        opening = deadline.left()
+        return SseClientTransport(url.url, headers=url.headers, tap=tap("http+sse"), opening=opening, **url.options)
 
     shapes = {"stateless": streamable, "streamable": streamable, "sse": sse}
     ways = ((make, tuple(row for row in revisions if row.http == shape)) for shape, make in shapes.items())

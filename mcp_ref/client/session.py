@@ -351,7 +351,7 @@ class Connection:
         """Open a conversation, by the only way there is, or by the one that client/connecting finds."""
         client, target = self.client, self.client.target
         if isinstance(target, Url):
-            ways = http_routes(target, client.revisions, client.tap)
+            ways = http_routes(target, client.revisions, client.tap, deadline)
         else:
             eras = (tuple(row for row in client.revisions if row.era == era) for era in ("stateless", "session"))
             ways = [Route(self._connect, rows) for rows in eras if rows]

@@ -195,7 +195,7 @@ class SseClientTransport(HttpTransport, Transport):
     Args:
         url: of the event stream.
         max_message: bytes that an inbound message may have.
-        opening: seconds in which the stream must have named the URI to send to.
+        opening: seconds in which the stream must have named the URI to send to; None for no limit.
         options: `headers`, `verify`, `cert`, `proxies`, `trust_env`, `session`, `tap`: see `HttpOptions`.
 
     Raises: ValueError: the URL is not one of http(s), or a header cannot be sent.
@@ -205,7 +205,7 @@ class SseClientTransport(HttpTransport, Transport):
     name = "http+sse"
 
     def __init__(
-        self, url: str, *, max_message: int = MAX_MESSAGE, opening: float = 10, **options: Unpack[HttpOptions]
+        self, url: str, *, max_message: int = MAX_MESSAGE, opening: float | None = 10, **options: Unpack[HttpOptions]
     ) -> None:
         super().__init__(url, max_message, options)
         self._opening = opening
@@ -238,7 +238,7 @@ class SseClientTransport(HttpTransport, Transport):
             self._thread = threading.Thread(target=self._listen, args=(reply,), name="mcp-sse-listen", daemon=True)
             self._thread.start()
             if not self._named.wait(left):
-                raise RequestTimeout(f"no endpoint event within {self._opening:g} s")
+                raise RequestTimeout(f"no endpoint event within {self._opening or 0:.3g} s")
             with self._lock:
                 if self._problem is not None:
                     raise self._problem

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from mcp_ref import Client, HttpStatusError, RemoteProtocolError, Server, TransportClosed, text
+from mcp_ref import Client, HttpStatusError, RemoteProtocolError, RequestTimeout, Server, TransportClosed, text
 from mcp_ref.basic.transports.http_sse import SseClientTransport
 from mcp_ref.client import config as targets
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, Revision
@@ -77,6 +78,15 @@ def test_a_start_that_is_interrupted_leaves_nothing(monkeypatch: pytest.MonkeyPa
     assert collector.ends == 0
 
 
+@pytest.mark.parametrize("revision", ["2024-11-05", None])
+def test_a_stream_that_names_no_uri_is_waited_for_as_long_as_the_connection(revision: str | None) -> None:
+    began = time.monotonic()
+    with ScriptedServer(get=then(STREAM_HEAD, wait=True), post=status(405)) as server:
+        with pytest.raises(RequestTimeout, match="no endpoint event within"):
+            Client(server.url, revision=revision, connect_timeout=0.5).connect()
+    assert time.monotonic() - began < 8  # it was 10 s, whatever the client's limit
+
+
 def test_a_server_that_came_back_and_knows_the_session_no_longer_is_a_lost_connection() -> None:
     answer = then(STREAM_HEAD, endpoint_event("/post?session=1"), wait=True)
     with ScriptedServer(get=answer, post=[status(404), status(403)]) as server:
@@ -102,7 +112,7 @@ def test_a_server_that_came_back_and_knows_the_session_no_longer_is_a_lost_conne
 )
 def test_which_statuses_lead_to_the_older_transport(newest: str, statuses: set[int]) -> None:
     spoken = tuple(revision for revision in SESSION_REVISIONS if revision.order <= REVISIONS[newest].order)
-    first, second = targets.http_routes(targets.Url("http://localhost/mcp"), spoken, lambda name: None)
+    first, second = targets.http_routes(targets.Url("http://localhost/mcp"), spoken, lambda name: None, soon())
     assert {code for code in (200, 302, 400, 401, 404, 405, 410, 499, 500, 503) if first.falls_back(code)} == statuses
     assert second.revisions == (OLDEST,)
 
@@ -147,7 +157,7 @@ def test_a_server_serves_clients_of_both_times_at_once() -> None:
 
 @pytest.mark.parametrize("revision", SESSION_REVISIONS, ids=str)
 def test_a_client_over_http_speaks_a_revision_by_the_transport_that_describes_it(revision: Revision) -> None:
-    [route] = targets.http_routes(targets.Url("http://localhost/mcp"), (revision,), lambda name: None)
+    [route] = targets.http_routes(targets.Url("http://localhost/mcp"), (revision,), lambda name: None, soon())
     assert route.make().name == ("http+sse" if revision is OLDEST else "http")
     with hosted() as service:
         url = service.sse_url if revision is OLDEST else service.url
