@@ -1,7 +1,7 @@
 """The listener for a browser that comes back: one page on 127.0.0.1, read once (RFC 8252).
 
 Contract: `Loopback(port)` listens at once. `wait` gives the query of the first GET of the path that its `accept` wants;
-one that comes before `wait` is called is held for a moment. Everything else is answered and forgotten: another path,
+one that comes before `wait` is called is held until then. Everything else is answered and forgotten: another path,
 another method, another `Host` (DNS rebinding), a query that is not wanted. A connection that says nothing is closed
 after 5 seconds, and others are served meanwhile. The page shown is always the same: nothing that came with the request
 is in it.
@@ -59,8 +59,6 @@ class Loopback:
         self._server = HttpServer({path or "/": self._answer}, address, port, limits)
         self.port = self._server.address[1]
         self._host = host.lower()
-        # Last: a browser that is back already is answered with what stands above.
-        self._server.start()
 
     def wait(self, call: HttpCall, timeout: float, accept: Callable[[str], bool]) -> str:
         """The query with which the browser came back.
@@ -71,6 +69,9 @@ class Loopback:
 
         Raises: RequestTimeout; and whatever cut the call.
         """
+        if self._call is None:
+            # Only now: whoever waits has this listener, and closes it. Connections of before have waited as well.
+            self._server.start()
         self._query, self._accept, self._call = None, accept, call
         self._expected.set()
         try:
