@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_ref.cli import commands, main
+from mcp_ref.cli import main
 from mcp_ref.cli.demo import build_server
 from mcp_ref.machinery.http_exchange import HttpRequest
 from mcp_ref.pages import METHODS
@@ -50,11 +50,6 @@ def data() -> bytes:
 if __name__ == "__main__":
     server.run()
 '''
-
-
-@pytest.fixture(autouse=True)
-def no_server_is_said_to_be_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "_SLOW", 60.0)
 
 
 @pytest.fixture

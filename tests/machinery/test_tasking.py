@@ -15,6 +15,7 @@ import pytest
 from mcp_ref import Client, Context, ErrorResponse, InvalidParams, Server, SqliteTasks, TaskRule, Tasks
 from mcp_ref.extensions.tasks import tasks_update
 from mcp_ref.machinery import tasking
+from mcp_ref.machinery.deadline import Deadline
 from tests.features.test_forks import in_a_child
 from tests.features.test_forks import pytestmark as of_forks
 
@@ -75,7 +76,7 @@ def test_two_threads_that_find_the_same_task_of_a_dead_process_run_it_once(tmp_p
         tasks.on_change = another_thread_looks
         assert tasks.adopt(left)
         until(lambda: tasks.store.get("x")["outcome"])  # type: ignore[index]
-        assert tasks.workers.close(tasking.Deadline(LIMIT)) == [] and runs == ["x"]
+        assert tasks.workers.close(Deadline(LIMIT)) == [] and runs == ["x"]
 
 
 def test_a_process_that_cannot_run_a_task_again_leaves_it_to_one_that_has_taken_it(tmp_path: Path) -> None:
