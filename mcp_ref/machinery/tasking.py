@@ -316,6 +316,7 @@ class Tasks:
 
     def _keep(self) -> None:
         interval = SWEEP_INTERVAL if self.store.holder is None else KEEPER_INTERVAL
+        said = ""  # of what fails, once: what fails may be a disk that is full
         while True:
             with self._changed:
                 # Bounded; that it closes is told.
@@ -330,8 +331,11 @@ class Tasks:
                 self._sweep()
                 if self.look is not None and self.store.holder is not None:
                     self.look()
+                said = ""
             except Exception as problem:
-                log.error("the store of tasks fails: %s", problem)
+                if str(problem) != said:
+                    log.error("the store of tasks fails: %s", problem)
+                said = str(problem)
 
     def _sweep(self) -> None:
         """Forget what has expired, take up or end what a dead process left, and write what could not be written."""

@@ -157,6 +157,32 @@ def unwritten(path: Path, hold: bool = True) -> Iterator[tuple[Server, Tasks, Fa
         yield server, tasks, store, task
 
 
+def test_a_store_that_fails_again_and_again_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Counting(Failing):
+        """Counts the looks that failed."""
+
+        failed = 0
+
+        def due(self, now: float) -> Any:
+            try:
+                return super().due(now)
+            except sqlite3.Error:
+                self.failed += 1
+                raise
+
+    store, go_on = Counting(tmp_path / "tasks.db", lease=0.01), threading.Event()
+    server = Server("jobs", tasks=Tasks(store, poll=0.05))
+    server.tool("job", task="required")(lambda: str(go_on.wait(LIMIT)))
+    with closing(server), Client(server, revision=CORE, tasks=True) as client:
+        task = client.call_tool_as_task("job")
+        store.broken = True
+        until(lambda: store.failed >= 3)
+        store.broken = False
+        go_on.set()
+        task.result(LIMIT)
+    assert caplog.text.count("the store of tasks fails") == 1
+
+
 def test_an_outcome_that_could_not_be_written_is_written_at_the_end(tmp_path: Path) -> None:
     with unwritten(tmp_path / "tasks.db") as (server, tasks, _, task):
         server.close(LIMIT)
