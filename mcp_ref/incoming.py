@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from mcp_ref import messages
 from mcp_ref.basic.transports.transport import Inbox
-from mcp_ref.errors import HttpStatusError, InternalError, LocalProtocolError, McpError, Refusal, TransportClosed
+from mcp_ref.errors import HttpStatusError, InternalError, LocalProtocolError, McpError, TransportClosed
 from mcp_ref.machinery.deadline import Cancel, Deadline
 from mcp_ref.messages import JsonObject
 
@@ -131,10 +131,6 @@ class Incoming(Cancel):
         inbox.sent = True
         return inbox.until(deadline)
 
-    def error(self, refusal: Refusal) -> JsonObject:
-        """The error response to this request."""
-        return messages.error(self.id, refusal)
-
     def finish(self, answer: JsonObject, deadline: Deadline) -> None:
         """Send the answer, once. If the peer is gone, that is not an error here: nobody is left to tell."""
         with self._writing:
@@ -145,12 +141,12 @@ class Incoming(Cancel):
                     self.reply.send(answer, deadline)
                 except LocalProtocolError as problem:
                     log.error("the result of %s is not JSON: %s", self.method, problem)
-                    self.reply.send(self.error(InternalError("Internal error")), deadline)
+                    self.reply.send(messages.error(self.id, InternalError("Internal error")), deadline)
                 except HttpStatusError as refusal:
                     if refusal.status != 413:
                         raise
                     log.error("the answer to %s is too long for the server, which would wait in vain", self.method)
-                    self.reply.send(self.error(InternalError("The answer is too large")), deadline)
+                    self.reply.send(messages.error(self.id, InternalError("The answer is too large")), deadline)
             except (McpError, OSError) as problem:
                 log.debug("could not answer %s: %s", self.method, problem)
                 self.cancel("its answer could not be sent")

@@ -591,7 +591,7 @@ class Peer:
         # SHOULD NOT: answer a cancelled request (basic/utilities/cancellation#behavior-requirements)
         if owned:
             if isinstance(result, Refusal):
-                response = incoming.error(result)
+                response = messages.error(incoming.id, result)
             else:
                 response = messages.response(incoming.id, result)
             incoming.finish(response, Deadline(self._timeout))

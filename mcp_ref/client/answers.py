@@ -29,10 +29,7 @@ if TYPE_CHECKING:
     from mcp_ref.client.session import Conversation
 
 DEFAULT_RATES: Final[Mapping[str, Rate]] = MappingProxyType(
-    {
-        "sampling/createMessage": Rate(per_second=1_000, burst=10_000),
-        "elicitation/create": Rate(per_second=1_000, burst=10_000),
-    }
+    dict.fromkeys(("sampling/createMessage", "elicitation/create"), Rate(per_second=1_000, burst=10_000))
 )
 """How often a server may ask. Generous: only a flood meets these limits."""
 

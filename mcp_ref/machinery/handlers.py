@@ -48,13 +48,16 @@ import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, Final, Literal, NamedTuple, NewType, NoReturn, get_args, get_origin
+from typing import Any, Final, Literal, NamedTuple, NewType, NoReturn, TypeVar, get_args, get_origin
 
 from mcp_ref.machinery import shapes
 from mcp_ref.machinery.checking import NOUNS, PYTHON_TYPES, is_of_kind
 from mcp_ref.machinery.json_schema import FORMATS, Validator
 from mcp_ref.machinery.publishing import schema_of
 from mcp_ref.machinery.shapes import KINDS, Field, JsonObject, Object, Shape, is_union, peel
+
+F = TypeVar("F", bound=Callable[..., Any])
+"""A user's function, which a decorator gives back as it is."""
 
 # -- a function ---------------------------------------------------------------------------------------------------
 

@@ -16,27 +16,20 @@ nothing away that this user may not read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, TypedDict, Unpack, cast
 
 from mcp_ref.basic.versioning import is_input_required
 from mcp_ref.content import ContentBlock, Role, block_type, check_data, text
 from mcp_ref.errors import InvalidParams
 from mcp_ref.machinery.checking import checker
-from mcp_ref.machinery.handlers import Handler, inspect_handler, string_arguments
+from mcp_ref.machinery.handlers import F, Handler, inspect_handler, string_arguments
 from mcp_ref.machinery.scopes import checked_scopes
 from mcp_ref.machinery.shapes import Since
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.server.utilities.caching import CacheableResult
 from mcp_ref.server.utilities.pagination import PaginatedRequestParams, PaginatedResult, answer_list, list_page, walk
-from mcp_ref.types import (
-    Icon,
-    Icons,
-    InputResponseRequestParams,
-    Meta,
-    NotificationParams,
-    Result,
-)
+from mcp_ref.types import Icon, Icons, InputResponseRequestParams, Meta, NotificationParams, Result
 
 if TYPE_CHECKING:
     from mcp_ref.server.context import Context
@@ -116,8 +109,6 @@ METHODS = (
 
 
 # -- the server's half: registering -------------------------------------------------------------------------------
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class PromptEntry(NamedTuple):

@@ -19,12 +19,12 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, NotRequired, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, NotRequired, TypedDict, Unpack, cast
 
 from mcp_ref.basic.versioning import is_input_required
 from mcp_ref.content import Annotations, BlobResourceContents, TextResourceContents, block_type
 from mcp_ref.errors import InvalidParams, Refusal, RemoteProtocolError
-from mcp_ref.machinery.handlers import inspect_handler, string_arguments, to_json
+from mcp_ref.machinery.handlers import F, inspect_handler, string_arguments, to_json
 from mcp_ref.machinery.json_schema import is_uri
 from mcp_ref.machinery.scopes import checked_scopes
 from mcp_ref.machinery.shapes import Format, Since
@@ -33,15 +33,7 @@ from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.caching import CacheableResult, checked_hints
 from mcp_ref.server.utilities.pagination import PaginatedRequestParams, PaginatedResult, answer_list, list_page, walk
-from mcp_ref.types import (
-    EmptyResult,
-    Icon,
-    Icons,
-    InputResponseRequestParams,
-    Meta,
-    NotificationParams,
-    RequestParams,
-)
+from mcp_ref.types import EmptyResult, Icon, Icons, InputResponseRequestParams, Meta, NotificationParams, RequestParams
 
 if TYPE_CHECKING:
     from mcp_ref.machinery.uri_template import UriTemplate
@@ -148,8 +140,6 @@ METHODS = (
 
 
 # -- the server's half: registering -------------------------------------------------------------------------------
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ResourceEntry(NamedTuple):

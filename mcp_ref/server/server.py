@@ -8,7 +8,6 @@ Not here:  what a method does (each page's module); one client's conversation, a
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +30,7 @@ from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS, Revision, in_order
 from mcp_ref.server import announcing, prompts, resources, serving, tools
 from mcp_ref.server.context import Context
-from mcp_ref.server.session import Session, Stateless
+from mcp_ref.server.session import Handler, Session, Stateless
 from mcp_ref.server.utilities import completion
 from mcp_ref.server.utilities import logging as log_page
 from mcp_ref.server.utilities.caching import CACHEABLE, CacheHint
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
     from mcp_ref.server.tasks import ServerTasks
     from mcp_ref.server.wsgi import WsgiApplication
     from mcp_ref.trace.record import Recorder, Tap
-
-log = logging.getLogger(__name__)
 
 
 class Feature(NamedTuple):
@@ -76,9 +73,7 @@ DEFAULT_RATES: Final[Mapping[str, Rate]] = MappingProxyType(
 )
 """Per conversation. Generous: only a flood meets them. Give `rates=` to set your own."""
 
-Answer = Callable[[Any, Any], Any]
-
-ANSWERS: Final[dict[str, Answer]] = {
+ANSWERS: Final[dict[str, Handler]] = {
     "server/discover": server_discover,
     "prompts/list": prompts.prompts_list,
     "prompts/get": prompts.prompts_get,
@@ -192,7 +187,7 @@ class Server:
         self.leave_bus: Callable[[], None] | None = None
         self.one_of_many = False  # whether other processes are known to serve the same clients
         # By era: an extension of the stateless era may have methods that the other one has too.
-        self.answers: dict[str, dict[str, Answer]] = {"session": ANSWERS, "stateless": ANSWERS}
+        self.answers: dict[str, dict[str, Handler]] = {"session": ANSWERS, "stateless": ANSWERS}
         self.span: Lifespan | None = None
         self.on_roots_changed: Callable[[Context], None] | None = None
         # Guards the replacement of what follows: none of it is changed in place, so that a reader needs no lock.
@@ -275,11 +270,8 @@ class Server:
         # SHOULD: notify when the list of tools changes (server/tools#list-changed-notification)
         # SHOULD: notify when the list of resources changes (server/resources#list-changed-notification)
         # SHOULD: notify when the list of prompts changes (server/prompts#list-changed-notification)
-        method = FEATURES[feature].list_changed
-        listeners = (
-            self.sessions or self.services or self.leave_bus or (self.stateless and self.stateless.subscriptions)
-        )
-        if method is not None and listeners:
+        heard = self.sessions or self.services or self.leave_bus or (self.stateless and self.stateless.subscriptions)
+        if heard and (method := FEATURES[feature].list_changed) is not None:
             self.announce_change(method, {})
 
     def offer_tasks(self, tasks: Tasks | None = None) -> ServerTasks:

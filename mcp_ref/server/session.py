@@ -187,9 +187,8 @@ class Session(Conversation):
         self._ended = threading.Event()
         self.changing = threading.Lock()  # guards the replacement of `subscriptions`, and _listening
         self._listening: ChannelSubscriptions | None = None
-        terms = Terms("server", revisions[0], METHODS, server.introduction().capabilities, {})
-        self.peer = Peer(transport, self, terms, timeout=server.question_timeout, cap=server.max_workers)
-        self.terms = terms
+        self.terms = Terms("server", revisions[0], METHODS, server.introduction().capabilities, {})
+        self.peer = Peer(transport, self, self.terms, timeout=server.question_timeout, cap=server.max_workers)
         self.announcements: Outbox[tuple[str, JsonObject | None]] = Outbox()
         # Over HTTP the thread that holds a stream of the session writes; without one, a worker.
         run_soon = getattr(transport, "run_soon", self.peer.run_soon)

@@ -20,19 +20,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Sequence
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Final,
-    Literal,
-    NamedTuple,
-    NotRequired,
-    TypedDict,
-    TypeVar,
-    Unpack,
-    cast,
-)
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict, Unpack, cast
 
 from mcp_ref.basic.tasks import CreateTaskResult, TaskAugmented
 from mcp_ref.basic.versioning import is_input_required
@@ -50,6 +38,7 @@ from mcp_ref.machinery import json_schema
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.handlers import (
     BadArguments,
+    F,
     Handler,
     checked_arguments,
     inspect_handler,
@@ -149,8 +138,6 @@ METHODS = (
 
 
 # -- the server's half: registering -------------------------------------------------------------------------------
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict, Unpack, cast
 
 from mcp_ref.errors import InvalidParams
-from mcp_ref.machinery.handlers import inspect_handler
+from mcp_ref.machinery.handlers import F, inspect_handler
 from mcp_ref.machinery.shapes import AtMost, Closed, Format, Former, Since, renamed
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Method, Options
@@ -109,8 +109,6 @@ METHODS = (
 
 
 # -- the server's half --------------------------------------------------------------------------------------------
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CompletionEntry(NamedTuple):

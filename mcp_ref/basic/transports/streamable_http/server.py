@@ -598,13 +598,13 @@ class StatelessEra:
             answer = messages.response(incoming.id, result)
         except Refusal as refusal:
             post.status = http_status(refusal.code, in_envelope=isinstance(refusal, InvalidEnvelope))
-            answer = incoming.error(refusal)
+            answer = messages.error(incoming.id, refusal)
         except BaseException as problem:
             # Also what is not an Exception, such as SystemExit: it ends the handler, not the thread or the process.
             if incoming.reason is None:
                 log.error("%s failed", incoming.method, exc_info=problem)
             # No traceback and no text of ours on the wire: it may hold secrets.
-            answer = incoming.error(InternalError("Internal error"))
+            answer = messages.error(incoming.id, InternalError("Internal error"))
         if incoming.reason is None:
             incoming.finish(answer, Deadline(None))
         else:
