@@ -66,7 +66,7 @@ with tempfile.TemporaryDirectory() as folder:
 #              ttlMs 0: to be asked for again each time
 #              _meta: the server is "vault" "0"
 #              resultType "complete": this is the end of the request
-#              {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-0…
+#              {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"priv…
 #    3  C → S  request 2: tools/call                                         [2026-07-28/server/tools]
 #              call a tool
 #              tool "unlock", arguments: name, password

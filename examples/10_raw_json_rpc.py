@@ -95,10 +95,10 @@ print("exit code", server.wait(timeout=5))
 #    allowed while the session is 'new'"}}
 # C> {"jsonrpc":"2.0","id":"one","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/pro
 #    tocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-# S< {"jsonrpc":"2.0","id":"one","result":{"resultType":"complete","tools":[{"name":"forecast","descri
-#    ption":"The weather in a city.","inputSchema":{"type":"object","properties":{"city":{"type":"stri
-#    ng"},"days":{"type":"integer","default":3}},"required":["city"],"additionalProperties":false}}],"
-#    ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"weather","
+# S< {"jsonrpc":"2.0","id":"one","result":{"resultType":"complete","ttlMs":0,"cacheScope":"private","t
+#    ools":[{"name":"forecast","description":"The weather in a city.","inputSchema":{"type":"object","
+#    properties":{"city":{"type":"string"},"days":{"type":"integer","default":3}},"required":["city"],
+#    "additionalProperties":false}}],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"weather","
 #    version":"1.0"}}}}
 # C> {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilit
 #    ies":{},"clientInfo":{"name":"hand","version":"1"}}}

@@ -78,10 +78,10 @@ with server.serve_http() as http:
 #   "io.modelcontextprotocol/clientCapabilities": {}
 # }
 # C> server/discover {} {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "server/discover"}
-# S< 200 {"resultType": "complete", "supportedVersions": ["2026-07-28", "2025-11-25", "2025-06-18",
-#    "2025-03-26", "2024-11-05"], "capabilities": {"logging": {}, "tools": {"listChanged": true}},
-#    "ttlMs": 0, "cacheScope": "private", "_meta": {"io.modelcontextprotocol/serverInfo": {"name":
-#    "weather", "version": "1.0"}}}
+# S< 200 {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "supportedVersions":
+#    ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"], "capabilities":
+#    {"logging": {}, "tools": {"listChanged": true}}, "_meta": {"io.modelcontextprotocol/serverInfo":
+#    {"name": "weather", "version": "1.0"}}}
 # C> tools/call {"name": "forecast", "arguments": {"city": "Lisbon"}} {"MCP-Protocol-Version":
 #    "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "forecast"}
 # S< 200 {"resultType": "complete", "content": [{"type": "text", "text": "Lisbon: sun for 3 days"}],
