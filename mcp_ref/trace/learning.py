@@ -3,13 +3,10 @@
 Spec:      basic/lifecycle, server/discover, basic/utilities and basic/patterns, basic/utilities/tasks
 Not here:  what is known (trace/rules/seen), when it is told (trace/check)
 
-Only a few methods tell something that is their own: three tables say which.
+Only a few methods tell something that is their own.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Final
 
 from mcp_ref.basic.versioning import LOG_LEVEL, SUBSCRIPTION_ID
 from mcp_ref.messages import JsonObject
@@ -57,84 +54,44 @@ def from_request(link: Link, said: Said) -> None:
         link.stateless = said.revision
         if LOG_LEVEL in said.meta:
             link.logging[named] = said
-    if (tell := _REQUESTS.get(said.method)) is not None:
-        tell(link, said)
-
-
-def _initialize(link: Link, said: Said) -> None:
-    if said.sender == "client":
-        link.offered = said.revision
-        link.capabilities["client"] = as_object(said.params.get("capabilities"))
-        link.introduced, link.opened, link.revision, link.session = False, False, None, Known()
-        link.unopened = None
-        link.used.clear()
-        link.used[(said.sender, *said.key)] = None
-
-
-def _listen(link: Link, said: Said) -> None:
-    link.subscriptions[said.key] = said
-
-
-def _elicit(link: Link, said: Said) -> None:
-    if isinstance(said.params.get("elicitationId"), str):
-        link.elicitations[said.params["elicitationId"]] = None
-
-
-_REQUESTS: Final[dict[str, Callable[[Link, Said], None]]] = {
-    "initialize": _initialize,
-    "subscriptions/listen": _listen,
-    "elicitation/create": _elicit,
-}
+    match said.method:
+        case "initialize" if said.sender == "client":
+            link.offered = said.revision
+            link.capabilities["client"] = as_object(said.params.get("capabilities"))
+            link.introduced, link.opened, link.revision, link.session = False, False, None, Known()
+            link.unopened = None
+            link.used.clear()
+            link.used[named] = None
+        case "subscriptions/listen":
+            link.subscriptions[said.key] = said
+        case "elicitation/create" if isinstance(said.params.get("elicitationId"), str):
+            link.elicitations[said.params["elicitationId"]] = None
 
 
 # -- notifications ------------------------------------------------------------------------------------------------
 
 
 def from_notification(link: Link, said: Said) -> None:
-    if (tell := _NOTIFICATIONS.get(said.method)) is not None:
-        tell(link, said)
-
-
-def _initialized(link: Link, said: Said) -> None:
-    link.opened = True
-
-
-def _cancelled(link: Link, said: Said) -> None:
-    named = key(said.params.get("requestId"))
-    if (request := link.asked.get((said.sender, *named))) is not None:
-        request.cancelled = True
-    link.torn.pop(named, None)
-    if said.sender == "server":
-        link.announced[named] = None
-
-
-def _progress(link: Link, said: Said) -> None:
-    request = link.tokens.get((OTHER[said.sender], *key(said.params.get("progressToken"))))
-    if request is not None and isinstance(said.params.get("progress"), int | float):
-        request.progress = said.params["progress"]
-
-
-def _acknowledged(link: Link, said: Said) -> None:
-    link.acknowledged[key(said.meta.get(SUBSCRIPTION_ID))] = None
-
-
-def _tools_changed(link: Link, said: Said) -> None:
-    link.known(said).order = None
-
-
-def _task_news(link: Link, said: Said) -> None:
-    _learn_task(link, said, said.params)
-
-
-_NOTIFICATIONS: Final[dict[str, Callable[[Link, Said], None]]] = {
-    "notifications/initialized": _initialized,
-    "notifications/cancelled": _cancelled,
-    "notifications/progress": _progress,
-    "notifications/subscriptions/acknowledged": _acknowledged,
-    "notifications/tools/list_changed": _tools_changed,
-    "notifications/tasks/status": _task_news,
-    "notifications/tasks": _task_news,
-}
+    match said.method:
+        case "notifications/initialized":
+            link.opened = True
+        case "notifications/cancelled":
+            named = key(said.params.get("requestId"))
+            if (request := link.asked.get((said.sender, *named))) is not None:
+                request.cancelled = True
+            link.torn.pop(named, None)
+            if said.sender == "server":
+                link.announced[named] = None
+        case "notifications/progress":
+            request = link.tokens.get((OTHER[said.sender], *key(said.params.get("progressToken"))))
+            if request is not None and isinstance(said.params.get("progress"), int | float):
+                request.progress = said.params["progress"]
+        case "notifications/subscriptions/acknowledged":
+            link.acknowledged[key(said.meta.get(SUBSCRIPTION_ID))] = None
+        case "notifications/tools/list_changed":
+            link.known(said).order = None
+        case "notifications/tasks/status" | "notifications/tasks":
+            _learn_task(link, said, said.params)
 
 
 # -- answers ------------------------------------------------------------------------------------------------------
@@ -165,8 +122,28 @@ def from_result(link: Link, said: Said, request: Said) -> None:
     link.unsupported = link.modern = None
     if request.stateless:
         link.shared.spoke, link.shared.undiscovered = True, None
-    if (tell := _RESULTS.get(request.method)) is not None:
-        tell(link, said, request)
+    match request.method:
+        case "initialize":
+            agreed = REVISIONS.get(str(result.get("protocolVersion")))
+            link.revision = agreed if agreed is not None and agreed.era == "session" else None
+            link.capabilities["server"] = as_object(result.get("capabilities"))
+            link.introduced, link.early = True, None
+        case "server/discover":
+            link.shared.capabilities = as_object(result.get("capabilities"))
+            spoken = as_list(result.get("supportedVersions"))
+            link.shared.supported = [each for each in spoken if isinstance(each, str)]
+        case "tools/list":
+            known, tools = link.known(request), objects(result.get("tools"))
+            known.tools.update((str(tool.get("name")), tool) for tool in tools)
+            whole = "cursor" not in request.params and "nextCursor" not in result
+            known.order = [str(tool.get("name")) for tool in tools] if whole else None
+        case "prompts/list":
+            link.known(request).prompts.update((str(each.get("name")), each) for each in objects(result.get("prompts")))
+        case "subscriptions/listen" if not request.cancelled and request.key not in link.announced:
+            link.torn[request.key] = said
+        case "tasks/result":
+            if (task := link.tasks.get(str(request.params.get("taskId")))) is not None:
+                task.result = said
     if isinstance(cursor := result.get("nextCursor"), str):
         link.known(request).cursors[request.method, cursor] = None
         link.shared.cursors[request.method, cursor] = None
@@ -180,53 +157,6 @@ def from_result(link: Link, said: Said, request: Said) -> None:
             link.shared.states[asked.state] = asked
     for shown in tasks.states(said):
         _learn_task(link, said, shown)
-
-
-def _opened(link: Link, said: Said, request: Said) -> None:
-    agreed = REVISIONS.get(str(said.result.get("protocolVersion")))
-    link.revision = agreed if agreed is not None and agreed.era == "session" else None
-    link.capabilities["server"] = as_object(said.result.get("capabilities"))
-    link.introduced, link.early = True, None
-
-
-def _discovered(link: Link, said: Said, request: Said) -> None:
-    link.shared.capabilities = as_object(said.result.get("capabilities"))
-    spoken = as_list(said.result.get("supportedVersions"))
-    link.shared.supported = [each for each in spoken if isinstance(each, str)]
-
-
-def _tools(link: Link, said: Said, request: Said) -> None:
-    known, names = link.known(request), []
-    for tool in objects(said.result.get("tools")):
-        names.append(str(tool.get("name")))
-        known.tools[names[-1]] = tool
-    whole = "cursor" not in request.params and "nextCursor" not in said.result
-    known.order = names if whole else None
-
-
-def _prompts(link: Link, said: Said, request: Said) -> None:
-    for prompt in objects(said.result.get("prompts")):
-        link.known(request).prompts[str(prompt.get("name"))] = prompt
-
-
-def _listened(link: Link, said: Said, request: Said) -> None:
-    if not request.cancelled and request.key not in link.announced:
-        link.torn[request.key] = said
-
-
-def _task_result(link: Link, said: Said, request: Said) -> None:
-    if (task := link.tasks.get(str(request.params.get("taskId")))) is not None:
-        task.result = said
-
-
-_RESULTS: Final[dict[str, Callable[[Link, Said, Said], None]]] = {
-    "initialize": _opened,
-    "server/discover": _discovered,
-    "tools/list": _tools,
-    "prompts/list": _prompts,
-    "subscriptions/listen": _listened,
-    "tasks/result": _task_result,
-}
 
 
 def _learn_task(link: Link, said: Said, state: JsonObject) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Final, NamedTuple
@@ -80,14 +79,6 @@ class Asked(NamedTuple):
     having: str | None = None
 
 
-@dataclass(slots=True)
-class Plan:
-    """Rules that are asked together, and how often they were."""
-
-    rules: tuple[Asked, ...]
-    times: int = 0
-
-
 class Rulebook:
     """Asks the rules of what has come.
 
@@ -99,7 +90,7 @@ class Rulebook:
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.skipped: dict[str, str] = {}
-        self._plans: dict[tuple[Kind, str, Role, str, bool], Plan] = {}
+        self._times: Counter[tuple[Kind, str, Role, str, bool]] = Counter()  # what `rules_for` was asked
 
     def judge(self, kind: Kind, link: Link, said: Said, revision: Revision | None = None) -> None:
         """Ask the rules of a message, in the revision that holds for it unless another is given."""
@@ -120,12 +111,10 @@ class Rulebook:
         named = (
             kind, method if method in _METHODS else "", sender, "" if revision is None else revision.name, link.http
         )  # fmt: skip
-        if (plan := self._plans.get(named)) is None:
-            plan = self._plans[named] = Plan(rules_for(*named))
-        plan.times += 1
+        self._times[named] += 1
         broken: set[str] = set()
         last = MEANING
-        for name, function, stage, having in plan.rules:
+        for name, function, stage, having in rules_for(*named):
             if broken and (stage > last or last == FRAME):
                 break
             if having is not None and having not in what[0].body and having not in what[0].own_meta:
@@ -187,7 +176,7 @@ class Rulebook:
 
     def end(self) -> None:
         """Name the rules that were skipped because the revision was unknown."""
-        kinds = {kind for kind, _, _, spoken, _ in self._plans if not spoken}
+        kinds = {kind for kind, _, _, spoken, _ in self._times if not spoken}
         for name, declared in RULES.items():
             if declared.kind in kinds and not _is_everywhere(name):
                 self.skipped.setdefault(name, "revision unknown")
@@ -196,8 +185,8 @@ class Rulebook:
     def applied(self) -> Counter[str]:
         """How often each rule was asked."""
         counts: Counter[str] = Counter()
-        for plan in self._plans.values():
-            counts.update({rule.name: plan.times for rule in plan.rules if rule.name != "schema"})
+        for named, times in self._times.items():
+            counts.update({rule.name: times for rule in rules_for(*named) if rule.name != "schema"})
         return counts
 
 
