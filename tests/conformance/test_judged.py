@@ -5,12 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance import judged
+from tests.conformance.suite import INSTALLED, MISSING
 
 pytestmark = [
-    pytest.mark.skipif(
-        not (judged.NODE.exists() and judged.SUITE.exists()),
-        reason="no conformance suite: run `bash .ci/conformance`",
-    ),
+    pytest.mark.skipif(not INSTALLED, reason=MISSING),
     pytest.mark.timeout(600),
     pytest.mark.slow,
 ]

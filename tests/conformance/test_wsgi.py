@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.test_suite import NODE, SERVER_RUNS, SUITE, judge_server
+from tests.conformance.suite import INSTALLED, MISSING
+from tests.conformance.test_suite import SERVER_RUNS, judge_server
 from tests.redis_server import redis_server
 from tests.under_wsgi import under
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        not (NODE.exists() and SUITE.exists()), reason="no conformance suite: run `bash .ci/conformance`"
-    ),
+    pytest.mark.skipif(not INSTALLED, reason=MISSING),
     pytest.mark.timeout(300),
 ]
 
