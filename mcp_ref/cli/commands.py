@@ -149,7 +149,7 @@ def arguments_of(words: Iterable[str], schema: JsonObject) -> JsonObject:
     """What `key=value` words stand for: JSON, unless the parameter is a string, or it is not JSON."""
     arguments: JsonObject = {}
     for name, text in map(pair, words):
-        field = schema.get("properties", {}).get(name)
+        field = shown.properties_of(schema).get(name)
         try:
             is_text = isinstance(field, dict) and field.get("type") == "string"
             arguments[name] = text if is_text else json.loads(text)

@@ -30,11 +30,11 @@ def entries(rows: Iterable[Anyone], *, key: str = "name") -> Iterator[str]:
         yield f"{row[key]}{f'  ({title})' if title else ''}"
         yield from _wrapped(str(row.get("description") or ""), "    ")
         schema = row.get("inputSchema", {})
-        required = schema.get("required", ())
-        for name, field in schema.get("properties", {}).items():
+        required = schema.get("required")
+        for name, field in properties_of(schema).items():
             field = field if isinstance(field, Mapping) else {}
             default = f", default {json.dumps(field['default'], ensure_ascii=False)}" if "default" in field else ""
-            need = "required" if name in required else f"optional{default}"
+            need = "required" if isinstance(required, list) and name in required else f"optional{default}"
             yield from _wrapped(_about(f"{name}: {kind_of(field)}, {need}", field), "    - ", "      ")
         for argument in row.get("arguments", ()):
             need = "required" if argument.get("required") else "optional"
@@ -55,16 +55,25 @@ def _wrapped(text: str, indent: str, further: str | None = None) -> Iterator[str
         ) or [""]  # fmt: skip
 
 
-def kind_of(schema: Anyone) -> str:
-    """The type that a schema asks for, in a few words."""
-    if "enum" in schema or "const" in schema:
-        return " | ".join(json.dumps(value, ensure_ascii=False) for value in schema.get("enum", [schema.get("const")]))
+def properties_of(schema: Anyone) -> Anyone:
+    """What a schema says of the members of an object; nothing where a server has written something else."""
+    found = schema.get("properties")
+    return found if isinstance(found, Mapping) else {}
+
+
+def kind_of(schema: Any, levels: int = 5) -> str:
+    """The type that a schema asks for, in a few words, whatever a server has written for one."""
+    if not isinstance(schema, Mapping) or not levels:
+        return "any"
+    values = schema.get("enum", [schema["const"]] if "const" in schema else None)
+    if isinstance(values, list):
+        return " | ".join(json.dumps(value, ensure_ascii=False) for value in values)
     arms = schema.get("anyOf") or schema.get("oneOf")
     if isinstance(arms, list):
-        return " | ".join(kind_of(arm) if isinstance(arm, Mapping) else "any" for arm in arms)
+        return " | ".join(kind_of(arm, levels - 1) for arm in arms)
     kind = schema.get("type", "any")
-    if kind == "array" and isinstance(schema.get("items"), Mapping):
-        return f"array of {kind_of(schema['items'])}"
+    if kind == "array" and "items" in schema:
+        return f"array of {kind_of(schema['items'], levels - 1)}"
     named = f" ({schema['format']})" if "format" in schema else ""
     return (" | ".join(map(str, kind)) if isinstance(kind, list) else str(kind)) + named
 

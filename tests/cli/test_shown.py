@@ -31,6 +31,20 @@ def test_every_kind_of_content_has_a_line() -> None:
     ]
 
 
+@pytest.mark.parametrize("rest", [{"properties": 5}, {"required": 5, "properties": {"a": {"type": "string"}}}])
+def test_a_tool_is_shown_whatever_its_schema(rest: dict[str, object]) -> None:
+    assert list(shown.entries([{"name": "t", "inputSchema": {"type": "object", **rest}}]))[0] == "t"
+
+
+def test_the_type_of_a_parameter_is_shown_whatever_stands_there() -> None:
+    deep: dict[str, object] = {}
+    for _ in range(900):
+        deep = {"type": "array", "items": deep}
+    odd = [5, {"enum": 5}, {"anyOf": 5}, {"anyOf": [5]}, {"type": {}}, {"type": "array", "items": 5}, deep]
+    kinds = [shown.kind_of(each) for each in odd]
+    assert kinds == ["any", "any", "any", "any", "{}", "array of any", "array of " * 5 + "any"]
+
+
 def test_structured_content_is_shown_where_there_is_no_other() -> None:
     assert list(shown.tool_result({"content": [], "structuredContent": {"a": 1}})) == ['{\n  "a": 1\n}']
     assert list(shown.tool_result({"content": [{"type": "text", "text": "a"}], "structuredContent": {"a": 1}})) == ["a"]
