@@ -1,4 +1,4 @@
-"""Pipes: what is read from a descriptor, the lines in it, and a flag that ends the wait for it.
+"""Pipes: what is read from a descriptor, the lines in it, room to write, and a flag that ends the wait for either.
 
 The contract: a descriptor is never closed under a thread that uses it. Whoever reads or writes waits in `poll` for the
 descriptor and for a `Wake`, so that setting the flag ends the wait; what had come by then is still read.
@@ -73,6 +73,35 @@ class Wake:
                     os.close(fds[0])
                 finally:
                     os.close(fds[1])
+
+
+class Room:
+    """Tells when a descriptor takes something, so that no write to it waits without a bound.
+
+    A descriptor that blocks stays so: O_NONBLOCK would belong to everybody who shares this open file, such as the
+    terminal, the shell, other processes. It is asked for room before each write, and then has room for a portion.
+
+    Args:
+        wake: ends every wait.
+
+    Attributes:
+        blocks: whether to `wait` before each write, and not only after one for which there was no room.
+        portion: bytes that may be written then; None: as many as it takes.
+    """
+
+    def __init__(self, fd: int, wake: Wake) -> None:
+        self.blocks = HAS_POLL and os.get_blocking(fd)
+        self.portion = select.PIPE_BUF if self.blocks else None
+        if HAS_POLL:
+            self._poll = select.poll()
+            self._poll.register(fd, select.POLLOUT)
+            self._poll.register(wake.fd, select.POLLIN)
+
+    def wait(self, deadline: Deadline) -> bool:
+        """Wait until there is room, or the flag is set; then True. Raises: RequestTimeout."""
+        while not self._poll.poll(milliseconds(deadline)):
+            deadline.check("writing: the peer does not read")
+        return True
 
 
 def chunks(fd: int, stops: Mapping[int, str]) -> Iterator[bytes]:

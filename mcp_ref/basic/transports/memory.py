@@ -15,6 +15,7 @@ Not here:  which of the two is the client (they are alike)
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mcp_ref import messages
@@ -129,10 +130,8 @@ class _MemoryTransport(Transport):
         for side in (self, self.other):
             held: list[bool] = []
             try:
-                try:
+                with suppress(RequestTimeout):  # it is closed all the same
                     hold(side._lock, held, deadline, "closing: a message is being delivered")
-                except RequestTimeout:
-                    pass  # it is closed all the same
                 side._closed = True
                 lost, side._lost = side._lost, None
             finally:

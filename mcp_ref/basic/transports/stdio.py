@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 import os
-import select
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +26,7 @@ from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Receive
 from mcp_ref.errors import RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import CLOSED, Deadline, has_ended, hold
 from mcp_ref.machinery.forks import opened_elsewhere
-from mcp_ref.machinery.pipes import HAS_POLL, InputStopped, LineSplitter, LineTooLong, Wake, chunks, milliseconds
+from mcp_ref.machinery.pipes import HAS_POLL, InputStopped, LineSplitter, LineTooLong, Room, Wake, chunks
 from mcp_ref.machinery.standard_streams import StandardStreams, own_end
 from mcp_ref.messages import JsonObject
 
@@ -37,8 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-IN_PART = "a message was written only in part"
-"""The reason of an end that a write brought about which timed out, or was interrupted, in mid-line."""
+IN_PART = "a message was written only in part"  # by a write that timed out, or was interrupted, in mid-line
 
 Stderr = Literal["capture", "inherit", "ignore"] | Callable[[str], None]
 """What becomes of a server's standard error: logged, ours, thrown away, or each line given to a function."""
@@ -86,15 +84,7 @@ class StdioTransport:
                     self._open()
                     self._no_reading.open()
                     self._no_writing.open()
-                    # A descriptor that blocks stays so: O_NONBLOCK would belong to everybody who shares this open file,
-                    # such as the terminal, the shell, other processes. It is asked for room before each write, and then
-                    # has room for this much.
-                    self._blocks = HAS_POLL and os.get_blocking(self._write_fd)
-                    self._portion = select.PIPE_BUF if self._blocks else None
-                    if HAS_POLL:
-                        self._room = select.poll()
-                        self._room.register(self._write_fd, select.POLLOUT)
-                        self._room.register(self._no_writing.fd, select.POLLIN)
+                    self._room = Room(self._write_fd, self._no_writing)
                 if self._closed:
                     raise TransportClosed(CLOSED)
                 # Daemon: a program that ends without close() must end, though the peer has not.
@@ -148,11 +138,11 @@ class StdioTransport:
             if rest and self._tap is not None:
                 self._tap.note("send", message)
             # 3. The bytes, as there is room for them.
-            ready = bool(rest) and not self._blocks
-            while rest and (ready or self._wait_for_room(deadline)):
+            ready = bool(rest) and not self._room.blocks
+            while rest and (ready or self._room.wait(deadline)) and self._broken is None:
                 try:
-                    written.extend(map(os.write, (self._write_fd,), (rest[: self._portion],)))
-                    rest, ready = rest[written[-1] :], not self._blocks
+                    written.extend(map(os.write, (self._write_fd,), (rest[: self._room.portion],)))
+                    rest, ready = rest[written[-1] :], not self._room.blocks
                 except BlockingIOError:
                     ready = False
                 except OSError as problem:
@@ -172,12 +162,6 @@ class StdioTransport:
             raise TransportClosed(self._reason or self._broken or "the transport has not been started")
         if self._tap is not None:
             self._tap.deliver()
-
-    def _wait_for_room(self, deadline: Deadline) -> bool:
-        """Wait until the descriptor takes something; False when the connection ended first."""
-        while not (ready := self._room.poll(milliseconds(deadline))) and self._broken is None:
-            deadline.check("writing: the peer does not read")
-        return bool(ready) and self._broken is None
 
     def _break(self, reason: str) -> None:
         """From now on nothing is sent, and the reader ends when it has read what is there."""

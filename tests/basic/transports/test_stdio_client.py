@@ -327,7 +327,7 @@ def test_huge_messages_both_ways_at_once_do_not_hang():
 
 def test_a_fast_write_asks_for_no_room(monkeypatch):
     with Server("for line in sys.stdin: say(['got', len(line)])") as server:
-        monkeypatch.setattr(server.transport, "_wait_for_room", None)
+        monkeypatch.setattr(server.transport._room, "wait", None)
         server.transport.send({"id": 1}, soon())
         assert server.message() == ["got", 9]
 
