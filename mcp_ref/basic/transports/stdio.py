@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mcp_ref import messages
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Receive
 from mcp_ref.errors import RequestTimeout, TransportClosed
+from mcp_ref.machinery.arguments import check_command
 from mcp_ref.machinery.deadline import CLOSED, Deadline, has_ended, hold
 from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.pipes import HAS_POLL, InputStopped, LineSplitter, LineTooLong, Room, Wake, chunks
@@ -373,10 +374,7 @@ class StdioClientTransport(StdioTransport):
         max_message: int = MAX_MESSAGE,
         tap: Tap | None = None,
     ) -> None:
-        if isinstance(command, (str, bytes)):
-            raise TypeError(f"command is a list of the program and its arguments, not {command!r}")
-        if not command:
-            raise ValueError("command is empty")
+        check_command(command)
         if isinstance(inherit, (str, bytes)):
             raise TypeError(f"inherit is True, False or a list of names, not {inherit!r}")
         if not callable(stderr) and stderr not in ("capture", "inherit", "ignore"):
