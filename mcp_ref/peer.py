@@ -414,25 +414,26 @@ class Peer:
 
             take_batch(self, message, reply, run)
             return
+        problem: RemoteProtocolError | None = None
         try:
             kind = messages.kind_of(message)
             if kind == "request":
                 self._take_request(message, reply, run)
-            elif kind == "notification":
+                return
+            if kind == "notification":
                 self._take_notification(message)
-            else:
-                self._take_response(message)
-        except RemoteProtocolError as problem:
-            self._take_response(message, problem)
+                return
+        except RemoteProtocolError as malformed:
+            problem = malformed
         except Refusal as refusal:
             if isinstance(message, dict) and "method" in message and "id" not in message:
                 # MUST NOT: a receiver answers a notification (basic/index#notifications)
                 self.complain("ignored a malformed notification: %s", refusal)
             else:
                 self.refuse(messages.readable_id(message), refusal, reply, run, message)
-
-    def _take_response(self, message: JsonObject, problem: RemoteProtocolError | None = None) -> None:
-        request_id = messages.readable_id(message)
+            return
+        # A response: who waits for it gets it, or what is wrong with it.
+        request_id = message.get("id") if problem is None else messages.readable_id(message)
         with self._lock:
             pending = self._pending.pop(request_id, None)
         if pending is not None and problem is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -635,31 +636,34 @@ def test_an_interrupt_leaves_no_request_behind(caplog: pytest.LogCaptureFixture)
 # -- streams ------------------------------------------------------------------------------------------------------
 
 
-def pending(method: str) -> PendingRequest:
-    return PendingRequest(method, {}, Deadline(PATIENCE))
-
-
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 
 
 def a_stream() -> tuple[PendingRequest, PendingStream, list[str]]:
     """A stream of a pending request, and a list that says when what arrives was closed."""
-    row, ends = pending("subscriptions/listen"), list[str]()
+    rows, ends = list[PendingRequest](), list[str]()
 
-    def arriving() -> Iterator[Any]:
-        try:
-            yield from row.until(Deadline(PATIENCE))
-        finally:
-            ends.append("closed")
+    def exchange(message: Any, row: PendingRequest, deadline: Deadline) -> Iterator[Any]:
+        rows.append(row)
 
-    return row, PendingStream(row, arriving(), lambda reason: None), ends
+        def arriving() -> Iterator[Any]:
+            try:
+                yield from row.until(deadline)
+            finally:
+                ends.append("closed")
+
+        return arriving()
+
+    transport = SimpleNamespace(exchange=exchange)
+    peer: Any = SimpleNamespace(transport=transport, begin=lambda *request: {}, abandon=lambda *request: None)
+    stream = PendingStream(peer, "subscriptions/listen", None, Deadline(PATIENCE))
+    return rows[0], stream, ends
 
 
 def test_a_stream_is_closed_while_another_thread_waits_for_its_next_message() -> None:
     # Many times, for it is about the middle of a step: closing a generator there can crash the interpreter.
     for number in range(500):
-        row = pending("subscriptions/listen")
-        stream = PendingStream(row, row.until(Deadline(PATIENCE)), lambda reason: None)
+        row, stream, _ = a_stream()
         reading = Background(list, stream)
         for _ in range(number % 7):
             row.put(CHANGED)

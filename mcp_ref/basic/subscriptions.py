@@ -450,18 +450,26 @@ def listen(
 class PendingStream:
     """A request that stays open: iterating gives its notifications, and its response as the last message.
 
+    Making it sends it; over HTTP that happens when the first message is read.
+
     Attributes:
         id: of the request; its notifications carry it.
         lift: called, it lets the stream last as long as it likes from now on.
 
+    Blocks: making it, until it is sent; reading, until the deadline, or for as long as that is lifted.
     Threads: one reads; `close` by any.
     """
 
-    def __init__(
-        self, pending: PendingRequest, arriving: Iterator[JsonObject], abandon: Callable[[BaseException], None]
-    ) -> None:
-        self.id, self.lift = pending.id, pending.deadline.lift
-        self._pending, self._arriving, self._abandon = pending, arriving, abandon
+    def __init__(self, peer: Peer, method: str, params: JsonObject | None, deadline: Deadline) -> None:
+        self._pending = pending = PendingRequest(method, {}, deadline)
+        self._abandon = partial(peer.abandon, pending)
+        pending.streams = True
+        try:
+            self._arriving = peer.transport.exchange(peer.begin(pending, params), pending, deadline)
+        except BaseException as reason:
+            self._abandon(reason)
+            raise
+        self.id, self.lift = pending.id, deadline.lift
         self._closed: McpError | None = None
         self._reading = threading.Lock()  # held by whoever runs the generator `_arriving`; nobody waits for it
 
@@ -504,22 +512,6 @@ class PendingStream:
                     self._arriving.close()
             finally:
                 self._reading.release()
-
-
-def open_stream(peer: Peer, method: str, params: JsonObject | None, deadline: Deadline) -> PendingStream:
-    """Send a request whose answer ends a stream of notifications that belong to it.
-
-    Blocks: until it is sent, which over HTTP is when the first message is read. Reading the stream blocks until the
-        deadline, or for as long as that is lifted.
-    """
-    pending = PendingRequest(method, {}, deadline)
-    pending.streams = True
-    try:
-        arriving = peer.transport.exchange(peer.begin(pending, params), pending, deadline)
-    except BaseException as reason:
-        peer.abandon(pending, reason)
-        raise
-    return PendingStream(pending, arriving, partial(peer.abandon, pending))
 
 
 class Listening:

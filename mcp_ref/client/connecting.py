@@ -48,8 +48,8 @@ from collections.abc import Hashable, Mapping
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_ref.basic import subscriptions
 from mcp_ref.basic.lifecycle import offered_instead
+from mcp_ref.basic.subscriptions import PendingStream
 from mcp_ref.basic.transports.transport import MirroringTransport, is_transport
 from mcp_ref.client.config import Route, Url, server_key
 from mcp_ref.client.session import CLOSING_TIMEOUT, Connection, Conversation, Session, Stateless
@@ -77,7 +77,6 @@ from mcp_ref.server.utilities.caching import CACHEABLE
 from mcp_ref.server.utilities.pagination import walk
 
 if TYPE_CHECKING:
-    from mcp_ref.basic.subscriptions import PendingStream
     from mcp_ref.client.client import Client
 
 log = logging.getLogger(__name__)
@@ -447,7 +446,7 @@ def open_stream(self: Client, method: str, params: JsonObject | None, deadline: 
         raise LocalProtocolError("the client was closed")
     if (lost := session.peer.closed) is not None and isinstance(session, Stateless):
         session = reopen(self.connection, session, TransportClosed.before(lost), deadline) or session
-    return subscriptions.open_stream(session.peer, method, params, deadline)
+    return PendingStream(session.peer, method, params, deadline)
 
 
 # -- what a problem says ------------------------------------------------------------------------------------------

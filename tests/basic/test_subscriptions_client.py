@@ -13,7 +13,7 @@ from weakref import WeakSet
 import pytest
 
 from mcp_ref.basic import subscriptions as listening
-from mcp_ref.basic.subscriptions import Event, Listening, Subscription, Subscriptions, listen, open_stream
+from mcp_ref.basic.subscriptions import Event, Listening, PendingStream, Subscription, Subscriptions, listen
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.errors import (
     ErrorResponse,
@@ -629,7 +629,7 @@ class Served:
             self.channel.send(subscription.cancelled_notification(), Deadline(PATIENCE))
 
     def open_stream(self, method: str, params: Any, deadline: Deadline) -> Any:
-        return open_stream(self.client, method, params, deadline)
+        return PendingStream(self.client, method, params, deadline)
 
     def close(self) -> None:
         self.client.close(Deadline(PATIENCE))
