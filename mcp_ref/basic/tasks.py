@@ -236,11 +236,11 @@ def kept(result: JsonObject) -> JsonObject:
 
 
 class Waiting:
-    """A `tasks/result` that waits. The newest of a task carries its questions to the requestor.
+    """A `tasks/result` that waits. The newest of a task carries its questions to the requestor, as long as it waits.
 
     Attributes:
         ctx: a `Context` of a server's handler, or a `ClientContext`, which asks nothing.
-        asks: whether it carries questions.
+        asks: whether its requestor can be asked.
     """
 
     def __init__(self, ctx: Any) -> None:
@@ -248,9 +248,12 @@ class Waiting:
         self._asked, self._cancel = "", Cancel()  # the question that is on its way, and what takes it back
 
     def give_way(self) -> None:
-        """Stop carrying questions: a newer one does."""
-        self.asks = False
+        """Take back a question that is on its way: a newer one carries it."""
         self._cancel("another tasks/result of this task has come")
+
+    def _is_first(self, task_id: str, tasks: Tasks) -> bool:
+        """Whether it is the newest of those whose requestor can be asked. When that one leaves, another takes over."""
+        return next((each for each in reversed(tasks.carriers[task_id]) if each.asks), None) is self
 
     def look(self, record: JsonObject | None) -> None:
         """See the record as it is now; None: it is forgotten. Called after each change, and every second; never blocks.
@@ -273,7 +276,7 @@ class Waiting:
             while record["outcome"] is None:
                 self.ctx.check_cancelled()
                 key, question = next(iter(open_questions(record).items()), ("", None))
-                if question is None or not self.asks:
+                if question is None or not self._is_first(task_id, tasks):
                     before_block()
                     tasks.wait(record)
                 else:
@@ -286,7 +289,7 @@ class Waiting:
         # Entered first, looked at second: who takes it back in between is seen here, or sees it.
         self._asked, self._cancel = key, (cancel := Cancel())
         self.look(tasks.store.get(task_id))
-        if not self.asks:
+        if not self._is_first(task_id, tasks):
             return
         # MUST: the question carries `related-task` (basic/utilities/tasks#input-required-status)
         params, options = related(task_id, question["params"]), Options(timeout=None, cancel=cancel)

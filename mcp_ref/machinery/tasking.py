@@ -249,9 +249,11 @@ class Tasks:
             yield
         finally:
             with self._changed:
-                left = tuple(each for each in self.carriers.pop(task_id) if each is not carrier)
+                left = tuple(each for each in self.carriers[task_id] if each is not carrier)
                 if left:
                     self.carriers[task_id] = left
+                else:
+                    del self.carriers[task_id]
 
     def _look_at(self, task_id: str, record: JsonObject | None) -> None:
         for carrier in self.carriers.get(task_id, ()):

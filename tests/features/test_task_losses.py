@@ -176,6 +176,39 @@ def test_the_error_of_a_task_is_told_though_the_task_is_forgotten_just_then(monk
             task.result(LIMIT)
 
 
+def test_who_waited_before_a_client_that_closes_is_asked_after_it() -> None:
+    server, go_on, asked, over = Server("jobs"), threading.Event(), threading.Event(), threading.Event()
+
+    @server.tool(task="required")
+    def ask(ctx: Context) -> str:
+        go_on.wait(LIMIT)
+        return str(ctx.elicit("Name?", NAME)["content"]["name"])
+
+    def slow(message: str, schema: Any) -> Any:
+        asked.set()
+        over.wait(LIMIT)
+        return {"name": "late"}
+
+    results = list[Any]()
+    with closing(server), client_of(server) as first:
+        second = client_of(server, elicit=slow).connect()
+        task_id = first.call_tool_as_task("ask").task_id or ""
+        waiting = [
+            threading.Thread(target=lambda: results.append(first.task(task_id).result(LIMIT))),
+            threading.Thread(target=lambda: pytest.raises(McpError, second.task(task_id).result, LIMIT)),
+        ]
+        for number, thread in enumerate(waiting):
+            thread.start()
+            until(lambda: len(engine(server).carriers.get(task_id, ())) == number + 1)  # noqa: B023
+        go_on.set()
+        assert asked.wait(LIMIT)
+        second.close(0.2)
+        waiting[0].join(LIMIT)
+        over.set()
+        waiting[1].join(LIMIT)
+        assert [said(result) for result in results] == ["Ann"]
+
+
 def test_a_handle_that_nobody_has_is_forgotten() -> None:
     with closing(make_server()) as server, client_of(server) as client:
         handle = client.call_tool_as_task("ask_one", by_hand=True)
