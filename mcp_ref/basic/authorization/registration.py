@@ -131,7 +131,8 @@ def prove(client: Registered, found: Discovered, form: dict[str, str], *, confid
     Raises: AuthorizationError: the authorization server lists no method that the client can use.
     """
     offered = found.metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
-    can = ["private_key_jwt"] if client.key else ["client_secret_basic", "client_secret_post"] if client.secret else []
+    can = ["private_key_jwt"] if client.key else []
+    can += ["client_secret_basic", "client_secret_post"] if client.secret else []
     can += [] if confidential else ["none"]
     # The answer to a registration may name a method for which it brought nothing.
     method = client.method if client.method in can else None

@@ -116,6 +116,15 @@ def test_a_refusal_is_an_error_and_nothing_else_is_tried(world: World, how: str)
     assert len(world.forms()) == 1 and world.visits == []
 
 
+@pytest.mark.parametrize("method", [None, "client_secret_basic"])
+def test_a_client_with_a_key_and_a_secret_uses_what_it_says(world: World, method: str | None) -> None:
+    known = Registered("a", "s", key=pem(ec.generate_private_key(ec.SECP256R1())), method=method)
+    with world.client(ClientCredentials(known)):
+        (asked,) = [asked for asked in world.asked if asked.path == "/token"]
+    assert ("client_assertion" in asked.form) is (method is None)
+    assert ("authorization" in asked.headers) is (method is not None)
+
+
 @pytest.mark.parametrize("member", ["error", "error_description"])
 def test_a_refusal_that_repeats_how_the_client_authenticated_is_not_shown(world: World, member: str) -> None:
     def refuse(asked: Asked) -> Answer:
