@@ -732,19 +732,27 @@ def to_json(value: Any) -> Any:
     A date and time without a zone is taken as local time, because the format `date-time` needs an offset.
 
     Raises:
-        TypeError: something in it has no form in JSON: a key that is not a string, NaN, an object of another class.
+        TypeError: something in it has no form in JSON: a key that is not a string, NaN, an object of another class, or
+            one that contains itself.
     """
+    try:
+        return _to_json(value)
+    except RecursionError:
+        raise TypeError("what contains itself, or is nested too deeply, has no form in JSON") from None
+
+
+def _to_json(value: Any) -> Any:
     kind = type(value)
     if kind is str or kind is int or kind is bool or value is None:
         return value
     if isinstance(value, enum.Enum):  # Before the str or int that it may be.
-        return to_json(value.value)
+        return _to_json(value.value)
     if isinstance(value, list | tuple):
-        return [to_json(each) for each in value]
+        return [_to_json(each) for each in value]
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             raise TypeError("an object with a key that is not a string has no form in JSON")
-        return {to_json(key): to_json(each) for key, each in value.items()}
+        return {_to_json(key): _to_json(each) for key, each in value.items()}
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
@@ -754,7 +762,7 @@ def to_json(value: Any) -> Any:
             raise TypeError(f"{value} has no form in JSON")
         return float(value)
     if isinstance(value, AbstractSet):
-        items = [to_json(each) for each in value]
+        items = [_to_json(each) for each in value]
         try:
             return sorted(items)
         except TypeError:
@@ -762,7 +770,7 @@ def to_json(value: Any) -> Any:
     if hasattr(kind, "__dataclass_fields__"):
         import dataclasses
 
-        return {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {field.name: _to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
 
     from datetime import date, datetime, time
     from pathlib import PurePath

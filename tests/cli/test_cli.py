@@ -244,7 +244,7 @@ def test_at_a_terminal_each_field_is_asked_for_and_a_wrong_answer_again(asking: 
             stdin=theirs,
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=60,
             check=False,
         )
     finally:
@@ -617,7 +617,7 @@ def test_the_module_runs_as_a_program() -> None:
         [sys.executable, "-m", "mcp_ref", "call", "forecast", "city=Oslo", *DEMO],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "Oslo: sun for 2 days\n")
@@ -632,7 +632,7 @@ def test_a_reader_that_goes_away_is_not_a_failure(command: str) -> None:
         assert process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
@@ -645,5 +645,5 @@ def test_an_interrupt_is_130_and_takes_the_server_along(tmp_path: Path) -> None:
             if "tools/call" in line:
                 break
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) == 130
+        assert process.wait(timeout=60) == 130
         assert "Traceback" not in process.stderr.read()

@@ -380,6 +380,9 @@ def test_data_that_only_resembles_a_result_is_data(value: Any) -> None:
 def test_what_has_no_form_in_json_is_a_failed_call_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert "has no form in JSON" in failed(returning(object()).call("t"))
     assert caplog.records
+    within: list[Any] = []
+    within.append(within)
+    assert "what contains itself, or is nested too deeply, has no form in JSON" in failed(returning(within).call("t"))
 
 
 # -- calling: results with an outputSchema
