@@ -77,8 +77,10 @@ def of_the_server(url: str, revision: str) -> tuple[list[Found], dict[str, int]]
             run("server", "--url", address, "--requirements", revision, "-o", out)
             proxy.shutdown()
         recorder.close(30)
-        # One scenario follows the other, and the folder of each is called by when it began.
-        began = sorted((_time(path.name), _scenario(path.name)) for path in Path(out).iterdir())
+        # One scenario follows the other, and the folder of each is called by when it began: to the millisecond, within
+        # which one that is skipped can give way to the next.
+        folders = sorted(Path(out).iterdir(), key=lambda path: (_time(path.name), path.stat().st_mtime_ns))
+        began = [(_time(path.name), _scenario(path.name)) for path in folders]
     times = {event.seq: event.time for event in events}
 
     def scenario(seq: int) -> str:
