@@ -142,10 +142,10 @@ class Checker:
         """The revision of what does not say it."""
         if link.sse:
             return _SSE
-        revision = link.revision or link.stateless
-        if exchange is not None:
-            named = REVISIONS.get(exchange.header("mcp-protocol-version") or "")
-            revision = (exchange.body and exchange.body.revision) or revision or named
+        body = None if exchange is None else exchange.body
+        revision = (body and body.revision) or link.revision or link.stateless
+        if revision is None and exchange is not None:
+            revision = REVISIONS.get(exchange.header("mcp-protocol-version") or "")
         return revision or self._revision
 
     # -- HTTP
@@ -155,30 +155,37 @@ class Checker:
         number = number if isinstance(number, int | str) else -event.seq
         exchange = link.exchanges.get(number)
         if exchange is not None:
-            again = link.event_ids.get(str(facts.get("eventId")))
-            self._take_reply(link, sender, exchange, event, facts)
-            if again is not None and again[1] == event.message and exchange.header("last-event-id") is not None:
-                # A stream that is resumed repeats what was lost: it is the message that was judged before.
-                return
-            self._take(link, sender, event, exchange)
-            if "status" in facts:
-                exchange.events += event.message is not None
-                if (exchange.status or 0) >= 300:
-                    learning.refused(link, exchange)
+            self._take_more(link, sender, exchange, event, facts)
         elif sender == "server" or facts.keys() & {"hangUp", "end", "status"}:
-            # It belongs to a request that was not seen.
-            self._take(link, sender, event, None)
+            self._take(link, sender, event, None)  # it belongs to a request that was not seen
         else:
-            exchange = link.exchanges[number] = Exchange(
-                number, str(facts.get("method", "")), as_object(facts.get("headers")), event.seq, event.time
-            )
-            if not isinstance(event.message, list):
-                self._take(link, sender, event, exchange)
-                self._judge_head(link, exchange, event)
-            # The messages of a batch are looked at after its head.
-            elif not self._judge_batch(link, sender, event, exchange) | self._judge_head(link, exchange, event):
-                for each in event.message:
-                    self._take_message(link, sender, each, event, exchange)
+            headers = as_object(facts.get("headers"))
+            exchange = Exchange(number, str(facts.get("method", "")), headers, event.seq, event.time)
+            link.exchanges[number] = exchange
+            self._take_request_over_http(link, sender, exchange, event)
+
+    def _take_request_over_http(self, link: Link, sender: Role, exchange: Exchange, event: TraceEvent) -> None:
+        if not isinstance(event.message, list):
+            self._take(link, sender, event, exchange)
+            self._judge_head(link, exchange, event)
+            return
+        # The messages of a batch are looked at after its head.
+        broken = self._judge_batch(link, sender, event, exchange) | self._judge_head(link, exchange, event)
+        for each in () if broken else event.message:
+            self._take_message(link, sender, each, event, exchange)
+
+    def _take_more(self, link: Link, sender: Role, exchange: Exchange, event: TraceEvent, facts: JsonObject) -> None:
+        """What comes after the request: the reply, an event of it, its end."""
+        again = link.event_ids.get(str(facts.get("eventId")))
+        self._take_reply(link, sender, exchange, event, facts)
+        if again is not None and again[1] == event.message and exchange.header("last-event-id") is not None:
+            # A stream that is resumed repeats what was lost: it is the message that was judged before.
+            return
+        self._take(link, sender, event, exchange)
+        if "status" in facts:
+            exchange.events += event.message is not None
+            if (exchange.status or 0) >= 300:
+                learning.refused(link, exchange)
 
     def _judge_head(self, link: Link, exchange: Exchange, event: TraceEvent) -> set[str]:
         """Judge the method and the headers of a request, after its message; gives the rules that it breaks."""
@@ -206,27 +213,31 @@ class Checker:
         if "hangUp" in facts:
             if (request := link.asked.get(("client", *key(facts["hangUp"])))) is not None:
                 request.cancelled = True
-        elif "end" in facts:
+            return
+        if "end" in facts:
             exchange.closed = str(facts["end"])
             revision = self._spoken(link, exchange)
             if revision is not None and revision.era == "stateless":
                 self._judge_exchange("closed", link, "server", exchange, event)
             elif exchange.requests:
                 link.cut.append((exchange, event))
-        elif "status" in facts and sender == "server":
-            if facts.get("event") == "endpoint":
-                link.sse = exchange.primed = True
-            if exchange.status is None:
-                self._take_status(link, exchange, event, facts)
-            if exchange.streams:
-                exchange.retry = facts.get("retry", exchange.retry)
-                self._judge_exchange("event", link, "server", exchange, event)
-                exchange.primed = exchange.primed or (event.message is None and "eventId" in facts)
-                if "eventId" in facts:
-                    exchange.last_event = str(facts["eventId"])
-                    link.event_ids[exchange.last_event] = exchange.number, event.message
-                if "id" in as_object(event.message):
-                    link.delivered[encode(as_object(event.message))] = exchange.number
+            return
+        if "status" not in facts or sender == "client":
+            return
+        if facts.get("event") == "endpoint":
+            link.sse = exchange.primed = True
+        if exchange.status is None:
+            self._take_status(link, exchange, event, facts)
+        if not exchange.streams:
+            return
+        exchange.retry = facts.get("retry", exchange.retry)
+        self._judge_exchange("event", link, "server", exchange, event)
+        exchange.primed = exchange.primed or (event.message is None and "eventId" in facts)
+        if "eventId" in facts:
+            exchange.last_event = str(facts["eventId"])
+            link.event_ids[exchange.last_event] = exchange.number, event.message
+        if "id" in as_object(event.message):
+            link.delivered[encode(as_object(event.message))] = exchange.number
 
     def _take_status(self, link: Link, exchange: Exchange, event: TraceEvent, facts: JsonObject) -> None:
         """The head of a reply."""
