@@ -478,8 +478,7 @@ class StdioClientTransport(StdioTransport):
     def _end(self, deadline: Deadline) -> None:
         def patience() -> Deadline:
             """For one of the waits: the grace, but at most two fifths of what is left."""
-            left = deadline.left()
-            return Deadline(self._grace if left is None else min(self._grace, 0.4 * left))
+            return Deadline(0.4 * deadline.at_most(2.5 * self._grace))
 
         child = self._child
         if child is None or not child.launched:

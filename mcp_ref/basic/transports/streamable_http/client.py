@@ -697,8 +697,7 @@ class HttpClientTransport(HttpTransport):
             lost(TransportClosed(CLOSED))
 
     def _end_session(self, http: HttpClient, deadline: Deadline) -> None:
-        left = deadline.left()
-        call = HttpCall(Deadline(_FAREWELL_TIMEOUT if left is None else min(_FAREWELL_TIMEOUT, left / 2)))
+        call = HttpCall(Deadline(deadline.at_most(2 * _FAREWELL_TIMEOUT) / 2))
         headers = {**self._session.headers(), SESSION_ID: str(self._session.id)}
         try:
             # SHOULD: end the session with DELETE (basic/transports#session-management)

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 from mcp_ref.errors import STATELESS_ERRORS, HeaderMismatch, LocalProtocolError
 from mcp_ref.machinery.complaints import Complaints
-from mcp_ref.machinery.http_exchange import HttpRefusal, HttpRequest
+from mcp_ref.machinery.http_exchange import TOKEN, HttpRefusal, HttpRequest
 from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ MAX_SAFE: Final = 2**53 - 1
 MAX_DEPTH: Final = 64
 """Objects within objects, below which no argument is mirrored."""
 
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_TOKEN = re.compile(TOKEN)
 _PLAIN = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
 _FIELD_VALUE = re.compile(r"[\t -~]*")
 _NUMBER = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?")
