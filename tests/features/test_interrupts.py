@@ -247,18 +247,22 @@ def test_after_ctrl_c_at_any_moment_of_a_connection_over_http_its_end_is_short_a
             if over:
                 break
         assert moment > 500
-        assert until(lambda: held() <= before), (held(), before)
+        assert until(lambda: held()[0] == before[0] and held()[1] <= before[1] + 2), (held(), before)
 
 
 @on_python_3_11
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_what_ctrl_c_has_left_of_an_end_over_http_the_next_close_ends(revision: str) -> None:
+def test_what_ctrl_c_has_left_of_an_end_over_http_the_next_close_ends(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However slow the machine is, the server is told.
+    monkeypatch.setattr("mcp_ref.basic.transports.streamable_http.client._FAREWELL_TIMEOUT", PATIENCE)
     server = build()
     files = ("peer.py", "basic/transports/streamable_http/client.py", "machinery/http_call.py")
     with server.serve_http() as service:
         for moment in itertools.count(1):
             client = Client(service.url, revision=revision, timeout=PATIENCE).connect()
-            over = interrupt(moment, files, client.close)
+            over = interrupt(moment, files, partial(client.close, PATIENCE))
             began = time.monotonic()
             client.close(PATIENCE)
             # Neither does it wait for the one that was interrupted, nor is the session forgotten.
