@@ -45,6 +45,7 @@ ON_PURPOSE: dict[str, set[str]] = {
     "test_tasks::test_an_unknown_task_is_refused": {"schema"},
     "test_tasks::test_a_server_without_tasks": {"schema", "tasks_only_of_who_has_them"},
     "test_tasks::test_over_http_the_id_of_a_task_is_mirrored": {"task_header_matches"},
+    "test_tasks::test_what_names_a_task_by_itself": {"requests_name_their_task_once"},
     # Over HTTP the news of the end travel on another stream than the progress, and may be read first.
     "test_tasks::test_on_progress_is_told": {"progress_ends_with_the_task"},
     "test_task_losses::test_a_client_that_hangs_up_on_tasks_result": {
