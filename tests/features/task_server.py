@@ -3,13 +3,25 @@ leases."""
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 import threading
 from typing import Any
 
-from mcp_ref import Context, InvalidParams, Server, TaskRule, Tasks, ToolError
+from mcp_ref import Context, InvalidParams, Server, SqliteTasks, TaskRule, Tasks, ToolError
 
 LIMIT = 5.0
+
+
+class Failing(SqliteTasks):
+    """Fails while it is told to."""
+
+    broken = False
+
+    def _run(self, statement: str, values: Any = ()) -> Any:
+        if self.broken and not statement.startswith("SELECT"):
+            raise sqlite3.OperationalError("database or disk is full")
+        return super()._run(statement, values)
 
 
 def make_server(tasks: Tasks | None = None, **options: Any) -> Server:

@@ -7,7 +7,6 @@ import gc
 import http.client
 import json
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -30,19 +29,12 @@ from mcp_ref import (
 )
 from mcp_ref.basic import tasks as page
 from mcp_ref.basic.transports.streamable_http import streams
+from tests.features.conftest import until
 from tests.features.task_server import elicit, make_server
 
 CORE, EXTENSION = "2025-11-25", "2026-07-28"
 NAME = {"name": {"type": "string"}}
 LIMIT = 30.0
-
-
-def until(look: Any) -> None:
-    """Look again until there is something to see."""
-    end = time.monotonic() + LIMIT
-    while not look():
-        assert time.monotonic() < end, "nothing to be seen"
-        threading.Event().wait(0.01)
 
 
 def said(result: Any) -> str:

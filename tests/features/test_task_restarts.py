@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, ErrorResponse, Server, SqliteTasks, TaskCancelled, Tasks
-from tests.features.task_server import elicit, make_server
+from tests.features.task_server import Failing, elicit, make_server
 
 CORE, EXTENSION = "2025-11-25", "2026-07-28"
 LIMIT = 10.0
@@ -242,17 +242,6 @@ def test_a_look_for_what_has_expired_leaves_a_task_alone_whose_record_is_being_w
 
 
 # -- a store that fails ---------------------------------------------------------------------------------------------
-
-
-class Failing(SqliteTasks):
-    """Fails while it is told to."""
-
-    broken = False
-
-    def _run(self, statement: str, values: Any = ()) -> Any:
-        if self.broken and not statement.startswith("SELECT"):
-            raise sqlite3.OperationalError("database or disk is full")
-        return super()._run(statement, values)
 
 
 def test_a_disk_that_is_full_refuses_tasks_and_an_outcome_is_written_later(tmp_path: Path) -> None:

@@ -16,20 +16,14 @@ from mcp_ref import Client, Context, ErrorResponse, InvalidParams, Server, Sqlit
 from mcp_ref.extensions.tasks import tasks_update
 from mcp_ref.machinery import tasking
 from mcp_ref.machinery.deadline import Deadline
+from tests.features.conftest import until
+from tests.features.task_server import Failing
 from tests.features.test_forks import in_a_child
 from tests.features.test_forks import pytestmark as of_forks
 
 CORE, EXTENSION = "2025-11-25", "2026-07-28"
 NAME = {"name": {"type": "string"}}
 LIMIT = 30.0
-
-
-def until(look: Any) -> None:
-    """Look again until there is something to see."""
-    end = time.monotonic() + LIMIT
-    while not look():
-        assert time.monotonic() < end, "nothing to be seen"
-        threading.Event().wait(0.01)
 
 
 def of_a_dead_process(task_id: str, **other: Any) -> Any:
@@ -123,17 +117,6 @@ def test_what_another_process_writes_wakes_only_who_waits_for_it(tmp_path: Path)
 
 
 # -- a store that fails, and clocks ---------------------------------------------------------------------------------
-
-
-class Failing(SqliteTasks):
-    """Fails while it is told to."""
-
-    broken = False
-
-    def _run(self, statement: str, values: Any = ()) -> Any:
-        if self.broken and not statement.startswith("SELECT"):
-            raise sqlite3.OperationalError("database or disk is full")
-        return super()._run(statement, values)
 
 
 @contextmanager
