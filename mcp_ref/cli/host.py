@@ -57,9 +57,10 @@ class Terminal:
     """
 
     def __init__(self) -> None:
-        # Guards the four fields below, and the reads, which do not block: what is read is handed over in the same step.
+        # Guards the five fields below, and the reads, which do not block: what is read is handed over in the same step.
         self._lock = threading.Lock()
         self._takers: list[SimpleQueue[str | None]] = []
+        self._prompts: dict[int, str] = {}  # by the id of the taker
         self._early: deque[str] = deque()
         self._rest = b""
         self._ended = False
@@ -119,17 +120,26 @@ class Terminal:
             if self._ended:
                 raise EOFError
             self._takers.append(taker)
+            self._prompts[id(taker)] = prompt
+            print(prompt, end="", file=sys.stderr, flush=True)
         if withdrawn is not None:
             withdrawn.attach(lambda reason: taker.put(None))
-        print(prompt, end="", file=sys.stderr, flush=True)
         try:
             text = taker.get()
         finally:
             with self._lock:
                 self._takers = [each for each in self._takers if each is not taker]
+                del self._prompts[id(taker)]
         if text is None:
             raise EOFError
         return text
+
+    def note(self, text: str) -> None:
+        """Print a line, and below it once more the prompt that waits for an answer."""
+        with self._lock:
+            waiting = self._prompts[id(self._takers[-1])] if self._takers else ""
+            shown.note(f"\n{text}" if waiting else text)
+            print(waiting, end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """End the thread: its wait for the input ends by a pipe of its own."""
@@ -179,17 +189,27 @@ class Console:
             filled = form("an empty line leaves a field out", question.shown["form"], who)
             if filled["action"] != "accept":
                 return False
-            # MUST: the user can review what goes out before it does (client/elicitation#user-interaction-model)
-            show(json.dumps(filled["content"], indent=2, ensure_ascii=False).split("\n"))
-            yes = self._terminal.line(f"send this to {question.server}? yes or no: ", question.withdrawn)
-            return Answer(yes in ("y", "yes"), value=filled["content"])
-        words = "y(es), n(o)" if kind == "url" else "y(es), for this r(un), a(lways), n(o)"
+            # MUST: the user can review and change what goes out before it does
+            # (client/elicitation#user-interaction-model)
+            content = filled["content"]
+            while True:
+                show(json.dumps(content, indent=2, ensure_ascii=False).split("\n"))
+                asked = f"send this to {question.server}? y(es), n(o), e(dit): "
+                typed = self._terminal.line(asked, question.withdrawn)[:1].lower()
+                if typed in ("y", "n"):
+                    return Answer(typed == "y", value=content)
+                if typed == "e":
+                    name, _, text = self._terminal.line("NAME=value: ", question.withdrawn).partition("=")
+                    content = form.changed(question.shown["form"], content, name.strip(), text.strip())
+        words = "y(es), n(o)" if kind in ("url", "again") else "y(es), for this r(un), a(lways), n(o)"
         if kind == "tool":
-            words += ", always all t(ools) of this server as they are"
+            words += ", always all t(ools) of this server as they are; d: its definition"
         if kind in ("sampling", "answer"):
             words = "y(es), n(o), e(dit)"
         while True:
             typed = self._terminal.line(f"{words}: ", question.withdrawn)[:1].lower()
+            if typed == "d" and kind == "tool":
+                shown.note("\n".join(question.lines(whole=True)))
             if typed == "e" and kind in ("sampling", "answer"):
                 text = self._terminal.line("instead: ", question.withdrawn)
                 return Answer(True, value=_edited(question, text))
@@ -200,7 +220,7 @@ class Console:
         """Keep what a server says, for /log, and show at once what changes its life or its tools."""
         self._heard.append((server, what, said))
         if what not in ("log", "stderr"):
-            shown.note(f"  {escaped(server)}: {escaped(said)}")
+            self._terminal.note(f"  {escaped(server)}: {escaped(said)}")
 
     # -- commands
 

@@ -24,11 +24,13 @@ from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import REVISIONS
 
 MAX_NAME: Final = 64
+MAX_ENV_FILE: Final = 1 << 20
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}|\$\{[^}]*\}")
-_TOKENS = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
-_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?(\w+)\s*=\s*(.*?)\s*")
+# A string that does not end, or a comment, is taken to its end: read again from each character it would cost a square.
+_TOKENS = re.compile(r'("(?:[^"\\]|\\.)*+(?:"|\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+(?:"|\Z))|,(?=\s*+[}\]])', re.DOTALL)
+_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?(\w+)\s*=(.*)")
 _URLS: Final = ("url", "serverUrl", "httpUrl")
 _TYPES: Final = {
     "stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url", "sse": "url",
@@ -231,7 +233,8 @@ def _entry(name: str, given: Any) -> Entry:
     target = members.target()
     # 2. What belongs to it alone.
     spoken = given.get("revision")
-    if not all(each in REVISIONS for each in (spoken if isinstance(spoken, list) else [spoken] if spoken else [])):
+    listed = spoken if isinstance(spoken, list) else [] if spoken is None else [spoken]
+    if not all(isinstance(each, str) and each in REVISIONS for each in listed):
         members.wrong.append(f"revision must be one or several of {', '.join(REVISIONS)}")
         spoken = None
     tools, patterns = members.table("tools"), []
@@ -259,15 +262,19 @@ def _entry(name: str, given: Any) -> Entry:
 def _variables_of(path: str, wrong: list[str]) -> Iterable[tuple[str, str]]:
     """The variables of a file of lines `NAME=value`."""
     try:
+        # A pipe or a device could keep its reader waiting for ever.
+        if not Path(path).is_file() or Path(path).stat().st_size > MAX_ENV_FILE:
+            raise ValueError
         lines = Path(path).read_text("utf-8-sig").splitlines()
     except (OSError, ValueError):
-        wrong.append("envFile cannot be read")
+        wrong.append(f"envFile must be a file of at most {MAX_ENV_FILE:,} bytes of text that can be read")
         return
     for number, line in enumerate(lines, 1):
         found = _ASSIGNMENT.fullmatch(line)
         if found is not None:
-            quoted = len(found[2]) > 1 and found[2][0] == found[2][-1] and found[2][0] in "\"'"
-            yield found[1], found[2][1:-1] if quoted else found[2]
+            value = found[2].strip()
+            quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+            yield found[1], value[1:-1] if quoted else value
         elif line.strip() and not line.lstrip().startswith("#"):
             wrong.append(f"envFile: line {number} is not NAME=value")
 

@@ -14,6 +14,7 @@ Not here:  what is asked about, and what becomes of a refusal (host/host); where
     sampling     server        a server's prompt goes to the model; the user may edit it
     answer       server        the model's answer goes to the server; the user may edit it
     form, url    server        a form is shown, a page is opened; the answer is the user's own, and no rule gives it
+    again        server        a call is sent again after a page that it required was visited; the user's own as well
     roots        server        folders are told to a server
 
 Rules come first: of those that match, deny counts before ask before allow, whatever their order. Where no rule matches,
@@ -51,9 +52,10 @@ KINDS: Final = {
     "answer": "send this answer of the model to the server",
     "form": "answer this form of the server",
     "url": "open this page for the server",
+    "again": "have you finished there, and should the call be sent again to",
     "roots": "tell the server these folders",
 }
-_THE_USERS_OWN: Final = ("form", "url")  # no rule answers for the user, and no answer is remembered
+_THE_USERS_OWN: Final = ("form", "url", "again")  # no rule answers for the user, and no answer is remembered
 _MAX_RULINGS: Final = 10_000
 
 
@@ -128,13 +130,25 @@ class Question:
     alike: Callable[[], Iterable[tuple[str, str, Any]]] = tuple
     withdrawn: Cancel = field(default_factory=Cancel)
 
-    def lines(self) -> list[str]:
-        """The question for a terminal: the host's own words first, then what the server says, escaped and set off."""
-        shown = json.dumps(self.shown, indent=2, ensure_ascii=False, default=str).split("\n")
-        head = f"{self.server or 'the model'}: {KINDS[self.kind]} {self.subject}?"
-        warnings = [f"  ! {escaped(warning)}" for warning in self.warnings]
+    def lines(self, *, whole: bool = False) -> list[str]:
+        """The question for a terminal: what is said about it, escaped and set off, and the host's own words around it.
+
+        Of a tool what its server says about it is one short line, unless it is wanted `whole`; the arguments come last,
+        so that no server can push them out of sight.
+        """
+        about = dict(self.shown)
+        arguments = about.pop("arguments", None)
+        if self.kind == "tool" and not whole:
+            said = about.get("definition", about).get("description") or json.dumps(about, ensure_ascii=False)
+            about = {"the server says": str(said).partition("\n")[0][:100]}
         # SHOULD: show the user the inputs of a tool before the call, all of them (server/tools#security-considerations)
-        return [escaped(head), *warnings, *(f"  | {escaped(line)}" for line in shown)]
+        about |= {} if arguments is None else {"arguments": arguments}
+        shown = json.dumps(about, indent=2, ensure_ascii=False, default=str).split("\n")
+        head = escaped(f"{self.server or 'the model'}: {KINDS[self.kind]} {self.subject}?")
+        warnings = [f"  ! {escaped(warning)}" for warning in self.warnings]
+        # Again at the end: what is long has scrolled the beginning away.
+        end = [*warnings, head] if len(shown) > 12 else []
+        return [head, *warnings, *(f"  | {escaped(line)}" for line in shown), *end]
 
 
 class Consent:

@@ -20,6 +20,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, Unpack, cast
@@ -27,12 +28,12 @@ from typing import Any, Final, NamedTuple, Self, Unpack, cast
 from mcp_ref.client.answers import ClientContext
 from mcp_ref.client.client import Client, known_target
 from mcp_ref.client.config import Command
-from mcp_ref.client.elicitation import ElicitResult, accept, cancel, decline, url_warnings
+from mcp_ref.client.elicitation import ElicitResult, accept, cancel, decline, required_urls, url_warnings
 from mcp_ref.client.entries import Entry, read_entries
 from mcp_ref.client.roots import as_root
 from mcp_ref.client.sampling import CreateMessageResult, UserRejected
 from mcp_ref.content import text
-from mcp_ref.errors import InternalError, LocalProtocolError, McpError
+from mcp_ref.errors import ErrorResponse, InternalError, LocalProtocolError, McpError
 from mcp_ref.host.consent import Consent, ConsentRefused, Decision, Question
 from mcp_ref.host.life import Hosted
 from mcp_ref.host.models import Model, model_names
@@ -138,6 +139,12 @@ class Host:
         Blocks: until every one of them is ready or has failed, at most as long as the user thinks, and then as long as
             the slowest may take to start.
         """
+        if self.consent.ask is None and not self.consent.rules and not self._closing:
+            log.warning(
+                "no rule allows anything and nobody is there to be asked, so nothing is started; a rule that would "
+                'allow it: consent=Consent([Rule("allow", "start", %r)])',
+                next(iter(self.servers), "SERVER"),
+            )
         chosen = [self._server(name) for name in names] or [
             each for each in self.servers.values() if each.state == "waiting"
         ]
@@ -277,7 +284,8 @@ class Host:
         found = hosted.definition(tool, Deadline(options.get("timeout", hosted.timeout)))
         if found is None:
             raise LocalProtocolError(f"there is no tool {name!r}")
-        arguments = arguments or {}
+        # What is shown is what is sent, whatever its caller, or a question's answer, does to the arguments meanwhile.
+        arguments = deepcopy(arguments or {})
         question = self._consented(hosted, tool, found, arguments, options.get("cancel"))
         # MUST: hints of a tool count for nothing unless its server is trusted (server/tools#tool)
         if "resend" not in options:
@@ -286,7 +294,12 @@ class Host:
             options["resend"] = harmless and hosted.name in self.trusted
         outcome = "ok"
         try:
-            result: JsonObject = hosted.ask("call_tool", tool, arguments, options=options, safe=options["resend"])
+            try:
+                result: JsonObject = hosted.ask("call_tool", tool, arguments, options=options, safe=options["resend"])
+            except ErrorResponse as refusal:
+                if not self._visited(hosted, refusal):
+                    raise
+                result = hosted.ask("call_tool", tool, arguments, options=options, safe=options["resend"])
             outcome = "isError" if result.get("isError") else "ok"
             return result
         except BaseException as problem:
@@ -294,6 +307,19 @@ class Host:
             raise
         finally:
             self.consent.note(question, outcome, began, arguments)
+
+    def _visited(self, hosted: Hosted, refusal: ErrorResponse) -> bool:
+        """Whether the user has visited every page that an error -32042 requires, and wants the call sent again."""
+        pages, client = required_urls(refusal), hosted.client
+        if not pages or client is None or self.consent.ask is None or self.consent.ruling("url", hosted.name) == "deny":
+            return False
+        if not all(client.visit_required(page)["action"] == "accept" for page in pages):
+            return False
+        # SHOULD: the user can go on by hand, for a server need not tell that the visit ended
+        # (2025-11-25/client/elicitation#completion-notifications-for-url-mode-elicitation)
+        shown = {"visited": [page["url"] for page in pages], "when you are done there": "call the tool again"}
+        question = Question("again", hosted.name, hosted.name, hosted.bound, fingerprint(shown), shown)
+        return self.consent.decide(question).allowed
 
     def _consented(
         self, hosted: Hosted, tool: str, found: tuple[Any, str], arguments: JsonObject, cancel: Cancel | None
@@ -463,7 +489,9 @@ class Host:
             return accept(decision.value or {})
         return decline() if decision.by == "user" else cancel()
 
-    def _open_page(self, hosted: Hosted, url: str, message: str, host: str, ctx: ClientContext) -> ElicitResult:
+    def _open_page(
+        self, hosted: Hosted, url: str, message: str, host: str, ctx: ClientContext | Client
+    ) -> ElicitResult:
         """Open a page that the user agreed to."""
         shown = {"message": message, "url": url, "host": host}
         decision = self._ask("url", hosted, shown, ctx, url_warnings(url))
@@ -484,7 +512,7 @@ class Host:
     # -- deciding
 
     def _ask(
-        self, kind: str, hosted: Hosted, shown: JsonObject, ctx: ClientContext, warnings: Iterable[str] = ()
+        self, kind: str, hosted: Hosted, shown: JsonObject, ctx: ClientContext | Client, warnings: Iterable[str] = ()
     ) -> Decision:
         """Decide what a server asks for; one that asks too often is refused, and the end of its question ends ours."""
         if wait := hosted.rates.take(None, kind):
@@ -493,7 +521,8 @@ class Host:
                 self.tell(hosted.name, "notice", f"it asks too often ({kind}), and is refused without a question")
             raise RateLimited(wait)
         question = Question(kind, hosted.name, hosted.name, hosted.bound, fingerprint(shown), shown, warnings)
-        ctx.on_cancel(question.withdrawn)
+        if isinstance(ctx, ClientContext):  # else it is the client, which visits what a refused call requires
+            ctx.on_cancel(question.withdrawn)
         return self.consent.decide(question)
 
     def _approved(self, hosted: Hosted, subject: str, definition: Any, *, again: bool = False) -> bool:

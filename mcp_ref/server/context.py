@@ -139,10 +139,15 @@ class Context(utilities.HandlerContext):
 
     @property
     def session_key(self) -> str | None:
-        """What tells this client from others, to keep state for it: the session; in the stateless era who asks, as
-        `authenticate` said, or over stdio the pipe. None over HTTP without `authenticate`: nothing tells clients apart.
+        """A key for state that belongs to this client: the user whom `authenticate` named; without one the session, or
+        the pipe. None over HTTP in the stateless era without `authenticate`: nothing tells clients apart.
+
+        A session says nothing of who uses it: whoever has its id has its state. What belongs to a user needs
+        `authenticate`. Spec: client/elicitation#statefulness
         """
-        return self.conversation.session_key
+        # MUST NOT: state of a user hangs on the id of a session alone (2025-11-25/client/elicitation#statefulness)
+        owner = self.incoming.owner
+        return owner or self.conversation.session_key
 
     @property
     def request_id(self) -> str | int:

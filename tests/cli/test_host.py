@@ -205,7 +205,9 @@ def test_at_a_terminal_the_user_is_asked_and_ctrl_c_cancels_what_runs(console: P
     console.type("y")
     console.until("mine: ready")
     console.type("/call mine/slow")
-    console.until("t(ools) of this server as they are: ")
+    console.until("as they are; d: its definition: ")
+    console.type("d")
+    assert "inputSchema" in console.until("as they are; d: its definition: ")
     console.type("t")
     console.type("")
     begun, limit = Path(config).with_name("server.py.begun"), time.monotonic() + 10
@@ -220,10 +222,15 @@ def test_at_a_terminal_the_user_is_asked_and_ctrl_c_cancels_what_runs(console: P
     shown = console.until("Seat\\nallow?: ")
     assert '"message": "Which seat?"' in shown
     console.type("window")
-    shown = console.until("send this to mine? yes or no: ")
+    shown = console.until("send this to mine? y(es), n(o), e(dit): ")
     assert '"seat": "window"' in shown
-    console.type("yes")
-    console.until("'seat': 'window'")
+    for typed, problem in (("sea=1", "there is no field sea"), ("seat=aisle", '"seat": "aisle"')):
+        console.type("e")
+        console.until("NAME=value: ")
+        console.type(typed)
+        assert problem in console.until("send this to mine? y(es), n(o), e(dit): ")
+    console.type("y")
+    console.until("'seat': 'aisle'")
     console.until("> ")
     console.interrupt()
     assert console.code() == 130
@@ -246,6 +253,41 @@ def test_a_question_is_not_answered_by_a_line_that_is_being_read() -> None:
         assert child.stderr.read(6) == "sure? "
         out, _ = child.communicate("n\n", timeout=30)
     assert out == "n\n"
+
+
+@pytest.mark.parametrize("said", ["n", "the end of the input"])
+def test_a_no_at_the_review_of_a_form_sends_nothing(console: Pty, said: str) -> None:
+    console.until("n(o): ")
+    console.type("y")
+    console.until("mine: ready")
+    console.type("/call mine/book")
+    console.until("its definition: ")
+    console.type("y")
+    console.until("allow?: ")
+    console.type("window")
+    console.until("e(dit): ")
+    console.type("n") if said == "n" else os.write(console.fd, b"\x04")
+    if said == "n":
+        shown = console.until("> ")
+        assert "decline" in shown and "window" not in shown.partition("\n")[2]
+        console.type("/quit")
+    assert console.code() in (0, 1)
+    assert "'seat': 'window'" not in console.seen
+
+
+def test_what_servers_say_does_not_bury_an_open_question(capfd: Capture) -> None:
+    program = (
+        "import threading\nfrom mcp_ref.cli.host import Terminal\nfrom mcp_ref.machinery.deadline import Cancel\n"
+        "terminal = Terminal()\n"
+        "thread = threading.Thread(target=lambda: print(terminal.line('sure? ', Cancel())))\nthread.start()\n"
+        "while not terminal._takers: pass\n"
+        "terminal.note('mine: ready')\nthread.join()\nterminal.note('mine: stopped')\nterminal.close()\n"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", program], text=True, **pipes) as child:  # type: ignore[call-overload]
+        assert child.stderr.read(len("sure? \nmine: ready\nsure? ")) == "sure? \nmine: ready\nsure? "
+        out, err = child.communicate("y\n", timeout=30)
+    assert (out, err) == ("y\n", "mine: stopped\n")
 
 
 def test_a_question_is_not_answered_by_what_was_typed_before_it(console: Pty) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcp_ref.client.config import Command, Url
-from mcp_ref.client.entries import Entry, entry_of, read_entries
+from mcp_ref.client.entries import MAX_ENV_FILE, Entry, entry_of, read_entries
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +69,7 @@ def test_a_file_that_cannot_be_read_as_a_whole_is_named(text: str, tmp_path: Pat
         ({"command": "x", "env": ["B"]}, "env must be an object"),
         ({"command": "x", "env": {"B": "secret ${MISS}"}}, "env.B needs the variable MISS, which is not set"),
         ({"command": "x", "args": ["${input:key}"]}, "args has ${input:key}, which is not a variable"),
-        ({"command": "x", "envFile": "/no/such/file"}, "envFile cannot be read"),
+        ({"command": "x", "envFile": "/no/such/file"}, "envFile must be a file of at most"),
         ({"command": "x", "timeoutMs": "soon"}, "timeoutMs must be a number"),
         ({"command": "x", "startTimeoutMs": True}, "startTimeoutMs must be a number"),
         ({"command": "x", "revision": "2020-01-01"}, "revision must be one"),
@@ -122,6 +123,34 @@ def test_an_env_file_comes_before_env(tmp_path: Path) -> None:
     }
     path.write_text("nonsense", "utf-8")
     assert "line 1 is not NAME=value" in str(one({"command": "x", "envFile": str(path)}).problem)
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device", "too large"])
+def test_an_env_file_that_would_keep_its_reader_waiting_is_refused(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "env" if kind != "a device" else Path("/dev/zero")
+    if kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "too large":
+        path.write_bytes(b"A=" + b"x" * MAX_ENV_FILE)
+    assert "envFile must be a file of at most" in str(one({"command": "x", "envFile": str(path)}).problem)
+    small = tmp_path / "small"
+    small.write_bytes(b"A=" + b"x" * (MAX_ENV_FILE - 2))
+    assert one({"command": "x", "envFile": str(small)}).problem is None
+
+
+@pytest.mark.parametrize("text", ['{"mcpServers": "' + "\\\\x" * 200_000, "/*" * 200_000, "," + " " * 400_000 + "x"])
+def test_what_does_not_end_is_read_in_one_pass(text: str, tmp_path: Path) -> None:
+    (tmp_path / "f.json").write_text(text, "utf-8")
+    began = time.monotonic()
+    with pytest.raises(ValueError, match="f.json"):
+        read_entries(tmp_path / "f.json")
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("revision", [{}, {"a": 1}, [{}], [[]], 5, False, ""])
+def test_a_wrong_revision_spoils_its_own_entry_alone(revision: Any) -> None:
+    found = read_entries({"mcpServers": {"wrong": {"command": "x", "revision": revision}, "right": {"command": "x"}}})
+    assert "revision must be one or several" in str(found["wrong"].problem) and found["right"].problem is None
 
 
 def test_what_is_shown_has_the_whole_command_and_no_secret(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,7 +73,59 @@ def test_where_nobody_is_there_to_be_asked_it_is_denied(kind: str) -> None:
     assert offline().decide(question(kind)) == (False, "nobody", None)
 
 
-@pytest.mark.parametrize("kind", ["form", "url"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("said", "by"),
+    [(False, "user"), (Answer(False, value={"a": 1}), "user"), (None, "user"), (1, "user"), ("yes", "user")],
+)
+def test_anything_but_a_yes_is_a_no_at_every_door(kind: str, said: Any, by: str) -> None:
+    assert offline(ask=User(said)).decide(question(kind))[:2] == (False, by)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_silence_is_a_no_at_every_door(kind: str) -> None:
+    over = threading.Event()
+    decision = offline(ask=lambda asked: bool(over.wait(PATIENCE)), timeout=0.01).decide(question(kind))
+    over.set()
+    assert decision == (False, "time-out", None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("problem", [EOFError, ValueError])
+def test_a_question_that_fails_is_a_no_at_every_door(kind: str, problem: type[Exception]) -> None:
+    def ask(asked: Question) -> bool:
+        raise problem
+
+    assert offline(ask=ask).decide(question(kind)) == (False, "failed", None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ctrl_c_while_a_question_is_open_lets_nothing_pass(kind: str) -> None:
+    asked, over = question(kind), threading.Event()
+
+    def ask(shown: Question) -> bool:
+        shown.withdrawn.attach(lambda reason: over.set())
+        signal.raise_signal(signal.SIGINT)  # the main thread waits for the answer
+        assert over.wait(PATIENCE)
+        return True
+
+    consent = offline(ask=ask)
+    with pytest.raises(KeyboardInterrupt):
+        consent.decide(asked)
+    assert asked.withdrawn.cancelled and consent.remembered() == []
+
+
+def test_arguments_come_last_and_whole_whatever_the_server_says() -> None:
+    definition = {"name": "x", "description": "line\n" * 5_000, "inputSchema": {"title": "y" * 90_000}}
+    arguments = {"path": "/etc/passwd", "text": "z" * 500}
+    lines = Question("tool", "a", "a/x", "b", "1", {"arguments": arguments, "definition": definition}).lines()
+    text = "\n".join(lines)
+    assert len(lines) < 12 and "z" * 500 in lines[-3] and text.index("the server says") < text.index("/etc/passwd")
+    whole = Question("tool", "a", "a/x", "b", "1", {"arguments": arguments, "definition": definition}).lines(whole=True)
+    assert "y" * 90_000 in "\n".join(whole) and "/etc/passwd" in "\n".join(whole[-6:]) and "call the tool" in whole[-1]
+
+
+@pytest.mark.parametrize("kind", ["form", "url", "again"])
 def test_no_rule_and_no_earlier_answer_answers_for_the_user(kind: str) -> None:
     user = User(Answer(True, "always"))
     consent = offline(Rule("allow", kind), ask=user)

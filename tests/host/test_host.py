@@ -22,10 +22,13 @@ from mcp_ref import (
     Refusal,
     Rule,
     Server,
+    UrlElicitationRequired,
     reply,
+    url_elicitation,
 )
 from mcp_ref.client.entries import Entry
 from mcp_ref.host.models import model_names
+from mcp_ref.machinery.deadline import Deadline
 from tests.host.common import FREE, Heard, User, free, hostile
 
 ERAS = ("2025-11-25", "2026-07-28")
@@ -54,6 +57,85 @@ class Model:
     def complete(self, request: Any, name: str, cancelled: Any) -> Any:
         self.asked.append((name, request))
         return reply(self.say(request) if callable(self.say) else self.say, model=name)
+
+
+# -- what is shown is what is done
+
+
+def test_what_was_shown_is_what_is_sent() -> None:
+    got: list[Any] = []
+    with Host([Entry("a", server(put=lambda what: got.append(what) or "ok"))], consent=free()) as host:
+        given = {"what": ["shown"]}
+        host.consent = Consent([START], ask=User(lambda asked: given["what"].append("added") or True), keep=False)  # type: ignore[func-returns-value]
+        host.call("a/put", given)
+        host.consent.close(Deadline(1))
+    assert got == [["shown"]]
+
+
+def test_a_host_without_consent_says_which_rule_would_start_something(caplog: pytest.LogCaptureFixture) -> None:
+    with Host([Entry("mine", server())]) as host:
+        assert host.servers["mine"].state == "stopped"
+    assert 'Rule("allow", "start", \'mine\')' in caplog.text
+    caplog.clear()
+    with Host([Entry("mine", server())], consent=free()):
+        pass
+    assert "Rule(" not in caplog.text
+
+
+def needs_a_visit() -> tuple[Server, list[str]]:
+    """A server whose tool works once a page was visited."""
+    made, calls = Server("s", revisions=["2025-11-25"]), list[str]()
+
+    @made.tool()
+    def pay() -> str:
+        calls.append("pay")
+        if len(calls) == 1:
+            raise UrlElicitationRequired([url_elicitation("Pay first", "https://bank.example/pay", "p1")])
+        return "paid"
+
+    return made, calls
+
+
+@pytest.mark.parametrize(
+    ("said", "kinds", "called"),
+    [([True], ["url", "again"], 2), ([False], ["url"], 1), ([True, False], ["url", "again"], 1)],
+)
+def test_a_page_that_a_call_requires_is_asked_about_and_the_call_is_offered_again(
+    said: list[bool], kinds: list[str], called: int
+) -> None:
+    made, calls = needs_a_visit()
+    opened, user = list[str](), User(*said)
+    consent = Consent(FREE, ask=user, keep=False)
+    with Host([Entry("a", made)], consent=consent, browse=opened.append) as host:
+        if called == 2:
+            assert host.call("a/pay")["content"][0]["text"] == "paid"
+        else:
+            with pytest.raises(ErrorResponse, match="requires more"):
+                host.call("a/pay")
+    assert user.kinds == kinds and len(calls) == called
+    assert opened == (["https://bank.example/pay"] if said[0] else [])
+
+
+def test_a_page_that_a_call_requires_is_not_opened_where_nobody_is_there_or_a_rule_denies() -> None:
+    for options in ({}, {"ask": User(True), "rules": [*FREE, Rule("deny", "url")]}):
+        made, calls = needs_a_visit()
+        opened = list[str]()
+        consent = Consent(options.get("rules", FREE), ask=options.get("ask"), keep=False)  # type: ignore[arg-type]
+        with Host([Entry("a", made)], consent=consent, browse=opened.append) as host:
+            with pytest.raises(ErrorResponse):
+                host.call("a/pay")
+        assert calls == ["pay"] and opened == []
+
+
+def test_a_value_of_an_env_file_that_changes_asks_again(tmp_path: Path) -> None:
+    bound = []
+    for text in ("A=1\nB=2", "A=1\nB=2", "A=1\nB=3"):
+        (tmp_path / "env").write_text(text)
+        given = {"mcpServers": {"a": {"command": "x", "envFile": str(tmp_path / "env"), "env": {"A": "0"}}}}
+        bound.append(Host(given).servers["a"].bound)
+    assert bound[0] == bound[1] != bound[2]
+    (tmp_path / "env").write_text("A=9\nB=3")
+    assert Host(given).servers["a"].bound == bound[2], "env comes after the file"
 
 
 # -- names and lists
