@@ -14,7 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from mcp_ref import Answer, Cancel, Question
 from mcp_ref.cli import main
+from mcp_ref.cli.host import Console
+from mcp_ref.host.consent import KINDS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="terminals are made by pty")
 Capture = pytest.CaptureFixture[str]
@@ -273,6 +276,26 @@ def test_a_no_at_the_review_of_a_form_sends_nothing(console: Pty, said: str) -> 
         console.type("/quit")
     assert console.code() in (0, 1)
     assert "'seat': 'window'" not in console.seen
+
+
+FORM = {"message": "Which?", "form": {"type": "object", "properties": {"seat": {"type": "string"}}}}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("typed", [["n"], ["no"], ["maybe", "x", "n"], []])
+def test_the_console_takes_a_no_and_the_end_of_the_input_as_a_no_at_every_door(kind: str, typed: list[str]) -> None:
+    lines = (["window"] if kind == "form" else []) + typed
+
+    class Typed:
+        def line(self, prompt: str, withdrawn: Cancel) -> str:
+            if not lines:
+                raise EOFError
+            return lines.pop(0)
+
+    console = Console.__new__(Console)
+    console._terminal = Typed()  # type: ignore[assignment]
+    answer = console.ask(Question(kind, "a", "a/x", "b", "1", FORM if kind == "form" else {"shown": 1}))
+    assert answer is False or (isinstance(answer, Answer) and answer.allow is False)
 
 
 def test_what_servers_say_does_not_bury_an_open_question(capfd: Capture) -> None:
