@@ -194,14 +194,13 @@ class Report:
         else:
             for (_, rule, who, _), (count, *places) in self._equal.items():
                 if count > 1:
-                    more = ", ..." if count > len(places) else ""
-                    self._out.write(f"{count} times: {rule}, {who}: at {', '.join(map(str, places))}{more}\n")
+                    where = [*places, "..."][:count]
+                    self._out.write(f"{count} times: {rule}, {who}: at {', '.join(map(str, where))}\n")
             what = f"{self.found} finding{'s' * (self.found != 1)} in {self.events} events"
             self._out.write(f"{what}; {len(asked)} rules were asked\n")
             self._out.writelines(f"not all was judged: {escaped(each)}\n" for each in unjudged)
             for reason, names in reasons.items():
-                title = "not decided: redacted" if reason == "redacted" else f"{reason}: {len(names)} rules not applied"
-                self._out.write(f"{title}: {', '.join(names)}\n")
+                self._out.write(f"not decided, {reason}: {len(names)} rules: {', '.join(names)}\n")
             if self._args.coverage:
                 lines = ("{client:>7} {server:>7}  {sentence}  {rule}\n".format_map(row) for row in rows)
                 self._out.writelines([" client  server\n", *lines])
@@ -211,16 +210,15 @@ class Report:
     @property
     def unjudged(self) -> str | None:
         """Why little follows from it that nothing was found."""
-        if not (spoken := self._checker.spoken):
-            return "there was no message to judge"
+        spoken = self._checker.spoken
         unknown = f"the revision of {spoken['']} of {spoken.total()} messages is unknown; --revision can name it"
-        return unknown if spoken[""] else None
+        return "there was no message to judge" if not spoken else unknown if spoken[""] else None
 
     @property
     def code(self) -> Exit:
-        if self._args.strict and self.found:
-            return Exit.PROTOCOL
-        return Exit.UNJUDGED if self.cut or (self._args.strict and self.unjudged) else Exit.OK
+        strict = self._args.strict
+        partly = Exit.UNJUDGED if self.cut or (strict and self.unjudged) else Exit.OK
+        return Exit.PROTOCOL if strict and self.found else partly
 
 
 def _listed(revision: str | None) -> Iterator[str]:

@@ -50,6 +50,8 @@ class Checker:
     """Judges events, from a file or as they happen. It does no I/O and has no threads.
 
     Attributes:
+        skipped: the rules that were not asked of some message, and why: "revision unknown" or "redacted". It is
+            complete after `end`.
         spoken: how many messages there were in each revision; "" for those of which it is not known.
 
     Args:
@@ -65,15 +67,8 @@ class Checker:
         self._links: Latest[Link] = Latest()
         self._shared: Latest[Known] = Latest()  # by the two sides
         self._rules = Rulebook()
+        self.skipped = self._rules.skipped
         self.spoken: Counter[str] = Counter()
-
-    @property
-    def skipped(self) -> dict[str, str]:
-        """The rules that were not asked of some message, and why: "revision unknown" or "redacted".
-
-        It is complete after `end`.
-        """
-        return self._rules.skipped
 
     @property
     def applied(self) -> Counter[tuple[str, str, Role]]:

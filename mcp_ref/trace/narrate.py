@@ -288,10 +288,8 @@ class Talk:
             yield f"{quoted(key)}: {method}: {'; '.join(explain.explain_params(method, params))}".rstrip(": ")
         parts = ["with another id", "with the answers"] if requests else ["with another id"]
         # It may be encrypted as well, which nobody else can see (2026-07-28/basic/patterns/mrtr#server-requirements).
-        if "requestState" in result:
-            parts.append(
-                "with requestState as it came (signed, not encrypted: the server trusts it, anybody can read it)"
-            )
+        state = "with requestState as it came (signed, not encrypted: the server trusts it, anybody can read it)"
+        parts += [state] if "requestState" in result else []
         yield f"then the client sends the request again, {', '.join(parts)}"
         if asked is not None:
             place = _place(asked, result.get("requestState"), requests)

@@ -366,11 +366,11 @@ _MEMBERS: Final[_Kinds] = {
     "message": (dict, list, str, type(None)), "http": (dict, type(None)), "raw": (str, type(None)),
     "end": (dict, type(None)),
 }  # fmt: skip
-_HTTP: Final[_Kinds] = {
+_INSIDE: Final[_Kinds] = {  # of `http`, and of `end`
     "exchange": int, "method": str, "status": int, "headers": dict, "eventId": str, "retry": int, "event": str,
     "hangUp": (str, int), "end": str, "query": list, "what": str, "url": str, "oauth": dict,
+    "eof": str, "signal": int, "exit": int,
 }  # fmt: skip
-_END: Final[_Kinds] = {"eof": str, "signal": int, "exit": int}
 _LARGEST: Final = 10**18  # also the longest `retry` that is recorded; as a float it is still a number
 
 
@@ -397,8 +397,8 @@ def from_row(line: bytes | str) -> TraceEvent:
     members: dict[str, Any] = {name: row.get(name) for name in _MEMBERS}
     _check(members, _MEMBERS)
     http = members["http"] or {}
-    _check(http, _HTTP, "http.")
-    _check(members["end"] or {}, _END, "end.")
+    _check(http, _INSIDE, "http.")
+    _check(members["end"] or {}, _INSIDE, "end.")
     if not all(isinstance(each, str) for each in (*http.get("headers", {}).values(), *http.get("query", ()))):
         raise ValueError("http.headers or http.query holds something else than text")
     if row["direction"] not in get_args(Direction):

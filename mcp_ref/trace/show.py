@@ -84,10 +84,7 @@ def _row(event: TraceEvent, who: str, step: Step | None) -> JsonObject:
     row["id"] = json.dumps(message["id"])[:200] if "id" in message else ""
     row["span"] = None if step is None else step.span
     if event.http is not None:
-        short = {name: each if isinstance(each, (int, dict)) else str(each)[:500] for name, each in event.http.items()}
-        row["http"] = short
-    if event.end is not None:
-        row["end"] = event.end
+        row["http"] = _shown(event.http)
     return row
 
 
