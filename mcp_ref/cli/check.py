@@ -200,7 +200,7 @@ class Report:
             self._out.write(f"{what}; {len(asked)} rules were asked\n")
             self._out.writelines(f"not all was judged: {escaped(each)}\n" for each in unjudged)
             for reason, names in reasons.items():
-                self._out.write(f"not decided, {reason}: {len(names)} rules: {', '.join(names)}\n")
+                self._out.write(f"not decided, {reason} ({len(names)}): {', '.join(names)}\n")
             if self._args.coverage:
                 lines = ("{client:>7} {server:>7}  {sentence}  {rule}\n".format_map(row) for row in rows)
                 self._out.writelines([" client  server\n", *lines])

@@ -90,8 +90,7 @@ def _why_text(message: Any) -> str:
 def _request_of(what: Any, seq: int) -> str:
     if isinstance(what, Said) and what.request is not None:
         return f"{what.request.event.seq}: {what.request.method}, id {quoted(what.request.id)}"
-    sent = isinstance(what, Exchange) and what.seq != seq
-    return f"{what.seq}: {what.method} {what.body.method if what.body else ''}".rstrip() if sent else ""
+    return f"{what.seq}: {what.method}" if isinstance(what, Exchange) and what.seq != seq else ""
 
 
 class Sentence(NamedTuple):

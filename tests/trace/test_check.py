@@ -447,6 +447,10 @@ def test_a_finding_over_http_names_header_and_status_the_request_the_rule_and_no
     assert f"answers:  {len(rows) - 1}: ping, id 2\n" in second
     main(["check", "--format", "json", file])
     assert "hunter2" not in capsys.readouterr().out
+    # A reply without a message answers the request of its exchange.
+    made = [row for row in rows[:-4] if row["message"] is None or "id" not in row["message"]][:2]
+    made[1]["http"]["status"] = 200
+    assert [finding.request for finding in check(events(rows[:2] + made))] == ["3: POST"]
 
 
 @pytest.mark.parametrize(
