@@ -49,6 +49,11 @@ _MAX_TEXT: Final = 200  # lines that may be one message with line breaks in it
 class Checker:
     """Judges events, from a file or as they happen. It does no I/O and has no threads.
 
+    Attributes:
+        skipped: the rules that were not asked of some message, and why: "revision unknown" or "redacted". It is
+            complete after `end`.
+        spoken: how many messages there were in each revision; "" for those of which it is not known.
+
     Args:
         revision: the revision that is spoken where the traffic does not say it; None: unknown.
         whole: whether connections are seen from their beginning, whatever they begin with: as when standing between.
@@ -62,18 +67,12 @@ class Checker:
         self._links: Latest[Link] = Latest()
         self._shared: Latest[Known] = Latest()  # by the two sides
         self._rules = Rulebook()
+        self.skipped = self._rules.skipped
+        self.spoken: Counter[str] = Counter()
 
     @property
-    def skipped(self) -> dict[str, str]:
-        """The rules that were not asked of some message, and why: "revision unknown" or "redacted".
-
-        It is complete after `end`.
-        """
-        return self._rules.skipped
-
-    @property
-    def applied(self) -> Counter[str]:
-        """How often each rule was asked."""
+    def applied(self) -> Counter[tuple[str, str, Role]]:
+        """How often each rule was asked: by its name, a sentence in the revision spoken, and who has sent it."""
         return self._rules.applied
 
     def feed(self, event: TraceEvent) -> list[Finding]:
@@ -151,8 +150,7 @@ class Checker:
     # -- HTTP
 
     def _take_http(self, link: Link, sender: Role, event: TraceEvent, facts: JsonObject) -> None:
-        number = facts.get("exchange")
-        number = number if isinstance(number, int | str) else -event.seq
+        number = facts.get("exchange", -event.seq)
         exchange = link.exchanges.get(number)
         if exchange is not None:
             self._take_more(link, sender, exchange, event, facts)
@@ -339,6 +337,7 @@ class Checker:
             if said.id is None and sender == "server" and exchange is not None and exchange.requests:
                 request = exchange.body  # an error without an id answers what was posted
         said.belongs(request, self._revision_of(link, said, request))
+        self.spoken[str(said.revision or "")] += 1
         if exchange is not None and exchange.body is None and sender == "client":
             exchange.body = said
         # 2. Its frame.

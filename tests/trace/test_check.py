@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -293,13 +294,6 @@ def test_what_a_client_says_to_an_authorization_server_is_not_held_against_it() 
     assert not list(check(events([*made, *rows])))
 
 
-def test_an_exchange_whose_number_is_not_one_belongs_to_nothing() -> None:
-    made = json.loads(json.dumps(http("2025-11-25", full("2025-11-25", opening("2025-11-25"), CLIENT))))
-    for number in ([1], {"n": 1}):
-        stray = {"sender": "server", "message": None, "http": {"exchange": number, "method": "POST", "status": 202}}
-        assert not list(check(events([*made, stray])))
-
-
 def test_forgets_the_oldest_of_everything_that_a_peer_can_name_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seen, "MAX_KNOWN", 10)
     checker = Checker()
@@ -368,7 +362,122 @@ def test_the_command_names_the_sentence_and_exits_with_3_if_strict(
     assert finding["blame"] == "server" and finding["ids"] == [
         "2025-11-25/basic/utilities/ping#behavior-requirements.1"
     ]
-    assert summary["findings"] == 1 and summary["applied"]["pong_is_empty"] == 1
+    assert summary["findings"] == 1 and not summary["unjudged"]
+    row = {"sentence": "2025-11-25/basic/utilities/ping#behavior-requirements.1", "rule": "pong_is_empty"}
+    assert row | {"client": 0, "server": 1} in summary["applied"]
+
+
+def test_coverage_counts_what_is_asked_of_every_message_by_sentence_and_side(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path / "t.jsonl", conversation("2025-11-25", C(1, "ping"), S(1)))
+    assert main(["check", "--coverage", file]) == 0
+    told = {tuple(line.split()) for line in capsys.readouterr().out.splitlines()}
+    # initialize, initialized and ping; two results.
+    assert ("3", "2", "2025-11-25/basic/index#messages.1", "is_json_rpc") in told
+    assert ("0", "2", "2025-11-25/basic/transports#stdio.4", "stdout_has_messages_only") in told
+    assert ("3", "0", "2025-11-25/basic/transports#stdio.5", "stdin_has_messages_only") in told
+    assert not [row for row in told if len(row) == 4 and not row[2].startswith("2025-11-25")]
+    # What was never asked is shown, too.
+    assert any(row[:2] == ("0", "0") for row in told)
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        ([], "there was no message to judge"),
+        (events([{"sender": "client", "message": None, "http": None, "end": {"eof": "client"}}], "stdio"),
+         "there was no message to judge"),
+        (conversation("2025-11-25", C(1, "ping"), S(1), opened=False), "the revision of 2 of 2 messages is unknown"),
+    ],
+)  # fmt: skip
+def test_strict_fails_with_a_reason_where_nothing_follows_from_finding_nothing(
+    made: list[TraceEvent], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path / "t.jsonl", made)
+    assert main(["check", "--strict", file]) == 6
+    assert f"not all was judged: {reason}" in capsys.readouterr().out
+    assert main(["check", "--strict", "--format", "json", file]) == 6
+    assert json.loads(capsys.readouterr().out)["unjudged"][0].startswith(reason)
+    assert main(["check", file]) == 0
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_strict_passes_what_is_whole_and_the_middle_of_it_with_its_revision(revision: str, tmp_path: Path) -> None:
+    lines = full(revision, [*opening(revision), C(1, "tools/list"), S(1, tools=[])], CLIENT)
+    whole = stdio(lines)
+    assert main(["check", "--strict", written(tmp_path / "t.jsonl", whole)]) == 0
+    if revision != "2024-11-05":
+        over_http = events(json.loads(json.dumps(http(revision, lines))))
+        assert main(["check", "--strict", written(tmp_path / "http.jsonl", over_http)]) == 0
+    middle = written(tmp_path / "middle.jsonl", whole[-2:])
+    assert main(["check", "--strict", "--revision", revision, middle]) == 0
+    assert main(["check", "--strict", middle]) == (0 if revision == "2026-07-28" else 6)
+
+
+def test_a_last_line_that_is_cut_off_is_named_and_what_stands_before_it_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path(written(tmp_path / "t.jsonl", conversation("2025-11-25", C(1, "ping"), S(1, pong=1), C(2, "ping"))))
+    file.write_text(file.read_text("utf-8")[:-20], "utf-8")
+    assert main(["check", str(file)]) == 6
+    told = capsys.readouterr().out
+    assert f"not all was judged: {file}:6: Parse error" in told and "1 finding in 5 events" in told
+    assert main(["check", "--strict", str(file)]) == 3
+    capsys.readouterr()
+    assert main(["narrate", str(file)]) == main(["draw", str(file)]) == 2
+
+
+def test_a_finding_over_http_names_header_and_status_the_request_the_rule_and_no_secret(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = full("2025-11-25", [*opening("2025-11-25"), C(1, "ping"), S(1), C(2, "ping"), S(2, pong=1)], CLIENT)
+    rows = json.loads(json.dumps(http("2025-11-25", lines)))
+    for row in rows:
+        if row["sender"] == "client":
+            row["http"]["headers"]["authorization"] = "Bearer hunter2"
+    rows[-4]["http"]["headers"]["accept"] = "text/plain"
+    file = written(tmp_path / "t.jsonl", events(rows))
+    main(["check", file])
+    first, second = re.split(r"^(?=\d+: )", capsys.readouterr().out, flags=re.M)[1:]
+    assert '"method":"POST"' in first and '"accept":"text/plain"' in first and "rule:     " in first
+    assert "answers:" not in first and "hunter2" not in first
+    assert '"status":200' in second and "rule:     pong_is_empty\n" in second
+    assert f"answers:  {len(rows) - 1}: ping, id 2\n" in second
+    main(["check", "--format", "json", file])
+    assert "hunter2" not in capsys.readouterr().out
+    # A reply without a message answers the request of its exchange.
+    made = [row for row in rows[:-4] if row["message"] is None or "id" not in row["message"]][:2]
+    made[1]["http"]["status"] = 200
+    assert [finding.request for finding in check(events(rows[:2] + made))] == ["3: POST"]
+
+
+@pytest.mark.parametrize(
+    ("text", "because"),
+    [('{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}', "NaN is not JSON"),
+     ('\ufeff{"jsonrpc":"2.0","id":1,"result":{}}', "a byte order mark (BOM) stands before it"),
+     ("Starting...", "Parse error: Expecting value")],
+)  # fmt: skip
+def test_a_finding_says_why_a_line_is_not_a_message(
+    text: str, because: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["check", written(tmp_path / "t.jsonl", conversation("2025-11-25", raw("server", text)))])
+    told = capsys.readouterr().out
+    assert f"because:  {because}" in told.replace("Parse error: NaN", "NaN")
+
+
+def test_equal_findings_are_written_once_with_their_number_and_the_first_places(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [line for n in range(1, 301) for line in (C(n, "ping"), S(n, pong=n))]
+    file = written(tmp_path / "t.jsonl", conversation("2025-11-25", *lines, C(301, "tools/call", arguments=1)))
+    main(["check", "--strict", file])
+    told = capsys.readouterr().out
+    assert told.count("rule:     pong_is_empty") == told.count("rule:     schema") == 1
+    assert "300 times: pong_is_empty, server: at 5, 7, 9, 11, 13, ...\n" in told and "301 findings in 604" in told
+    main(["check", "--format", "json", file])
+    assert len(capsys.readouterr().out.splitlines()) == 302
 
 
 def test_a_damaged_trace_is_refused_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
