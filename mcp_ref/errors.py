@@ -102,10 +102,15 @@ class TransportClosed(McpError, ConnectionError):
 
 
 class SessionExpired(TransportClosed):
-    """The server has ended the HTTP session (404); a `Client` sends the request again, in another one."""
+    """The server has ended the HTTP session (404); a `Client` sends the request that was refused again, in another one.
 
-    def __init__(self) -> None:
-        super().__init__("the server has ended the session")
+    Attributes:
+        sent: True if the request had been accepted, and what was refused belongs to it: it is not sent again then.
+    """
+
+    def __init__(self, text: str = "the server has ended the session", *, sent: bool = False) -> None:
+        super().__init__(text)
+        self.sent = sent
 
 
 class AnswerLost(TransportClosed):

@@ -390,9 +390,15 @@ def test_initialize_asks_for_no_version_header(server: Server) -> None:
         assert front.initialize().json["result"]["protocolVersion"] == "2025-11-25"
 
 
-def test_the_oldest_revision_is_not_carried_by_this_transport(server: Server) -> None:
+def test_the_oldest_revision_is_agreed_on_by_who_asks_for_it_here_and_nothing_younger_follows(server: Server) -> None:
     with Front(server) as front:
-        assert front.initialize("2024-11-05").json["result"]["protocolVersion"] == "2025-11-25"
+        assert front.initialize("2024-11-05").json["result"]["protocolVersion"] == "2024-11-05"
+        opened = front.open("2024-11-05")
+        assert opened.post(PING, mcp_protocol_version=None).status == 200
+        # It has no batches, and knows nothing of titles.
+        assert opened.post([PING], mcp_protocol_version=None).status == 400
+    with Front(Server("s", revisions=["2025-06-18"])) as front:
+        assert front.initialize("2024-11-05").json["result"]["protocolVersion"] == "2025-06-18"
 
 
 # -- standing streams and resuming --------------------------------------------------------------------------------
