@@ -215,7 +215,7 @@ class Checker:
                 request.cancelled = True
             return
         if "end" in facts:
-            exchange.closed = str(facts["end"])
+            exchange.closed, exchange.ended = str(facts["end"]), event.time
             revision = self._spoken(link, exchange)
             if revision is not None and revision.era == "stateless":
                 self._judge_exchange("closed", link, "server", exchange, event)
@@ -288,10 +288,14 @@ class Checker:
         for each in event.message if isinstance(event.message, list) else ():
             if as_object(each).get("method") == "initialize":
                 revision = REVISIONS.get(str(as_object(each.get("params")).get("protocolVersion")), revision)
-        return self._rules.ask("batch", link, revision, sender, "", event, sender, event)
+        broken = self._rules.ask("batch", link, revision, sender, "", event, sender, event)
+        if broken:
+            link.garbled.add(sender)
+        return broken
 
     def _take_text(self, link: Link, sender: Role, event: TraceEvent) -> None:
         text = str(event.message)
+        link.garbled.add(sender)
         if text.startswith("[nested too deeply"):
             raise RecursionError
         # A message that was printed over several lines begins so, and none of its lines is one.
@@ -329,6 +333,7 @@ class Checker:
         if link.text[sender]:
             self._text_is_over(link, sender)
         if not isinstance(message, dict):
+            link.garbled.add(sender)
             self._judge_text(link, sender, event)
             return
         # 1. To what it belongs.
@@ -344,6 +349,7 @@ class Checker:
         # 2. Its frame.
         if not _is_framed(message):
             self._rules.judge("frame", link, said)
+            link.garbled.add(sender)
         if not said.faults and said.own_meta and not _OWN_KEYS.issuperset(said.own_meta):
             self._rules.judge("meta", link, said)
         if event.raw is not None:
@@ -452,4 +458,4 @@ def check(events: Iterable[TraceEvent], judge: Checker | None = None, *, hints: 
     judge = judge or Checker()
     for event in events:
         yield from (finding for finding in judge.feed(event) if hints or finding.level != "HINT")
-    yield from judge.end()
+    yield from (finding for finding in judge.end() if hints or finding.level != "HINT")

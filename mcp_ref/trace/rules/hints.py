@@ -8,7 +8,7 @@ from __future__ import annotations
 from mcp_ref.basic.versioning import CLIENT_INFO
 from mcp_ref.trace.record import TraceEvent
 from mcp_ref.trace.redact import is_secret
-from mcp_ref.trace.rules.seen import Exchange, Link, Said, Verdict, as_object, hidden, objects, rule
+from mcp_ref.trace.rules.seen import OTHER, Exchange, Link, Said, Verdict, as_object, objects, rule, shown
 
 
 @rule("request", sender="client")
@@ -51,9 +51,21 @@ def secrets_are_not_mirrored(link: Link, said: Said) -> Verdict:
     return None
 
 
+@rule("end")
+def requests_are_answered(link: Link, event: TraceEvent) -> Verdict:
+    open_ = [each for each in link.asked.values()
+             if not (each.answered or each.cancelled or each.faults or each.method == "subscriptions/listen")]  # fmt: skip
+    if link.lost or not open_:
+        return None
+    missing = Said(OTHER[open_[0].sender], open_[0].message, open_[0].event, None)
+    missing.belongs(None, open_[0].revision)
+    others = f", and to {len(open_) - 1} more" if open_[1:] else ""
+    return missing, f"a response to the request {open_[0].id!r}{others}, before the end of the trace"
+
+
 @rule("reply", sender="server")
 def session_ids_cannot_be_guessed(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     given = exchange.answers.get("mcp-session-id")
-    if not isinstance(given, str) or hidden(given) or len(given) >= 16 and not given.isdigit():
+    if not isinstance(given, str) or len(shown(given)) >= 16 and not given.isdigit():
         return None
     return "an id that is long and random, such as a UUID"

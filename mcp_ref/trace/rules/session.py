@@ -110,6 +110,12 @@ def notifications_of_the_version(link: Link, said: Said) -> Verdict:
     return f"a notification of {said.revision}, which has no {said.method}" if _foreign(said) else None
 
 
+@rule("request", "initialize", sender="client", stage=ORDER)
+def version_is_agreed_once(link: Link, said: Said) -> Verdict:
+    other = link.opened and link.revision is not None and said.params.get("protocolVersion") != link.revision.name
+    return f"no initialize with another version than {link.revision}, or in a process of its own" if other else None
+
+
 @rule("result", stage=ORDER)
 def version_is_implemented(link: Link, said: Said) -> Verdict:
     version = said.request.meta.get(PROTOCOL_VERSION) if said.request is not None else None
@@ -209,15 +215,10 @@ def only_what_was_negotiated(link: Link, said: Said) -> Verdict:
     return request, f"nothing: {request.needs} was not declared"
 
 
-@rule("result", stage=ORDER)
-def only_the_part_that_was_negotiated(link: Link, said: Said) -> Verdict:
-    request = said.request
-    if request is None or request.needs is None or _feature(request.needs) == request.needs:
-        return None
-    declared = link.capabilities["client" if request.sender == "server" else "server"] or {}
-    if _feature(request.needs).partition(".")[2] not in declared:
-        return None
-    return request, f"nothing: {request.needs} was not declared"
+@rule("result")
+def only_what_was_negotiated_is_used(link: Link, said: Said) -> Verdict:
+    # Who answers it all the same has it, and has not declared it: that is another sentence.
+    return only_what_was_negotiated(link, said)
 
 
 @rule("notification", stage=ORDER)
