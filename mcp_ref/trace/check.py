@@ -61,6 +61,7 @@ class Checker:
         self._whole = whole
         self._links: Latest[Link] = Latest()
         self._shared: Latest[Known] = Latest()  # by the two sides
+        self._lone: Latest[Link | None] = Latest()  # the client that began last; None: several, without a session id
         self._rules = Rulebook()
 
     @property
@@ -103,7 +104,7 @@ class Checker:
         """What is wrong with connections, once the last event has come."""
         found = self._rules.findings = []
         self._rules.end()
-        for link in self._links.values():
+        for link in dict.fromkeys(self._links.values()):
             for sender in OTHER:
                 self._text_is_over(link, sender)
             last = TraceEvent(link.seq, 0.0, "", "send", "", None, link.transport, None, None)
@@ -125,8 +126,13 @@ class Checker:
             sides = (event.peer, event.transport)
             if (shared := self._shared.get(sides)) is None:
                 shared = self._shared[sides] = Known()
-            link = Link("server" if event.peer == "client" else "client", event.transport, shared, self._whole)
+            link = self._joined(sides, event)
+            if link is None:
+                link = Link("server" if event.peer == "client" else "client", event.transport, shared, self._whole)
             self._links[named] = link
+            if event.http is not None and as_object(message).get("method") == "initialize":
+                before = self._lone.get(sides, link)
+                self._lone[sides] = link if before is link or (before and before.session_id) else None
         if not link.settled and isinstance(message, dict) and "id" in message:
             # Only a client opens a session, or sends a request that stands alone.
             method = message.get("method")
@@ -137,6 +143,23 @@ class Checker:
         link.began = link.began or message is not None
         link.seq = event.seq
         return link
+
+    def _joined(self, sides: tuple[str, str], event: TraceEvent) -> Link | None:
+        """The connection of a client whose server gives no session id: a request by itself belongs to it.
+
+        That is so until another client begins, for nothing tells the two apart.
+        """
+        headers, message = as_object((event.http or {}).get("headers")), as_object(event.message)
+        alone = headers.keys() & {"mcp-session-id", "mcp-method"} or PROTOCOL_VERSION in as_object(
+            as_object(message.get("params")).get("_meta")
+        )
+        if sides not in self._lone or alone or message.get("method") == "initialize":
+            return None
+        link = self._lone[sides]
+        if link is None:
+            for name in _OF_A_SESSION:
+                self._rules.skipped[name] = "several clients without a session id"
+        return link if link and link.introduced and link.session_id is None else None
 
     def _spoken(self, link: Link, exchange: Exchange | None = None) -> Revision | None:
         """The revision of what does not say it."""
@@ -415,6 +438,7 @@ class Checker:
                 self._judge_waiting(link)
 
 
+_OF_A_SESSION: Final = ("initialized_was_sent", "version_header_is_sent", "version_header_is_the_one_agreed")
 _OWN_KEYS: Final = frozenset({
     "progressToken", PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, SERVER_INFO, SUBSCRIPTION_ID
 })  # fmt: skip

@@ -14,7 +14,20 @@ from mcp_ref.basic.meta import is_meta_key
 from mcp_ref.basic.tasks import ENDED
 from mcp_ref.messages import is_id
 from mcp_ref.trace.record import TraceEvent
-from mcp_ref.trace.rules.seen import FRAME, ORDER, OTHER, SHAPE, Link, Redacted, Role, Said, Verdict, as_object, key, rule
+from mcp_ref.trace.rules.seen import (
+    FRAME,
+    ORDER,
+    OTHER,
+    SHAPE,
+    Link,
+    Redacted,
+    Role,
+    Said,
+    Verdict,
+    as_object,
+    key,
+    rule,
+)
 
 # -- text ---------------------------------------------------------------------------------------------------------
 
