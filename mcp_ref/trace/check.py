@@ -126,9 +126,8 @@ class Checker:
             sides = (event.peer, event.transport)
             if (shared := self._shared.get(sides)) is None:
                 shared = self._shared[sides] = Known()
-            link = self._joined(sides, event)
-            if link is None:
-                link = Link("server" if event.peer == "client" else "client", event.transport, shared, self._whole)
+            side: Role = "server" if event.peer == "client" else "client"
+            link = self._joined(sides, event) or Link(side, event.transport, shared, self._whole)
             self._links[named] = link
             if event.http is not None and as_object(message).get("method") == "initialize":
                 before = self._lone.get(sides, link)
@@ -150,10 +149,9 @@ class Checker:
         That is so until another client begins, for nothing tells the two apart.
         """
         headers, message = as_object((event.http or {}).get("headers")), as_object(event.message)
-        alone = headers.keys() & {"mcp-session-id", "mcp-method"} or PROTOCOL_VERSION in as_object(
-            as_object(message.get("params")).get("_meta")
-        )
-        if sides not in self._lone or alone or message.get("method") == "initialize":
+        method = str(message.get("method"))
+        alone = headers.keys() & {"mcp-session-id", "mcp-method"} or is_stateless(method, message.get("params"))
+        if sides not in self._lone or alone or method == "initialize":
             return None
         link = self._lone[sides]
         if link is None:

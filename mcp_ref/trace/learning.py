@@ -194,7 +194,7 @@ def from_reply(link: Link, exchange: Exchange) -> None:
     )
     if exchange.body is not None and exchange.body.method == "initialize" and status == 200:
         link.session_id = given if isinstance(given, str) else None
-        link.gone, link.over = None, (None, 0)
+        link.gone, link.over = None, ("", 0)
     elif status == 404 and sent is not None and sent == link.session_id:
         busy = [each for each in link.asked.values() if each.sender == "client" and not each.answered]
         # What was sent at the same time may still come.

@@ -36,8 +36,8 @@ def _said(exchange: Exchange, name: str) -> str | None:
     challenge = exchange.answers.get("www-authenticate", "")
     found = re.search(rf'(?:^|[\s,]){name}\s*=\s*(?:"([^"]*)"|([^\s,"]+))', str(challenge), re.I)
     value = None if found is None else found[1] if found[1] is not None else found[2]
-    shown(challenge)
-    return shown(value)
+    shown(challenge), shown(value)
+    return value
 
 
 def _lacks_scope(exchange: Exchange) -> bool:

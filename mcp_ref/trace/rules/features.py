@@ -23,18 +23,7 @@ from mcp_ref.machinery.json_schema import SchemaRefused, Validator, prepare
 from mcp_ref.messages import JsonObject, encode
 from mcp_ref.revisions import Revision
 from mcp_ref.trace.rules import session
-from mcp_ref.trace.rules.seen import (
-    ORDER,
-    SHAPE,
-    Link,
-    Said,
-    Verdict,
-    as_list,
-    as_object,
-    objects,
-    rule,
-    shown,
-)
+from mcp_ref.trace.rules.seen import ORDER, SHAPE, Link, Said, Verdict, as_list, as_object, objects, rule, shown
 
 # -- JSON Schema --------------------------------------------------------------------------------------------------
 
@@ -306,7 +295,8 @@ def _is_base64(data: Any) -> bool:
     try:
         base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError, TypeError):
-        return shown(data) is None
+        shown(data)
+        return False
     return True
 
 

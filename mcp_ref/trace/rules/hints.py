@@ -53,14 +53,13 @@ def secrets_are_not_mirrored(link: Link, said: Said) -> Verdict:
 
 @rule("end")
 def requests_are_answered(link: Link, event: TraceEvent) -> Verdict:
-    open_ = [each for each in link.asked.values()
-             if not (each.answered or each.cancelled or each.faults or each.method == "subscriptions/listen")]  # fmt: skip
-    if link.lost or not open_:
+    waiting = [each for each in link.asked.values() if not (each.answered or each.cancelled or each.faults)]
+    request = next((each for each in waiting if each.method != "subscriptions/listen"), None)
+    if link.lost or request is None:
         return None
-    missing = Said(OTHER[open_[0].sender], open_[0].message, open_[0].event, None)
-    missing.belongs(None, open_[0].revision)
-    others = f", and to {len(open_) - 1} more" if open_[1:] else ""
-    return missing, f"a response to the request {open_[0].id!r}{others}, before the end of the trace"
+    missing = Said(OTHER[request.sender], request.message, request.event, None)
+    missing.belongs(None, request.revision)
+    return missing, f"a response to the request {request.id!r}, before the end of the trace"
 
 
 @rule("reply", sender="server")

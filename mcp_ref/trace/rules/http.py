@@ -15,18 +15,7 @@ from mcp_ref.errors import HeaderMismatch
 from mcp_ref.messages import encode
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.record import TraceEvent
-from mcp_ref.trace.rules.seen import (
-    FRAME,
-    ORDER,
-    SHAPE,
-    Exchange,
-    Link,
-    Said,
-    Verdict,
-    as_object,
-    rule,
-    shown,
-)
+from mcp_ref.trace.rules.seen import FRAME, ORDER, SHAPE, Exchange, Link, Said, Verdict, as_object, rule, shown
 
 _CLOCKS = 50.0  # milliseconds by which a wait may look shorter than it was
 
@@ -69,11 +58,8 @@ def post_accepts_json_and_streams(link: Link, exchange: Exchange, event: TraceEv
 
 @rule("head", sender="client")
 def get_accepts_streams(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    return (
-        "Accept: text/event-stream"
-        if exchange.method == "GET" and not _accepts(exchange, "text/event-stream")
-        else None
-    )
+    misses = exchange.method == "GET" and not _accepts(exchange, "text/event-stream")
+    return "Accept: text/event-stream" if misses else None
 
 
 @rule("head", sender="client")
@@ -92,8 +78,7 @@ def new_session_after_404(link: Link, exchange: Exchange, event: TraceEvent) -> 
 
 @rule("reply", sender="server")
 def sessions_that_ended_are_404(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    named, since = link.over
-    over = named is not None and exchange.header("mcp-session-id") == named and exchange.seq > since
+    over = exchange.header("mcp-session-id") == link.over[0] and exchange.seq > link.over[1]
     return "404: this session has ended" if over and exchange.status in (200, 202, 400) else None
 
 
@@ -154,7 +139,8 @@ def name_header_matches(link: Link, exchange: Exchange, event: TraceEvent) -> Ve
     body, sent = _body(exchange), exchange.header("mcp-name")
     if body is None or body.method not in NAMED or not isinstance(name := body.params.get(NAMED[body.method]), str):
         return None
-    if shown(sent) is not None and (_unsafe(sent) or _decoded(sent) is None):
+    shown(sent)
+    if sent is not None and (_unsafe(sent) or _decoded(sent) is None):
         return None
     return None if sent is not None and _decoded(sent) == name else f"Mcp-Name for {name!r}"
 
@@ -520,9 +506,8 @@ def retry_is_waited_for(link: Link, exchange: Exchange, event: TraceEvent) -> Ve
 def subscriptions_end_with_a_result(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     body = exchange.body
     listens = body is not None and body.method == "subscriptions/listen" and not body.cancelled
-    return (
-        "a result for subscriptions/listen" if listens and exchange.requests and exchange.closed == "server" else None
-    )
+    cut = listens and exchange.requests and exchange.closed == "server"
+    return "a result for subscriptions/listen" if cut else None
 
 
 def _cancelled(link: Link, exchange: Exchange) -> bool:

@@ -240,7 +240,7 @@ class Link:
         self.cut: deque[tuple[Exchange, TraceEvent]] = deque(maxlen=1000)  # streams that ended before the response
         self.session_id: str | None = None
         self.gone: str | None = None  # a session id that was answered with 404
-        self.over: tuple[str | None, int] = (None, 0)  # the session id that has ended last, and the event that shows it
+        self.over: tuple[str, int] = ("", 0)  # the session id that has ended last, and the event that shows it
         self.garbled: set[Role] = set()  # sides that sent what has no id that can be read
         self.notified: set[Role] = set()  # sides that sent a notification
         self.authorized = False  # the request before had a token, and was let in
@@ -334,8 +334,11 @@ def hidden(value: Any) -> bool:
     return isinstance(value, str) and ("[redacted" in value or value == "[encoded]")
 
 
-def shown(value: Any) -> Any:
-    """A value that the trace does not hide. Raises: Redacted"""
+def shown(value: Value) -> Value:
+    """A value that the trace does not hide.
+
+    Raises: Redacted.
+    """
     if hidden(value):
         raise Redacted
     return value

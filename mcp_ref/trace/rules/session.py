@@ -13,17 +13,7 @@ from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from mcp_ref.errors import STATELESS_ERRORS
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS
-from mcp_ref.trace.rules.seen import (
-    ORDER,
-    SHAPE,
-    Link,
-    Said,
-    Verdict,
-    as_list,
-    as_object,
-    row_of,
-    rule,
-)
+from mcp_ref.trace.rules.seen import ORDER, SHAPE, Link, Said, Verdict, as_list, as_object, row_of, rule
 
 # -- initialize ---------------------------------------------------------------------------------------------------
 
@@ -143,9 +133,8 @@ def retries_with_a_supported_version(link: Link, said: Said) -> Verdict:
 
 @rule("error", "server/discover")
 def discover_is_there(link: Link, said: Said) -> Verdict:
-    return (
-        "a result: the server has answered requests of this revision" if _unknown(said) and link.shared.spoke else None
-    )
+    spoke = _unknown(said) and link.shared.spoke
+    return "a result: the server has answered requests of this revision" if spoke else None
 
 
 @rule("result", stage=ORDER)

@@ -194,11 +194,8 @@ def failed_tasks_say_why(link: Link, said: Said) -> Verdict:
 
 def _changed(link: Link, said: Said, *before: str) -> Verdict:
     known, status = _known(link, said), said.result.get("status")
-    return (
-        f"{known.status}, as before"
-        if known is not None and known.status in before and status != known.status
-        else None
-    )
+    changed = known is not None and known.status in before and status != known.status
+    return f"{known.status}, as before" if known is not None and changed else None
 
 
 @rule("result", "tasks/get")
