@@ -155,8 +155,7 @@ class Checker:
             return None
         link = self._lone[sides]
         if link is None:
-            for name in _OF_A_SESSION:
-                self._rules.skipped[name] = "several clients without a session id"
+            self._rules.skipped.update(dict.fromkeys(_OF_A_SESSION, "several clients without a session id"))
         return link if link and link.introduced and link.session_id is None else None
 
     def _spoken(self, link: Link, exchange: Exchange | None = None) -> Revision | None:

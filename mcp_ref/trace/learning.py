@@ -187,11 +187,8 @@ def _learn_task(link: Link, said: Said, state: JsonObject) -> None:
 
 def from_reply(link: Link, exchange: Exchange) -> None:
     """What the head of a reply says of the session, and of what it replies to."""
-    status, given, sent = (
-        exchange.status or 0,
-        exchange.answers.get("mcp-session-id"),
-        exchange.header("mcp-session-id"),
-    )
+    status, sent = exchange.status or 0, exchange.header("mcp-session-id")
+    given = exchange.answers.get("mcp-session-id")
     if exchange.body is not None and exchange.body.method == "initialize" and status == 200:
         link.session_id = given if isinstance(given, str) else None
         link.gone, link.over = None, ("", 0)

@@ -228,12 +228,7 @@ def what_looks_encoded_is_encoded(link: Link, exchange: Exchange, event: TraceEv
 @rule("mirror", sender="client", stage=SHAPE)
 def base64_marker_is_lower_case(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     for name, value, _, sent in _mirrored(link, exchange):
-        if (
-            sent is not None
-            and sent != value
-            and re.match(r"=\?base64\?", sent, re.I)
-            and not sent.startswith("=?base64?")
-        ):
+        if sent not in (None, value) and re.match(r"=\?(?!base64)(?i:base64)\?", str(sent)):
             return f"=?base64? in {name}, in lower case"
     return None
 
