@@ -66,6 +66,7 @@ class Checker:
         self._whole = whole
         self._links: Latest[Link] = Latest()
         self._shared: Latest[Known] = Latest()  # by the two sides
+        self._lone: Latest[Link | None] = Latest()  # the client that began last; None: several, without a session id
         self._rules = Rulebook()
         self.skipped = self._rules.skipped
         self.spoken: Counter[str] = Counter()
@@ -102,7 +103,7 @@ class Checker:
         """What is wrong with connections, once the last event has come."""
         found = self._rules.findings = []
         self._rules.end()
-        for link in self._links.values():
+        for link in dict.fromkeys(self._links.values()):
             for sender in OTHER:
                 self._text_is_over(link, sender)
             last = TraceEvent(link.seq, 0.0, "", "send", "", None, link.transport, None, None)
@@ -124,8 +125,12 @@ class Checker:
             sides = (event.peer, event.transport)
             if (shared := self._shared.get(sides)) is None:
                 shared = self._shared[sides] = Known()
-            link = Link("server" if event.peer == "client" else "client", event.transport, shared, self._whole)
+            side: Role = "server" if event.peer == "client" else "client"
+            link = self._joined(sides, event) or Link(side, event.transport, shared, self._whole)
             self._links[named] = link
+            if event.http is not None and as_object(message).get("method") == "initialize":
+                before = self._lone.get(sides, link)
+                self._lone[sides] = link if before is link or (before and before.session_id) else None
         if not link.settled and isinstance(message, dict) and "id" in message:
             # Only a client opens a session, or sends a request that stands alone.
             method = message.get("method")
@@ -136,6 +141,21 @@ class Checker:
         link.began = link.began or message is not None
         link.seq = event.seq
         return link
+
+    def _joined(self, sides: tuple[str, str], event: TraceEvent) -> Link | None:
+        """The connection of a client whose server gives no session id: a request by itself belongs to it.
+
+        That is so until another client begins, for nothing tells the two apart.
+        """
+        headers, message = as_object((event.http or {}).get("headers")), as_object(event.message)
+        method = str(message.get("method"))
+        alone = headers.keys() & {"mcp-session-id", "mcp-method"} or is_stateless(method, message.get("params"))
+        if sides not in self._lone or alone or method == "initialize":
+            return None
+        link = self._lone[sides]
+        if link is None:
+            self._rules.skipped.update(dict.fromkeys(_OF_A_SESSION, "several clients without a session id"))
+        return link if link and link.introduced and link.session_id is None else None
 
     def _spoken(self, link: Link, exchange: Exchange | None = None) -> Revision | None:
         """The revision of what does not say it."""
@@ -213,7 +233,7 @@ class Checker:
                 request.cancelled = True
             return
         if "end" in facts:
-            exchange.closed = str(facts["end"])
+            exchange.closed, exchange.ended = str(facts["end"]), event.time
             revision = self._spoken(link, exchange)
             if revision is not None and revision.era == "stateless":
                 self._judge_exchange("closed", link, "server", exchange, event)
@@ -286,10 +306,14 @@ class Checker:
         for each in event.message if isinstance(event.message, list) else ():
             if as_object(each).get("method") == "initialize":
                 revision = REVISIONS.get(str(as_object(each.get("params")).get("protocolVersion")), revision)
-        return self._rules.ask("batch", link, revision, sender, "", event, sender, event)
+        broken = self._rules.ask("batch", link, revision, sender, "", event, sender, event)
+        if broken:
+            link.garbled.add(sender)
+        return broken
 
     def _take_text(self, link: Link, sender: Role, event: TraceEvent) -> None:
         text = str(event.message)
+        link.garbled.add(sender)
         if text.startswith("[nested too deeply"):
             raise RecursionError
         # A message that was printed over several lines begins so, and none of its lines is one.
@@ -327,6 +351,7 @@ class Checker:
         if link.text[sender]:
             self._text_is_over(link, sender)
         if not isinstance(message, dict):
+            link.garbled.add(sender)
             self._judge_text(link, sender, event)
             return
         # 1. To what it belongs.
@@ -343,6 +368,7 @@ class Checker:
         # 2. Its frame.
         if not _is_framed(message):
             self._rules.judge("frame", link, said)
+            link.garbled.add(sender)
         if not said.faults and said.own_meta and not _OWN_KEYS.issuperset(said.own_meta):
             self._rules.judge("meta", link, said)
         if event.raw is not None:
@@ -408,6 +434,7 @@ class Checker:
                 self._judge_waiting(link)
 
 
+_OF_A_SESSION: Final = ("initialized_was_sent", "version_header_is_sent", "version_header_is_the_one_agreed")
 _OWN_KEYS: Final = frozenset({
     "progressToken", PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, SERVER_INFO, SUBSCRIPTION_ID
 })  # fmt: skip
@@ -451,4 +478,4 @@ def check(events: Iterable[TraceEvent], judge: Checker | None = None, *, hints: 
     judge = judge or Checker()
     for event in events:
         yield from (finding for finding in judge.feed(event) if hints or finding.level != "HINT")
-    yield from judge.end()
+    yield from (finding for finding in judge.end() if hints or finding.level != "HINT")

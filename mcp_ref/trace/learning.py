@@ -72,6 +72,7 @@ def from_request(link: Link, said: Said) -> None:
 
 
 def from_notification(link: Link, said: Said) -> None:
+    link.notified.add(said.sender)
     match said.method:
         case "notifications/initialized":
             link.opened = True
@@ -144,6 +145,11 @@ def from_result(link: Link, said: Said, request: Said) -> None:
         case "tasks/result":
             if (task := link.tasks.get(str(request.params.get("taskId")))) is not None:
                 task.result = said
+        case "tasks/list" if not request.params.get("cursor") and "nextCursor" not in result:
+            listed = {str(shown.get("taskId")) for shown in tasks.states(said)}
+            for name, task in link.tasks.items():
+                early = task.polled is None or task.polled > request.event.time or task.receiver != said.sender
+                task.unlisted = None if name in listed or early else said
     if isinstance(cursor := result.get("nextCursor"), str):
         link.known(request).cursors[request.method, cursor] = None
         link.shared.cursors[request.method, cursor] = None
@@ -181,18 +187,17 @@ def _learn_task(link: Link, said: Said, state: JsonObject) -> None:
 
 def from_reply(link: Link, exchange: Exchange) -> None:
     """What the head of a reply says of the session, and of what it replies to."""
-    status, given, sent = (
-        exchange.status or 0,
-        exchange.answers.get("mcp-session-id"),
-        exchange.header("mcp-session-id"),
-    )
+    status, sent = exchange.status or 0, exchange.header("mcp-session-id")
+    given = exchange.answers.get("mcp-session-id")
     if exchange.body is not None and exchange.body.method == "initialize" and status == 200:
         link.session_id = given if isinstance(given, str) else None
-        link.gone = None
+        link.gone, link.over = None, ("", 0)
     elif status == 404 and sent is not None and sent == link.session_id:
         busy = [each for each in link.asked.values() if each.sender == "client" and not each.answered]
         # What was sent at the same time may still come.
         link.gone = sent if len(busy) <= 1 else None
+    if sent is not None and (status == 404 or exchange.method == "DELETE" and 200 <= status < 300):
+        link.over = sent, link.seq
     if status:
         link.authorized = "authorization" in exchange.headers and status < 400
 

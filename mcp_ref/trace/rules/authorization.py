@@ -12,7 +12,7 @@ import re
 
 from mcp_ref.messages import JsonObject
 from mcp_ref.trace.record import TraceEvent
-from mcp_ref.trace.rules.seen import Exchange, Link, Redacted, Verdict, as_list, hidden, rule
+from mcp_ref.trace.rules.seen import Exchange, Link, Verdict, as_list, rule, shown
 
 
 @rule("head", sender="client")
@@ -36,8 +36,7 @@ def _said(exchange: Exchange, name: str) -> str | None:
     challenge = exchange.answers.get("www-authenticate", "")
     found = re.search(rf'(?:^|[\s,]){name}\s*=\s*(?:"([^"]*)"|([^\s,"]+))', str(challenge), re.I)
     value = None if found is None else found[1] if found[1] is not None else found[2]
-    if hidden(challenge) or hidden(value):
-        raise Redacted
+    shown(challenge), shown(value)
     return value
 
 
@@ -60,6 +59,11 @@ def challenges_name_the_scopes(link: Link, exchange: Exchange, event: TraceEvent
 @rule("challenge", sender="server")
 def insufficient_scope_is_403(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     return "403" if _lacks_scope(exchange) and exchange.status != 403 else None
+
+
+@rule("challenge", sender="server")
+def invalid_tokens_are_401(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    return "401" if exchange.status != 401 and _said(exchange, "error") == "invalid_token" else None
 
 
 @rule("challenge", sender="server")
@@ -87,9 +91,7 @@ def challenges_leave_offline_access_out(link: Link, exchange: Exchange, event: T
 
 @rule("metadata", sender="server")
 def metadata_names_authorization_servers(link: Link, document: JsonObject, event: TraceEvent) -> Verdict:
-    named = document.get("authorization_servers")
-    if hidden(named):
-        raise Redacted
+    named = shown(document.get("authorization_servers"))
     return None if isinstance(named, list) and named else "authorization_servers, with one or more"
 
 

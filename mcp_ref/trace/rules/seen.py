@@ -88,6 +88,7 @@ class Exchange:
     last_event: str | None = None
     retry: int | None = None
     closed: str | None = None
+    ended: float | None = None  # when
     faults: set[str] = field(default_factory=set)
 
     def header(self, name: str) -> str | None:
@@ -166,7 +167,7 @@ class KnownTask:
     Attributes:
         request: the one that became the task; None if that was not seen.
         seq: the event that has said so; `polled`: the time of the last answer to `tasks/get`.
-        result: the answer to `tasks/result`.
+        result: the answer to `tasks/result`; `unlisted`: a whole list that it was not in.
     """
 
     receiver: Role
@@ -177,6 +178,7 @@ class KnownTask:
     seq: int = 0
     polled: float | None = None
     result: Said | None = None
+    unlisted: Said | None = None
 
 
 @dataclass
@@ -238,6 +240,9 @@ class Link:
         self.cut: deque[tuple[Exchange, TraceEvent]] = deque(maxlen=1000)  # streams that ended before the response
         self.session_id: str | None = None
         self.gone: str | None = None  # a session id that was answered with 404
+        self.over: tuple[str, int] = ("", 0)  # the session id that has ended last, and the event that shows it
+        self.garbled: set[Role] = set()  # sides that sent what has no id that can be read
+        self.notified: set[Role] = set()  # sides that sent a notification
         self.authorized = False  # the request before had a token, and was let in
         self.text: dict[Role, list[TraceEvent]] = {"client": [], "server": []}
         self.closed = False  # the input of the server's process
@@ -326,7 +331,17 @@ def row_of(said: Said) -> Method | None:
 
 def hidden(value: Any) -> bool:
     """Whether the trace hides a value."""
-    return isinstance(value, str) and (value.startswith("[redacted") or value == "[encoded]")
+    return isinstance(value, str) and ("[redacted" in value or value == "[encoded]")
+
+
+def shown(value: Value) -> Value:
+    """A value that the trace does not hide.
+
+    Raises: Redacted.
+    """
+    if hidden(value):
+        raise Redacted
+    return value
 
 
 class Redacted(Exception):

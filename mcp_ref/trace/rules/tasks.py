@@ -194,11 +194,8 @@ def failed_tasks_say_why(link: Link, said: Said) -> Verdict:
 
 def _changed(link: Link, said: Said, *before: str) -> Verdict:
     known, status = _known(link, said), said.result.get("status")
-    return (
-        f"{known.status}, as before"
-        if known is not None and known.status in before and status != known.status
-        else None
-    )
+    changed = known is not None and known.status in before and status != known.status
+    return f"{known.status}, as before" if known is not None and changed else None
 
 
 @rule("result", "tasks/get")
@@ -253,6 +250,23 @@ def results_wait_for_the_end(link: Link, said: Said) -> Verdict:
     if early is None or request is None or early.event.seq > request.event.seq or said.result.get("status") in ENDED:
         return None
     return early, "no answer before the task has ended; it had not"
+
+
+@rule("result", "tasks/result")
+def results_stay_the_same(link: Link, said: Said) -> Verdict:
+    known = None if said.request is None else link.tasks.get(str(said.request.params.get("taskId")))
+    before = None if known is None else known.result
+    other = before is not None and {**before.result, "_meta": 0} != {**said.result, "_meta": 0}
+    return "the result that tasks/result has given before" if other else None
+
+
+@rule("result", "tasks/get")
+def tasks_that_are_shown_are_listed(link: Link, said: Said) -> Verdict:
+    known = _known(link, said)
+    unlisted = None if known is None else known.unlisted
+    if unlisted is None or said.request is None or said.request.event.seq < unlisted.event.seq:
+        return None
+    return unlisted, f"the task {said.request.params.get('taskId')!r}, which tasks/get shows before and after"
 
 
 # -- to which task a message belongs ------------------------------------------------------------------------------
