@@ -53,6 +53,19 @@ def test_without_an_address_the_well_known_ones_are_tried_path_first(world: Worl
         assert searched(world) == [f"{PRM}/mcp", *([PRM] if place == "root" else []), AS]
 
 
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
+def test_after_an_address_in_the_challenge_that_is_404_the_well_known_ones_are_tried(
+    world: World, revision: str
+) -> None:
+    world.challenge = f'Bearer resource_metadata="{world.issuer}/custom"'
+    world.at["/custom"] = answer({}, 404)
+    with world.client(revision=revision):
+        assert searched(world) == ["/custom", f"{PRM}/mcp", AS]
+    world.at |= {f"{PRM}/mcp": answer({}, 404), PRM: answer({}, 404)}
+    with pytest.raises(AuthorizationError, match="is not at .*/custom, where the server says it is"):
+        world.client(revision=revision).connect()
+
+
 def test_2025_06_18_knows_the_address_in_the_challenge_alone(world: World) -> None:
     world.challenge = "Bearer"
     with pytest.raises(AuthorizationError, match="does not say by whom"):
