@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final
 
@@ -90,9 +91,10 @@ class Checker:
                     self._rules.ask("exit", link, self._spoken(link), sender, "", event, event)
             elif event.http is None:
                 self._take(link, sender, event, None)
-            elif "oauth" not in event.http:
+            elif not event.http.keys() & {"path", "oauth"}:
                 self._take_http(link, sender, event, event.http)
-            # What is said to an authorization server stands beside the protocol; the metadata is the server's own.
+            # Other paths, and what is said to an authorization server, stand beside the protocol; the metadata is the
+            # server's own.
             elif "protected" in str(event.http.get("what")) and event.http.get("status") == 200:
                 self._judge_later(link, "metadata", as_object(event.http["oauth"]), event)
         except RecursionError:
@@ -171,6 +173,7 @@ class Checker:
             return
         # The messages of a batch are looked at after its head.
         broken = self._judge_batch(link, sender, event, exchange) | self._judge_head(link, exchange, event)
+        link.unread[sender] += len(event.message) if broken else 0
         for each in () if broken else event.message:
             self._take_message(link, sender, each, event, exchange)
 
@@ -178,6 +181,8 @@ class Checker:
         """What comes after the request: the reply, an event of it, its end."""
         again = link.event_ids.get(str(facts.get("eventId")))
         self._take_reply(link, sender, exchange, event, facts)
+        if exchange.status in range(300) and not exchange.streams and not exchange.requests:
+            return  # nothing was asked, so what this is was looked at with its head
         if again is not None and again[1] == event.message and exchange.header("last-event-id") is not None:
             # A stream that is resumed repeats what was lost: it is the message that was judged before.
             return
@@ -231,7 +236,7 @@ class Checker:
         if not exchange.streams:
             return
         exchange.retry = facts.get("retry", exchange.retry)
-        self._judge_exchange("event", link, "server", exchange, event)
+        exchange.faults |= self._judge_exchange("event", link, "server", exchange, event)
         exchange.primed = exchange.primed or (event.message is None and "eventId" in facts)
         if "eventId" in facts:
             exchange.last_event = str(facts["eventId"])
@@ -273,9 +278,12 @@ class Checker:
         if isinstance(message, dict):
             self._take_message(link, sender, message, event, exchange)
         elif isinstance(message, list):
-            if not self._judge_batch(link, sender, event, exchange):
-                for each in message:
-                    self._take_message(link, sender, each, event, exchange)
+            # What answers a batch that was found may be one, too.
+            if not link.unread[OTHER[sender]] and self._judge_batch(link, sender, event, exchange):
+                link.unread[sender] += len(message)
+                return
+            for each in message:
+                self._take_message(link, sender, each, event, exchange)
         elif message is not None:
             # The body of a refusal may be any text.
             is_json = exchange is not None and "json" in str(exchange.answers.get("content-type"))
@@ -292,8 +300,11 @@ class Checker:
 
     def _take_text(self, link: Link, sender: Role, event: TraceEvent) -> None:
         text = str(event.message)
+        link.unread[sender] += 1
         if text.startswith("[nested too deeply"):
             raise RecursionError
+        with suppress(ValueError):
+            json.loads(text)  # what is too deep for us is a message all the same
         # A message that was printed over several lines begins so, and none of its lines is one.
         begins = text.lstrip()[:1] in ("{", "[") and text.rstrip()[-1:] not in ("}", "]")
         waiting = link.text[sender]
@@ -344,6 +355,9 @@ class Checker:
         # 2. Its frame.
         if not _is_framed(message):
             self._rules.judge("frame", link, said)
+            if said.faults and not said.method and request is None and (sender, *said.key) not in link.asked:
+                said.cancelled = True
+                link.asked[(sender, *said.key)] = said  # an error may have its id
         if not said.faults and said.own_meta and not _OWN_KEYS.issuperset(said.own_meta):
             self._rules.judge("meta", link, said)
         if event.raw is not None:
@@ -386,6 +400,13 @@ class Checker:
 
     def _take_answer(self, link: Link, said: Said, request: Said | None) -> None:
         is_error = "error" in said.message
+        if request is None:
+            link.lost = True
+            if link.unread[OTHER[said.sender]]:
+                link.unread[OTHER[said.sender]] -= 1
+                return
+        elif link.known(request).changed > request.event.seq:
+            request.tool = None  # it may have been called as it is now
         first = request is not None and not request.answered
         if request is not None and first and not request.faults and _is_of_the_other_era(link, said, request):
             if request.method == "server/discover" and said.code == -32601:
@@ -398,9 +419,7 @@ class Checker:
             self._rules.judge("error" if is_error else "result", link, said)
             if not said.faults and said.result.get("resultType") == "input_required":
                 self._rules.judge("asking", link, said)
-        if request is None:
-            link.lost = True
-        elif first:
+        if request is not None and first:
             learning.settle(link, said, request)
             if is_error:
                 learning.from_error(link, said, request)

@@ -17,6 +17,7 @@ from mcp_ref.trace.rules.seen import (
     Exchange,
     Known,
     KnownTask,
+    Latest,
     Link,
     Question,
     Said,
@@ -88,8 +89,9 @@ def from_notification(link: Link, said: Said) -> None:
                 request.progress = said.params["progress"]
         case "notifications/subscriptions/acknowledged":
             link.acknowledged[key(said.meta.get(SUBSCRIPTION_ID))] = None
-        case "notifications/tools/list_changed":
-            link.known(said).order = None
+        case "notifications/tools/list_changed" | "notifications/prompts/list_changed":
+            known = link.known(said)
+            known.tools, known.prompts, known.order, known.changed = Latest(), Latest(), None, said.event.seq
         case "notifications/tasks/status" | "notifications/tasks":
             _learn_task(link, said, said.params)
 
@@ -100,6 +102,9 @@ def from_notification(link: Link, said: Said) -> None:
 def settle(link: Link, said: Said, request: Said) -> None:
     """Note that a request has its answer."""
     request.answered = True
+    task = link.tasks.get(str(request.params.get("taskId"))) if request.method == "tasks/result" else None
+    if task is not None and not said.faults and not said.refused:
+        task.result = said
     link.logging.pop((request.sender, *request.key), None)
     for exchange in (said.exchange, request.exchange):
         if exchange is not None:
@@ -129,7 +134,7 @@ def from_result(link: Link, said: Said, request: Said) -> None:
             link.capabilities["server"] = as_object(result.get("capabilities"))
             link.introduced, link.early = True, None
         case "server/discover":
-            link.shared.capabilities = as_object(result.get("capabilities"))
+            link.known(request).capabilities = as_object(result.get("capabilities"))
             spoken = as_list(result.get("supportedVersions"))
             link.shared.supported = [each for each in spoken if isinstance(each, str)]
         case "tools/list":
@@ -141,9 +146,6 @@ def from_result(link: Link, said: Said, request: Said) -> None:
             link.known(request).prompts.update((str(each.get("name")), each) for each in objects(result.get("prompts")))
         case "subscriptions/listen" if not request.cancelled and request.key not in link.announced:
             link.torn[request.key] = said
-        case "tasks/result":
-            if (task := link.tasks.get(str(request.params.get("taskId")))) is not None:
-                task.result = said
     if isinstance(cursor := result.get("nextCursor"), str):
         link.known(request).cursors[request.method, cursor] = None
         link.shared.cursors[request.method, cursor] = None
@@ -181,11 +183,8 @@ def _learn_task(link: Link, said: Said, state: JsonObject) -> None:
 
 def from_reply(link: Link, exchange: Exchange) -> None:
     """What the head of a reply says of the session, and of what it replies to."""
-    status, given, sent = (
-        exchange.status or 0,
-        exchange.answers.get("mcp-session-id"),
-        exchange.header("mcp-session-id"),
-    )
+    status, given = exchange.status or 0, exchange.answers.get("mcp-session-id")
+    sent = exchange.header("mcp-session-id")
     if exchange.body is not None and exchange.body.method == "initialize" and status == 200:
         link.session_id = given if isinstance(given, str) else None
         link.gone = None

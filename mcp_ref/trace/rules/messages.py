@@ -172,6 +172,8 @@ def batches_only_where_they_exist(link: Link, sender: Role, event: TraceEvent) -
 
 @rule("request", stage=ORDER)
 def id_not_used_before(link: Link, said: Said) -> Verdict:
+    if link.http and said.method == "initialize":
+        return None  # a session begins, and its ids with it
     return "an id that no request before it has had" if (said.sender, *said.key) in link.used else None
 
 
@@ -193,9 +195,13 @@ def error_answers_a_request(link: Link, said: Said) -> Verdict:
     return None if said.id is None else _answers(link, said)
 
 
+_MISPLACED = {"the_response_ends_the_stream", "messages_go_on_one_stream", "no_responses_on_the_standing_stream"}
+
+
 def _answers(link: Link, said: Said) -> Verdict:
     request = link.answering(said)
-    if request is not None and request.answered:
+    found = said.exchange is not None and said.exchange.faults & _MISPLACED  # of the event
+    if request is not None and request.answered and not found:
         return f"one response to the request {said.id!r}"
     if request is not None or not link.whole:
         return None
@@ -364,4 +370,4 @@ def pong_is_empty(link: Link, said: Said) -> Verdict:
 
 @rule("error", "ping")
 def ping_is_answered(link: Link, said: Said) -> Verdict:
-    return "an empty result"
+    return None if said.refused else "an empty result"
