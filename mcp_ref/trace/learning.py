@@ -102,9 +102,8 @@ def from_notification(link: Link, said: Said) -> None:
 def settle(link: Link, said: Said, request: Said) -> None:
     """Note that a request has its answer."""
     request.answered = True
-    task = link.tasks.get(str(request.params.get("taskId"))) if request.method == "tasks/result" else None
-    if task is not None and not said.faults and not said.refused:
-        task.result = said
+    if request.method == "tasks/result" and not said.faults and not said.refused:
+        link.results[str(request.params.get("taskId"))] = said
     link.logging.pop((request.sender, *request.key), None)
     for exchange in (said.exchange, request.exchange):
         if exchange is not None:

@@ -342,6 +342,8 @@ def test_an_error_before_the_task_has_ended_is_too_early() -> None:
     early = [C(6, "tasks/result", taskId="a"), E(6, -32602)]
     assert in_tasks(*made_a_task(), *early, *get(7, "working")) == ["results_wait_for_the_end"]
     assert in_tasks(*made_a_task(), *early, *get(7, "cancelled")) == []
+    # Also if what made the task was not seen, or wrong.
+    assert in_tasks(*early, *get(7, "working")) == ["results_wait_for_the_end"]
     # It answers an error as the call would have.
     assert in_tasks(*made_a_task(), *get(5, "cancelled"), C(6, "tasks/result", taskId="a"), E(6, -32602)) == []
 

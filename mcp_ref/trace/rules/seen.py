@@ -171,7 +171,6 @@ class KnownTask:
     Attributes:
         request: the one that became the task; None if that was not seen.
         seq: the event that has said so; `polled`: the time of the last answer to `tasks/get`.
-        result: the answer to `tasks/result`.
     """
 
     receiver: Role
@@ -181,7 +180,6 @@ class KnownTask:
     state: JsonObject = field(default_factory=dict)
     seq: int = 0
     polled: float | None = None
-    result: Said | None = None
 
 
 @dataclass
@@ -234,6 +232,7 @@ class Link:
         self.tokens: Latest[Said] = Latest()
         self.logging: Latest[Said] = Latest()  # requests without an answer that ask for log messages
         self.tasks: Latest[KnownTask] = Latest()
+        self.results: Latest[Said] = Latest()  # the answers to `tasks/result`, by task
         self.elicitations: Latest[None] = Latest()
         self.subscriptions: Latest[Said] = Latest()
         self.acknowledged: Latest[None] = Latest()

@@ -247,8 +247,7 @@ def _lives(known: KnownTask, said: Said) -> bool:
 @rule("result", "tasks/get", stage=ORDER)
 def results_wait_for_the_end(link: Link, said: Said) -> Verdict:
     request = said.request
-    known = None if request is None else link.tasks.get(str(request.params.get("taskId")))
-    early = None if known is None or request is None else known.result
+    early = None if request is None else link.results.get(str(request.params.get("taskId")))
     if early is None or request is None or early.event.seq > request.event.seq or said.result.get("status") in ENDED:
         return None
     return early, "no answer before the task has ended; it had not"
