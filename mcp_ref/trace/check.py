@@ -181,15 +181,17 @@ class Checker:
         """What comes after the request: the reply, an event of it, its end."""
         again = link.event_ids.get(str(facts.get("eventId")))
         self._take_reply(link, sender, exchange, event, facts)
-        if exchange.status in range(300) and not exchange.streams and not exchange.requests:
-            return  # nothing was asked, so what this is was looked at with its head
         if again is not None and again[1] == event.message and exchange.header("last-event-id") is not None:
             # A stream that is resumed repeats what was lost: it is the message that was judged before.
             return
-        self._take(link, sender, event, exchange)
+        refuses = (exchange.status or 0) >= 300
+        # Whoever asks nothing gets no answer, which the head says; and what refuses may be any document.
+        foreign = (refuses or exchange.faults) and "jsonrpc" not in as_object(event.message)
+        if exchange.streams or not foreign and (refuses or exchange.requests):
+            self._take(link, sender, event, exchange)
         if "status" in facts:
             exchange.events += event.message is not None
-            if (exchange.status or 0) >= 300:
+            if refuses:
                 learning.refused(link, exchange)
 
     def _judge_head(self, link: Link, exchange: Exchange, event: TraceEvent) -> set[str]:
@@ -257,7 +259,8 @@ class Checker:
             while link.cut and link.cut[0][1].seq < exchange.seq:
                 self._judge_exchange("closed", link, "server", *link.cut.popleft())
         if "headers" in facts:
-            self._judge_exchange("rebuff" if exchange.faults else "reply", link, "server", exchange, event)
+            kind: Kind = "rebuff" if exchange.faults else "reply"
+            exchange.faults |= self._judge_exchange(kind, link, "server", exchange, event)
 
     def _judge_later(self, link: Link, kind: Kind, what: Any, event: TraceEvent) -> None:
         """Judge what the server says of authorization, as soon as the revision that it speaks is known."""
@@ -355,9 +358,6 @@ class Checker:
         # 2. Its frame.
         if not _is_framed(message):
             self._rules.judge("frame", link, said)
-            if said.faults and not said.method and request is None and (sender, *said.key) not in link.asked:
-                said.cancelled = True
-                link.asked[(sender, *said.key)] = said  # an error may have its id
         if not said.faults and said.own_meta and not _OWN_KEYS.issuperset(said.own_meta):
             self._rules.judge("meta", link, said)
         if event.raw is not None:
@@ -371,6 +371,9 @@ class Checker:
             said.needs = _undeclared(link, said, said.sender)
             self._rules.judge("notification", link, said)
             learning.from_notification(link, said)
+        if said.faults and not said.method and request is None and (sender, *said.key) not in link.asked:
+            said.answered = True
+            link.asked[(sender, *said.key)] = said  # an error may have its id
 
     def _revision_of(self, link: Link, said: Said, request: Said | None) -> Revision | None:
         if request is not None and request.method == "initialize":

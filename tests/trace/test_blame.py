@@ -77,6 +77,17 @@ def test_an_incomplete_request_may_be_refused_by_http(status: int) -> None:
     assert rules(events([*begun, *sent])) == ["requests_say_what_they_are", "incomplete_requests_are_refused"]
 
 
+@pytest.mark.parametrize("status", [301, 400, 401, 404, 503])
+def test_what_http_refuses_with_may_be_any_document(status: int) -> None:
+    for body in ({"error": "invalid_token"}, {"message": "no"}, [], [1], {}, "no"):
+        for message in (C(7, "tools/list").message, {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}, None):
+            sent = exchange(50, message, status, body, method="GET" if message is None else "POST")
+            assert rules(events([*over_http(OLD), *sent])) == []
+    bad = {"jsonrpc": "2.0", "error": {"code": "x", "message": "no"}}
+    sent = exchange(50, C(7, "tools/list").message, status, bad)
+    assert rules(events([*over_http(OLD), *sent])) == ["error_code_is_integer"]
+
+
 # -- what could not be read ---------------------------------------------------------------------------------------
 
 
@@ -90,6 +101,8 @@ def test_an_error_may_repeat_the_id_of_what_was_not_a_request(message: Any) -> N
     ):
         assert len(rules(trace)) == 1 and not set(rules(trace)) & {"error_answers_a_request", "accepted_is_202"}
     assert rules(over_stdio(OLD, sent, E(5, -32600), C(5, "ping"), S(5)))[1:] == []
+    stray = raw("client", {"jsonrpc": "2.0", "id": 5, "result": {}})
+    assert rules(over_stdio(OLD, stray, E(5, -32600))) == ["result_answers_a_request"]
     assert "error_answers_a_request" in rules(over_stdio(OLD, sent, E(6, -32600)))
 
 
@@ -283,6 +296,20 @@ def test_a_body_where_there_is_to_be_none_is_one_fault() -> None:
 def test_a_get_that_is_answered_with_json_is_one_fault() -> None:
     found = rules(events([*over_http(OLD), *exchange(50, None, 200, {}, method="GET")]))
     assert found == ["get_is_answered_with_a_stream_or_405"]
+
+
+def test_an_answer_of_another_type_is_one_fault() -> None:
+    for body in ({}, [{}], {"error": "no"}, "<html>", S(7, tools=[]).message):
+        sent = exchange(50, C(7, "tools/list").message, 200, body)
+        sent[1]["http"]["headers"] = {"content-type": "text/html"}
+        found = rules(events([*over_http(OLD), *sent, *exchange(51, C(8, "ping").message, 200, S(8).message)]))
+        assert found == ["requests_are_answered_with_json_or_a_stream"]
+
+
+def test_a_list_that_is_declared_and_unknown_is_one_fault() -> None:
+    (line,) = full(NEW, [C(7, "tools/list")], CLIENT)
+    sent = exchange(50, line.message, 200, error(7, -32601), NEW)
+    assert rules(events([*over_http(NEW), *sent])) == ["declared_tools_are_listed"]
 
 
 def test_the_body_of_an_answer_to_delete_is_no_message() -> None:

@@ -153,7 +153,7 @@ class Said:
     @property
     def refused(self) -> bool:
         """Whether HTTP refuses what this answers: whoever does so need not be the server."""
-        return self.exchange is not None and (self.exchange.status or 0) >= 400
+        return self.exchange is not None and (self.exchange.status or 0) >= 300
 
 
 class Question(NamedTuple):

@@ -327,17 +327,17 @@ def _lists(link: Link, said: Said, name: str) -> Verdict:
     return f"a list: the server has declared {name}" if declared and _unknown(said) else None
 
 
-@rule("error", "tools/list")
+@rule("error", "tools/list", stage=ORDER)
 def declared_tools_are_listed(link: Link, said: Said) -> Verdict:
     return _lists(link, said, "tools")
 
 
-@rule("error", "prompts/list")
+@rule("error", "prompts/list", stage=ORDER)
 def declared_prompts_are_listed(link: Link, said: Said) -> Verdict:
     return _lists(link, said, "prompts")
 
 
-@rule("error", "resources/list")
+@rule("error", "resources/list", stage=ORDER)
 def declared_resources_are_listed(link: Link, said: Said) -> Verdict:
     return _lists(link, said, "resources")
 
