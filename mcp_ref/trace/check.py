@@ -173,7 +173,7 @@ class Checker:
             return
         # The messages of a batch are looked at after its head.
         broken = self._judge_batch(link, sender, event, exchange) | self._judge_head(link, exchange, event)
-        link.unread[sender] += len(event.message) if broken else 0
+        link.unread += len(event.message) if broken else 0
         for each in () if broken else event.message:
             self._take_message(link, sender, each, event, exchange)
 
@@ -282,8 +282,9 @@ class Checker:
             self._take_message(link, sender, message, event, exchange)
         elif isinstance(message, list):
             # What answers a batch that was found may be one, too.
-            if not link.unread[OTHER[sender]] and self._judge_batch(link, sender, event, exchange):
-                link.unread[sender] += len(message)
+            asked = sender == "client" or not link.unread
+            if asked and self._judge_batch(link, sender, event, exchange):
+                link.unread += len(message) if sender == "client" else 0
                 return
             for each in message:
                 self._take_message(link, sender, each, event, exchange)
@@ -303,11 +304,12 @@ class Checker:
 
     def _take_text(self, link: Link, sender: Role, event: TraceEvent) -> None:
         text = str(event.message)
-        link.unread[sender] += 1
+        link.unread += sender == "client"
         if text.startswith("[nested too deeply"):
             raise RecursionError
         with suppress(ValueError):
-            json.loads(text)  # what is too deep for us is a message all the same
+            # What is too deep for us is a message all the same.
+            json.loads(text if text.rstrip().endswith(("}", "]")) else "")
         # A message that was printed over several lines begins so, and none of its lines is one.
         begins = text.lstrip()[:1] in ("{", "[") and text.rstrip()[-1:] not in ("}", "]")
         waiting = link.text[sender]
@@ -405,8 +407,8 @@ class Checker:
         is_error = "error" in said.message
         if request is None:
             link.lost = True
-            if link.unread[OTHER[said.sender]]:
-                link.unread[OTHER[said.sender]] -= 1
+            if link.unread and said.sender == "server":
+                link.unread -= 1
                 return
         elif link.known(request).changed > request.event.seq:
             request.tool = None  # it may have been called as it is now

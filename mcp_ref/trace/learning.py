@@ -136,6 +136,8 @@ def from_result(link: Link, said: Said, request: Said) -> None:
             link.known(request).capabilities = as_object(result.get("capabilities"))
             spoken = as_list(result.get("supportedVersions"))
             link.shared.supported = [each for each in spoken if isinstance(each, str)]
+        case "tools/list" | "prompts/list" if link.known(request).changed > request.event.seq:
+            pass  # it may be the list of before
         case "tools/list":
             known, tools = link.known(request), objects(result.get("tools"))
             known.tools.update((str(tool.get("name")), tool) for tool in tools)

@@ -9,7 +9,7 @@ import pytest
 
 from mcp_ref.trace.check import Checker, check
 from mcp_ref.trace.record import Recorder, TraceEvent
-from tests.trace.talks import CLIENT, SERVER, C, E, Line, N, Row, S, events, full, http, opening, raw, stdio
+from tests.trace.talks import CLIENT, SERVER, A, C, E, Line, N, Row, S, events, full, http, opening, raw, stdio
 
 OLD, NEW = "2025-11-25", "2026-07-28"
 FORM = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -80,7 +80,11 @@ def test_an_incomplete_request_may_be_refused_by_http(status: int) -> None:
 @pytest.mark.parametrize("status", [301, 400, 401, 404, 503])
 def test_what_http_refuses_with_may_be_any_document(status: int) -> None:
     for body in ({"error": "invalid_token"}, {"message": "no"}, [], [1], {}, "no"):
-        for message in (C(7, "tools/list").message, {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}, None):
+        for message in (
+            C(7, "tools/list").message,
+            {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
+            None,
+        ):
             sent = exchange(50, message, status, body, method="GET" if message is None else "POST")
             assert rules(events([*over_http(OLD), *sent])) == []
     bad = {"jsonrpc": "2.0", "error": {"code": "x", "message": "no"}}
@@ -111,6 +115,10 @@ def test_what_answers_something_unreadable_is_not_held_against_the_server(answer
     for junk in ('{"jsonrpc": "2.0", "id": 9, "method": "tools/list"', "{'id': 9}"):
         trace = over_stdio(OLD, raw("client", junk), answer, C(10, "ping"), S(10))
         assert rules(trace) == ["stdin_has_messages_only"]
+    printed = over_stdio(OLD, raw("server", "hello"), raw("client", A(9).message))
+    assert rules(printed) == ["stdout_has_messages_only", "result_answers_a_request"]
+    deep = over_stdio(OLD, raw("server", "[" * 100_000))
+    assert rules(deep) == ["stdout_has_messages_only"]
     again = over_stdio(OLD, raw("client", "{'id': 9}"), answer, S(9, tools=[]))
     assert rules(again)[1:] == ["result_answers_a_request"]
 
@@ -182,8 +190,13 @@ def test_the_arguments_of_prompts_go_with_list_changed() -> None:
     prompts = [{"name": "p", "arguments": [{"name": "n", "required": True}]}]
     known = [C(4, "prompts/list"), S(4, prompts=prompts)]
     asked = [C(5, "prompts/get", name="p"), S(5, messages=[])]
+    news = N("notifications/prompts/list_changed")
+    again = [C(6, "prompts/list"), S(6, prompts=prompts)]
+    assert rules(over_stdio(OLD, asked[0], news, *again, asked[1])) == []
+    assert rules(over_stdio(OLD, again[0], news, again[1], *asked)) == []
+    assert rules(over_stdio(OLD, news, *again, *asked)) == ["missing_arguments_are_refused"]
     assert rules(over_stdio(OLD, *known, *asked)) == ["missing_arguments_are_refused"]
-    assert rules(over_stdio(OLD, *known, N("notifications/prompts/list_changed"), *asked)) == []
+    assert rules(over_stdio(OLD, *known, news, *asked)) == []
 
 
 def test_whether_a_tool_must_be_a_task_goes_with_list_changed() -> None:

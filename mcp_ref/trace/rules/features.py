@@ -372,7 +372,8 @@ def missing_arguments_are_32602(link: Link, said: Said) -> Verdict:
 
 
 def _missing_arguments(link: Link, said: Said) -> str | None:
-    params = {} if said.request is None else said.request.params
+    stale = said.request is None or link.known(said).changed > said.request.event.seq
+    params = {} if stale or said.request is None else said.request.params
     prompt = link.known(said).prompts.get(str(params.get("name")), {})
     given = as_object(params.get("arguments"))
     required = [each.get("name") for each in objects(prompt.get("arguments")) if each.get("required") is True]

@@ -250,7 +250,7 @@ class Link:
         self.unsupported: list[str] | None = None  # what a refusal of a version has offered instead
         self.modern: Said | None = None  # an error that only a server of the stateless era gives
         self.lost = False  # an answer could not be placed: it may be that of any request
-        self.unread: dict[Role, int] = {"client": 0, "server": 0}  # so many messages could have been any request
+        self.unread = 0  # so many messages of the client could have been any request
 
     def known(self, said: Said) -> Known:
         """What the server has told whoever a message is of or for: it may tell each user something else."""
