@@ -282,8 +282,7 @@ class Checker:
             self._take_message(link, sender, message, event, exchange)
         elif isinstance(message, list):
             # What answers a batch that was found may be one, too.
-            asked = sender == "client" or not link.unread
-            if asked and self._judge_batch(link, sender, event, exchange):
+            if (sender == "client" or not link.unread) and self._judge_batch(link, sender, event, exchange):
                 link.unread += len(message) if sender == "client" else 0
                 return
             for each in message:

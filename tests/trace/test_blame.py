@@ -288,6 +288,21 @@ def test_ids_begin_again_with_a_new_session() -> None:
     assert "id_not_used_before" in rules(twice)
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_a_session_without_an_id_may_come_by_several_connections(named: bool) -> None:
+    made = over_http(
+        OLD, C(1, "tools/list"), S(1, tools=[], nextCursor="n"), C(2, "tools/list", cursor="n"), S(2, tools=[])
+    )
+    for row in made:
+        if not named:
+            row["http"].get("headers", {}).pop("mcp-session-id", None)
+    # The opening and the second page by one connection, the rest by another.
+    trace = [event._replace(conn=1 if (event.http or {})["exchange"] in (1, 4) else 2) for event in events(made)]
+    assert list(check(trace)) == [] or named
+    assert "initialized_was_sent" in {found.rule for found in check(trace)} or not named
+    assert "cursors_stay_in_their_session" in {found.rule for found in check(trace)} or not named
+
+
 # -- one finding for one fault ------------------------------------------------------------------------------------
 
 

@@ -430,7 +430,7 @@ def cursors_stay_in_their_session(link: Link, said: Said) -> Verdict:
     cursor = said.params.get("cursor")
     if said.stateless or not isinstance(cursor, str) or not _elsewhere(link, said, cursor):
         return None
-    return "a cursor of this session"
+    return "a cursor of this session" if session.has_one_session(link) else None
 
 
 def _elsewhere(link: Link, said: Said, cursor: str) -> bool:

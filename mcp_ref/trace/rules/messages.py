@@ -200,8 +200,8 @@ _MISPLACED = {"the_response_ends_the_stream", "messages_go_on_one_stream", "no_r
 
 def _answers(link: Link, said: Said) -> Verdict:
     request = link.answering(said)
-    found = said.exchange is not None and said.exchange.faults & _MISPLACED  # of the event
-    if request is not None and request.answered and not found:
+    # What is misplaced was found with its event.
+    if request is not None and request.answered and not (said.exchange and said.exchange.faults & _MISPLACED):
         return f"one response to the request {said.id!r}"
     if request is not None or not link.whole:
         return None
