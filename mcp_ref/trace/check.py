@@ -259,8 +259,8 @@ class Checker:
             while link.cut and link.cut[0][1].seq < exchange.seq:
                 self._judge_exchange("closed", link, "server", *link.cut.popleft())
         if "headers" in facts:
-            kind: Kind = "rebuff" if exchange.faults else "reply"
-            exchange.faults |= self._judge_exchange(kind, link, "server", exchange, event)
+            when: Kind = "rebuff" if exchange.faults else "reply"
+            exchange.faults |= self._judge_exchange(when, link, "server", exchange, event)
 
     def _judge_later(self, link: Link, kind: Kind, what: Any, event: TraceEvent) -> None:
         """Judge what the server says of authorization, as soon as the revision that it speaks is known."""

@@ -428,9 +428,9 @@ def cursors_go_back_as_they_came(link: Link, said: Said) -> Verdict:
 @rule("request", sender="client", having="cursor")
 def cursors_stay_in_their_session(link: Link, said: Said) -> Verdict:
     cursor = said.params.get("cursor")
-    if said.stateless or not isinstance(cursor, str) or not _elsewhere(link, said, cursor):
+    if said.stateless or link.scattered or not isinstance(cursor, str) or not _elsewhere(link, said, cursor):
         return None
-    return "a cursor of this session" if session.has_one_session(link) else None
+    return "a cursor of this session"
 
 
 def _elsewhere(link: Link, said: Said, cursor: str) -> bool:

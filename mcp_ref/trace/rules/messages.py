@@ -277,7 +277,7 @@ def _cancelled(link: Link, said: Said) -> Said | None:
 def cancels_its_own_request(link: Link, said: Said) -> Verdict:
     if (said.stateless and said.sender == "server") or "requestId" not in said.params or not link.whole:
         return None
-    if said.stateless and link.http:
+    if link.scattered or (said.stateless and link.http):
         # The request may have come by another connection.
         return None
     return None if _cancelled(link, said) else f"the id of a request that the {said.sender} has sent"

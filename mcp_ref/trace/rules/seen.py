@@ -260,6 +260,11 @@ class Link:
         self.shared.users[user] = known = self.shared.users.get(user) or Known()
         return known
 
+    @property
+    def scattered(self) -> bool:
+        """Whether parts of the session may come by other connections, as they do over HTTP if it has no id."""
+        return self.http and not self.sse and self.session_id is None
+
     def answering(self, said: Said) -> Said | None:
         """The request that a response answers."""
         return self.asked.get((OTHER[said.sender], *said.key))

@@ -83,14 +83,9 @@ def initialized_is_sent(link: Link, said: Said) -> Verdict:
 
 @rule("end")
 def initialized_was_sent(link: Link, event: Any) -> Verdict:
-    if link.http and link.unopened is not None and not link.opened and has_one_session(link):
+    if link.http and link.unopened is not None and not link.opened and not link.scattered:
         return link.unopened, "notifications/initialized before it"
     return None
-
-
-def has_one_session(link: Link) -> bool:
-    """Whether all of a session comes by one connection: over HTTP, without an id, parts of it may come by others."""
-    return not link.http or link.sse or link.session_id is not None
 
 
 def _asks(said: Said) -> bool:
