@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final
 
@@ -90,9 +91,10 @@ class Checker:
                     self._rules.ask("exit", link, self._spoken(link), sender, "", event, event)
             elif event.http is None:
                 self._take(link, sender, event, None)
-            elif "oauth" not in event.http:
+            elif not event.http.keys() & {"path", "oauth"}:
                 self._take_http(link, sender, event, event.http)
-            # What is said to an authorization server stands beside the protocol; the metadata is the server's own.
+            # Other paths, and what is said to an authorization server, stand beside the protocol; the metadata is the
+            # server's own.
             elif "protected" in str(event.http.get("what")) and event.http.get("status") == 200:
                 self._judge_later(link, "metadata", as_object(event.http["oauth"]), event)
         except RecursionError:
@@ -131,6 +133,7 @@ class Checker:
             if event.http is not None and as_object(message).get("method") == "initialize":
                 before = self._lone.get(sides, link)
                 self._lone[sides] = link if before is link or (before and before.session_id) else None
+                shared.several = shared.several or self._lone[sides] is None
         if not link.settled and isinstance(message, dict) and "id" in message:
             # Only a client opens a session, or sends a request that stands alone.
             method = message.get("method")
@@ -189,6 +192,7 @@ class Checker:
             return
         # The messages of a batch are looked at after its head.
         broken = self._judge_batch(link, sender, event, exchange) | self._judge_head(link, exchange, event)
+        link.unread += len(event.message) if broken else 0
         for each in () if broken else event.message:
             self._take_message(link, sender, each, event, exchange)
 
@@ -199,10 +203,14 @@ class Checker:
         if again is not None and again[1] == event.message and exchange.header("last-event-id") is not None:
             # A stream that is resumed repeats what was lost: it is the message that was judged before.
             return
-        self._take(link, sender, event, exchange)
+        refuses = (exchange.status or 0) >= 300
+        # Whoever asks nothing gets no answer, which the head says; and what refuses may be any document.
+        foreign = (refuses or exchange.faults) and "jsonrpc" not in as_object(event.message)
+        if exchange.streams or not foreign and (refuses or exchange.requests):
+            self._take(link, sender, event, exchange)
         if "status" in facts:
             exchange.events += event.message is not None
-            if (exchange.status or 0) >= 300:
+            if refuses:
                 learning.refused(link, exchange)
 
     def _judge_head(self, link: Link, exchange: Exchange, event: TraceEvent) -> set[str]:
@@ -249,7 +257,7 @@ class Checker:
         if not exchange.streams:
             return
         exchange.retry = facts.get("retry", exchange.retry)
-        self._judge_exchange("event", link, "server", exchange, event)
+        exchange.faults |= self._judge_exchange("event", link, "server", exchange, event)
         exchange.primed = exchange.primed or (event.message is None and "eventId" in facts)
         if "eventId" in facts:
             exchange.last_event = str(facts["eventId"])
@@ -270,7 +278,8 @@ class Checker:
             while link.cut and link.cut[0][1].seq < exchange.seq:
                 self._judge_exchange("closed", link, "server", *link.cut.popleft())
         if "headers" in facts:
-            self._judge_exchange("rebuff" if exchange.faults else "reply", link, "server", exchange, event)
+            when: Kind = "rebuff" if exchange.faults else "reply"
+            exchange.faults |= self._judge_exchange(when, link, "server", exchange, event)
 
     def _judge_later(self, link: Link, kind: Kind, what: Any, event: TraceEvent) -> None:
         """Judge what the server says of authorization, as soon as the revision that it speaks is known."""
@@ -291,9 +300,12 @@ class Checker:
         if isinstance(message, dict):
             self._take_message(link, sender, message, event, exchange)
         elif isinstance(message, list):
-            if not self._judge_batch(link, sender, event, exchange):
-                for each in message:
-                    self._take_message(link, sender, each, event, exchange)
+            # What answers a batch that was found may be one, too.
+            if (sender == "client" or not link.unread) and self._judge_batch(link, sender, event, exchange):
+                link.unread += len(message) if sender == "client" else 0
+                return
+            for each in message:
+                self._take_message(link, sender, each, event, exchange)
         elif message is not None:
             # The body of a refusal may be any text.
             is_json = exchange is not None and "json" in str(exchange.answers.get("content-type"))
@@ -314,8 +326,12 @@ class Checker:
     def _take_text(self, link: Link, sender: Role, event: TraceEvent) -> None:
         text = str(event.message)
         link.garbled.add(sender)
+        link.unread += sender == "client"
         if text.startswith("[nested too deeply"):
             raise RecursionError
+        with suppress(ValueError):
+            # What is too deep for us is a message all the same.
+            json.loads(text if text.rstrip().endswith(("}", "]")) else "")
         # A message that was printed over several lines begins so, and none of its lines is one.
         begins = text.lstrip()[:1] in ("{", "[") and text.rstrip()[-1:] not in ("}", "]")
         waiting = link.text[sender]
@@ -382,6 +398,9 @@ class Checker:
             said.needs = _undeclared(link, said, said.sender)
             self._rules.judge("notification", link, said)
             learning.from_notification(link, said)
+        if said.faults and not said.method and request is None and (sender, *said.key) not in link.asked:
+            said.answered = True
+            link.asked[(sender, *said.key)] = said  # an error may have its id
 
     def _revision_of(self, link: Link, said: Said, request: Said | None) -> Revision | None:
         if request is not None and request.method == "initialize":
@@ -411,6 +430,13 @@ class Checker:
 
     def _take_answer(self, link: Link, said: Said, request: Said | None) -> None:
         is_error = "error" in said.message
+        if request is None:
+            link.lost = True
+            if link.unread and said.sender == "server":
+                link.unread -= 1
+                return
+        elif link.known(request).changed > request.event.seq:
+            request.tool = None  # it may have been called as it is now
         first = request is not None and not request.answered
         if request is not None and first and not request.faults and _is_of_the_other_era(link, said, request):
             if request.method == "server/discover" and said.code == -32601:
@@ -423,9 +449,7 @@ class Checker:
             self._rules.judge("error" if is_error else "result", link, said)
             if not said.faults and said.result.get("resultType") == "input_required":
                 self._rules.judge("asking", link, said)
-        if request is None:
-            link.lost = True
-        elif first:
+        if request is not None and first:
             learning.settle(link, said, request)
             if is_error:
                 learning.from_error(link, said, request)

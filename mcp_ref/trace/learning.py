@@ -17,6 +17,7 @@ from mcp_ref.trace.rules.seen import (
     Exchange,
     Known,
     KnownTask,
+    Latest,
     Link,
     Question,
     Said,
@@ -89,8 +90,9 @@ def from_notification(link: Link, said: Said) -> None:
                 request.progress = said.params["progress"]
         case "notifications/subscriptions/acknowledged":
             link.acknowledged[key(said.meta.get(SUBSCRIPTION_ID))] = None
-        case "notifications/tools/list_changed":
-            link.known(said).order = None
+        case "notifications/tools/list_changed" | "notifications/prompts/list_changed":
+            known = link.known(said)
+            known.tools, known.prompts, known.order, known.changed = Latest(), Latest(), None, said.event.seq
         case "notifications/tasks/status" | "notifications/tasks":
             _learn_task(link, said, said.params)
 
@@ -101,6 +103,8 @@ def from_notification(link: Link, said: Said) -> None:
 def settle(link: Link, said: Said, request: Said) -> None:
     """Note that a request has its answer."""
     request.answered = True
+    if request.method == "tasks/result" and not said.faults and not said.refused:
+        link.results[str(request.params.get("taskId"))] = said
     link.logging.pop((request.sender, *request.key), None)
     for exchange in (said.exchange, request.exchange):
         if exchange is not None:
@@ -130,9 +134,11 @@ def from_result(link: Link, said: Said, request: Said) -> None:
             link.capabilities["server"] = as_object(result.get("capabilities"))
             link.introduced, link.early = True, None
         case "server/discover":
-            link.shared.capabilities = as_object(result.get("capabilities"))
+            link.known(request).capabilities = as_object(result.get("capabilities"))
             spoken = as_list(result.get("supportedVersions"))
             link.shared.supported = [each for each in spoken if isinstance(each, str)]
+        case "tools/list" | "prompts/list" if link.known(request).changed > request.event.seq:
+            pass  # it may be the list of before
         case "tools/list":
             known, tools = link.known(request), objects(result.get("tools"))
             known.tools.update((str(tool.get("name")), tool) for tool in tools)

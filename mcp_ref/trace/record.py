@@ -66,8 +66,9 @@ class TraceEvent(NamedTuple):
         by their names in lower case; "eventId" and "retry" (milliseconds) of an event in a stream, and "event", its
         type, where it is not "message"; "hangUp", the id of the request that the end of a connection gives up; "end",
         who has ended an event stream, "server" or "client", or "broken"; "query", the names of the parameters in the
-        URL; of a request for authorization "what" it is for, and "oauth", what it says; "exchange", the number of the
-        HTTP request to which all of this belongs, unique in the trace. None elsewhere.
+        URL; "path" of what is asked beside the endpoint; of a request for authorization "what" it is for, and "oauth",
+        what it says; "exchange", the number of the HTTP request to which all of this belongs, unique in the trace. None
+        elsewhere.
     conn: the number of what the message travels on, unique in the trace: the same for all that share one set of request
         ids. A process or an in-memory pair is one; over HTTP a client is one, and to a server each session is one, and
         each request that belongs to no session. None in files recorded before there were such numbers.

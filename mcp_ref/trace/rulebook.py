@@ -292,8 +292,12 @@ def _schema_rule(kind: Kind, method: str, revision: str) -> Asked | None:
     def schema(link: Link, said: Said) -> Verdict:
         if (said.request or said).faults or said.result.get("resultType") in ("input_required", "task"):
             return None
+        task = link.tasks.get(str(said.request.params.get("taskId"))) if said.request is not None else None
+        came = METHODS.get(task.request.method) if task is not None and task.request is not None else None
         try:
-            if _makes_a_task(said):
+            if method == "tasks/result" and came is not None and came.result is not None:
+                checker(came.result, spoken)(said.result, "result")
+            elif _makes_a_task(said):
                 checker(CreateTaskResult, spoken)(said.result, "result")
             elif fits is not None and kind == "result":
                 fits(said.result, "result")

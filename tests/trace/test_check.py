@@ -149,6 +149,7 @@ ALSO_DECIDABLE = {
     "2026-07-28/basic/authorization/index#token-handling.4",
     "2025-11-25/basic/utilities/tasks#result-retrieval.5",
     "2025-11-25/basic/utilities/tasks#task-listing.4",
+    "2026-07-28/basic/transports/stdio#backward-compatibility.3",
 }
 
 

@@ -17,10 +17,8 @@ from mcp_ref.trace.rules.seen import Exchange, Link, Verdict, as_list, rule, sho
 
 @rule("head", sender="client")
 def authorization_is_sent_each_time(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    misses = (
-        link.authorized and "authorization" not in exchange.headers and exchange.method in ("GET", "POST", "DELETE")
-    )
-    return "Authorization, as in the request before" if misses else None
+    asks = exchange.method in ("GET", "POST", "DELETE") and "authorization" not in exchange.headers
+    return "Authorization, as in the request before" if asks and link.authorized else None
 
 
 @rule("head", sender="client")
@@ -40,19 +38,24 @@ def _said(exchange: Exchange, name: str) -> str | None:
     return value
 
 
+def _is_foreign(exchange: Exchange) -> bool:
+    """Whether a challenge asks for no token: a gateway before the server wants something for itself."""
+    return not re.search(r"(^|,)\s*Bearer\b|^$|^\[redacted", str(exchange.answers.get("www-authenticate", "")), re.I)
+
+
 def _lacks_scope(exchange: Exchange) -> bool:
     return _said(exchange, "error") == "insufficient_scope"
 
 
 @rule("challenge", sender="server")
 def unauthorized_says_where(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    misses = exchange.status == 401 and _said(exchange, "resource_metadata") is None
+    misses = exchange.status == 401 and not _is_foreign(exchange) and _said(exchange, "resource_metadata") is None
     return "WWW-Authenticate with resource_metadata" if misses else None
 
 
 @rule("challenge", sender="server")
 def challenges_name_the_scopes(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    challenged = exchange.status == 401 and "www-authenticate" in exchange.answers
+    challenged = exchange.status == 401 and "www-authenticate" in exchange.answers and not _is_foreign(exchange)
     return "scope in WWW-Authenticate" if challenged and _said(exchange, "scope") is None else None
 
 

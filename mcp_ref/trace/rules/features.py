@@ -361,7 +361,8 @@ def missing_arguments_are_32602(link: Link, said: Said) -> Verdict:
 
 
 def _missing_arguments(link: Link, said: Said) -> str | None:
-    params = {} if said.request is None else said.request.params
+    stale = said.request is None or link.known(said).changed > said.request.event.seq
+    params = {} if stale or said.request is None else said.request.params
     prompt = link.known(said).prompts.get(str(params.get("name")), {})
     given = as_object(params.get("arguments"))
     required = [each.get("name") for each in objects(prompt.get("arguments")) if each.get("required") is True]
@@ -416,7 +417,7 @@ def cursors_go_back_as_they_came(link: Link, said: Said) -> Verdict:
 @rule("request", sender="client", having="cursor")
 def cursors_stay_in_their_session(link: Link, said: Said) -> Verdict:
     cursor = said.params.get("cursor")
-    if said.stateless or not isinstance(cursor, str) or not _elsewhere(link, said, cursor):
+    if said.stateless or link.scattered or not isinstance(cursor, str) or not _elsewhere(link, said, cursor):
         return None
     return "a cursor of this session"
 

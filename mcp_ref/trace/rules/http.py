@@ -338,7 +338,7 @@ def integers_are_compared_as_numbers(link: Link, said: Said) -> Verdict:
 def accepted_is_202(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     body = exchange.body
     carried = body is not None and exchange.method == "POST" and not exchange.requests and not exchange.answered
-    if not carried or exchange.status is None or not 200 <= exchange.status < 300:
+    if not carried or (body and body.faults) or exchange.status is None or not 200 <= exchange.status < 300:
         return None
     return None if exchange.status == 202 and event.message is None else "202, without a body"
 
@@ -429,10 +429,12 @@ def streams_are_primed(link: Link, exchange: Exchange, event: TraceEvent) -> Ver
     first = exchange.method == "POST" and exchange.events == 0 and event.message is not None and not exchange.primed
     # A server without event ids cannot: nothing of it can be resumed.
     first = first and bool(link.event_ids or "eventId" in as_object(event.http))
+    # Nor does it to who names a revision without these events, or none: its client may not know them.
+    first = first and not exchange.faults and exchange.header("mcp-protocol-version") in (None, str(link.revision))
     return "an event with an id and empty data before it" if first else None
 
 
-@rule("event", sender="server")
+@rule("event", sender="server", stage=ORDER)
 def no_responses_on_the_standing_stream(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     answers = isinstance(event.message, dict) and "method" not in event.message
     alone = exchange.method == "GET" and exchange.header("last-event-id") is None

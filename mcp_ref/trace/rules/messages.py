@@ -186,6 +186,8 @@ def batches_are_received(link: Link, said: Said) -> Verdict:
 
 @rule("request", stage=ORDER)
 def id_not_used_before(link: Link, said: Said) -> Verdict:
+    if link.http and said.method == "initialize":
+        return None  # a session begins, and its ids with it
     return "an id that no request before it has had" if (said.sender, *said.key) in link.used else None
 
 
@@ -207,9 +209,13 @@ def error_answers_a_request(link: Link, said: Said) -> Verdict:
     return None if said.id is None else _answers(link, said)
 
 
+_MISPLACED = {"the_response_ends_the_stream", "messages_go_on_one_stream", "no_responses_on_the_standing_stream"}
+
+
 def _answers(link: Link, said: Said) -> Verdict:
     request = link.answering(said)
-    if request is not None and request.answered:
+    # What is misplaced was found with its event.
+    if request is not None and request.answered and not (said.exchange and said.exchange.faults & _MISPLACED):
         return f"one response to the request {said.id!r}"
     if request is not None or not link.whole:
         return None
@@ -303,7 +309,7 @@ def _cancelled(link: Link, said: Said) -> Said | None:
 def cancels_its_own_request(link: Link, said: Said) -> Verdict:
     if (said.stateless and said.sender == "server") or "requestId" not in said.params or not link.whole:
         return None
-    if said.stateless and link.http:
+    if link.scattered or (said.stateless and link.http):
         # The request may have come by another connection.
         return None
     return None if _cancelled(link, said) else f"the id of a request that the {said.sender} has sent"
@@ -395,4 +401,4 @@ def pong_is_empty(link: Link, said: Said) -> Verdict:
 
 @rule("error", "ping")
 def ping_is_answered(link: Link, said: Said) -> Verdict:
-    return "an empty result"
+    return None if said.refused else "an empty result"

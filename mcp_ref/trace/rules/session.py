@@ -73,7 +73,7 @@ def initialized_is_sent(link: Link, said: Said) -> Verdict:
 
 @rule("end")
 def initialized_was_sent(link: Link, event: Any) -> Verdict:
-    if link.http and link.unopened is not None and not link.opened:
+    if link.http and link.unopened is not None and not link.opened and not link.scattered:
         return link.unopened, "notifications/initialized before it"
     return None
 
@@ -317,17 +317,17 @@ def _lists(link: Link, said: Said, name: str) -> Verdict:
     return f"a list: the server has declared {name}" if declared and _unknown(said) else None
 
 
-@rule("error", "tools/list")
+@rule("error", "tools/list", stage=ORDER)
 def declared_tools_are_listed(link: Link, said: Said) -> Verdict:
     return _lists(link, said, "tools")
 
 
-@rule("error", "prompts/list")
+@rule("error", "prompts/list", stage=ORDER)
 def declared_prompts_are_listed(link: Link, said: Said) -> Verdict:
     return _lists(link, said, "prompts")
 
 
-@rule("error", "resources/list")
+@rule("error", "resources/list", stage=ORDER)
 def declared_resources_are_listed(link: Link, said: Said) -> Verdict:
     return _lists(link, said, "resources")
 
