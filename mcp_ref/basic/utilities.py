@@ -10,7 +10,9 @@ Not here:  giving a request up, and being given up (peer, incoming); the time li
 
 from __future__ import annotations
 
+import logging
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, NotRequired, Unpack
 
 from mcp_ref.errors import LocalProtocolError, RequestCancelled
@@ -21,6 +23,8 @@ from mcp_ref.types import EmptyResult, NotificationParams, ProgressToken, Reques
 
 if TYPE_CHECKING:
     from mcp_ref.incoming import Incoming
+
+log = logging.getLogger(__name__)
 
 # -- ping -----------------------------------------------------------------------------------------------------------
 
@@ -105,7 +109,7 @@ class HandlerContext:
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Report with `notifications/progress` how far this request has come; nothing is sent if its sender did not
-        ask.
+        ask, or if the number does not grow, which the log says once.
 
         Args:
             progress: how much is done, in any unit; larger at each report.
@@ -113,7 +117,7 @@ class HandlerContext:
             message: what is being done, for a person; left out on the wire before 2025-03-26.
 
         Blocks: until the notification is written.
-        Raises: LocalProtocolError: progress does not grow, or a number is not finite.
+        Raises: LocalProtocolError: a number is not finite.
         Threads: any, one at a time, while the request is being served; after its answer nothing is sent.
         Spec: basic/utilities/progress#progress-flow
         """
@@ -123,7 +127,7 @@ class HandlerContext:
                 raise LocalProtocolError(f"{name} must be a finite number, not {value!r}")
         # MUST: the progress value increases with each notification (basic/utilities/progress#progress-flow)
         if self.last_progress is not None and progress <= self.last_progress:
-            raise LocalProtocolError(f"progress must increase: {progress!r} after {self.last_progress!r}")
+            return _log_dropped(self.incoming.method, str((self.incoming.params or {}).get("name", "")))
         self.last_progress = progress
         # MUST: report only to a progressToken that the request carries (basic/utilities/progress#behavior-requirements)
         if (token := self.progress_token) is None:
@@ -144,6 +148,12 @@ class HandlerContext:
         """Raise RequestCancelled if the request was given up; a long handler calls this now and then."""
         if self.incoming.cancelled:
             raise RequestCancelled(self.incoming.reason or "cancelled")
+
+
+@lru_cache(maxsize=1000)
+def _log_dropped(method: str, name: str) -> None:
+    """Say, once for each handler, that some of its progress was not sent."""
+    log.warning("%s %s: progress must increase with each report; what does not is dropped", method, name)
 
 
 METHODS = (

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from mcp_ref import Context, LocalProtocolError, Server
+from mcp_ref import Client, Context, LocalProtocolError, Server, text_of
 from mcp_ref import peer as requester
 from mcp_ref.basic.utilities import HandlerContext, token_of
 from mcp_ref.client.answers import ClientContext
@@ -91,7 +92,8 @@ class Recorder(HandlerContext):
 
     progress_token: Any = "t"
 
-    def __init__(self) -> None:
+    def __init__(self, method: str = "tools/call") -> None:
+        self.incoming = SimpleNamespace(method=method, params={"name": "count"})  # type: ignore[assignment]
         self.last_progress: float | None = None
         self.sent: list[Any] = []
 
@@ -100,21 +102,34 @@ class Recorder(HandlerContext):
 
 
 @pytest.mark.parametrize("values", [(1, 1), (1, 0.5), (0, -1), (0.1, 0.1)])
-def test_progress_must_increase(values: Any) -> None:
+def test_progress_that_does_not_increase_is_dropped(values: Any) -> None:
     recorder = Recorder()
-    recorder.progress(values[0])
-    with pytest.raises(LocalProtocolError, match="increase"):
-        recorder.progress(values[1])
-    assert recorder.sent == [values[0]]
+    for value in (*values, 2):
+        recorder.progress(value)
+    assert recorder.sent == [values[0], 2]
 
 
-def test_progress_must_increase_even_where_nobody_asked() -> None:
-    recorder = Recorder()
-    recorder.progress_token = None
-    recorder.progress(1)
-    with pytest.raises(LocalProtocolError):
-        recorder.progress(1)
-    assert recorder.sent == []
+def test_the_log_says_once_whose_progress_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    recorder = Recorder("x-only/here")
+    for value in (1, 1, 0, 2, 2):
+        recorder.progress(value)
+    assert [record.message.split(":")[0] for record in caplog.records] == ["x-only/here count"]
+
+
+def test_a_tool_goes_on_after_progress_that_does_not_increase() -> None:
+    server = Server("s")
+
+    @server.tool()
+    def thirds(ctx: Context) -> str:
+        for i in range(7):
+            ctx.progress(int(i / 3), 3)
+        return "done"
+
+    with Client(server) as client:
+        assert text_of(client.call_tool("thirds")) == "done"
+        heard: list[float] = []
+        client.call_tool("thirds", on_progress=lambda progress, total, message: heard.append(progress))
+    assert heard == [0, 1, 2]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), True, "1", None])
