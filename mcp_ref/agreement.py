@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from mcp_ref.errors import (
     InvalidParams,
@@ -32,6 +32,12 @@ from mcp_ref.methods import Method
 from mcp_ref.revisions import Revision
 
 log = logging.getLogger(__name__)
+
+_REGISTERED: Final = ("completions", "prompts", "resources", "tools")
+_IN_THE_OTHER_ERA: Final = {
+    "resources/subscribe": "client.listen(resources=[uri])",
+    "subscriptions/listen": "client.subscribe_resource(uri) and Client(on_change=...)",
+}
 
 Role = Literal["client", "server"]
 Check = Callable[[Any], None]
@@ -141,13 +147,16 @@ class Terms:
         if row.kind != kind:
             raise LocalProtocolError(f"{name} is a {row.kind}, not a {kind}")
         if not row.exists_in(revision):
-            raise LocalProtocolError(f"{name} does not exist in revision {revision}")
+            hint = f"; there, write {_IN_THE_OTHER_ERA[name]}" if name in _IN_THE_OTHER_ERA else ""
+            raise LocalProtocolError(f"{name} does not exist in revision {revision}{hint}")
         if (sender := row.sent_by(revision)) not in ("both", self.role):
             raise LocalProtocolError(f"{name} is for the {sender} to send")
         # MUST: both sides use only capabilities that were negotiated (basic/lifecycle#operation)
         missing = self._undeclared(row, self.remote)
         if missing is not None and not undeclared:
-            raise LocalProtocolError(f"{name} needs the capability {missing}, which was not declared")
+            feature = missing.removeprefix("server.")
+            hint = f'; see declare=["{feature}"]' if feature in _REGISTERED else ""
+            raise LocalProtocolError(f"{name} needs the capability {missing}, which was not declared{hint}")
         return Rule(
             None if row.result is None else _result_check(row, revision, self._kinds),
             projector(row.params, revision, replies=False) if row.params else None,

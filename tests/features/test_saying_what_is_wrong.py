@@ -12,6 +12,7 @@ from mcp_ref import (
     Client,
     Command,
     Context,
+    LocalProtocolError,
     RequestTimeout,
     Server,
     ToolError,
@@ -246,3 +247,26 @@ def test_a_server_that_ends_without_a_word_is_asked_for_its_run() -> None:
 
 def test_one_revision_needs_no_list() -> None:
     assert [row.name for row in Server("s", revisions="2025-11-25").revisions] == ["2025-11-25"]
+
+
+def late() -> None: ...
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_what_is_registered_after_a_client_has_connected_names_what_declares_it(revision: str) -> None:
+    server, declaring = Server("s"), Server("s", declare=["tools"])
+    with Client(server, revision=revision) as client, Client(declaring, revision=revision) as told:
+        for each in (server, declaring):
+            each.tool()(late)
+        with pytest.raises(LocalProtocolError, match=r'server\.tools, which was not declared;.* declare=\["tools"\]$'):
+            client.list_tools()
+        assert [tool["name"] for tool in told.list_tools()] == ["late"]
+
+
+def test_what_only_the_other_era_has_names_the_call_of_this_one() -> None:
+    server = Server("s", declare=["resources"])
+    with Client(server, revision="2026-07-28") as client, pytest.raises(LocalProtocolError, match=r"client\.listen\("):
+        client.subscribe_resource("a:b")
+    with Client(server, revision="2025-11-25") as client:
+        with pytest.raises(LocalProtocolError, match=r"client\.subscribe_resource\(uri\) and Client\(on_change="):
+            client.listen(resources=["a:b"]).__enter__()
