@@ -33,10 +33,10 @@ from mcp_ref.revisions import Revision
 
 log = logging.getLogger(__name__)
 
-_REGISTERED: Final = ("completions", "prompts", "resources", "tools")
-_IN_THE_OTHER_ERA: Final = {
-    "resources/subscribe": "client.listen(resources=[uri])",
-    "subscriptions/listen": "client.subscribe_resource(uri) and Client(on_change=...)",
+_HINTS: Final = {
+    "resources/subscribe": "; there, write client.listen(resources=[uri])",
+    "subscriptions/listen": "; there, write client.subscribe_resource(uri) and Client(on_change=...)",
+    **{f"server.{name}": f'; see declare=["{name}"]' for name in ("completions", "prompts", "resources", "tools")},
 }
 
 Role = Literal["client", "server"]
@@ -147,15 +147,13 @@ class Terms:
         if row.kind != kind:
             raise LocalProtocolError(f"{name} is a {row.kind}, not a {kind}")
         if not row.exists_in(revision):
-            hint = f"; there, write {_IN_THE_OTHER_ERA[name]}" if name in _IN_THE_OTHER_ERA else ""
-            raise LocalProtocolError(f"{name} does not exist in revision {revision}{hint}")
+            raise LocalProtocolError(f"{name} does not exist in revision {revision}{_HINTS.get(name, '')}")
         if (sender := row.sent_by(revision)) not in ("both", self.role):
             raise LocalProtocolError(f"{name} is for the {sender} to send")
         # MUST: both sides use only capabilities that were negotiated (basic/lifecycle#operation)
         missing = self._undeclared(row, self.remote)
         if missing is not None and not undeclared:
-            feature = missing.removeprefix("server.")
-            hint = f'; see declare=["{feature}"]' if feature in _REGISTERED else ""
+            hint = _HINTS.get(missing, "")
             raise LocalProtocolError(f"{name} needs the capability {missing}, which was not declared{hint}")
         return Rule(
             None if row.result is None else _result_check(row, revision, self._kinds),

@@ -10,9 +10,8 @@ Not here:  giving a request up, and being given up (peer, incoming); the time li
 
 from __future__ import annotations
 
-import logging
 import math
-from functools import lru_cache
+import warnings
 from typing import TYPE_CHECKING, Annotated, NotRequired, Unpack
 
 from mcp_ref.errors import LocalProtocolError, RequestCancelled
@@ -23,8 +22,6 @@ from mcp_ref.types import EmptyResult, NotificationParams, ProgressToken, Reques
 
 if TYPE_CHECKING:
     from mcp_ref.incoming import Incoming
-
-log = logging.getLogger(__name__)
 
 # -- ping -----------------------------------------------------------------------------------------------------------
 
@@ -109,7 +106,7 @@ class HandlerContext:
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Report with `notifications/progress` how far this request has come; nothing is sent if its sender did not
-        ask, or if the number does not grow, which the log says once.
+        ask, or if the number does not grow, which is a warning.
 
         Args:
             progress: how much is done, in any unit; larger at each report.
@@ -127,7 +124,8 @@ class HandlerContext:
                 raise LocalProtocolError(f"{name} must be a finite number, not {value!r}")
         # MUST: the progress value increases with each notification (basic/utilities/progress#progress-flow)
         if self.last_progress is not None and progress <= self.last_progress:
-            return _log_dropped(self.incoming.method, str((self.incoming.params or {}).get("name", "")))
+            # Once for each line of a handler: Python sees to that.
+            return warnings.warn("progress must increase with each report; what does not is dropped", stacklevel=2)
         self.last_progress = progress
         # MUST: report only to a progressToken that the request carries (basic/utilities/progress#behavior-requirements)
         if (token := self.progress_token) is None:
@@ -148,12 +146,6 @@ class HandlerContext:
         """Raise RequestCancelled if the request was given up; a long handler calls this now and then."""
         if self.incoming.cancelled:
             raise RequestCancelled(self.incoming.reason or "cancelled")
-
-
-@lru_cache(maxsize=1000)
-def _log_dropped(method: str, name: str) -> None:
-    """Say, once for each handler, that some of its progress was not sent."""
-    log.warning("%s %s: progress must increase with each report; what does not is dropped", method, name)
 
 
 METHODS = (

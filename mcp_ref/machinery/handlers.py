@@ -121,7 +121,7 @@ def inspect_handler(function: Callable[..., Any], context_type: type, *, may_yie
         plain = plain.__wrapped__
     flags = plain.__code__.co_flags if hasattr(plain, "__code__") else 0
     if flags & (_CO_COROUTINE | _CO_ASYNC_GENERATOR):
-        raise TypeError(f"{name}: a handler is a plain function; there is no event loop here to run `async def` in")
+        raise TypeError(f"{name}: a handler is a plain function, by `def`; there is no event loop for `async def`")
     if flags & _CO_GENERATOR and not may_yield:
         raise TypeError(f"{name}: a handler returns its result; it cannot yield")
 

@@ -340,8 +340,9 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
         # MUST: sanitize tool outputs: the traceback stays here (server/tools#security-considerations)
         # A connection that is gone, which the function asked or reported over, needs none: it is not its mistake.
         log.error("tool %s failed: %s", name, failure, exc_info=not isinstance(failure, TransportClosed))
-        why = "" if ctx.server.mask_errors else f": {str(failure) or type(failure).__name__}"
-        return _failed(f"Error executing tool {name}{why}")
+        # The text of a KeyError is its key alone.
+        why = f"KeyError: {failure}" if isinstance(failure, KeyError) else str(failure) or type(failure).__name__
+        return _failed(f"Error executing tool {name}" + ("" if ctx.server.mask_errors else f": {why}"))
 
 
 def _failed(message: str) -> CallToolResult:
