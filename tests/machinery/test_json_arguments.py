@@ -611,7 +611,7 @@ def test_a_note_of_somebody_else_is_left_alone() -> None:
 
 
 def test_a_field_as_a_default_is_refused_with_what_to_write() -> None:
-    def f(v: int = FieldInfo(Ge(1))) -> int:  # type: ignore[assignment]  # noqa: B008
+    def f(v: int = FieldInfo(Ge(1))) -> int:  # type: ignore[assignment]
         return v
 
     with pytest.raises(TypeError, match=r"parameter 'v'.*Annotated\[type, Field\(...\)\] = default"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -104,18 +105,24 @@ class Recorder(HandlerContext):
 @pytest.mark.parametrize("values", [(1, 1), (1, 0.5), (0, -1), (0.1, 0.1)])
 def test_progress_that_does_not_increase_is_dropped(values: Any) -> None:
     recorder = Recorder()
-    for value in (*values, 2):
-        recorder.progress(value)
+    recorder.progress(values[0])
+    with pytest.warns(UserWarning, match="progress must increase") as warned:
+        recorder.progress(values[1])
+    recorder.progress(2)
     assert recorder.sent == [values[0], 2]
+    assert warned[0].filename == __file__, "the line is that of whoever reports"
 
 
-def test_the_log_says_once_whose_progress_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
-    recorder = Recorder("x-only/here")
-    for value in (1, 1, 0, 2, 2):
-        recorder.progress(value)
-    assert [record.message.split(":")[0] for record in caplog.records] == ["x-only/here count"]
+def test_progress_that_does_not_increase_is_told_once_for_each_line() -> None:
+    recorder = Recorder()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        for value in (1, 1, 0, 2, 2):
+            recorder.progress(value)
+    assert len(told) == 1
 
 
+@pytest.mark.filterwarnings("ignore:progress must increase")
 def test_a_tool_goes_on_after_progress_that_does_not_increase() -> None:
     server = Server("s")
 
