@@ -73,9 +73,6 @@ _PLACES: Final = {
 }
 """The public names of each module."""
 
-_ELSEWHERE: Final = {"FastMCP": "Server", "MCPServer": "Server", "ClientSession": "Client", "BaseModel": "a dataclass"}
-"""What others call it: what it is here."""
-
 _MODULES: Final = {name: module for module, names in _PLACES.items() for name in names.split()}
 
 __all__ = ["__version__", *_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
@@ -83,11 +80,10 @@ __all__ = ["__version__", *_MODULES]  # pyright: ignore[reportUnsupportedDunderA
 
 def __getattr__(name: str) -> Any:
     """Load the module of a public name, once."""
-    if name in _ELSEWHERE:
-        # Of an AttributeError `from mcp_ref import` would keep no word.
-        raise ImportError(f"mcp_ref has no {name}; write {_ELSEWHERE[name]} (examples/guides/coming_from_fastmcp.md)")
     if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from mcp_ref.machinery.arguments import refuse_name
+
+        refuse_name(name)
     from importlib import import_module
 
     value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from mcp_ref.errors import (
     InvalidParams,
@@ -25,6 +25,7 @@ from mcp_ref.errors import (
     MissingClientCapability,
     RemoteProtocolError,
 )
+from mcp_ref.machinery.arguments import PROTOCOL_HINTS
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.projection import losing, projector
 from mcp_ref.messages import JsonObject
@@ -32,12 +33,6 @@ from mcp_ref.methods import Method
 from mcp_ref.revisions import Revision
 
 log = logging.getLogger(__name__)
-
-_HINTS: Final = {
-    "resources/subscribe": "; there, write client.listen(resources=[uri])",
-    "subscriptions/listen": "; there, write client.subscribe_resource(uri) and Client(on_change=...)",
-    **{f"server.{name}": f'; see declare=["{name}"]' for name in ("completions", "prompts", "resources", "tools")},
-}
 
 Role = Literal["client", "server"]
 Check = Callable[[Any], None]
@@ -147,13 +142,13 @@ class Terms:
         if row.kind != kind:
             raise LocalProtocolError(f"{name} is a {row.kind}, not a {kind}")
         if not row.exists_in(revision):
-            raise LocalProtocolError(f"{name} does not exist in revision {revision}{_HINTS.get(name, '')}")
+            raise LocalProtocolError(f"{name} does not exist in revision {revision}{PROTOCOL_HINTS.get(name, '')}")
         if (sender := row.sent_by(revision)) not in ("both", self.role):
             raise LocalProtocolError(f"{name} is for the {sender} to send")
         # MUST: both sides use only capabilities that were negotiated (basic/lifecycle#operation)
         missing = self._undeclared(row, self.remote)
         if missing is not None and not undeclared:
-            hint = _HINTS.get(missing, "")
+            hint = PROTOCOL_HINTS.get(missing, "")
             raise LocalProtocolError(f"{name} needs the capability {missing}, which was not declared{hint}")
         return Rule(
             None if row.result is None else _result_check(row, revision, self._kinds),

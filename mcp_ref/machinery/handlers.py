@@ -580,7 +580,8 @@ def _noted(shape: Shape, notes: Sequence[Any]) -> Shape:
         members = getattr(part, "__dataclass_fields__", None) or getattr(part, "__dict__", {})
         for name in sorted({"description", "alias", *bounding, *members}):
             value = getattr(part, name, None)
-            if value is None or value is False or not (foreign or name in known or name in bounding):
+            meant = foreign or name in bounding or (name == "description" and isinstance(value, str))
+            if not meant or value is None or value is False:
                 continue
             if name not in known or words.setdefault(known[name], value) != value:
                 why = "is not understood in this place; check it in the function, or give the tool `input_schema=`"

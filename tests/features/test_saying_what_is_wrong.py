@@ -217,7 +217,7 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
         lambda: Client(Url("http://a.example/mcp", options={"proxies": "x"})), TypeError, "proxies is a dict, not 'x'"
     ),
     "options": (lambda: Client(Url("http://a.example/mcp", options=cast(Any, "x"))), TypeError, "options is a dict"),
-    "headers of a URL": (lambda: Client(Url("http://a.example/mcp", cast(Any, "x"))), TypeError, "headers is a dict, not 'x'"),
+    "its headers": (lambda: Client(Url("http://a.example/mcp", cast(Any, "x"))), TypeError, "headers is a dict, not"),
     "cache": (lambda: Client(Server("s"), cache=cast(Any, {})), TypeError, "cache is a bool or a ResultCache, not {}"),
     "old over HTTP": (lambda: Server("s", revisions="2024-11-05").serve_http(), ValueError, "-11-05 needs sse_path="),
     "no URI": (lambda: Server("s").resource(cast(Any, print)), TypeError, r'write @server.resource\("scheme:path"\)'),

@@ -603,7 +603,17 @@ def test_a_bound_that_is_not_understood_is_refused(hint: Any, names: str) -> Non
         of(hint)
 
 
+class Marker:
+    """A note of a user's own, which says nothing of bounds."""
+
+    metadata = {"unit": "cm"}
+
+    def description(self) -> str:
+        return "not a text"
+
+
 def test_a_note_of_somebody_else_is_left_alone() -> None:
+    assert of(Annotated[int, Marker()]).input_schema["properties"]["v"] == {"type": "integer"}
     assert of(Annotated[int, Point(1), "a text"]).input_schema["properties"]["v"] == {
         "type": "integer",
         "description": "a text",
