@@ -150,7 +150,7 @@ def inspect_handler(function: Callable[..., Any], context_type: type, *, may_yie
             raise TypeError(
                 f"{name}: parameter 'ctx' has no type; write `ctx: {context_type.__name__}` for the context"
             )
-        elif default and hasattr(default[0], "default_factory"):
+        elif default and hasattr(default[0], "default_factory") and hasattr(default[0], "metadata"):
             raise TypeError(
                 f"{name}: parameter {each!r} has a field as its default; write `Annotated[type, Field(...)] = default`"
             )

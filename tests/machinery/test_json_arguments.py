@@ -4,6 +4,7 @@ import enum
 import functools
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
@@ -624,6 +625,9 @@ def test_a_field_as_a_default_is_refused_with_what_to_write() -> None:
     def f(v: int = FieldInfo(Ge(1))) -> int:  # type: ignore[assignment]
         return v
 
+    def g(v: dict[str, Any] = defaultdict(list)) -> None: ...  # noqa: B006
+
+    inspect(g)
     with pytest.raises(TypeError, match=r"parameter 'v'.*Annotated\[type, Field\(...\)\] = default"):
         inspect(f)
 
