@@ -58,7 +58,8 @@ class HttpStatusError(RemoteProtocolError):
 
     def __init__(self, status: int, text: str = "", *, challenge: str | None = None, doing: str = "a request") -> None:
         asks = f", and asks to authorize with WWW-Authenticate: {challenge}" if challenge else ""
-        super().__init__(f"the server refused {doing} with HTTP status {status}{asks}" + (f": {text}" if text else ""))
+        who = "a proxy" if status == 407 else "the server"
+        super().__init__(f"{who} refused {doing} with HTTP status {status}{asks}" + (f": {text}" if text else ""))
         self.status, self.text, self.challenge = status, text, challenge
 
 

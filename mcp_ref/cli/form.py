@@ -105,3 +105,7 @@ class Form:
         if not line:
             raise EOFError
         return line.decode("utf-8", "replace").strip()
+
+
+terminal_form = Form({}, asking=True)
+"""For `Client(elicit=terminal_form)`: asks the user at this terminal, and says which server asks."""

@@ -369,6 +369,8 @@ class HttpClient:
         except (requests.RequestException, OSError) as problem:
             raise TransportClosed(f"no request can be sent to {_shown(url)}: {_without_query(problem)}") from None
         self.headers: dict[str, str] = dict(prepared.headers)
+        through = requests.utils.select_proxy(self._url, self._proxies or self.shared.get("proxies"))
+        self._named = _shown(self._url) + (f" through the proxy {_shown(through)}" if through else "")
         self._targets = {self._url: self._adapter.request_url(prepared, self._proxies)}
         self._clock = DeadlineClock()
         self.begin = self._clock.watch
@@ -420,7 +422,7 @@ class HttpClient:
                 if call.reason is not None:
                     raise call.reason
             except _FAILURES as problem:
-                failure, cause = _explained(problem, call, f"no answer from {_shown(self._url)}")
+                failure, cause = _explained(problem, call, f"no answer from {self._named}")
                 raise failure from cause
             finally:
                 _sending.call = None

@@ -15,6 +15,7 @@ from mcp_ref.agreement import declares, undeclared
 from mcp_ref.basic import extensions, mrtr, tasks, utilities
 from mcp_ref.client import elicitation, roots, sampling
 from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.arguments import refuse_attribute
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options, check_options
 from mcp_ref.revisions import Revision
@@ -46,6 +47,9 @@ class Context(utilities.HandlerContext):
 
     def __repr__(self) -> str:
         return f"<Context of {self.incoming.method}, request {self.incoming.id!r}, {self.revision}>"
+
+    if not TYPE_CHECKING:
+        __getattr__ = refuse_attribute  # of what other libraries call it
 
     # server/utilities/logging
     log = logging.log

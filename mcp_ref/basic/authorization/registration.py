@@ -105,7 +105,9 @@ def register(fetcher: Fetcher, found: Discovered, name: str, redirect_uri: str, 
         )
     # MAY: register dynamically, which 2026-07-28 deprecates
     # (basic/authorization/client-registration#dynamic-client-registration)
-    warn_deprecated("Dynamic Client Registration", found.rules)
+    # Where the authorization server knows no documents there is nothing that the program could do instead.
+    if found.metadata.get("client_id_metadata_document_supported"):
+        warn_deprecated("Dynamic Client Registration", found.rules)
     methods = found.metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
     # We prefer to be a public client: a program on a user's machine could not keep a secret anyway.
     usable = [each for each in ("none", "client_secret_basic", "client_secret_post") if each in methods]

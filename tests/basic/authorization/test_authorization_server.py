@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import requests
 
-from mcp_ref import HttpRefusal
+from mcp_ref import Client, HttpRefusal, OAuth, text_of
 from mcp_ref.basic.authorization import authorization_server as page
 from mcp_ref.basic.authorization.authorization_server import AuthorizationServer
 from mcp_ref.basic.authorization.metadata import s256
@@ -420,3 +420,14 @@ def test_mistakes_of_configuration() -> None:
     for wrong in ({}, {"users": {}, "login": lambda request: "x"}):
         with pytest.raises(ValueError):
             AuthorizationServer(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_user_signs_in_without_a_browser() -> None:
+    login = AuthorizationServer(users={"ada": "a password"}, scopes=["basic"])
+    server, _ = notes()
+    server.remove_tool("add")
+    with server.serve_http(authorization=login.protection(scopes=["basic"])) as service:
+        with Client(service.url, auth=OAuth("tests", visit=login.sign_in("ada"))) as client:
+            assert text_of(client.call_tool("read")) == "ada"
+    with pytest.raises(KeyError):
+        login.sign_in("bob")

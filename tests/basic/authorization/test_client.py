@@ -264,12 +264,15 @@ def test_what_is_sent_for_authorization_goes_over_https_but_on_this_machine(worl
     assert urlsplit(world.url).hostname == "127.0.0.1"
 
 
-def test_dynamic_registration_is_warned_of_where_it_is_deprecated(
+def test_dynamic_registration_is_warned_of_where_it_is_deprecated_and_something_replaces_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deprecated, "_unsaid", dict(deprecated.FEATURES))
     with world.client(revision="2025-11-25"):
         pass
+    with world.client():
+        pass  # An authorization server that takes no documents leaves no other way.
+    world.metadata = world.metadata_of(world.issuer) | {"client_id_metadata_document_supported": True}
     with pytest.warns(DeprecationWarning, match="Client ID Metadata Documents") as warned, world.client():
         pass
     assert [warning.filename for warning in warned] == [__file__], "the line is that of whoever opened the client"
