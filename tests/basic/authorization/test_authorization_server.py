@@ -374,6 +374,20 @@ def test_a_third_party_signs_the_user_in_and_may_take_it_back() -> None:
         assert error(here.refresh(client, tokens["refresh_token"])) == (400, "invalid_grant")
 
 
+def test_what_a_third_party_has_taken_back_gets_no_new_tokens() -> None:
+    alive = True
+    with site(alive=lambda subject: alive) as here:
+        client = here.client()
+        tokens = here.tokens(client)
+        tokens = here.refresh(client, tokens["refresh_token"]).json()
+        code, alive = here.code(client), False
+        # Nobody has used the access token since, so it is here that the third party is asked.
+        assert error(here.refresh(client, tokens["refresh_token"])) == (400, "invalid_grant")
+        assert error(here.token(client, code)) == (400, "invalid_grant")
+        alive = True
+        assert here.call(tokens["access_token"]).status_code == 401, "it does not come back with the user"
+
+
 def test_a_client_may_be_the_url_of_its_metadata() -> None:
     with issuing() as web, site(documents=True) as here, site() as without:
         url = f"{web.url}/client.json"

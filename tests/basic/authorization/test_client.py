@@ -139,7 +139,11 @@ def test_the_document_to_publish_names_its_own_url() -> None:
 
 @pytest.mark.parametrize(
     ("redirect_uri", "kind"),
-    [("http://127.0.0.1:0/callback", "native"), ("https://app.example/back", "web")],
+    [
+        *[("http://127.0.0.1:0/callback", "native"), ("http://localhost:0/callback", "native")],
+        *[("https://localhost:8443/back", "native"), ("https://127.0.0.1/back", "native")],
+        *[("https://app.example/back", "web"), ("https://localhost.example/back", "web")],
+    ],
 )
 def test_a_registration_says_what_the_program_is(world: World, redirect_uri: str, kind: str) -> None:
     auth = OAuth("tests", visit=world.visit, redirect_uri=redirect_uri)

@@ -77,6 +77,32 @@ def test_a_token_that_does_not_count_is_told_as_one_that_is_unknown(changed: Any
         assert challenge(server.ask(called("read"), "unknown")) == INVALID
 
 
+@pytest.mark.parametrize(
+    ("token", "reason"),
+    [
+        ("unknown", "it is unknown"),
+        ("late", "it has expired"),
+        ("elsewhere", "its audience is ['https://other.example/mcp'], and this server is " + RESOURCE),
+        ("bound", "it is bound to a key"),
+    ],
+)
+def test_only_the_log_says_why_a_token_was_refused(token: str, reason: str, caplog: Any) -> None:
+    caplog.set_level("INFO", "mcp_ref")
+    tokens = {
+        "ada": principal(),
+        "late": principal(expires=1.0),
+        "elsewhere": principal(audience=frozenset({"https://other.example/mcp"})),
+        "bound": principal(claims={"cnf": {"jkt": "x"}}),
+    }
+    with guarded(Tokens(**tokens), scopes=["basic"]) as server:
+        server.ask(called("read"), "ada")
+        assert caplog.messages == []
+        answer = server.ask(called("read"), token)
+    (said,) = caplog.messages
+    assert said.startswith("refused a token: ") and reason in said
+    assert challenge(answer) == INVALID and reason not in answer.body.decode()
+
+
 @pytest.mark.parametrize("audience", [[RESOURCE], ["https://other.example", RESOURCE], ["HTTPS://Notes.Example/mcp"]])
 def test_a_token_for_this_server_lets_in(audience: list[str]) -> None:
     tokens = Tokens(ada=principal(audience=frozenset(audience), expires=soon()))
