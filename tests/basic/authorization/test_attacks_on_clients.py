@@ -165,6 +165,17 @@ def test_refuses(world: World, change: Change, says: str, never: str) -> None:
     assert not [asked for asked in world.asked if "authorization" in asked.headers]
 
 
+def test_a_refused_registration_is_told_with_its_code_its_words_and_the_redirect_uri(world: World) -> None:
+    said = {"error": "invalid_redirect_uri", "error_description": "ports must be 443"}
+    world.at["/register"] = answer(said, 400)
+    with pytest.raises(AuthorizationError) as caught:
+        world.client().connect()
+    (asked,) = [asked.json for asked in world.asked if asked.path == "/register"]
+    assert caught.value.error == "invalid_redirect_uri"
+    for words in ("invalid_redirect_uri", "ports must be 443", *asked["redirect_uris"]):
+        assert words in str(caught.value)
+
+
 def test_an_error_of_another_issuer_is_not_shown(world: World, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     world.came_back = {"iss": world.other, "error": "MARK", "error_description": "MARK", "error_uri": "MARK"}
@@ -251,6 +262,19 @@ def test_credentials_registered_beforehand_are_not_offered_to_another_issuer(wor
     assert "/token" not in world.paths(world.other)
     with pytest.raises(AuthorizationError, match="trusts"):
         world.client(OAuth("tests", issuer=world.issuer, visit=world.visit)).connect()
+
+
+def test_a_stored_token_of_another_issuer_is_not_used(world: World) -> None:
+    store = MemoryStore()
+    with world.client(OAuth("tests", visit=world.visit, store=store)) as client:
+        (name,) = [name for name in store._kept if name.startswith("token ")]
+        kept = store.get(name) or {}
+        # Another process has been told of another authorization server meanwhile.
+        store.put(name, {**kept, "access": "of-another", "issuer": world.other, "refresh": "of-another-too"})
+        world.valid, world.token["access_token"] = {"token-2"}, "token-2"
+        client.call_tool("t")
+    assert not [asked for asked in world.asked if "of-another" in f"{asked.headers} {asked.body!r}"]
+    assert len(world.visits) == 2
 
 
 def test_a_token_is_of_one_url(world: World) -> None:
@@ -494,6 +518,15 @@ def test_a_step_up_asks_for_everything_together_and_once(world: World) -> None:
                 client.call_tool("never")
         client.call_tool("write")
     assert [visit["scope"] for visit in world.visits] == ["read", "read write", "read write admin"]
+
+
+def test_a_step_up_asks_for_what_the_refusal_names_beside_scopes_of_the_programs_own(world: World) -> None:
+    world.needed, world.granted = {"write": "write"}, {"token-1": "read", "token-2": "read write"}
+    with world.client(OAuth("tests", visit=world.visit, scopes=["read"])) as client:
+        world.token["access_token"] = "token-2"
+        world.valid |= {"token-2"}
+        client.call_tool("write")
+    assert [visit["scope"] for visit in world.visits] == ["read", "read write"]
 
 
 def test_a_client_registers_again_for_scopes_that_its_registration_does_not_name(world: World) -> None:

@@ -188,8 +188,10 @@ def test_the_browser_is_sent_nowhere_that_was_not_registered(uri: str) -> None:
     with site() as here:
         answer = here.ask(here.client(), redirect_uri=uri)
         assert (answer.status_code, "Location" in answer.headers) == (400, False)
+        assert "is not known here" in answer.text, "the user is told"
         answer = here.ask("unknown", redirect_uri=BACK)
         assert (answer.status_code, "Location" in answer.headers) == (400, False)
+        assert "is not known here" in answer.text
 
 
 def test_on_this_machine_the_port_may_differ() -> None:
@@ -301,6 +303,20 @@ def test_consent_is_given_by_the_user_who_was_asked_once() -> None:
         assert "name=ticket" in here.ask(here.client()).text, "another client of the same name asks again"
         got = requests.Session()
         assert "Location" not in here.ask(client, got, answer="allow", user="ada", password="pw").headers
+
+
+@pytest.mark.parametrize(
+    ("uri", "warned"),
+    [
+        *[(f"http://{host}/x", True) for host in ("127.0.0.1:7", "localhost:7", "LOCALHOST", "[::1]:7", "127.9.9.9")],
+        *[("https://localhost/x", True), ("https://app.example/x", False), ("https://localhost.example/x", False)],
+    ],
+)
+def test_the_page_shows_the_place_and_warns_of_one_on_this_computer(uri: str, warned: bool) -> None:
+    with site() as here:
+        shown = here.ask(here.client(redirect_uris=[uri]), redirect_uri=uri).text
+        assert f"It is at <b>{urlsplit(uri).netloc}</b>" in shown
+        assert ("a program on this computer. Go on only if you have just started it" in shown) is warned
 
 
 def test_what_clients_say_of_themselves_is_shown_escaped_with_the_place() -> None:

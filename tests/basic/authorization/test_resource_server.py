@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import pytest
+import requests
 
 from mcp_ref import Client, Context, ErrorResponse, Refusal, Server, Url, resource_ref
 from mcp_ref.basic.authorization.resource_server import Principal, Protection
@@ -466,6 +467,15 @@ def test_the_state_of_a_call_is_bound_to_the_principal_and_survives_a_refresh() 
 
 
 # -- the older transport ------------------------------------------------------------------------------------------
+
+
+def test_the_event_stream_of_2024_needs_the_scopes_of_every_request() -> None:
+    ours = frozenset({"https://notes.example/sse"})
+    with guarded(Tokens(ada=principal(audience=ours)), scopes=["basic"], sse_path="/sse") as server:
+        headers = {"Accept": "text/event-stream", "Authorization": "Bearer ada"}
+        with requests.get(server.service.sse_url or "", headers=headers, timeout=5, stream=True) as answer:
+            assert answer.status_code == 403
+            assert 'error="insufficient_scope", scope="basic"' in answer.headers["WWW-Authenticate"]
 
 
 def test_the_event_stream_of_2024_is_guarded_in_its_own_name() -> None:
