@@ -96,6 +96,23 @@ def test_the_handler_sees_the_whole_url_its_host_and_the_server() -> None:
     assert seen == [(URL, "Log in", "mcp.example.com", "asker")]
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://mcp.example.com/connect?id=1#then=here",
+        "https://mcp.example.com:8443/a;b/c%2Fd?x=%20+&y=&x=2#?/",
+        "https://mcp.example.com/?" + "a" * 3_000 + "&next=https://evil.example/#tail",
+        "HTTPS://MCP.Example.com/A/../B//",
+        "https://mcp.example.com",
+    ],
+    ids=lambda url: url[:40],
+)
+def test_every_character_of_the_url_is_shown(url: str) -> None:
+    seen: list[str] = []
+    visit(Elicitors({}, url=lambda url, message, host: seen.append(url)), url=url)
+    assert seen == [url]
+
+
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "javascript:alert(1)", "https://", "http://example.com/"])
 def test_a_url_that_is_neither_https_nor_here_is_refused_unasked(url: str) -> None:
     asked: list[str] = []

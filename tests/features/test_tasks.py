@@ -23,6 +23,7 @@ from mcp_ref import (
     HttpRequest,
     InvalidParams,
     LocalProtocolError,
+    MemoryTasks,
     Rate,
     RemoteProtocolError,
     RequestCancelled,
@@ -590,10 +591,24 @@ def test_the_life_of_a_task_is_logged_without_contents(caplog: pytest.LogCapture
         task = client.call_tool_as_task("book", {"city": "Oslo"})
         task.result(LIMIT)
         refused(client, "tasks/get", {"taskId": "nonsense"})
-    said = [record.getMessage() for record in caplog.records if record.name == "mcp_ref.tasks"]
-    for word in ("created", "answered", "ended", "read", "refused", "the server made"):
-        assert any(line.startswith(word) for line in said), word
-    assert not any("Oslo" in line or "Ann" in line for line in said)
+        cancelled = client.call_tool_as_task("wait")
+        cancelled.cancel()
+        assert cancelled.status()["status"] == "cancelled"
+    records = [record for record in caplog.records if record.name == "mcp_ref.tasks"]
+    # Both roles are in this process: each has to say its part.
+    requestor = [record.getMessage() for record in records if "/mcp_ref/client/" in record.pathname]
+    receiver = [record.getMessage() for record in records if "/mcp_ref/client/" not in record.pathname]
+    for word in ("created", "answered", "ended", "read", "refused"):
+        assert any(line.startswith(word) for line in receiver), word
+    for line in (
+        f"the server made {task.task_id} of a call of book",
+        f"got the result of {task.task_id} of book",
+        f"the server made {cancelled.task_id} of a call of wait",
+        f"asks to cancel {cancelled.task_id} of wait",
+        f"saw that {cancelled.task_id} of wait is cancelled",
+    ):
+        assert line in requestor
+    assert not any("Oslo" in line or "Ann" in line for line in (*requestor, *receiver))
 
 
 # -- the extension -------------------------------------------------------------------------------------------------
@@ -745,6 +760,46 @@ def test_progress_of_a_task_is_its_status_message_in_the_extension() -> None:
         task.result(LIMIT)
         assert task.status()["statusMessage"] == "step 2"
     assert not any(each.message.get("method") == "notifications/progress" for each in trace if each.message)
+
+
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_a_task_can_be_found_when_the_answer_that_names_it_is_sent(revision: str) -> None:
+    server, found = make_server(Tasks(store := MemoryTasks(), poll=0.05)), list[bool]()
+
+    def look(event: Any) -> None:
+        result = (event.message or {}).get("result") or {}
+        if event.direction == "receive" and (named := result.get("task", result).get("taskId")):
+            found.append(store.get(named) is not None)
+
+    with connected(server, revision=revision, trace=look) as client:
+        client.call_tool_as_task("must").result(LIMIT)
+    assert found and all(found)
+
+
+@pytest.mark.parametrize("transport", ["memory", "http"])
+def test_who_listens_to_a_task_hears_its_states_and_neither_progress_nor_log_messages(transport: str) -> None:
+    server, trace, go_on = Server("jobs", tasks=Tasks(poll=0.05)), list[Any](), threading.Event()
+
+    @server.tool(task="required")
+    def speak(ctx: Context) -> str:
+        assert go_on.wait(LIMIT)
+        ctx.progress(1, 2, "half")
+        ctx.log("error", "halfway")
+        return "done"
+
+    with connected(server, transport, EXTENSION, trace=trace.append, on_log=lambda params: None) as client:
+        task = client.call_tool_as_task("speak", on_progress=lambda *report: None)
+        with client.listen(tasks=[task.task_id]) as events:
+            # The stream is open before the handler has a word to say.
+            state = events.get(LIMIT).params["status"]
+            assert state == "working"
+            go_on.set()
+            while state != "completed":
+                state = events.get(LIMIT).params["status"]
+    heard = {
+        each.message["method"] for each in trace if each.direction == "receive" and "method" in (each.message or {})
+    }
+    assert heard == {"notifications/subscriptions/acknowledged", "notifications/tasks"}
 
 
 def test_a_task_in_answer_to_another_method_is_an_invalid_response() -> None:
