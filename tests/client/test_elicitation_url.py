@@ -49,9 +49,12 @@ def test_what_cannot_be_visited_is_not_sent(url: str) -> None:
         elicitation.elicit_url(FakeServer(None, DECLARED), "Log in", url)
 
 
-def test_credentials_in_the_url_are_not_sent() -> None:
+@pytest.mark.parametrize("before", ["ada:secret@", "ada@", ":secret@", "@", "ada:@", "ada%40home@", "a:b@c@"])
+def test_credentials_in_the_url_are_not_sent(before: str) -> None:
+    server = FakeServer(None, DECLARED)
     with pytest.raises(LocalProtocolError, match="password"):
-        elicitation.elicit_url(FakeServer(None, DECLARED), "Log in", "https://ada:secret@example.com/")
+        elicitation.elicit_url(server, "Log in", f"https://{before}example.com/")
+    assert server.sent == []
 
 
 def test_plain_http_is_sent_and_logged_unless_it_stays_here(caplog: pytest.LogCaptureFixture) -> None:

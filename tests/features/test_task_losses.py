@@ -114,6 +114,15 @@ def test_a_client_that_hangs_up_on_tasks_result_holds_no_thread() -> None:
         assert json.loads(raw.body)["result"]["content"][0]["text"] == "released"
 
 
+def test_the_state_of_a_task_is_no_stream() -> None:
+    server = make_server()
+    with served(server) as url:
+        raw = Raw(url)
+        task_id = raw.call_as_task("wait")
+        assert raw.post("tasks/get", {"taskId": task_id}).getheader("Content-Type") == "application/json"
+        assert json.loads(raw.body)["result"]["status"] == "working"
+
+
 def test_the_stream_of_tasks_result_ends_with_the_result() -> None:
     server = make_server()
     with served(server) as url, client_of(url):

@@ -36,9 +36,11 @@ from mcp_ref import (
     TransportClosed,
     Url,
     reply,
+    text,
 )
 from mcp_ref.methods import Method
 from tests.features.task_server import elicit, make_server
+from tests.wire import opened
 
 CORE, EXTENSION = "2025-11-25", "2026-07-28"
 LIMIT = 20.0
@@ -368,8 +370,107 @@ def test_a_malformed_lifetime_is_refused_with_its_path(ttl: Any) -> None:
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
 def test_an_unknown_task_is_refused(method: str) -> None:
     with connected() as client:
-        assert refused(client, method, {"taskId": "nonsense"}).code == -32602
+        unknown = refused(client, method, {"taskId": "nonsense"})
+        assert unknown.code == -32602 and "Unknown task" in str(unknown)
         assert refused(client, method, {"taskId": 7}).data == {"path": "params.taskId"}
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+def test_an_unknown_task_is_refused_in_the_extension(method: str) -> None:
+    with connected(revision=EXTENSION) as client:
+        unknown = refused(client, method, {"taskId": "nonsense", "inputResponses": {}})
+        assert unknown.code == -32602 and "Unknown task" in str(unknown)
+
+
+def test_a_task_says_when_it_changed() -> None:
+    now, tasks = [1_000.0], Tasks(poll=0.05)
+    tasks.clock = lambda: now[0]
+    with connected(make_server(tasks)) as client:
+        task = client.call_tool_as_task("wait")
+        now[0] += 10
+        task.cancel()
+        state = task.status()
+    assert (state["createdAt"], state["lastUpdatedAt"]) == ("1970-01-01T00:16:40.000Z", "1970-01-01T00:16:50.000Z")
+
+
+def test_no_part_of_an_id_can_be_told_beforehand() -> None:
+    with connected() as client:
+        ids = [str(client.call_tool_as_task("must").task_id) for _ in range(12)]
+    # By chance two of these parts are equal once in a hundred million runs.
+    assert all(len({each[start : start + 8] for each in ids}) == 12 for start in range(0, 48, 8))
+
+
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_a_client_that_hangs_up_has_not_cancelled_its_task(revision: str) -> None:
+    server, go_on = Server("jobs", tasks=Tasks(poll=0.05)), threading.Event()
+
+    @server.tool(task="required")
+    def late(ctx: Context) -> str:
+        assert go_on.wait(LIMIT)
+        ctx.check_cancelled()
+        return "done"
+
+    with closing(server), server.serve_http() as http, Client(http.url, revision=revision, tasks=True) as client:
+        with Client(http.url, revision=revision, tasks=True) as first:
+            task_id = first.call_tool_as_task("late").task_id
+        # Its connections are closed. What it would have said over stdio is said, too.
+        client.notify("notifications/cancelled", {"requestId": 1})
+        go_on.set()
+        assert client.task(str(task_id)).result(LIMIT)["content"][0]["text"] == "done"
+
+
+def test_a_cancelled_call_does_not_end_the_task_that_it_has_become(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The answer to the call waits for the end of its handler, so that there is a call to cancel.
+    monkeypatch.setattr("mcp_ref.server.tasks.QUICK", LIMIT)
+    server, entered, given_up = Server("jobs", tasks=(tasks := Tasks())), threading.Event(), threading.Event()
+
+    @server.tool(task="optional")
+    def late(ctx: Context) -> str:
+        call: Any = ctx.conversation
+        call.asking.attach(lambda reason: given_up.set())
+        entered.set()
+        assert given_up.wait(LIMIT)
+        ctx.check_cancelled()
+        return "done"
+
+    with opened(server, CORE) as wire:
+        wire.send({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": {"name": "late", "task": {}}})
+        assert entered.wait(LIMIT)
+        wire.notify("notifications/cancelled", {"requestId": "c"})
+        (record,) = tasks.store.of_owner("", None, 10)
+        assert wire.request(2, "tasks/result", {"taskId": record["id"]})["result"]["content"] == [text("done")]
+
+
+def test_updates_and_cancels_are_acknowledged_with_an_empty_result() -> None:
+    server = make_server(Tasks(poll=0.05))
+    with closing(server), server.serve_http() as http:
+        made = post(http.url, "tools/call", {"name": "wait"}, DECLARED, name="wait")[1]["result"]
+        for method in ("tasks/update", "tasks/cancel", "tasks/cancel"):
+            params = {"taskId": made["taskId"], "inputResponses": {}}
+            status, answer = post(http.url, method, params, DECLARED, name=made["taskId"])
+            assert (status, answer["result"].keys() - {"_meta"}) == (200, {"resultType"})
+
+
+def test_two_that_wait_for_one_task_show_its_question_once() -> None:
+    shown, looks, answer_it = list[str](), list[str](), threading.Event()
+
+    def ask(message: str, schema: Any) -> Any:
+        shown.append(message)
+        assert answer_it.wait(LIMIT)
+        return elicit(message, schema)
+
+    def look(event: Any) -> None:
+        if shown and event.direction == "send" and (event.message or {}).get("method") == "tasks/get":
+            looks.append("")
+            if len(looks) == 3:
+                answer_it.set()
+
+    with connected(revision=EXTENSION, elicit=ask, trace=look) as client:
+        task, results = client.call_tool_as_task("ask_one"), list[Any]()
+        waiting = [threading.Thread(target=lambda: results.append(task.result(LIMIT))) for _ in range(2)]
+        [thread.start() for thread in waiting], [thread.join(LIMIT) for thread in waiting]
+    assert [result["content"][0]["text"] for result in results] == ["asked Ann"] * 2
+    assert shown == ["Name?"]
 
 
 @pytest.mark.parametrize("cursor", ["", "nonsense", "W10=", "WzEsIDJd "])
@@ -600,6 +701,7 @@ def test_the_life_of_a_task_is_logged_without_contents(caplog: pytest.LogCapture
     receiver = [record.getMessage() for record in records if "/mcp_ref/client/" not in record.pathname]
     for word in ("created", "answered", "ended", "read", "refused"):
         assert any(line.startswith(word) for line in receiver), word
+    assert [record.levelname for record in records if record.getMessage().startswith("refused")] == ["WARNING"]
     for line in (
         f"the server made {task.task_id} of a call of book",
         f"got the result of {task.task_id} of book",

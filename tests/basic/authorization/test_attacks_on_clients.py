@@ -176,6 +176,17 @@ def test_a_refused_registration_is_told_with_its_code_its_words_and_the_redirect
         assert words in str(caught.value)
 
 
+def test_a_call_after_a_refused_registration_registers_again(world: World) -> None:
+    with world.client() as client:
+        world.valid, world.token["access_token"] = {"token-2"}, "token-2"
+        client.target.options["auth"].authorizer.grant.store._kept.clear()
+        world.at["/register"] = answer({"error": "invalid_redirect_uri"}, 400)
+        with pytest.raises(AuthorizationError, match="invalid_redirect_uri"):
+            client.call_tool("t")
+        del world.at["/register"]
+        assert client.call_tool("t")["content"][0]["text"] == "token-2"
+
+
 def test_an_error_of_another_issuer_is_not_shown(world: World, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     world.came_back = {"iss": world.other, "error": "MARK", "error_description": "MARK", "error_uri": "MARK"}

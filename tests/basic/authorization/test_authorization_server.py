@@ -285,6 +285,21 @@ def test_a_refresh_token_counts_once_and_a_second_use_ends_the_family() -> None:
         assert error(here.refresh(client, second["refresh_token"])) == (400, "invalid_grant")
 
 
+def test_an_access_token_ends_after_ten_minutes_and_a_refresh_token_after_thirty_days(monkeypatch: Any) -> None:
+    with site() as here:
+        client, now = here.client(), time.time()
+        answer = here.token(client, here.code(client)).json()
+        assert answer["expires_in"] == 600
+        monkeypatch.setattr(time, "time", lambda: now + 590)
+        assert here.call(answer["access_token"]).status_code == 200
+        monkeypatch.setattr(time, "time", lambda: now + 610)
+        assert here.call(answer["access_token"]).status_code == 401
+        answer = here.refresh(client, answer["refresh_token"]).json()
+        assert here.call(answer["access_token"]).status_code == 200
+        monkeypatch.setattr(time, "time", lambda: now + 31 * 86_400)
+        assert error(here.refresh(client, answer["refresh_token"])) == (400, "invalid_grant")
+
+
 def test_consent_is_given_by_the_user_who_was_asked_once() -> None:
     with site() as here:
         client = here.client()

@@ -171,6 +171,7 @@ def test_a_question_travels_on_the_stream_of_the_request_it_belongs_to(server: S
     with Front(server) as front:
         front.open(capabilities={"roots": {}})
         standing, _ = front.listen()
+        assert until(lambda: standing.streaming)
         reply = ListReply()
         asking = threading.Thread(target=front.request, args=(7, "tools/call", call("ask"), reply))
         asking.start()
