@@ -98,7 +98,7 @@ def test_no_tools_in_a_revision_without_them() -> None:
 def test_context_for_a_client_without_it_is_sent_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     server = FakeServer(ANSWER, {"sampling": {}})
     sampling.sample(server, "x", max_tokens=1, include_context="thisServer")
-    assert "sampling.context" in caplog.text
+    assert "includeContext 'thisServer' for a client without `sampling.context`" in caplog.text
     caplog.clear()
     server.peer_capabilities = {"sampling": {"context": {}}}
     sampling.sample(server, "x", max_tokens=1, include_context="thisServer")

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -441,6 +441,18 @@ def test_a_cancelled_call_does_not_end_the_task_that_it_has_become(monkeypatch: 
         assert wire.request(2, "tasks/result", {"taskId": record["id"]})["result"]["content"] == [text("done")]
 
 
+def test_a_task_asked_for_by_the_other_design_is_ignored() -> None:
+    server = make_server(Tasks(poll=0.05))
+    with closing(server), server.serve_http() as http:
+        for name, capabilities in (("steps", None), ("plain", DECLARED)):
+            status, answer = post(http.url, "tools/call", {"name": name, "task": {}}, capabilities, name=name)
+            assert (status, answer["result"]["resultType"]) == (200, "complete")
+    extension = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    with closing(make_server()) as server, opened(server, CORE, extension) as wire:
+        assert wire.request(1, "tools/call", {"name": "must"})["error"]["code"] == -32601
+        assert wire.request(2, "tools/call", {"name": "steps"})["result"]["content"] == [text("task: False")]
+
+
 def test_updates_and_cancels_are_acknowledged_with_an_empty_result() -> None:
     server = make_server(Tasks(poll=0.05))
     with closing(server), server.serve_http() as http:
@@ -657,7 +669,8 @@ def test_a_server_without_tasks_has_no_thread_and_no_method_of_them() -> None:
     assert server.tasks is None and "tasks/get" not in {**server.answers["session"], **server.answers["stateless"]}
     with connected(server) as client:
         assert refused(client, "tools/call", {"name": "plain", "task": True}).code == -32602
-        assert client.request("tools/call", {"name": "plain"})["content"][0]["text"] == "plain"
+        for ignored in ({}, {"task": {}}, {"task": {"ttl": 60_000}}):
+            assert client.request("tools/call", {"name": "plain", **ignored})["content"][0]["text"] == "plain"
 
 
 # -- what is told and logged ---------------------------------------------------------------------------------------
@@ -684,6 +697,17 @@ def test_requests_for_tasks_have_rates() -> None:
         task = client.call_tool_as_task("steps")
         task.status()
         assert refused(client, "tasks/get", {"taskId": task.task_id}).code == 429
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"])
+def test_every_request_for_a_task_has_a_rate_without_any_setting(method: str) -> None:
+    assert Server("s").limits.rates[method].per_second <= 50_000
+    revision = EXTENSION if method == "tasks/update" else CORE
+    with connected(make_server(rates={method: Rate(per_second=0.01, burst=1)}), revision=revision) as client:
+        params = {} if method == "tasks/list" else {"taskId": "x", "inputResponses": {}}
+        with suppress(ErrorResponse):
+            client.request(method, params)
+        assert refused(client, method, params).code == 429
 
 
 def test_the_life_of_a_task_is_logged_without_contents(caplog: pytest.LogCaptureFixture) -> None:

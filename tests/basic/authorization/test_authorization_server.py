@@ -137,6 +137,7 @@ def test_the_way_to_a_token_and_on() -> None:
         metadata = requests.get(f"{here.base}/.well-known/oauth-authorization-server", timeout=5).json()
         assert metadata["issuer"] == here.base
         assert metadata["code_challenge_methods_supported"] == ["S256"]
+        assert metadata["authorization_response_iss_parameter_supported"] is True
         client = here.client()
         came_back = back(here.answer(here.ask(client)))
         assert (came_back["state"], came_back["iss"]) == ("st", here.base)

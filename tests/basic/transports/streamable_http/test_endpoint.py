@@ -313,6 +313,8 @@ def test_the_session_id_is_long_random_and_visible_ascii(server: Server) -> None
         ids = {front.initialize().headers["Mcp-Session-Id"] for _ in range(20)}
         assert len(ids) == 20
         assert all(len(each) >= 32 and all("!" <= character <= "~" for character in each) for each in ids)
+        # No part is the same in any two.
+        assert all(len({each[start : start + 8] for each in ids}) == 20 for start in range(0, 32, 8))
 
 
 def test_a_session_id_is_required_once_it_was_given(server: Server) -> None:
