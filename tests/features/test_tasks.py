@@ -737,6 +737,22 @@ def test_the_life_of_a_task_is_logged_without_contents(caplog: pytest.LogCapture
     assert not any("Oslo" in line or "Ann" in line for line in (*requestor, *receiver))
 
 
+def test_the_log_says_whose_a_task_is(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "mcp_ref.tasks")
+    server, who = make_server(Tasks(poll=0.05)), list[str]()
+    with closing(server), server.serve_http(authenticate=lambda request: who[-1]) as http:
+        for name in ("ada", "bob"):
+            who.append(name)
+            with Client(http.url, revision=CORE, tasks=True) as client:
+                task = client.call_tool_as_task("must")
+                task.result(LIMIT)
+                refused(client, "tasks/get", {"taskId": "nonsense"})
+            for line in (f"created {task.task_id} of '{name}': must", f"ended {task.task_id} of '{name}': result",
+                         f"read {task.task_id} by '{name}'"):  # fmt: skip
+                assert line in caplog.messages
+    assert "refused 'ada' a task that it does not have" in caplog.messages
+
+
 # -- the extension -------------------------------------------------------------------------------------------------
 
 DECLARED = {"io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}

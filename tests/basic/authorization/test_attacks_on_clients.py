@@ -531,6 +531,18 @@ def test_a_step_up_asks_for_everything_together_and_once(world: World) -> None:
     assert [visit["scope"] for visit in world.visits] == ["read", "read write", "read write admin"]
 
 
+def test_a_second_login_asks_for_what_was_granted_and_what_was_asked_for_before(world: World) -> None:
+    world.challenge += ', scope="read"'
+    world.needed, world.granted = {"write": "write"}, {"token-1": "extra", "token-2": "write"}
+    # The authorization server grants something else than it was asked for.
+    world.token["scope"] = "extra"
+    with world.client() as client:
+        world.token["access_token"] = "token-2"
+        world.valid |= {"token-2"}
+        client.call_tool("write")
+    assert [set(visit["scope"].split()) for visit in world.visits] == [{"read"}, {"extra", "read", "write"}]
+
+
 def test_a_step_up_asks_for_what_the_refusal_names_beside_scopes_of_the_programs_own(world: World) -> None:
     world.needed, world.granted = {"write": "write"}, {"token-1": "read", "token-2": "read write"}
     with world.client(OAuth("tests", visit=world.visit, scopes=["read"])) as client:
