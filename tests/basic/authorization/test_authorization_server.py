@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import requests
 
-from mcp_ref import HttpRefusal
+from mcp_ref import HttpRefusal, TransportClosed
 from mcp_ref.basic.authorization import authorization_server as page
 from mcp_ref.basic.authorization.authorization_server import AuthorizationServer
 from mcp_ref.basic.authorization.metadata import s256
@@ -450,6 +450,25 @@ def test_a_client_may_be_the_url_of_its_metadata() -> None:
         web.publish("/client.json", {"client_id": f"{web.url}/client.json", "redirect_uris": [BACK]})
         assert here.ask(f"{web.url}/client.json").status_code == 400
         assert web.asked == []
+
+
+@pytest.mark.parametrize(("issuer", "neighbours"), [("https://auth.example", False), ("http://127.0.0.1:7", True)])
+def test_a_stranger_makes_it_fetch_nothing_of_a_private_network(
+    issuer: str, neighbours: bool, monkeypatch: Any
+) -> None:
+    reaches: list[Any] = []
+
+    def fetch(url: str, reach: Any) -> Any:
+        reaches.append(reach)
+        raise TransportClosed("nothing is fetched in this test")
+
+    monkeypatch.setattr(page, "fetch", fetch)
+    server = AuthorizationServer(users={}, documents=True)
+    server.issuer = issuer
+    assert server._client("https://client.example/about.json") is None
+    (reach,) = reaches
+    assert reach.admits("93.184.216.34") and reach.admits("127.0.0.1") is neighbours
+    assert not any(reach.admits(address) for address in ("10.0.0.1", "192.168.0.1", "169.254.169.254", "fc00::1"))
 
 
 def test_parameters_that_come_twice_or_cannot_be_read() -> None:
