@@ -453,6 +453,21 @@ def test_a_task_asked_for_by_the_other_design_is_ignored() -> None:
         assert wire.request(2, "tools/call", {"name": "steps"})["result"]["content"] == [text("task: False")]
 
 
+def test_a_question_before_a_call_becomes_a_task_is_a_round_of_the_call() -> None:
+    server, can = make_server(Tasks(poll=0.05)), json.loads(json.dumps(DECLARED))
+    can["io.modelcontextprotocol/clientCapabilities"]["elicitation"] = {"form": {}}
+    with closing(server), server.serve_http() as http:
+        call: Any = {"name": "book", "arguments": {"city": "Oslo"}}
+        result = post(http.url, "tools/call", call, can, name="book")[1]["result"]
+        assert result["resultType"] == "input_required"
+        ((key, question),) = result["inputRequests"].items()
+        assert question["params"]["message"] == "Name?"
+        answers = {key: {"action": "accept", "content": {"name": "Ann"}}}
+        call |= {"inputResponses": answers, "requestState": result["requestState"]}
+        task = post(http.url, "tools/call", call, can, name="book")[1]["result"]
+        assert task["resultType"] == "task" and task["status"] in ("working", "input_required")
+
+
 def test_updates_and_cancels_are_acknowledged_with_an_empty_result() -> None:
     server = make_server(Tasks(poll=0.05))
     with closing(server), server.serve_http() as http:
@@ -526,7 +541,8 @@ def test_a_cancelled_task_stays_cancelled_and_has_no_result() -> None:
         with pytest.raises(TaskCancelled):
             task.result(LIMIT)
         assert task.status()["status"] == "cancelled"
-        assert refused(client, "tasks/cancel", {"taskId": task.task_id}).code == -32602
+        ended = refused(client, "tasks/cancel", {"taskId": task.task_id})
+        assert ended.code == -32602 and "already in terminal status 'cancelled'" in str(ended)
         task.cancel()
 
 
