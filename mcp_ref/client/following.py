@@ -149,7 +149,11 @@ class TaskHandle:
 
     def status(self, **options: Any) -> JsonObject:
         """The state of the task as it is now, with `tasks/get`."""
-        self._state = self._client.request("tasks/get", {"taskId": self.task_id}, cast(Options, {**_AGAIN, **options}))
+        before, options = (self._state or {}).get("status"), {**_AGAIN, **options}
+        self._state = self._client.request("tasks/get", {"taskId": self.task_id}, cast(Options, options))
+        # SHOULD: log the life of tasks, from what made them to their end (basic/utilities/tasks#audit-and-logging)
+        if self._state["status"] != before:
+            log.info("saw that %s of %s is %s", self.task_id, self._name, self._state["status"])
         return self._state
 
     def result(self, timeout: float | None = None, *, cancel: Cancel | None = None) -> tools.CallToolResult:
@@ -178,6 +182,7 @@ class TaskHandle:
 
     def _checked(self, result: JsonObject, left: float | None, began: float) -> tools.CallToolResult:
         """A result, checked as that of a call."""
+        log.info("got the result of %s of %s", self.task_id, self._name)
         if self._reports is not None:
             before_block()
             self._reports.wait()
@@ -194,6 +199,7 @@ class TaskHandle:
         Spec: basic/utilities/tasks#cancelling-tasks
         """
         params = {"taskId": self.task_id}
+        log.info("asks to cancel %s of %s", self.task_id, self._name)
         try:
             self._client.request("tasks/cancel", params, cast(Options, {**_AGAIN, **options}))
         except ErrorResponse:

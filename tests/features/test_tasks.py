@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -23,6 +23,7 @@ from mcp_ref import (
     HttpRequest,
     InvalidParams,
     LocalProtocolError,
+    MemoryTasks,
     Rate,
     RemoteProtocolError,
     RequestCancelled,
@@ -35,9 +36,11 @@ from mcp_ref import (
     TransportClosed,
     Url,
     reply,
+    text,
 )
 from mcp_ref.methods import Method
 from tests.features.task_server import elicit, make_server
+from tests.wire import opened
 
 CORE, EXTENSION = "2025-11-25", "2026-07-28"
 LIMIT = 20.0
@@ -367,8 +370,134 @@ def test_a_malformed_lifetime_is_refused_with_its_path(ttl: Any) -> None:
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
 def test_an_unknown_task_is_refused(method: str) -> None:
     with connected() as client:
-        assert refused(client, method, {"taskId": "nonsense"}).code == -32602
+        unknown = refused(client, method, {"taskId": "nonsense"})
+        assert unknown.code == -32602 and "Unknown task" in str(unknown)
         assert refused(client, method, {"taskId": 7}).data == {"path": "params.taskId"}
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+def test_an_unknown_task_is_refused_in_the_extension(method: str) -> None:
+    with connected(revision=EXTENSION) as client:
+        unknown = refused(client, method, {"taskId": "nonsense", "inputResponses": {}})
+        assert unknown.code == -32602 and "Unknown task" in str(unknown)
+
+
+def test_a_task_says_when_it_changed() -> None:
+    now, tasks = [1_000.0], Tasks(poll=0.05)
+    tasks.clock = lambda: now[0]
+    with connected(make_server(tasks)) as client:
+        task = client.call_tool_as_task("wait")
+        now[0] += 10
+        task.cancel()
+        state = task.status()
+    assert (state["createdAt"], state["lastUpdatedAt"]) == ("1970-01-01T00:16:40.000Z", "1970-01-01T00:16:50.000Z")
+
+
+def test_no_part_of_an_id_can_be_told_beforehand() -> None:
+    with connected() as client:
+        ids = [str(client.call_tool_as_task("must").task_id) for _ in range(12)]
+    # By chance two of these parts are equal once in a hundred million runs.
+    assert all(len({each[start : start + 8] for each in ids}) == 12 for start in range(0, 48, 8))
+
+
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_a_client_that_hangs_up_has_not_cancelled_its_task(revision: str) -> None:
+    server, go_on = Server("jobs", tasks=Tasks(poll=0.05)), threading.Event()
+
+    @server.tool(task="required")
+    def late(ctx: Context) -> str:
+        assert go_on.wait(LIMIT)
+        ctx.check_cancelled()
+        return "done"
+
+    with closing(server), server.serve_http() as http, Client(http.url, revision=revision, tasks=True) as client:
+        with Client(http.url, revision=revision, tasks=True) as first:
+            task_id = first.call_tool_as_task("late").task_id
+        # Its connections are closed. What it would have said over stdio is said, too.
+        client.notify("notifications/cancelled", {"requestId": 1})
+        go_on.set()
+        assert client.task(str(task_id)).result(LIMIT)["content"][0]["text"] == "done"
+
+
+def test_a_cancelled_call_does_not_end_the_task_that_it_has_become(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The answer to the call waits for the end of its handler, so that there is a call to cancel.
+    monkeypatch.setattr("mcp_ref.server.tasks.QUICK", LIMIT)
+    server, entered, given_up = Server("jobs", tasks=(tasks := Tasks())), threading.Event(), threading.Event()
+
+    @server.tool(task="optional")
+    def late(ctx: Context) -> str:
+        call: Any = ctx.conversation
+        call.asking.attach(lambda reason: given_up.set())
+        entered.set()
+        assert given_up.wait(LIMIT)
+        ctx.check_cancelled()
+        return "done"
+
+    with opened(server, CORE) as wire:
+        wire.send({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": {"name": "late", "task": {}}})
+        assert entered.wait(LIMIT)
+        wire.notify("notifications/cancelled", {"requestId": "c"})
+        (record,) = tasks.store.of_owner("", None, 10)
+        assert wire.request(2, "tasks/result", {"taskId": record["id"]})["result"]["content"] == [text("done")]
+
+
+def test_a_task_asked_for_by_the_other_design_is_ignored() -> None:
+    server = make_server(Tasks(poll=0.05))
+    with closing(server), server.serve_http() as http:
+        for name, capabilities in (("steps", None), ("plain", DECLARED)):
+            status, answer = post(http.url, "tools/call", {"name": name, "task": {}}, capabilities, name=name)
+            assert (status, answer["result"]["resultType"]) == (200, "complete")
+    extension = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    with closing(make_server()) as server, opened(server, CORE, extension) as wire:
+        assert wire.request(1, "tools/call", {"name": "must"})["error"]["code"] == -32601
+        assert wire.request(2, "tools/call", {"name": "steps"})["result"]["content"] == [text("task: False")]
+
+
+def test_a_question_before_a_call_becomes_a_task_is_a_round_of_the_call() -> None:
+    server, can = make_server(Tasks(poll=0.05)), json.loads(json.dumps(DECLARED))
+    can["io.modelcontextprotocol/clientCapabilities"]["elicitation"] = {"form": {}}
+    with closing(server), server.serve_http() as http:
+        call: Any = {"name": "book", "arguments": {"city": "Oslo"}}
+        result = post(http.url, "tools/call", call, can, name="book")[1]["result"]
+        assert result["resultType"] == "input_required"
+        ((key, question),) = result["inputRequests"].items()
+        assert question["params"]["message"] == "Name?"
+        answers = {key: {"action": "accept", "content": {"name": "Ann"}}}
+        call |= {"inputResponses": answers, "requestState": result["requestState"]}
+        task = post(http.url, "tools/call", call, can, name="book")[1]["result"]
+        assert task["resultType"] == "task" and task["status"] in ("working", "input_required")
+
+
+def test_updates_and_cancels_are_acknowledged_with_an_empty_result() -> None:
+    server = make_server(Tasks(poll=0.05))
+    with closing(server), server.serve_http() as http:
+        made = post(http.url, "tools/call", {"name": "wait"}, DECLARED, name="wait")[1]["result"]
+        for method in ("tasks/update", "tasks/cancel", "tasks/cancel"):
+            params = {"taskId": made["taskId"], "inputResponses": {}}
+            status, answer = post(http.url, method, params, DECLARED, name=made["taskId"])
+            assert (status, answer["result"].keys() - {"_meta"}) == (200, {"resultType"})
+
+
+def test_two_that_wait_for_one_task_show_its_question_once() -> None:
+    shown, looks, answer_it = list[str](), list[str](), threading.Event()
+
+    def ask(message: str, schema: Any) -> Any:
+        shown.append(message)
+        assert answer_it.wait(LIMIT)
+        return elicit(message, schema)
+
+    def look(event: Any) -> None:
+        if shown and event.direction == "send" and (event.message or {}).get("method") == "tasks/get":
+            looks.append("")
+            if len(looks) == 3:
+                answer_it.set()
+
+    with connected(revision=EXTENSION, elicit=ask, trace=look) as client:
+        task, results = client.call_tool_as_task("ask_one"), list[Any]()
+        waiting = [threading.Thread(target=lambda: results.append(task.result(LIMIT))) for _ in range(2)]
+        [thread.start() for thread in waiting], [thread.join(LIMIT) for thread in waiting]
+    assert [result["content"][0]["text"] for result in results] == ["asked Ann"] * 2
+    assert shown == ["Name?"]
 
 
 @pytest.mark.parametrize("cursor", ["", "nonsense", "W10=", "WzEsIDJd "])
@@ -412,7 +541,8 @@ def test_a_cancelled_task_stays_cancelled_and_has_no_result() -> None:
         with pytest.raises(TaskCancelled):
             task.result(LIMIT)
         assert task.status()["status"] == "cancelled"
-        assert refused(client, "tasks/cancel", {"taskId": task.task_id}).code == -32602
+        ended = refused(client, "tasks/cancel", {"taskId": task.task_id})
+        assert ended.code == -32602 and "already in terminal status 'cancelled'" in str(ended)
         task.cancel()
 
 
@@ -555,7 +685,8 @@ def test_a_server_without_tasks_has_no_thread_and_no_method_of_them() -> None:
     assert server.tasks is None and "tasks/get" not in {**server.answers["session"], **server.answers["stateless"]}
     with connected(server) as client:
         assert refused(client, "tools/call", {"name": "plain", "task": True}).code == -32602
-        assert client.request("tools/call", {"name": "plain"})["content"][0]["text"] == "plain"
+        for ignored in ({}, {"task": {}}, {"task": {"ttl": 60_000}}):
+            assert client.request("tools/call", {"name": "plain", **ignored})["content"][0]["text"] == "plain"
 
 
 # -- what is told and logged ---------------------------------------------------------------------------------------
@@ -584,16 +715,58 @@ def test_requests_for_tasks_have_rates() -> None:
         assert refused(client, "tasks/get", {"taskId": task.task_id}).code == 429
 
 
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"])
+def test_every_request_for_a_task_has_a_rate_without_any_setting(method: str) -> None:
+    assert Server("s").limits.rates[method].per_second <= 50_000
+    revision = EXTENSION if method == "tasks/update" else CORE
+    with connected(make_server(rates={method: Rate(per_second=0.01, burst=1)}), revision=revision) as client:
+        params = {} if method == "tasks/list" else {"taskId": "x", "inputResponses": {}}
+        with suppress(ErrorResponse):
+            client.request(method, params)
+        assert refused(client, method, params).code == 429
+
+
 def test_the_life_of_a_task_is_logged_without_contents(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "mcp_ref.tasks")
     with connected() as client:
         task = client.call_tool_as_task("book", {"city": "Oslo"})
         task.result(LIMIT)
         refused(client, "tasks/get", {"taskId": "nonsense"})
-    said = [record.getMessage() for record in caplog.records if record.name == "mcp_ref.tasks"]
-    for word in ("created", "answered", "ended", "read", "refused", "the server made"):
-        assert any(line.startswith(word) for line in said), word
-    assert not any("Oslo" in line or "Ann" in line for line in said)
+        cancelled = client.call_tool_as_task("wait")
+        cancelled.cancel()
+        assert cancelled.status()["status"] == "cancelled"
+    records = [record for record in caplog.records if record.name == "mcp_ref.tasks"]
+    # Both roles are in this process: each has to say its part.
+    requestor = [record.getMessage() for record in records if "/mcp_ref/client/" in record.pathname]
+    receiver = [record.getMessage() for record in records if "/mcp_ref/client/" not in record.pathname]
+    for word in ("created", "answered", "ended", "read", "refused"):
+        assert any(line.startswith(word) for line in receiver), word
+    assert [record.levelname for record in records if record.getMessage().startswith("refused")] == ["WARNING"]
+    for line in (
+        f"the server made {task.task_id} of a call of book",
+        f"got the result of {task.task_id} of book",
+        f"the server made {cancelled.task_id} of a call of wait",
+        f"asks to cancel {cancelled.task_id} of wait",
+        f"saw that {cancelled.task_id} of wait is cancelled",
+    ):
+        assert line in requestor
+    assert not any("Oslo" in line or "Ann" in line for line in (*requestor, *receiver))
+
+
+def test_the_log_says_whose_a_task_is(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "mcp_ref.tasks")
+    server, who = make_server(Tasks(poll=0.05)), list[str]()
+    with closing(server), server.serve_http(authenticate=lambda request: who[-1]) as http:
+        for name in ("ada", "bob"):
+            who.append(name)
+            with Client(http.url, revision=CORE, tasks=True) as client:
+                task = client.call_tool_as_task("must")
+                task.result(LIMIT)
+                refused(client, "tasks/get", {"taskId": "nonsense"})
+            for line in (f"created {task.task_id} of '{name}': must", f"ended {task.task_id} of '{name}': result",
+                         f"read {task.task_id} by '{name}'"):  # fmt: skip
+                assert line in caplog.messages
+    assert "refused 'ada' a task that it does not have" in caplog.messages
 
 
 # -- the extension -------------------------------------------------------------------------------------------------
@@ -745,6 +918,46 @@ def test_progress_of_a_task_is_its_status_message_in_the_extension() -> None:
         task.result(LIMIT)
         assert task.status()["statusMessage"] == "step 2"
     assert not any(each.message.get("method") == "notifications/progress" for each in trace if each.message)
+
+
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_a_task_can_be_found_when_the_answer_that_names_it_is_sent(revision: str) -> None:
+    server, found = make_server(Tasks(store := MemoryTasks(), poll=0.05)), list[bool]()
+
+    def look(event: Any) -> None:
+        result = (event.message or {}).get("result") or {}
+        if event.direction == "receive" and (named := result.get("task", result).get("taskId")):
+            found.append(store.get(named) is not None)
+
+    with connected(server, revision=revision, trace=look) as client:
+        client.call_tool_as_task("must").result(LIMIT)
+    assert found and all(found)
+
+
+@pytest.mark.parametrize("transport", ["memory", "http"])
+def test_who_listens_to_a_task_hears_its_states_and_neither_progress_nor_log_messages(transport: str) -> None:
+    server, trace, go_on = Server("jobs", tasks=Tasks(poll=0.05)), list[Any](), threading.Event()
+
+    @server.tool(task="required")
+    def speak(ctx: Context) -> str:
+        assert go_on.wait(LIMIT)
+        ctx.progress(1, 2, "half")
+        ctx.log("error", "halfway")
+        return "done"
+
+    with connected(server, transport, EXTENSION, trace=trace.append, on_log=lambda params: None) as client:
+        task = client.call_tool_as_task("speak", on_progress=lambda *report: None)
+        with client.listen(tasks=[task.task_id]) as events:
+            # The stream is open before the handler has a word to say.
+            state = events.get(LIMIT).params["status"]
+            assert state == "working"
+            go_on.set()
+            while state != "completed":
+                state = events.get(LIMIT).params["status"]
+    heard = {
+        each.message["method"] for each in trace if each.direction == "receive" and "method" in (each.message or {})
+    }
+    assert heard == {"notifications/subscriptions/acknowledged", "notifications/tasks"}
 
 
 def test_a_task_in_answer_to_another_method_is_an_invalid_response() -> None:

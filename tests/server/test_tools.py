@@ -165,6 +165,7 @@ def test_names_that_break_the_rule_are_logged_and_taken(name: str, caplog: pytes
     server.tool(name)(lambda: None)
     assert list(server.entries) == [name]
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert f"the tool name {name!r} is not 1 to 128 of" in caplog.text
 
 
 def test_names_are_unique_and_case_sensitive() -> None:

@@ -310,10 +310,12 @@ def test_bodies_pass_byte_for_byte_in_every_framing(how: str, kind: str, bodies:
     with proxied(echo) as (upstream, proxy, _):
         for seed in range(bodies):
             body = noise(seed, 20_000)
-            status, headers, got = exchange(proxy.url, body, X_How=how, X_Type=kind, X_Status="203", X_Mine="a, b")
+            status, headers, got = exchange(
+                proxy.url, body, X_How=how, X_Type=kind, X_Status="203", X_Mine="a, b", Mcp_Param_Own="1"
+            )
             assert (status, headers["X-Own"], got) == (203, "kept", body)
             _, sent, came = upstream.requests[-1]
-            assert came == body and ("X-Mine", "a, b") in sent
+            assert came == body and {("X-Mine", "a, b"), ("Mcp-Param-Own", "1")} <= set(sent)
             assert dict(sent)["Host"] == upstream.url.removeprefix("http://").partition("/")[0]
 
 

@@ -170,12 +170,7 @@ class AuthorizationServer:
     def verify(self, token: str) -> Principal | None:
         """See `resource_server.Verify`."""
         found = self._tokens.get(_hash(token))
-        if found is None or found.refreshes or found.grant.revoked or found.until <= time.time():
-            return None
-        # MUST: check that the third party's authorization is still valid
-        # (2025-03-26/basic/authorization#session-binding-requirements)
-        if not self._alive(found.grant.subject):
-            found.grant.revoked = True
+        if found is None or found.refreshes or found.until <= time.time() or self._ended(found.grant):
             return None
         grant = found.grant
         return Principal(grant.subject, self.issuer, grant.client, frozenset(found.scopes), grant.audience, found.until)
@@ -199,6 +194,12 @@ class AuthorizationServer:
                 return reply.headers["Location"]
 
         return visit
+
+    def _ended(self, grant: Consent) -> bool:
+        # MUST: check that the third party's authorization is still valid
+        # (2025-03-26/basic/authorization#session-binding-requirements)
+        grant.revoked = grant.revoked or not self._alive(grant.subject)
+        return grant.revoked
 
     # -- metadata and registration
 
@@ -381,6 +382,9 @@ class AuthorizationServer:
         now, access, refresh = time.time(), secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         with self._lock:
             grant, scopes = exchange(form, client, now)
+        if self._ended(grant):
+            raise _not_valid()
+        with self._lock:
             self._tokens = {name: each for name, each in self._tokens.items() if each.until > now}
             # SHOULD: issue short-lived access tokens (basic/authorization#token-theft)
             self._tokens[_hash(access)] = IssuedToken(grant, scopes, now + ACCESS_LIFETIME, False)
