@@ -23,7 +23,6 @@ from mcp_ref.basic.mrtr import KINDS, input_request, missing_capability
 from mcp_ref.errors import (
     ErrorResponse,
     InternalError,
-    InvalidParams,
     McpError,
     MethodNotFound,
     MissingClientCapability,
@@ -139,11 +138,7 @@ class ServerTasks:
             raise MethodNotFound(f"The tool {params['name']} can only be called as a task")
         if rule is None or not follows:
             return cast(JsonObject, tools.tools_call(ctx, params))
-        ttl = rule.ttl or self.tasks.ttl
-        if asked is not None and "ttl" in asked:
-            ttl = asked["ttl"] / 1000
-            if ttl <= 0:
-                raise InvalidParams("Invalid params: params.task.ttl must be above 0", {"path": "params.task.ttl"})
+        ttl = page.lifetime(asked or {}, rule.ttl or self.tasks.ttl)
         return self._begin(TaskCall(self, ctx, rule, ttl), 0.0 if asked is not None else rule.after)
 
     def _begin(self, call: TaskCall, after: float | None) -> JsonObject:
@@ -208,8 +203,8 @@ class ServerTasks:
         asked = {each for subscription in subscriptions for name, each in subscription.also if name == "taskIds"}
         self._told = {task_id: version for task_id, version in self._told.items() if task_id in asked}
         for task_id in asked.intersection(changed) if changed else asked:
-            record = self.tasks.store.get(task_id)
-            if record is not None and record["version"] != self._told.get(task_id):
+            is_new = self.tasks.store.wait(task_id, self._told.get(task_id, 0), 0)
+            if is_new and (record := self.tasks.store.get(task_id)) is not None:
                 self._told[task_id] = record["version"]
                 self._tell(record)
 

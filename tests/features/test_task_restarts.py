@@ -66,7 +66,7 @@ def test_two_answers_and_two_ends_at_once_count_once(tmp_path: Path) -> None:
     stores = [SqliteTasks(tmp_path / "tasks.db") for _ in range(2)]
     engines = [Tasks(store) for store in stores]
     record: Any = {"id": "x", "owner": "", "created": time.time(), "updated": 0.0, "ttl": None, "version": 1,
-                   "outcome": None, "holder": None, "asked": {"k": {}}, "answered": {}}  # fmt: skip
+                   "outcome": None, "holder": None, "asked": {"k": {}}, "answered": {}, "size": 100, "params": {}}  # fmt: skip
     stores[0].create(record)
     ended: list[bool] = []
 
@@ -140,7 +140,8 @@ def _dump(path: str, task_id: str) -> str:
 
 def test_a_slow_process_is_not_taken_for_dead_and_a_dead_one_is(tmp_path: Path) -> None:
     one, two = SqliteTasks(tmp_path / "tasks.db", lease=0.3), SqliteTasks(tmp_path / "tasks.db", lease=0.3)
-    record: Any = {"id": "x", "owner": "", "created": time.time(), "ttl": None, "version": 1, "outcome": None}
+    record: Any = {"id": "x", "owner": "", "created": time.time(), "ttl": None, "version": 1, "outcome": None,
+                   "updated": time.time(), "size": 100, "params": {}, "asked": {}, "answered": {}}  # fmt: skip
     one.create({**record, "holder": one.holder})
     now = time.time()
     assert two.due(now) == [] and two.due(now + 1e9) == []
@@ -281,6 +282,7 @@ def test_a_database_that_is_locked_refuses_tasks(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_a_database_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "tasks.db").write_text("this is not a database, and has more than a hundred bytes" * 10, "utf-8")
+    (tmp_path / "tasks.db").chmod(0o600)
     with pytest.raises(sqlite3.DatabaseError):
         SqliteTasks(tmp_path / "tasks.db")
 

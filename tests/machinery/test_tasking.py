@@ -32,7 +32,7 @@ def of_a_dead_process(task_id: str, **other: Any) -> Any:
         "id": task_id, "version": 1, "owner": "", "created": time.time(), "updated": time.time(), "ttl": None,
         "about": "job", "method": "tools/call", "params": {"name": "job"}, "again": True, "tries": 0,
         "revision": CORE, "capabilities": {}, "asked": {}, "answered": {}, "keys": 0, "replayed": 0,
-        "message": None, "outcome": None, "holder": "dead", **other,
+        "message": None, "outcome": None, "holder": "dead", "size": 100, **other,
     }  # fmt: skip
 
 
