@@ -511,7 +511,7 @@ class TaskRun:
         """Become a task, if it is still a call; whether it is one now. Raises: as `Tasks.create`; it is a call then."""
         with self._lock:
             if self.id is None and not self._over:
-                self.record = self.tasks.create(self, message)
+                self.record = {**self.tasks.create(self, message), "params": {}}
                 self.id = self.record["id"]
         self._milestone.set()
         return self.id is not None

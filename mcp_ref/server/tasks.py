@@ -139,7 +139,15 @@ class ServerTasks:
         if rule is None or not follows:
             return cast(JsonObject, tools.tools_call(ctx, params))
         ttl = page.lifetime(asked or {}, rule.ttl or self.tasks.ttl)
-        return self._begin(TaskCall(self, ctx, rule, ttl), 0.0 if asked is not None else rule.after)
+        call = TaskCall(self, ctx, rule, ttl)
+        try:
+            answer = self._begin(call, 0.0 if asked is not None else rule.after)
+        except Exception:
+            call.forget()
+            raise
+        if call.task.id is None:
+            call.forget()
+        return answer
 
     def _begin(self, call: TaskCall, after: float | None) -> JsonObject:
         """Run a call that becomes a task after so many seconds; its answer: the task, or what it came to before."""
@@ -301,12 +309,20 @@ class TaskCall(Conversation):
         # (2025-11-25/basic/utilities/cancellation#behavior-requirements)
         return self.task.id is None and self.asking.cancelled
 
+    def forget(self) -> None:
+        """Hold what was asked no longer: a call and its run refer to each other, so that they themselves go much later."""
+        self._own.params = self.asking.params = self.task.seed["params"] = {}
+
     def _work(self, run: TaskRun) -> JsonObject:
         if isinstance(self.origin, Call):
             self.origin.run_here()
         ctx = Context(self, self._own)
         ctx.check_cancelled()  # it may have waited for its turn
-        result = cast(JsonObject, tools.tools_call(ctx, cast(Any, self._own.params)))
+        try:
+            result = cast(JsonObject, tools.tools_call(ctx, cast(Any, self._own.params)))
+        finally:
+            if run.id is not None:
+                self.forget()
         if run.id is None:
             return result
         if result.get("resultType") != "input_required":
