@@ -162,7 +162,7 @@ class TaskHandle:
         Raises: ErrorResponse: the call came to that error. TaskCancelled. RequestTimeout: it goes on.
         Spec: basic/utilities/tasks#retrieving-task-results
         """
-        deadline, began = Deadline(timeout), time.monotonic()
+        deadline, began, ended = Deadline(timeout), time.monotonic(), False
         while True:
             left = deadline.check("waiting for a task")
             options = cast(Options, {**_AGAIN, "timeout": left, "cancel": cancel})
@@ -177,10 +177,11 @@ class TaskHandle:
                 status = self._status_now()
                 if status == "cancelled":
                     raise TaskCancelled(self._said()) from refusal
-                if refusal.code != InvalidParams.code or status in (None, *ENDED):
+                if refusal.code != InvalidParams.code or status is None or ended:
                     raise
-                # Servers exist that refuse it while the task works.
-                self._pause(self._state or {}, deadline, cancel)
+                # Servers exist that refuse it while the task works. If it has ended since, it is asked once more.
+                if not (ended := status in ENDED):
+                    self._pause(self._state or {}, deadline, cancel)
         # Servers exist that answer so if the task was cancelled.
         if not result.keys() - {"_meta"} and self._status_now() == "cancelled":
             raise TaskCancelled(self._said())

@@ -237,8 +237,8 @@ class Tasks:
         """Tell of a change that was made here."""
         if self.on_change is not None:
             self.on_change(record)
-        if (run := self.runs.get(record["id"])) is not None and run.on_change is not None:
-            run.on_change(record)
+        if (run := self.runs.get(record["id"])) is not None and (tell := run.on_change) is not None:
+            tell(record)
         self._look_at(record["id"], record)
 
     def end(self, task_id: str, outcome: Outcome, *, held_by: str | None = "") -> bool:
@@ -575,6 +575,12 @@ class TaskRun:
                 self, self.id, error_of(outcome) if isinstance(outcome, BaseException) else {"result": outcome}
             )
         self._milestone.set()
+        self.release()
+
+    def release(self) -> None:
+        """Forget whose work it was. That knows of this, and would hold what was asked until a cycle is collected."""
+        self._work, self.on_change = _no_work, None
+        self.cancel._callbacks = []
 
     # -- what the work does with its task
 
@@ -642,6 +648,10 @@ class TaskRun:
             self.tasks.change(task_id, take_back)
             raise
         raise RequestCancelled(self.cancel.reason or "the task has ended")
+
+
+def _no_work(run: TaskRun) -> JsonObject:
+    raise RequestCancelled("the task is over")
 
 
 def _no_thread(problem: RuntimeError) -> None:

@@ -141,13 +141,10 @@ class ServerTasks:
         ttl = page.lifetime(asked or {}, rule.ttl or self.tasks.ttl)
         call = TaskCall(self, ctx, rule, ttl)
         try:
-            answer = self._begin(call, 0.0 if asked is not None else rule.after)
-        except Exception:
-            call.forget()
-            raise
-        if call.task.id is None:
-            call.forget()
-        return answer
+            return self._begin(call, 0.0 if asked is not None else rule.after)
+        finally:
+            if call.task.id is None:
+                call.task.release()
 
     def _begin(self, call: TaskCall, after: float | None) -> JsonObject:
         """Run a call that becomes a task after so many seconds; its answer: the task, or what it came to before."""
@@ -291,9 +288,15 @@ class TaskCall(Conversation):
             "again": rule.again, "tries": 0, "revision": self.terms.revision.name,
             "capabilities": self.client_capabilities,
         }  # fmt: skip
-        self.task = TaskRun(among.tasks, seed, self._work, self._tell)
+        self.task = run = TaskRun(among.tasks, seed, self._work, self._tell)
+
+        def given_up() -> bool:
+            # MUST NOT: take `notifications/cancelled`, or the end of a stream, for the end of a task
+            # (2025-11-25/basic/utilities/cancellation#behavior-requirements)
+            return run.id is None and incoming.cancelled
+
         # What the handler looks at: given up by the caller while it is a call, and with the task afterwards.
-        self._own = Incoming(incoming.id, incoming.method, params, incoming.reply, self._given_up)
+        self._own = Incoming(incoming.id, incoming.method, params, incoming.reply, given_up)
         self._own.answers, self._own.state = incoming.answers, incoming.state
         self.task.cancel.attach(self._own.cancel)
 
@@ -304,25 +307,12 @@ class TaskCall(Conversation):
             shown = page.shown(record, self._among.tasks)
             self.origin.announce("notifications/tasks/status", cast(JsonObject, shown))
 
-    def _given_up(self) -> bool:
-        # MUST NOT: take `notifications/cancelled`, or the end of a stream, for the end of a task
-        # (2025-11-25/basic/utilities/cancellation#behavior-requirements)
-        return self.task.id is None and self.asking.cancelled
-
-    def forget(self) -> None:
-        """Hold what was asked no longer: a call and its run refer to each other, so that they themselves go much later."""
-        self._own.params = self.asking.params = self.task.seed["params"] = {}
-
     def _work(self, run: TaskRun) -> JsonObject:
         if isinstance(self.origin, Call):
             self.origin.run_here()
         ctx = Context(self, self._own)
         ctx.check_cancelled()  # it may have waited for its turn
-        try:
-            result = cast(JsonObject, tools.tools_call(ctx, cast(Any, self._own.params)))
-        finally:
-            if run.id is not None:
-                self.forget()
+        result = cast(JsonObject, tools.tools_call(ctx, cast(Any, self._own.params)))
         if run.id is None:
             return result
         if result.get("resultType") != "input_required":

@@ -443,21 +443,6 @@ def test_a_schema_of_just_the_limit_is_used() -> None:
         json_schema.prepare({"pattern": "a" * (json_schema.MAX_PATTERN + 1)}, what="it")
 
 
-# -- tasks --------------------------------------------------------------------------------------------------------
-
-
-def test_a_store_in_memory_keeps_so_many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_store, "MAX_RECORDS", 3)
-    store = task_store.MemoryTasks()
-    for number in range(3):
-        store.create({"id": str(number), "created": time.time(), "ttl": None})
-    with pytest.raises(InternalError, match="Too many tasks"):
-        store.create({"id": "3", "created": time.time(), "ttl": None})
-    store.delete("0")
-    store.create({"id": "3", "created": time.time(), "ttl": None})
-    assert store.get("3") and not store.get("0")
-
-
 # -- authorization ------------------------------------------------------------------------------------------------
 
 
