@@ -83,18 +83,16 @@ def expired(record: JsonObject, now: float) -> bool:
 
 def listed(record: JsonObject) -> JsonObject:
     """A record in short: without what was asked, what was answered, and what came of it but the words of a failure."""
-    short = {
-        **record,
-        "params": {},
-        "capabilities": {},
-        **{name: dict.fromkeys(record[name], {}) for name in ("asked", "answered")},
-    }
-    if (result := (record["outcome"] or {}).get("result")) is not None:
-        failed = result.get("isError") is True
+    short = record | {"params": {}, "capabilities": {}}
+    short |= {name: dict.fromkeys(record[name], {}) for name in ("asked", "answered")}
+    if "result" in (outcome := record["outcome"] or {}):
+        failed = outcome["result"].get("isError") is True
         # So much of so many pieces has all that is ever shown of a failure.
-        parts = [part.get("resource", part) for part in result.get("content", ())] if failed else []
+        parts = [part.get("resource", part) for part in outcome["result"].get("content", ())] if failed else []
         texts = [{"text": str(part["text"])[:1_000]} for part in parts if "text" in part][:1_000]
         short["outcome"] = {"result": {"isError": failed, "content": texts}}
+    elif "error" in outcome:
+        short["outcome"] = {"error": {"message": outcome["error"]["message"]}}
     return short
 
 

@@ -579,7 +579,7 @@ class TaskRun:
 
     def release(self) -> None:
         """Forget whose work it was. That knows of this, and would hold what was asked until a cycle is collected."""
-        self._work, self.on_change = _no_work, None
+        self._work, self.on_change = lambda run: {}, None
         self.cancel._callbacks = []
 
     # -- what the work does with its task
@@ -648,10 +648,6 @@ class TaskRun:
             self.tasks.change(task_id, take_back)
             raise
         raise RequestCancelled(self.cancel.reason or "the task has ended")
-
-
-def _no_work(run: TaskRun) -> JsonObject:
-    raise RequestCancelled("the task is over")
 
 
 def _no_thread(problem: RuntimeError) -> None:

@@ -22,8 +22,8 @@ from mcp_ref.basic.authorization.metadata import MAX_HEADER
 from mcp_ref.basic.authorization.resource_server import Protection
 from mcp_ref.basic.transports.streamable_http.server import MAX_ENDED
 from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
-from mcp_ref.errors import InternalError, McpError, ParseError, RemoteProtocolError, TransportClosed
-from mcp_ref.machinery import json_schema, json_text, task_store
+from mcp_ref.errors import McpError, ParseError, RemoteProtocolError, TransportClosed
+from mcp_ref.machinery import json_schema, json_text
 from mcp_ref.machinery.http_exchange import SMALL_BODY
 from mcp_ref.server.announcing import MAX_ANNOUNCEMENTS
 from tests.basic.transports.streamable_http.raw import Wire, opened, post, request, until

@@ -108,8 +108,10 @@ def test_a_list_reads_no_arguments_no_answers_and_no_results(store: Any) -> None
     store.create(record_of("b", created=2.0, outcome={"result": {"content": [{"type": "text", "text": long}]}}))
     failed = {"isError": True, "content": [{"type": "text", "text": "no " + long}, {"type": "image", "data": long}]}
     store.create(record_of("c", created=3.0, outcome={"result": failed}))
+    store.create(record_of("d", created=4.0, outcome={"error": {"code": -32603, "message": "no", "data": long}}))
     listed = store.of_owner("ann", None, 10)
-    assert [each["id"] for each in listed] == ["a", "b", "c"] and long not in str(listed)
+    assert [each["id"] for each in listed] == ["a", "b", "c", "d"] and long not in str(listed)
+    assert listed[3]["outcome"]["error"]["message"] == "no"
     assert listed[0]["asked"].keys() == {"k"} and listed[1]["outcome"]["result"]["isError"] is False
     assert listed[2]["outcome"]["result"]["content"][0]["text"] == ("no " + long)[:1_000]
     assert [each["id"] for each in store.of_owner("ann", (1.0, "a"), 1)] == ["b"]
