@@ -38,6 +38,10 @@ from mcp_ref import (
     reply,
     text,
 )
+from mcp_ref.basic.mrtr import MAX_ROUNDS
+from mcp_ref.basic.tasks import MAX_TTL
+from mcp_ref.client import following
+from mcp_ref.client import tasks as hosting
 from mcp_ref.methods import Method
 from tests.features.task_server import elicit, make_server
 from tests.wire import opened
@@ -157,8 +161,8 @@ def test_a_client_asks_for_the_state_no_more_often_than_the_server_wishes(revisi
     with connected(server, revision=revision, trace=count) as client:
         task, began = client.call_tool_as_task("held"), time.monotonic()
         assert [state["status"] for state in task][-1] == "completed"
-        # A pause before each of the four, a little more or less than the server said.
-        assert time.monotonic() - began >= 4 * 0.9 * 0.2
+        # A pause before each of the four, and none of them shorter than the server said.
+        assert time.monotonic() - began >= 4 * 0.2
 
 
 @pytest.mark.parametrize("revision", [CORE, EXTENSION])
@@ -360,11 +364,12 @@ def test_calls_that_do_not_fit_the_tool_are_refused() -> None:
             client.call_tool_as_task("plain")
 
 
-@pytest.mark.parametrize("ttl", [True, 1.5, "60", 0, -1])
+@pytest.mark.parametrize("ttl", [True, 1.5, "60", 0, -1, MAX_TTL + 1, 10**400])
 def test_a_malformed_lifetime_is_refused_with_its_path(ttl: Any) -> None:
     with connected() as client:
         problem = refused(client, "tools/call", {"name": "steps", "task": {"ttl": ttl}})
         assert problem.code == -32602 and problem.data == {"path": "params.task.ttl"}
+        assert client.request("tools/call", {"name": "steps", "task": {"ttl": MAX_TTL}})["task"]["ttl"] == 86_400_000
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
@@ -843,6 +848,139 @@ def test_no_tool_is_called_as_a_task_unless_the_server_declared_that_whatever_th
             client.call_tool_as_task("wait")
 
 
+def test_a_tool_is_called_as_a_task_without_the_declaration_if_the_caller_says_so(monkeypatch: Any) -> None:
+    server = make_server()
+    server.released.set()  # type: ignore[attr-defined]
+    # As servers of the Python SDK 1.23 to 1.26 declare it.
+    capability = {"list": {}, "cancel": {}, "requests": {"tools": {}}}
+    monkeypatch.setattr(server.tasks, "capability", lambda owner: capability)
+    with connected(server) as client:
+        assert client.server_capabilities["tasks"] == capability
+        with pytest.raises(LocalProtocolError):
+            client.call_tool_as_task("wait")
+        assert refused_call(client, "wait").code == -32601
+        assert client.call_tool("wait", undeclared=True)["content"][0]["text"] == "released"
+        task = client.call_tool_as_task("wait", undeclared=True)
+        assert task.result(LIMIT)["content"][0]["text"] == "released"
+        with pytest.raises(LocalProtocolError, match="cannot be called as a task"):
+            client.call_tool_as_task("plain", undeclared=True)
+
+
+def refused_call(client: Client, name: str) -> ErrorResponse:
+    with pytest.raises(ErrorResponse) as caught:
+        client.call_tool(name)
+    return caught.value
+
+
+# -- servers that answer otherwise -----------------------------------------------------------------------------------
+
+
+def answering(server: Server, method: str, answer: Any) -> None:
+    """Have a server of the session era answer a method by `answer(usual, ctx, params)`."""
+    usual = server.answers["session"][method]
+    server.answers["session"] = {
+        **server.answers["session"],
+        method: lambda ctx, params: answer(usual, ctx, params),
+    }
+
+
+def test_a_server_that_refuses_tasks_result_while_the_task_works_is_polled_to_its_end() -> None:
+    server, refusals = make_server(Tasks(poll=0.05)), list[str]()
+
+    def impatient(usual: Any, ctx: Any, params: Any) -> Any:
+        assert server.tasks is not None
+        if server.tasks.tasks.find(params["taskId"], "")["outcome"] is None:
+            refusals.append("not yet")
+            if len(refusals) == 3:
+                server.released.set()  # type: ignore[attr-defined]
+            raise InvalidParams("the task has not completed yet")
+        return usual(ctx, params)
+
+    answering(server, "tasks/result", impatient)
+    with connected(server) as client:
+        task = client.call_tool_as_task("wait")
+        assert task.result(LIMIT)["content"][0]["text"] == "released" and len(refusals) >= 3
+        failing = client.call_tool_as_task("fail", {"how": "protocol"})
+        with pytest.raises(ErrorResponse, match="it is refused"):
+            failing.result(LIMIT)
+        with pytest.raises(ErrorResponse, match="Unknown task"):
+            client.task("nonsense").result(LIMIT)
+
+
+def test_a_server_that_refuses_tasks_result_for_ever_is_given_up_in_time() -> None:
+    server = make_server(Tasks(poll=0.05))
+
+    def never(usual: Any, ctx: Any, params: Any) -> Any:
+        raise InvalidParams("not yet")
+
+    answering(server, "tasks/result", never)
+    with connected(server) as client:
+        task = client.call_tool_as_task("wait")
+        with pytest.raises(RequestTimeout):
+            task.result(0.3)
+        task.cancel()
+
+
+def test_an_empty_result_of_a_cancelled_task_says_that_it_was_cancelled() -> None:
+    server = make_server(Tasks(poll=0.05))
+
+    def empty(usual: Any, ctx: Any, params: Any) -> Any:
+        return {"_meta": {"io.modelcontextprotocol/related-task": {"taskId": params["taskId"]}}}
+
+    answering(server, "tasks/result", empty)
+    with connected(server) as client:
+        task = client.call_tool_as_task("wait")
+        task.cancel()
+        with pytest.raises(TaskCancelled):
+            task.result(LIMIT)
+        other = client.call_tool_as_task("wait")
+        with pytest.raises(RemoteProtocolError):
+            other.result(LIMIT)
+        other.cancel()
+
+
+def test_a_pause_is_never_shorter_than_the_server_said(monkeypatch: Any) -> None:
+    asked: list[Any] = []
+
+    def lowest(low: float, high: float) -> float:
+        asked.append((low, high))
+        return low
+
+    monkeypatch.setattr(following, "uniform", lowest)
+    server = make_server(Tasks(poll=0.1))
+    with connected(server, revision=EXTENSION) as client:
+        task = client.call_tool_as_task("wait")
+        began = time.monotonic()
+        task._pause(task.status(), following.Deadline(None), None)
+        assert time.monotonic() - began >= 0.1 and asked == [(1.0, 1.1)]
+        task.cancel()
+
+
+@pytest.mark.parametrize(("questions", "refused"), [(MAX_ROUNDS, False), (MAX_ROUNDS + 1, True)])
+def test_a_task_may_ask_in_so_many_rounds(questions: int, refused: bool) -> None:
+    server, asked = Server("asks", tasks=Tasks(poll=0.05)), list[str]()
+
+    @server.tool(task="required")
+    def ask(ctx: Context) -> str:
+        for _ in range(questions):
+            ctx.elicit("Name?", {"name": {"type": "string"}})
+        return "done"
+
+    def answer(message: str, schema: Any) -> Any:
+        asked.append(message)
+        return {"name": "Ann"}
+
+    with connected(server, revision=EXTENSION, elicit=answer) as client:
+        if refused:
+            task = client.call_tool_as_task("ask")
+            with pytest.raises(RemoteProtocolError, match=f"asked for input {questions} times"):
+                task.result(LIMIT)
+            task.cancel()
+        else:
+            assert client.call_tool("ask")["content"][0]["text"] == "done"
+        assert len(asked) == MAX_ROUNDS
+
+
 def test_the_state_has_what_belongs_to_it_and_nothing_of_the_other_design() -> None:
     with connected(make_server(Tasks(poll=0.05)), revision=EXTENSION) as client:
         task = client.call_tool_as_task("ask_two", by_hand=True)
@@ -1157,6 +1295,35 @@ def test_a_client_without_tasks_is_asked_for_none(revision: str, tasks: bool) ->
     with connected(asking_server(), revision=revision, tasks=tasks, sample=sample) as client:
         assert "tasks" not in client.capabilities
         assert "did not declare tasks.requests" in client.call_tool("ask_model")["content"][0]["text"]
+
+
+def test_a_client_hosts_so_many_tasks_of_a_server_and_so_many_bytes(monkeypatch: Any) -> None:
+    monkeypatch.setattr(hosting, "MAX_HOSTED", 3)
+    monkeypatch.setattr(hosting, "MAX_KEPT", 100_000)
+    over, server, said = threading.Event(), Server("hostile"), list[str]()
+
+    def slow(params: Any) -> Any:
+        over.wait(LIMIT)
+        return sample(params)
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        def try_it(text: str) -> None:
+            try:
+                ctx.sample_as_task(text, max_tokens=10)
+                said.append("made")
+            except ErrorResponse as refusal:
+                said.append(f"{refusal.code} {refusal.data}")
+
+        try_it("x" * 100_000)
+        for _ in range(4):
+            try_it("x")
+        return "done"
+
+    with connected(server, sample=slow) as client:
+        client.call_tool("ask")
+        over.set()
+    assert said == ["-32603 {'limit': 100000}", "made", "made", "made", "-32603 {'limit': 3}"]
 
 
 def test_a_closed_client_leaves_no_task_of_its_own() -> None:
