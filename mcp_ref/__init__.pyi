@@ -13,12 +13,7 @@ from mcp_ref.basic.subscriptions import Event, Listening
 from mcp_ref.basic.transports.streamable_http.streams import EventStore, MemoryEventStore
 from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.cli.form import terminal_form
-from mcp_ref.client.client import Client
-from mcp_ref.client.config import Command, Url
-from mcp_ref.client.connecting import EraMemory
 from mcp_ref.client.elicitation import UrlElicitationRequired, accept, cancel, decline, required_urls, url_elicitation
-from mcp_ref.client.entries import Entry
-from mcp_ref.client.following import TaskHandle
 from mcp_ref.client.roots import is_within, root_path
 from mcp_ref.client.sampling import UserRejected, choose_model, reply
 from mcp_ref.content import audio, data_of, image, text, text_of
@@ -44,10 +39,6 @@ from mcp_ref.errors import (
     ToolError,
     TransportClosed,
 )
-from mcp_ref.host.consent import Answer, Consent, ConsentRefused, Question, Rule
-from mcp_ref.host.host import Host
-from mcp_ref.host.life import ServerDown
-from mcp_ref.host.models import Model
 from mcp_ref.machinery.bus import Bus, LocalBus, RedisBus
 from mcp_ref.machinery.deadline import Cancel
 from mcp_ref.machinery.http_exchange import HttpLimits, HttpRefusal, HttpRequest
@@ -59,15 +50,24 @@ from mcp_ref.machinery.tasking import Tasks
 from mcp_ref.machinery.token_store import FileStore, MemoryStore, TokenStore
 from mcp_ref.methods import Method, Options
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, STATELESS_REVISIONS, Revision, find_revision
-from mcp_ref.server.context import Context
-from mcp_ref.server.hosting import HttpService
+from mcp_ref.roles.client.client import Client
+from mcp_ref.roles.client.config import Command, Url
+from mcp_ref.roles.client.connecting import EraMemory
+from mcp_ref.roles.client.entries import Entry
+from mcp_ref.roles.client.following import TaskHandle
+from mcp_ref.roles.host.consent import Answer, Consent, ConsentRefused, Question, Rule
+from mcp_ref.roles.host.host import Host
+from mcp_ref.roles.host.life import ServerDown
+from mcp_ref.roles.host.models import Model
+from mcp_ref.roles.server.context import Context
+from mcp_ref.roles.server.hosting import HttpService
+from mcp_ref.roles.server.server import Server
+from mcp_ref.roles.server.tasks import TaskRule
+from mcp_ref.roles.server.wsgi import WsgiApplication
 from mcp_ref.server.prompts import PromptMessage, assistant, user
 from mcp_ref.server.resources import ResourceNotFound, contents_bytes
-from mcp_ref.server.server import Server
-from mcp_ref.server.tasks import TaskRule
 from mcp_ref.server.utilities.caching import CacheHint, ResultCache
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
-from mcp_ref.server.wsgi import WsgiApplication
 from mcp_ref.trace.check import Checker
 from mcp_ref.trace.narrate import Narrator, narrate
 from mcp_ref.trace.record import Recorder, TraceEvent, read_trace, recorder

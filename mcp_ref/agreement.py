@@ -2,7 +2,8 @@
 
 Spec:      basic/lifecycle#capability-negotiation, basic/lifecycle#operation
 Upholds:   spec_notes/basic/lifecycle.md, the rows on "only what was negotiated"
-Not here:  how agreement is reached (basic/lifecycle); what answers a request (server/session, client/client)
+Not here:  how agreement is reached (basic/lifecycle); what answers a request (roles/server/session,
+           roles/client/client)
 
 A revision and two sets of capabilities decide which messages may pass, and in which shape. `Terms` compiles that
 decision the first time a method is used, and afterwards it is one look-up:

@@ -1,7 +1,7 @@
 """What a row of a page's `METHODS` says, and what every call accepts.
 
 Spec:      schema ClientRequest, ServerRequest, ClientNotification, ServerNotification
-Not here:  the rows; sending, dispatch and the checks that read them (server/server, client/client)
+Not here:  the rows; sending, dispatch and the checks that read them (roles/server/server, roles/client/client)
 
 Each page declares its methods as rows. Dispatch, capability gates, checks of parameters and results, the `spec`
 command, the support table and the narrator all read these rows: a method that is not a row does not exist.

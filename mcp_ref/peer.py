@@ -3,8 +3,9 @@
 Spec:      basic/messages (2024-11-05), basic/index#messages; basic/utilities/cancellation, basic/utilities/progress;
            basic/lifecycle#timeouts
 Upholds:   spec_notes/basic/index.md, spec_notes/basic/utilities/cancellation.md
-Not here:  one request of the other side, and its reply (incoming); which method does what (server/session,
-           client/session); what may pass at all (agreement); batches (basic/batching); streams (basic/subscriptions)
+Not here:  one request of the other side, and its reply (incoming); which method does what (roles/server/session,
+           roles/client/session); what may pass at all (agreement); batches (basic/batching); streams
+           (basic/subscriptions)
 
     a request of ours                                a request of theirs
       request          a row in the table, `begin`    receive          decoded, then routed

@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-BLOCKED = ("mcp_ref.trace", "mcp_ref.cli", "mcp_ref.host", "mcp_ref.basic.transports.streamable_http",
+BLOCKED = ("mcp_ref.trace", "mcp_ref.cli", "mcp_ref.roles.host", "mcp_ref.basic.transports.streamable_http",
            "mcp_ref.basic.transports.http_sse", "mcp_ref.basic.authorization", "requests", "jsonschema")  # fmt: skip
 seen: set[tuple[str, str]] = set()
 

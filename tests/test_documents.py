@@ -16,7 +16,7 @@ GUIDES = sorted((ROOT / "examples" / "guides").glob("*.md"))
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *GUIDES, *sorted((ROOT / "spec_notes").rglob("*.md"))]
 FILE = re.compile(r"(?<![\w./:-])((?:[\w.-]+/)+[\w-]+\.(?:py|md|jsonl|conf|toml))(?![\w/])")
 MEMBER = re.compile(r"`([A-Z]\w+)\.(\w+)")
-MODULE = re.compile(r"[(,;] ?((?:basic|server|client|machinery|trace|cli|host|extensions)/[a-z_/]+)(?=[),;])")
+MODULE = re.compile(r"[(,;] ?((?:basic|server|client|machinery|trace|cli|roles|extensions)/[a-z_/]+)(?=[),;])")
 # What is made from the code has tests of its own.
 MADE = re.compile(r"<!-- ([\w ]+): begin -->.*?<!-- \1: end -->", re.DOTALL)
 # Pages of the specification without a note.

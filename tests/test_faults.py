@@ -24,9 +24,9 @@ from mcp_ref import Client, Context, McpError, RequestTimeout, Server, Transport
 from mcp_ref.basic.mrtr import InputNeeded
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.basic.transports.transport import Inbox, Receive, Transport
-from mcp_ref.client.config import Command
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import SESSION_REVISIONS
+from mcp_ref.roles.client.config import Command
 from tests.wire import PATIENCE, to_client
 
 JsonObject = dict[str, Any]

@@ -1,8 +1,9 @@
-"""The three floors: which room may import which, and what is only for a particular room.
+"""The four floors: which room may import which, and what is only for a particular room.
 
 host            several servers under one policy: above the roles, imported by the command line alone
 trace, cli      looking at it: above everything, imported by nobody below but where a trace is opened
-the pages       the specification, a file for each page; the two roles; the transports
+roles           the client and the server: they bind the pages' functions, and hold the conversations
+the pages       the specification, a file for each page, and nothing else; the transports
 machinery       threads, sockets, processes, compilation: nothing of MCP but errors and revisions
 """
 
@@ -26,8 +27,8 @@ ROOMS = {
     "revisions": set[str](),
     "machinery/": {"errors", "revisions", "_version"},
     "trace/": {"pages", "core", "machinery/", "errors", "revisions", "table", "transports", "http"},
-    "host/": {"trace/", "roles", "pages", "core", "machinery/", "errors", "revisions"},
-    "cli/": {"host/", "top", "trace/", "pages", "core", "machinery/", "errors", "revisions", "table", "transports",
+    "host": {"trace/", "roles", "pages", "core", "machinery/", "errors", "revisions"},
+    "cli/": {"host", "top", "trace/", "pages", "core", "machinery/", "errors", "revisions", "table", "transports",
              "http", "roles", "_version"},
     "__main__": {"cli/"},
     "top": {"errors", "roles", "pages", "core", "transports", "machinery/", "_version", "revisions"},
@@ -44,10 +45,8 @@ MEMBERS = {
     "table": ("pages",),
     "http": ("basic/transports/streamable_http/", "basic/transports/http_sse"),
     "transports": ("basic/transports/",),
-    "roles": ("server/server", "server/session", "server/context", "server/hosting", "server/wsgi",
-              "server/announcing", "server/serving", "server/tasks", "client/tasks",
-              "client/client", "client/session", "client/rounds", "client/connecting", "client/config",
-              "client/answers", "client/entries"),
+    "host": ("roles/host/",),
+    "roles": ("roles/",),
     "pages": ("basic/", "server/", "client/", "extensions/", "deprecated"),
 }  # fmt: skip
 

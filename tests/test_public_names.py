@@ -51,8 +51,8 @@ def test_importing_the_package_loads_neither_role() -> None:
 
 def test_a_server_loads_no_client_and_a_client_no_http() -> None:
     for name, absent in (
-        ("Server", ("mcp_ref.client.client", "mcp_ref.trace", "requests", "jsonschema", "http.server")),
-        ("Client", ("mcp_ref.server.server", "mcp_ref.trace", "requests", "jsonschema", "http.server")),
+        ("Server", ("mcp_ref.roles.client.client", "mcp_ref.trace", "requests", "jsonschema", "http.server")),
+        ("Client", ("mcp_ref.roles.server.server", "mcp_ref.trace", "requests", "jsonschema", "http.server")),
     ):
         assert (
             run(f"from mcp_ref import {name}; import sys; print([m for m in {absent!r} if m in sys.modules])") == "[]"

@@ -28,12 +28,12 @@ CORE = {
     "mcp_ref/basic/transports/memory.py": "the least transport",
     "mcp_ref/basic/transports/stdio.py": "lines on two pipes, and how a server is ended",
     "mcp_ref/server/tools.py": "a whole page: types, rows, the server's half, the client's half",
-    "mcp_ref/server/server.py": "a table of contents, and what is registered",
-    "mcp_ref/server/session.py": "one client's conversation, or a request answered from itself alone",
-    "mcp_ref/server/context.py": "what a handler may do",
-    "mcp_ref/client/client.py": "the other table of contents",
-    "mcp_ref/client/session.py": "a client's conversation, in either era",
-    "mcp_ref/client/answers.py": "the user's functions that answer a server's questions",
+    "mcp_ref/roles/server/server.py": "a table of contents, and what is registered",
+    "mcp_ref/roles/server/session.py": "one client's conversation, or a request answered from itself alone",
+    "mcp_ref/roles/server/context.py": "what a handler may do",
+    "mcp_ref/roles/client/client.py": "the other table of contents",
+    "mcp_ref/roles/client/session.py": "a client's conversation, in either era",
+    "mcp_ref/roles/client/answers.py": "the user's functions that answer a server's questions",
 }
 """The files, in the order of reading."""
 

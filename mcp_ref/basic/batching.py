@@ -22,7 +22,7 @@ from mcp_ref.methods import Options, check_options
 from mcp_ref.peer import Peer, PendingRequest, RunJob
 
 if TYPE_CHECKING:
-    from mcp_ref.client.client import Client
+    from mcp_ref.roles.client.client import Client
 
 MAX_BATCH: Final = 10_000
 """Messages in one batch: two bytes of a bigger one can cost a hundred bytes of answer."""

@@ -21,7 +21,7 @@ from mcp_ref.methods import Method
 
 if TYPE_CHECKING:
     from mcp_ref.basic.subscriptions import Subscription, Subscriptions, SubscriptionsListenRequestParams
-    from mcp_ref.server.context import Context
+    from mcp_ref.roles.server.context import Context
 
 Kinds = Mapping[str, Mapping[str, Any]]
 """By method, the types of further kinds of results, by their `resultType`; under "*" those of any method. A type None:

@@ -80,7 +80,7 @@ TRANSITIONS: Final[dict[tuple[Role, State, str], State]] = {
     ("client", "agreed", "send ping"): "agreed",
     ("client", "agreed", "receive ping"): "agreed",
     ("client", "agreed", "receive notification"): "agreed",
-    # This row permits it; client/session sends it.
+    # This row permits it; roles/client/session sends it.
     ("client", "agreed", "send initialized"): "open",
     ("client", "open", "send ping"): "open",
     ("client", "open", "send request"): "open",

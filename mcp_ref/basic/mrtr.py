@@ -18,8 +18,8 @@ answer as it likes: so that an answer is never taken for one to another question
 
 Spec:      basic/patterns/mrtr, with #security-considerations (2026-07-28)
 Upholds:   spec_notes/basic/patterns/mrtr.md
-Not here:  running the handler (server/session; in the session era also for results that ask); the
-           client's functions (client/answers), and its rounds (client/rounds)
+Not here:  running the handler (roles/server/session; in the session era also for results that ask); the
+           client's functions (roles/client/answers), and its rounds (roles/client/rounds)
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ from mcp_ref.revisions import STATELESS_REVISIONS, Revision
 from mcp_ref.types import Result
 
 if TYPE_CHECKING:
-    from mcp_ref.server.context import Context
-    from mcp_ref.server.server import Server
+    from mcp_ref.roles.server.context import Context
+    from mcp_ref.roles.server.server import Server
 
 log = logging.getLogger(__name__)
 

@@ -50,7 +50,7 @@ from mcp_ref.server.resources import covers
 from mcp_ref.types import Implementation, NotificationParams, RequestId, RequestParams, ResultType
 
 if TYPE_CHECKING:
-    from mcp_ref.client.client import Client
+    from mcp_ref.roles.client.client import Client
 
 log = logging.getLogger(__name__)
 

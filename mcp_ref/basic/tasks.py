@@ -11,7 +11,7 @@ A request that can be a task says so with `params.task`. Either side may send on
 Spec:      basic/utilities/tasks (2025-11-25, experimental)
 Upholds:   spec_notes/basic/utilities/tasks.md
 Not here:  the other design, of 2026-07-28 (extensions/tasks); running tasks (machinery/tasking), and what of it is a
-           server's (server/tasks) or a client's (client/tasks, with the handle)
+           server's (roles/server/tasks) or a client's (roles/client/tasks, with the handle)
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from mcp_ref.server.utilities.pagination import PaginatedRequestParams, walk
 from mcp_ref.types import NotificationParams, RequestParams, Result
 
 if TYPE_CHECKING:
-    from mcp_ref.client.client import Client
-    from mcp_ref.client.following import Reports, TaskHandle
-    from mcp_ref.client.tasks import Follower
     from mcp_ref.machinery.tasking import TaskRun, Tasks
     from mcp_ref.peer import Peer
-    from mcp_ref.server.context import Context
-    from mcp_ref.server.session import Session
+    from mcp_ref.roles.client.client import Client
+    from mcp_ref.roles.client.following import Reports, TaskHandle
+    from mcp_ref.roles.client.tasks import Follower
+    from mcp_ref.roles.server.context import Context
+    from mcp_ref.roles.server.session import Session
 
 RELATED: Final = "io.modelcontextprotocol/related-task"
 """The key of `_meta` that says to which task a message belongs."""
@@ -495,7 +495,7 @@ def as_task(
     params: JsonObject, ttl: float | None, options: Options, peer: Peer
 ) -> tuple[Reports | None, JsonObject, Options]:
     """The params and options of a request that asks to become a task, and who is told of its progress."""
-    from mcp_ref.client.following import Reports
+    from mcp_ref.roles.client.following import Reports
 
     # MAY: ask for a ttl (basic/utilities/tasks#creating-tasks)
     params = {**params, "task": {} if ttl is None else {"ttl": max(1, round(ttl * 1000))}}
@@ -559,7 +559,7 @@ def elicit_as_task(
 
 
 def _ask_as_task(ctx: Context, method: str, ask: Callable[[Any], Any], ttl: float | None) -> TaskHandle:
-    from mcp_ref.client.following import TaskHandle
+    from mcp_ref.roles.client.following import TaskHandle
 
     # SHOULD: ask for a task only where the receiver declared that (basic/utilities/tasks#capability-negotiation)
     capability = f"tasks.requests.{method.replace('/', '.')}"

@@ -3,8 +3,9 @@
 
 Spec:      basic/versioning, basic/index#_meta, basic/index#resulttype, server/discover (2026-07-28)
 Upholds:   spec_notes/basic/versioning.md, spec_notes/server/discover.md
-Not here:  the session era's opening (basic/lifecycle); answering such a request (server/session); finding out which
-           era a server is of (client/connecting); the headers that repeat this over HTTP (streamable_http/headers)
+Not here:  the session era's opening (basic/lifecycle); answering such a request (roles/server/session); finding out
+           which era a server is of (roles/client/connecting); the headers that repeat this over HTTP
+           (streamable_http/headers)
 
 There is no handshake and no session. A request declares its protocol version and what its client can do, and is
 answered from that alone:
@@ -25,7 +26,7 @@ from mcp_ref.server.utilities.caching import CacheableResult
 from mcp_ref.types import RequestParams, ServerCapabilities, server_capabilities
 
 if TYPE_CHECKING:
-    from mcp_ref.server.context import Context
+    from mcp_ref.roles.server.context import Context
 
 _PREFIX: Final = "io.modelcontextprotocol/"
 PROTOCOL_VERSION: Final = _PREFIX + "protocolVersion"

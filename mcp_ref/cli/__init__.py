@@ -85,7 +85,7 @@ def _failed(problem: Exception) -> Exit:
         if problem.code == MissingClientCapability.code and "elicitation" in json.dumps(problem.data):
             text += "; answer with --answer KEY=VALUE, or at a terminal"
         text += f"\n{json.dumps(problem.data, indent=2)}" if problem.data is not None else ""
-    # How earlier ways to the server failed, before the last one was tried (client/connecting).
+    # How earlier ways to the server failed, before the last one was tried (roles/client/connecting).
     text += "".join(f"\n    {note}" for note in getattr(problem, "__notes__", ()))
     shown.note(text, failed=True)
     if isinstance(problem, UsageError):

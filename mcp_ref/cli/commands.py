@@ -26,14 +26,14 @@ from typing import Any, Final, cast
 from mcp_ref.basic.transports.streamable_http.client import checked_headers, checked_url
 from mcp_ref.cli import describe, shown
 from mcp_ref.cli.form import Form
-from mcp_ref.client.client import Client
-from mcp_ref.client.config import Command, Url
-from mcp_ref.client.entries import read_entries
-from mcp_ref.client.following import TaskHandle
 from mcp_ref.errors import AuthorizationError, ErrorResponse, MethodNotFound, TransportClosed
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import find_revision
-from mcp_ref.server.server import Server
+from mcp_ref.roles.client.client import Client
+from mcp_ref.roles.client.config import Command, Url
+from mcp_ref.roles.client.entries import read_entries
+from mcp_ref.roles.client.following import TaskHandle
+from mcp_ref.roles.server.server import Server
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
 from mcp_ref.trace.narrate import METHODS, narrate, narrator_for
 from mcp_ref.trace.record import Recorder, Sink, TraceEvent, events_of

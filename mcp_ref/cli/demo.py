@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from mcp_ref.basic.transports.stdio import StdioClientTransport
-from mcp_ref.client.client import Client
 from mcp_ref.client.sampling import reply
 from mcp_ref.errors import ErrorResponse, RequestCancelled, ToolError, TransportClosed
 from mcp_ref.machinery.deadline import Cancel
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import STATELESS_REVISIONS, find_revision
-from mcp_ref.server.context import Context
-from mcp_ref.server.server import Server
+from mcp_ref.roles.client.client import Client
+from mcp_ref.roles.server.context import Context
+from mcp_ref.roles.server.server import Server
 from mcp_ref.server.utilities.caching import CacheHint
 from mcp_ref.server.utilities.completion import prompt_ref
 from mcp_ref.trace.narrate import Narrator, page_in

@@ -13,9 +13,9 @@ from contextlib import suppress
 from typing import Any, Final
 
 from mcp_ref.cli import shown
-from mcp_ref.client.answers import ClientContext
 from mcp_ref.client.elicitation import ElicitResult, accept, cancel, content_problem, decline
 from mcp_ref.messages import JsonObject
+from mcp_ref.roles.client.answers import ClientContext
 from mcp_ref.trace.narrate import escaped
 
 _WORDS: Final = {"yes": True, "y": True, "true": True, "no": False, "n": False, "false": False}

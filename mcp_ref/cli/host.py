@@ -1,7 +1,7 @@
 """`mcp-ref host CONFIG`: a host at a terminal, for the servers of a file, without any model.
 
 Spec:      architecture, "Host"; server/tools#user-interaction-model
-Not here:  what may pass (host/consent); the words of the command line (cli)
+Not here:  what may pass (roles/host/consent); the words of the command line (cli)
 
 What the host itself says begins a line. What a server says stands behind `|`, with every control character as an
 escape: it can neither move the cursor nor pass as a question.
@@ -28,11 +28,11 @@ from mcp_ref.cli.commands import Exit, UsageError, arguments_of, pair
 from mcp_ref.cli.form import Form
 from mcp_ref.client.sampling import reply
 from mcp_ref.errors import McpError
-from mcp_ref.host.consent import Answer, Consent, ConsentRefused, Question, Rule
-from mcp_ref.host.host import Host, Listed
 from mcp_ref.machinery.deadline import Cancel
 from mcp_ref.machinery.pipes import HAS_POLL, Wake
 from mcp_ref.messages import JsonObject
+from mcp_ref.roles.host.consent import Answer, Consent, ConsentRefused, Question, Rule
+from mcp_ref.roles.host.host import Host, Listed
 from mcp_ref.trace.narrate import escaped
 
 MAX_EVENTS: Final = 1_000

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address
     from urllib.parse import SplitResult
 
-    from mcp_ref.client.answers import ClientContext
-    from mcp_ref.client.client import Client
-    from mcp_ref.server.context import Context
+    from mcp_ref.roles.client.answers import ClientContext
+    from mcp_ref.roles.client.client import Client
+    from mcp_ref.roles.server.context import Context
 
 log = logging.getLogger(__name__)
 

@@ -33,10 +33,10 @@ from mcp_ref.types import Meta, NotificationParams, RequestParams
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mcp_ref.client.answers import ClientContext
-    from mcp_ref.client.client import Client
-    from mcp_ref.server.context import Context
-    from mcp_ref.server.server import Server
+    from mcp_ref.roles.client.answers import ClientContext
+    from mcp_ref.roles.client.client import Client
+    from mcp_ref.roles.server.context import Context
+    from mcp_ref.roles.server.server import Server
 
 log = logging.getLogger(__name__)
 

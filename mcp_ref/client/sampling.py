@@ -3,7 +3,7 @@
 Spec:      client/sampling (2024-11-05 ... 2026-07-28)
 Upholds:   spec_notes/client/sampling.md
 Not here:  carrying the question: a request of its own in the session era, an entry of `inputRequests` in the stateless
-           one (basic/mrtr); how often a server may ask (client/answers)
+           one (basic/mrtr); how often a server may ask (roles/client/answers)
 
     sample(ctx, ...)              in a server: ask
     sampling_create_message(...)  in a client: answer, with the function given as `Client(..., sample=...)`
@@ -30,7 +30,7 @@ from mcp_ref.server.tools import Tool
 from mcp_ref.types import RequestMetaObject
 
 if TYPE_CHECKING:
-    from mcp_ref.client.answers import ClientContext
+    from mcp_ref.roles.client.answers import ClientContext
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ the extension in that very request. What a task asks, and what it came to, stand
 Spec:      the extension's own page, specification/draft/tasks (2026-07-28)
 Upholds:   spec_notes/extensions/tasks.md
 Not here:  the other design, of 2025-11-25, and what a record of a task says (basic/tasks); running tasks
-           (machinery/tasking, server/tasks); the handle of a client (client/tasks)
+           (machinery/tasking, roles/server/tasks); the handle of a client (roles/client/tasks)
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mcp_ref.types import EmptyResult, NotificationParams, Result
 
 if TYPE_CHECKING:
     from mcp_ref.machinery.tasking import Tasks
-    from mcp_ref.server.context import Context
+    from mcp_ref.roles.server.context import Context
 
 NAME: Final = "io.modelcontextprotocol/tasks"
 TOLD: Final = "notifications/tasks"

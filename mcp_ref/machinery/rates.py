@@ -3,7 +3,8 @@
 Spec:      server/tools#security-considerations, server/utilities/completion#security,
            server/utilities/logging#security, client/sampling#security-considerations
 Upholds:   the rows on rate limiting in the notes of these pages
-Not here:  which requests are counted, and what tells one client from another (server/context, client/answers)
+Not here:  which requests are counted, and what tells one client from another (roles/server/context,
+           roles/client/answers)
 
 The pages ask for limits and name no error. The code is 429, as HTTP's "Too Many Requests": it lies outside the range
 that JSON-RPC keeps, and `data.retryAfter` says after how many seconds another attempt has a chance.

@@ -1,6 +1,6 @@
 """A program that serves: what is there while it does, and the two signals that end it.
 
-Not here:  what is served (server/server)
+Not here:  what is served (roles/server/server)
 
     Lifespan         a value that a user's generator function makes for the first who needs it, and ends after the last
     end_by_sigterm   SIGTERM ends a wait as Ctrl-C does

@@ -15,7 +15,7 @@ Nothing of it is left when no task runs: half a second after a task its thread h
 keeper after the last of them.
 
 Not here:  what is kept (machinery/task_store); what goes on the wire of tasks (basic/tasks, extensions/tasks); whose
-           functions run (server/tasks, client/tasks)
+           functions run (roles/server/tasks, roles/client/tasks)
 """
 
 from __future__ import annotations

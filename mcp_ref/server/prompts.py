@@ -32,8 +32,8 @@ from mcp_ref.server.utilities.pagination import PaginatedRequestParams, Paginate
 from mcp_ref.types import Icon, Icons, InputResponseRequestParams, Meta, NotificationParams, Result
 
 if TYPE_CHECKING:
-    from mcp_ref.server.context import Context
-    from mcp_ref.server.server import Server
+    from mcp_ref.roles.server.context import Context
+    from mcp_ref.roles.server.server import Server
 
 
 # -- types --------------------------------------------------------------------------------------------------------

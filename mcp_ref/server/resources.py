@@ -3,8 +3,8 @@
 
 Spec:      server/resources (2024-11-05 ... 2026-07-28)
 Upholds:   spec_notes/server/resources.md
-Not here:  which URIs fit a template (machinery/uri_template); to whom a change is sent (server/server: `announce`);
-           `subscriptions/listen` (basic/subscriptions)
+Not here:  which URIs fit a template (machinery/uri_template); to whom a change is sent (roles/server/server:
+           `announce`); `subscriptions/listen` (basic/subscriptions)
 
     @server.resource("config://app")
     def config() -> str: ...
@@ -37,9 +37,9 @@ from mcp_ref.types import EmptyResult, Icon, Icons, InputResponseRequestParams, 
 
 if TYPE_CHECKING:
     from mcp_ref.machinery.uri_template import UriTemplate
-    from mcp_ref.server.context import Context
-    from mcp_ref.server.server import Server
-    from mcp_ref.server.session import Session
+    from mcp_ref.roles.server.context import Context
+    from mcp_ref.roles.server.server import Server
+    from mcp_ref.roles.server.session import Session
 
 
 # -- types --------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 Spec:      server/tools (2024-11-05 ... 2026-07-28)
 Upholds:   spec_notes/server/tools.md
 Not here:  schemas from type hints, and JSON from what a function returns (machinery/handlers); dispatch, rate limits,
-           and the check of params and results against their types (server/session, agreement); the
+           and the check of params and results against their types (roles/server/session, agreement); the
            HTTP headers of a call (basic/transports/streamable_http/headers)
 
 One call, from its two ends:
@@ -56,10 +56,10 @@ from mcp_ref.server.utilities.pagination import PaginatedRequestParams, Paginate
 from mcp_ref.types import Icon, Icons, InputResponseRequestParams, Meta, NotificationParams, Result
 
 if TYPE_CHECKING:
-    from mcp_ref.client.client import Client
-    from mcp_ref.server.context import Context
-    from mcp_ref.server.server import Server
-    from mcp_ref.server.tasks import TaskRule
+    from mcp_ref.roles.client.client import Client
+    from mcp_ref.roles.server.context import Context
+    from mcp_ref.roles.server.server import Server
+    from mcp_ref.roles.server.tasks import TaskRule
 
 log = logging.getLogger(__name__)
 

@@ -609,7 +609,7 @@ def pay(ctx: Any) -> Any:
 
 
 def visits(handler: Handler, params: Any = CALL, **more: Any) -> Any:
-    """A round, as server/session runs it."""
+    """A round, as roles/server/session runs it."""
     rounds = rounds_of(params, **more)
     try:
         returned = handler(Asking(rounds))

@@ -17,7 +17,7 @@ import pytest
 from mcp_ref import Answer, Cancel, Question
 from mcp_ref.cli import main
 from mcp_ref.cli.host import Console
-from mcp_ref.host.consent import KINDS
+from mcp_ref.roles.host.consent import KINDS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="terminals are made by pty")
 Capture = pytest.CaptureFixture[str]

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from mcp_ref.client import elicitation
-from mcp_ref.client.answers import DEFAULT_RATES, Answers, ClientContext
 from mcp_ref.client.elicitation import Elicitors
 from mcp_ref.errors import InvalidParams, LocalProtocolError, RemoteProtocolError
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.rates import RateLimited
+from mcp_ref.roles.client.answers import DEFAULT_RATES, Answers, ClientContext
 from tests.client.fakes import FORMS_ONLY, OLDEST, FakeClient, FakeServer
 from tests.server.alone import Reply
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from mcp_ref.client import elicitation
-from mcp_ref.client.answers import ClientContext
 from mcp_ref.client.elicitation import Elicitors, UrlElicitationRequired
 from mcp_ref.errors import ErrorResponse, InvalidParams, LocalProtocolError, RemoteProtocolError
 from mcp_ref.machinery.json_schema import is_uuid
+from mcp_ref.roles.client.answers import ClientContext
 from tests.client.fakes import FORMS_ONLY, FakeClient, FakeServer
 
 JsonObject = dict[str, Any]

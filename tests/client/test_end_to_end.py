@@ -24,12 +24,12 @@ from mcp_ref import (
     image,
     text,
 )
-from mcp_ref.client.answers import ClientContext
 from mcp_ref.client.elicitation import accept, cancel, decline, required_urls, url_elicitation
 from mcp_ref.client.sampling import UserRejected, choose_model, reply
 from mcp_ref.errors import InputRefused, MissingClientCapability
 from mcp_ref.machinery.rates import Rate
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
+from mcp_ref.roles.client.answers import ClientContext
 from tests.wire import PATIENCE, opened, to_client
 
 JsonObject = dict[str, Any]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mcp_ref.client import roots
-from mcp_ref.client.answers import ClientContext
 from mcp_ref.errors import LocalProtocolError
+from mcp_ref.roles.client.answers import ClientContext
 from tests.client.fakes import FakeClient, FakeServer
 
 

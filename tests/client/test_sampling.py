@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from mcp_ref.client import sampling
-from mcp_ref.client.answers import DEFAULT_RATES, ClientContext
 from mcp_ref.client.sampling import message_problem
 from mcp_ref.content import text
 from mcp_ref.errors import InvalidParams, LocalProtocolError
+from mcp_ref.roles.client.answers import DEFAULT_RATES, ClientContext
 from tests.client.fakes import FORMS_ONLY, FakeClient, FakeServer
 
 JsonObject = dict[str, Any]

@@ -26,9 +26,9 @@ import pytest
 
 from mcp_ref import Client, Server
 from mcp_ref.basic.transports.stdio import StdioServerTransport
-from mcp_ref.client.config import Url
 from mcp_ref.revisions import REVISIONS, Revision
-from mcp_ref.server.hosting import HttpService
+from mcp_ref.roles.client.config import Url
+from mcp_ref.roles.server.hosting import HttpService
 from mcp_ref.trace.record import recorder
 from tests.wire import PATIENCE, Background
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Context, Server, text
-from mcp_ref.client.config import Url
 from mcp_ref.client.sampling import reply
+from mcp_ref.roles.client.config import Url
 from mcp_ref.server.utilities.caching import CacheHint, ResultCache
 from tests.features.conftest import Connect, hearing, stateless_era
 from tests.wire import PATIENCE

@@ -21,7 +21,7 @@ from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, RequestT
 from mcp_ref.client.sampling import reply
 from mcp_ref.machinery.http_exchange import HttpLimits
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
-from mcp_ref.server.hosting import HttpService
+from mcp_ref.roles.server.hosting import HttpService
 from tests.basic.transports.streamable_http.raw import Wire, opened, request
 from tests.features.conftest import counts_descriptors, left, until
 from tests.features.relay import Relay

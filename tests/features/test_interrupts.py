@@ -279,7 +279,7 @@ def test_ctrl_c_at_each_moment_of_serving_over_http_leaves_nothing_that_the_serv
         server.serve_http().close(PATIENCE)
 
     before = held()
-    files = ("server/hosting.py", "server/server.py", "machinery/http_server.py")
+    files = ("roles/server/hosting.py", "roles/server/server.py", "machinery/http_server.py")
     for moment in itertools.count(1):
         server = Server("s")
         over = interrupt(moment, files, serve_and_end)

@@ -25,7 +25,7 @@ from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.errors import McpError, ParseError, RemoteProtocolError, TransportClosed
 from mcp_ref.machinery import json_schema, json_text
 from mcp_ref.machinery.http_exchange import SMALL_BODY
-from mcp_ref.server.announcing import MAX_ANNOUNCEMENTS
+from mcp_ref.roles.server.announcing import MAX_ANNOUNCEMENTS
 from tests.basic.transports.streamable_http.raw import Wire, opened, post, request, until
 from tests.basic.transports.streamable_http.replies import BOTH, PATIENCE, Front
 from tests.basic.transports.streamable_http.scripted import ScriptedServer, head, then

@@ -15,9 +15,9 @@ import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, RequestTimeout, Server, TransportClosed, text
 from mcp_ref.basic.subscriptions import Listening
-from mcp_ref.client.config import Command
 from mcp_ref.errors import AnswerLost
-from mcp_ref.server.hosting import HttpService
+from mcp_ref.roles.client.config import Command
+from mcp_ref.roles.server.hosting import HttpService
 from tests.basic.transports.streamable_http import modern, raw
 from tests.basic.transports.streamable_http.scripted import ScriptedServer, content, result
 from tests.features.conftest import until

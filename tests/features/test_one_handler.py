@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Server, text
-from mcp_ref.client.config import Command
 from mcp_ref.client.elicitation import decline
 from mcp_ref.client.sampling import reply
 from mcp_ref.revisions import REVISIONS
+from mcp_ref.roles.client.config import Command
 from tests.features.conftest import Connect
 from tests.features.one_handler import build
 from tests.wire import PATIENCE, Background

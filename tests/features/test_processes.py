@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, Server, StateKeys, TransportClosed, text_of
-from mcp_ref.server.wsgi import WsgiApplication
+from mcp_ref.roles.server.wsgi import WsgiApplication
 from tests.features import killing
 from tests.features.conftest import until
 from tests.under_wsgi import ROOT, Running, children, under

@@ -13,9 +13,9 @@ import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, Server, text
 from mcp_ref.basic.mrtr import StateKeys, elicitation_form, input_required
-from mcp_ref.client.config import Url
 from mcp_ref.client.sampling import reply
 from mcp_ref.machinery.http_exchange import HttpRefusal
+from mcp_ref.roles.client.config import Url
 from tests.features.conftest import Connect, stateless_era
 from tests.wire import PATIENCE, Background
 

@@ -40,9 +40,9 @@ from mcp_ref import (
 )
 from mcp_ref.basic.mrtr import MAX_ROUNDS
 from mcp_ref.basic.tasks import MAX_TTL
-from mcp_ref.client import following
-from mcp_ref.client import tasks as hosting
 from mcp_ref.methods import Method
+from mcp_ref.roles.client import following
+from mcp_ref.roles.client import tasks as hosting
 from tests.features.task_server import elicit, make_server
 from tests.wire import opened
 
@@ -426,7 +426,7 @@ def test_a_client_that_hangs_up_has_not_cancelled_its_task(revision: str) -> Non
 
 def test_a_cancelled_call_does_not_end_the_task_that_it_has_become(monkeypatch: pytest.MonkeyPatch) -> None:
     # The answer to the call waits for the end of its handler, so that there is a call to cancel.
-    monkeypatch.setattr("mcp_ref.server.tasks.QUICK", LIMIT)
+    monkeypatch.setattr("mcp_ref.roles.server.tasks.QUICK", LIMIT)
     server, entered, given_up = Server("jobs", tasks=(tasks := Tasks())), threading.Event(), threading.Event()
 
     @server.tool(task="optional")

@@ -13,11 +13,11 @@ import pytest
 from mcp_ref import Client, Context, RequestTimeout, Server
 from mcp_ref import peer as peer_module
 from mcp_ref.basic.transports.memory import pair
-from mcp_ref.client import rounds as rounds_module
 from mcp_ref.machinery import deadline as deadline_module
 from mcp_ref.machinery.deadline import Cancel, Clock, Deadline, has_ended
 from mcp_ref.peer import Peer
 from mcp_ref.revisions import SESSION_REVISIONS
+from mcp_ref.roles.client import rounds as rounds_module
 from tests.eras import MODERN, open_client
 from tests.peers import Answerer, Deaf, terms
 from tests.wire import PATIENCE, Background, Wire, opened, to_client

@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from mcp_ref import Client, HttpStatusError, TransportClosed
-from mcp_ref.client.config import Url
+from mcp_ref.roles.client.config import Url
 from tests.basic.transports.collector import WAIT
 from tests.basic.transports.streamable_http.scripted import ScriptedServer, content, result, status
 

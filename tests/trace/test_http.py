@@ -11,9 +11,9 @@ import pytest
 import requests
 
 from mcp_ref import Client, Context, Server
-from mcp_ref.client.config import Url
 from mcp_ref.errors import McpError
 from mcp_ref.machinery.http_exchange import HttpRefusal, HttpRequest
+from mcp_ref.roles.client.config import Url
 from mcp_ref.trace.narrate import Narrator, narrate
 from mcp_ref.trace.record import Recorder, TraceEvent, from_row, read_trace, to_row
 

@@ -6,7 +6,7 @@ A client over stdio waits for the answer to its probe as long as for any other, 
 
 import sys
 
-from mcp_ref.client.client import Client
+from mcp_ref.roles.client.client import Client
 
 Client.__init__.__kwdefaults__ |= {"probe_timeout": 60, "connect_timeout": 60}
 

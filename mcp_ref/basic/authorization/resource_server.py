@@ -49,7 +49,7 @@ from mcp_ref.server.resources import ResourceNotFound, covers, find_resource
 
 if TYPE_CHECKING:
     from mcp_ref.basic.authorization.dpop import ProofChecker
-    from mcp_ref.server.server import Server
+    from mcp_ref.roles.server.server import Server
 
 log = logging.getLogger(__name__)
 

@@ -35,8 +35,8 @@ from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
     from mcp_ref.machinery.http_client import HttpResponse
-    from mcp_ref.server.server import Server
-    from mcp_ref.server.session import Session
+    from mcp_ref.roles.server.server import Server
+    from mcp_ref.roles.server.session import Session
     from mcp_ref.trace.record import Tap
 
 log = logging.getLogger(__name__)

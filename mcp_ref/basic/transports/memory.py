@@ -25,8 +25,8 @@ from mcp_ref.machinery.deadline import Deadline, hold
 from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
-    from mcp_ref.server.server import Server
-    from mcp_ref.server.session import Session
+    from mcp_ref.roles.server.server import Server
+    from mcp_ref.roles.server.session import Session
     from mcp_ref.trace.record import Tap
 
 

@@ -345,7 +345,7 @@ class StdioClientTransport(StdioTransport):
     Args:
         command: the program and its arguments, each a string. A single string is refused: no shell takes it apart.
         tap: is shown every message, and every line of standard error that is captured.
-        The others: see `client.config.Command`.
+        The others: see `roles.client.config.Command`.
 
     The process is launched by `start()`, in a session of its own. The connection is lost when the server ends or closes
     its output; the reason given has its exit code and last words. A line that cannot be a message is skipped: the first

@@ -3,7 +3,7 @@
 Spec:      server/utilities/caching (2026-07-28)
 Upholds:   spec_notes/server/utilities/caching.md
 Not here:  the results that carry the hints (basic/versioning, server/tools, server/prompts, server/resources); when a
-           client looks into its cache (client/client)
+           client looks into its cache (roles/client/client)
 
 The hints belong to the stateless era: discovery, the four lists and `resources/read` must have them there, and no
 earlier revision knows them.

@@ -3,7 +3,7 @@
 Spec:      server/utilities/completion (2024-11-05 ... 2026-07-28)
 Upholds:   spec_notes/server/utilities/completion.md
 Not here:  the prompts and templates themselves (server/prompts, server/resources); the limit on requests per second
-           (server/session)
+           (roles/server/session)
 
     @server.completion(prompt="plan_trip", argument="city")
     def cities(value: str, arguments: dict[str, str]) -> list[str]: ...
@@ -26,8 +26,8 @@ from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.types import RequestParams, Result
 
 if TYPE_CHECKING:
-    from mcp_ref.server.context import Context
-    from mcp_ref.server.server import Server
+    from mcp_ref.roles.server.context import Context
+    from mcp_ref.roles.server.server import Server
 
 MAX_VALUES = 100
 """How many suggestions one result may hold."""

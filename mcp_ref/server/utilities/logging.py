@@ -2,7 +2,7 @@
 
 Spec:      server/utilities/logging (2024-11-05 ... 2026-07-28)
 Upholds:   spec_notes/server/utilities/logging.md
-Not here:  the limit on messages per second (server/session); the log of this library itself (Python's
+Not here:  the limit on messages per second (roles/server/session); the log of this library itself (Python's
            `logging`)
 
     ctx.log("info", data)              in a handler: send a message to the client, if it wants that level
@@ -25,10 +25,10 @@ from mcp_ref.methods import Method, Options
 from mcp_ref.types import EmptyResult, LoggingLevel, NotificationParams, RequestParams
 
 if TYPE_CHECKING:
-    from mcp_ref.client.client import Client
-    from mcp_ref.server.context import Context
-    from mcp_ref.server.server import Server
-    from mcp_ref.server.session import Conversation
+    from mcp_ref.roles.client.client import Client
+    from mcp_ref.roles.server.context import Context
+    from mcp_ref.roles.server.server import Server
+    from mcp_ref.roles.server.session import Conversation
 
 LEVELS: tuple[LoggingLevel, ...] = get_args(LoggingLevel)
 """The eight levels of RFC 5424, the least severe first."""

@@ -10,7 +10,7 @@ from typing import Any
 from mcp_ref import Context, Server, text
 from mcp_ref.basic.authorization.metadata import Challenge, read_challenges
 from mcp_ref.basic.authorization.resource_server import Principal, Protection
-from mcp_ref.server.hosting import HttpService
+from mcp_ref.roles.server.hosting import HttpService
 from tests.basic.transports.streamable_http import modern, raw
 from tests.basic.transports.streamable_http.raw import Answer, Wire
 

@@ -12,8 +12,8 @@ import pytest
 
 from mcp_ref import Client, HttpStatusError, RemoteProtocolError, RequestTimeout, Server, TransportClosed, text
 from mcp_ref.basic.transports.http_sse import SseClientTransport
-from mcp_ref.client import config as targets
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, Revision
+from mcp_ref.roles.client import config as targets
 from tests.basic.transports.collector import Collector, soon
 from tests.basic.transports.streamable_http.replies import PATIENCE
 from tests.basic.transports.streamable_http.scripted import STREAM_HEAD, ScriptedServer, chunk, content, status, then

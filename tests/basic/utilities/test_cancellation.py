@@ -11,9 +11,9 @@ import pytest
 
 from mcp_ref import Cancel, Client, Context, LocalProtocolError, RequestCancelled, RequestTimeout, Server
 from mcp_ref.basic.versioning import SUBSCRIPTION_ID
-from mcp_ref.client.answers import ClientContext
 from mcp_ref.incoming import Incoming
 from mcp_ref.revisions import REVISIONS
+from mcp_ref.roles.client.answers import ClientContext
 from tests.eras import MODERN, open_client
 from tests.peers import a_peer
 from tests.wire import PATIENCE, Background, opened, to_client

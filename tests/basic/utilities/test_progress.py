@@ -12,8 +12,8 @@ import pytest
 from mcp_ref import Client, Context, LocalProtocolError, Server, text_of
 from mcp_ref import peer as requester
 from mcp_ref.basic.utilities import HandlerContext, token_of
-from mcp_ref.client.answers import ClientContext
 from mcp_ref.machinery.rates import Rate
+from mcp_ref.roles.client.answers import ClientContext
 from tests.eras import MODERN, open_client, open_server
 from tests.wire import PATIENCE, Background, opened, to_client
 

@@ -3,7 +3,7 @@
 Spec:      basic/transports#streamable-http (2025-03-26 ... 2025-11-25), basic/transports/streamable-http (2026-07-28)
 Upholds:   spec_notes/basic/transports.md, spec_notes/basic/transports/streamable-http.md
 Not here:  sockets and time limits (machinery/http_client), which headers repeat a message (headers.py), when the era is
-           found out, and when a session is opened again (client/connecting)
+           found out, and when a session is opened again (roles/client/connecting)
 
     session era      the headers of the session go with each message; 404 says that the session has expired; a stream
                      that ends before the response is resumed after its last event

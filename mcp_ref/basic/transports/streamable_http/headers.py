@@ -31,7 +31,7 @@ from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
     from mcp_ref.basic.extensions import Extension
-    from mcp_ref.client.session import Conversation
+    from mcp_ref.roles.client.session import Conversation
 
 log = logging.getLogger(__name__)
 complain = Complaints(log)

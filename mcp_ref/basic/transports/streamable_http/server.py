@@ -3,7 +3,7 @@
 Spec:      basic/transports#streamable-http; 2026-07-28/basic/transports/streamable-http; basic/versioning
 Upholds:   spec_notes/basic/transports.md, spec_notes/basic/transports/streamable-http.md
 Not here:  sockets and threads (machinery/http_server), the answer to a POST and event streams (streams.py), what
-           headers must say (headers.py), what is answered to a method (server/session)
+           headers must say (headers.py), what is answered to a method (roles/server/session)
 
     session era       POST     one message (2025-03-26: or a batch): a request is answered with JSON or a stream, the
                                rest with 202
@@ -66,7 +66,7 @@ from mcp_ref.revisions import SESSION_REVISIONS, Revision
 
 if TYPE_CHECKING:
     from mcp_ref.basic.subscriptions import Subscription
-    from mcp_ref.server.server import Server
+    from mcp_ref.roles.server.server import Server
     from mcp_ref.trace.record import Tap
 
 log = logging.getLogger(__name__)

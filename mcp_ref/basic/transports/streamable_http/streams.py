@@ -38,7 +38,7 @@ from mcp_ref.machinery.http_exchange import HttpRefusal, HttpReply
 from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
-    from mcp_ref.server.session import Session
+    from mcp_ref.roles.server.session import Session
     from mcp_ref.trace.record import Tap
 
 log = logging.getLogger(__name__)

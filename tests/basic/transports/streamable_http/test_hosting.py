@@ -13,7 +13,7 @@ import pytest
 from mcp_ref import Client, Context, Server
 from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.machinery.http_exchange import HttpLimits
-from mcp_ref.server.hosting import HttpService
+from mcp_ref.roles.server.hosting import HttpService
 from tests.basic.transports.streamable_http.raw import (
     Answer,
     Wire,

@@ -1,0 +1,416 @@
+"""Conversation: what a client and a server say to each other, in either era; and Connection, which opens them.
+
+Spec:      basic/lifecycle; basic/versioning, server/discover (2026-07-28); the notifications of the server's pages
+Upholds:   spec_notes/basic/lifecycle.md and spec_notes/basic/versioning.md, the rows on the client
+Not here:  what a method does (each page); which of several ways is gone, and when another conversation is opened
+           (roles/client/connecting); what the server asks first, in the stateless era (roles/client/rounds); the
+           headers that repeat a request over HTTP (streamable_http/headers)
+
+    open       the request opening(...) until both have a version in common, then agree(...): these two differ by era
+    ask        peer.request(...), by Client.request
+    take       a notification of the server: checked, noted, and passed to the callback that it belongs to
+    answer     a question of the server: by the function that the user gave
+
+A client has one conversation at a time. If it ends, the client may open another one: a new object, so that nothing of
+the old one can be mistaken for something of the new.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Final, cast
+
+from mcp_ref.agreement import Terms
+from mcp_ref.basic.extensions import kinds_of, rows_with
+from mcp_ref.basic.keep_alive import KeepAlive
+from mcp_ref.basic.lifecycle import Lifecycle, accept_answer, initialize_params, offered_instead
+from mcp_ref.basic.transports.transport import MirroringTransport, SessionTransport, Transport, is_transport
+from mcp_ref.basic.utilities import answer_ping
+from mcp_ref.basic.versioning import SERVER_INFO, envelope
+from mcp_ref.client.elicitation import ElicitationCompleteParams, elicitation_complete
+from mcp_ref.errors import (
+    ErrorResponse,
+    LocalProtocolError,
+    McpError,
+    MethodNotFound,
+    Refusal,
+    RequestTimeout,
+    TransportClosed,
+    UnsupportedVersion,
+)
+from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.deadline import Cancel, Deadline
+from mcp_ref.machinery.rates import Rate, RateLimits
+from mcp_ref.messages import JsonObject
+from mcp_ref.methods import Method
+from mcp_ref.pages import METHODS
+from mcp_ref.peer import Answerer, Peer
+from mcp_ref.revisions import FIRST_STREAMABLE, Revision
+from mcp_ref.roles.client.answers import ClientContext
+from mcp_ref.roles.client.config import Command, Route, Url, http_routes
+from mcp_ref.server.utilities.caching import INVALIDATED_BY
+from mcp_ref.types import client_capabilities, server_capabilities
+
+if TYPE_CHECKING:
+    from mcp_ref.basic.transports.streamable_http.headers import RequestHeaders
+    from mcp_ref.roles.client.client import Client
+
+log = logging.getLogger(__name__)
+
+CLOSING_TIMEOUT: Final = 1.0
+"""Seconds for ending a conversation that has failed, or that another one has replaced."""
+
+RESTARTS: Final = {"restart": Rate(per_second=5 / 60, burst=5)}
+"""How often a server is started again: one that dies at once is not started without end."""
+
+
+class Conversation:
+    """One conversation with a server: what is the same in both eras. `Session` and `Stateless` are the two that exist.
+
+    Args:
+        client: whose conversation it is: its functions answer, its callbacks hear, its limits hold.
+        revisions: those that the client speaks over this transport, all of one era, oldest first.
+        peer: None; or what has carried another conversation over this transport, which this one takes over.
+
+    Threads: `open` by one; `close` by any; the others belong to the peer.
+    """
+
+    def __init__(
+        self, client: Client, transport: Transport, revisions: tuple[Revision, ...], peer: Peer | None = None
+    ) -> None:
+        self.client, self.transport, self.revisions = client, transport, revisions
+        self.server_info: JsonObject = {}
+        self.instructions: str | None = None
+        self.lifecycle = Lifecycle("client")
+        self.may_send = self.lifecycle.send
+        self.on_lost: Callable[[Conversation, McpError], None] | None = None
+        self._started = peer is not None
+        terms = self.terms(revisions[-1])
+        self.peer = peer or Peer(transport, self, terms, timeout=client.timeout, clock=client.clock)
+        self.peer.side, self.peer.terms = self, terms
+
+    @property
+    def revision(self) -> Revision:
+        """The revision in use with the server."""
+        return self.peer.terms.revision
+
+    # -- what differs between the eras
+
+    def terms(self, revision: Revision, remote: JsonObject | None = None) -> Terms:
+        """The rules in that revision, with a server of those capabilities; None: before it has said what it can do."""
+        raise NotImplementedError
+
+    def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
+        """The request that opens the conversation in that revision, whose rules hold from now on, and its params."""
+        raise NotImplementedError
+
+    def agree(self, result: JsonObject, deadline: Deadline) -> None:
+        """Go on in the revision that the server's answer leads to, or raise if the two have none in common."""
+        raise NotImplementedError
+
+    # -- opening and closing
+
+    def open(self, deadline: Deadline, first: Callable[[], JsonObject] | None = None) -> None:
+        """Find the version that both sides speak, and learn what the server can do.
+
+        Args:
+            first: gives the answer to the opening request if that was sent already.
+
+        Raises: as a request does. The conversation is then still to be closed.
+        """
+        if first is None and not self._started:
+            self.peer.start()
+        asked = self.revisions[-1]
+        try:
+            result = first() if first is not None else self.peer.request(*self.opening(asked), deadline=deadline)
+        except ErrorResponse as refusal:
+            # SHOULD: retry with a version of both that the refusal names in `data.supported`
+            # (basic/versioning#protocol-version-negotiation). Servers of the session era are known to refuse so too.
+            instead = offered_instead(refusal.data, self.revisions)
+            if instead is None or (instead is asked and refusal.code != UnsupportedVersion.code):
+                raise
+            self.lifecycle.step("refused")
+            result = self.peer.request(*self.opening(instead), deadline=deadline)
+        self.agree(result, deadline)
+
+    def close(self, deadline: Deadline, reason: str = "the client was closed") -> None:
+        """End the conversation. Idempotent; any thread may call it. Why each thread ends: see `Peer.close`."""
+        self.lifecycle.close()
+        self.peer.close(deadline, reason)
+
+    def lost(self, reason: McpError) -> None:
+        """The server is gone; calls fail from here on, and `close()` is still to be called."""
+        self.lifecycle.close()
+        if self.on_lost is not None:
+            self.on_lost(self, reason)
+
+    # -- what the server says (the peer asks this)
+
+    def admit(self, incoming: Incoming) -> JsonObject | Answerer:
+        """Decide on a request of the server in the order of arrival; a ping is answered at once."""
+        if not self.peer.terms.open:
+            self.lifecycle.receive(incoming.method, is_request=True)
+        return dict(answer_ping()) if incoming.method == "ping" else self.answer
+
+    def answer(self, incoming: Incoming) -> JsonObject:
+        """The answer of the user's function to a question of the server."""
+        terms, method = self.peer.terms, incoming.method
+        check, project, *_ = terms.received[method]
+        if check is not None:
+            check(incoming.params)
+        result = self.client.answers(ClientContext(self, incoming), incoming)
+        return project(result) if project is not None else result
+
+    def take(self, method: str, params: JsonObject) -> None:
+        """Note a notification of the server in the order of arrival, and pass it to the callback it belongs to."""
+        client = self.client
+        try:
+            if not self.peer.terms.open:
+                self.lifecycle.receive(method, is_request=False)
+            check = self.peer.terms.received[method].check
+            if check is not None:
+                check(params)
+        except MethodNotFound:
+            log.debug("a notification that was not agreed on: %s", method)
+            if method in METHODS:
+                return
+        except Refusal as refusal:
+            self.peer.complain("ignored a malformed notification: %s: %s", method, refusal)
+            return
+        if method == "notifications/tools/list_changed":
+            client.tool_definitions = {}
+        if self.peer.terms.revision.era == "stateless" and method in INVALIDATED_BY and client.cache is not None:
+            client.cache.changed(method, params)
+        if method == "notifications/elicitation/complete" and not elicitation_complete(
+            client.answers.elicitors, cast(ElicitationCompleteParams, params)
+        ):
+            return
+        if method == "notifications/message":
+            if client.on_log is not None:
+                client.events.put(partial(client.on_log, params), method)
+        elif client.on_change is not None and method != "notifications/subscriptions/acknowledged":
+            client.events.put(partial(client.on_change, method, params), method)
+
+
+class Session(Conversation):
+    """The conversation in the session era: it opens with `initialize`, and what is agreed then holds to its end."""
+
+    def __init__(
+        self, client: Client, transport: Transport, revisions: tuple[Revision, ...], peer: Peer | None = None
+    ) -> None:
+        super().__init__(client, transport, revisions, peer)
+        if isinstance(transport, MirroringTransport):
+            transport.mirror = None
+        interval = client.ping_interval
+        self._keep_alive = None if interval is None else KeepAlive(self.peer, interval)
+
+    def terms(self, revision: Revision, remote: JsonObject | None = None) -> Terms:
+        """See `Conversation`. The server may log before it has answered (basic/lifecycle#initialization)."""
+        capabilities = self.client.introduction.capabilities
+        if remote is None:
+            return Terms("client", revision, METHODS, capabilities, {"logging": {}})
+        return Terms("client", revision, METHODS, client_capabilities(capabilities, revision), remote)
+
+    def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
+        """The request that opens a session: `initialize`, proposing a revision."""
+        self.peer.terms = self.terms(asked)
+        return "initialize", initialize_params(self.client.introduction, asked)
+
+    def agree(self, result: JsonObject, deadline: Deadline) -> None:
+        """Take the server's version, and send `notifications/initialized`."""
+        http = isinstance(self.transport, SessionTransport)
+        older = [row for row in self.client.revisions if http and row.http == "sse" and row not in self.revisions]
+        agreed = accept_answer(result, (*self.revisions, *older))
+        # Gateways to old servers answer 2024-11-05 over Streamable HTTP, which is younger: the messages are those of
+        # 2024-11-05, and go as when that transport began.
+        carried_as = FIRST_STREAMABLE if agreed in older else agreed
+        if agreed in older:
+            log.info("the server speaks %s over Streamable HTTP, which is younger", agreed)
+        self.server_info, self.instructions = result["serverInfo"], result.get("instructions")
+        self.peer.terms = self.terms(agreed, server_capabilities(result["capabilities"], agreed))
+        self.lifecycle.step("agreed")
+        if isinstance(self.transport, SessionTransport):
+            self.transport.agreed(carried_as)
+        # MUST: after `initialize` was answered the client sends `notifications/initialized`
+        # (basic/lifecycle#initialization)
+        self.peer.notify("notifications/initialized", deadline=deadline)
+        self.peer.terms.open = True
+        if isinstance(self.transport, SessionTransport):
+            self.transport.opened(carried_as)
+        if self._keep_alive is not None:
+            self._keep_alive.start()
+
+    def close(self, deadline: Deadline, reason: str = "the client was closed") -> None:
+        """See `Conversation`; the thread `mcp-ping` waits on an event that is set here."""
+        if self._keep_alive is not None:
+            self._keep_alive.stop()
+        super().close(deadline, reason)
+        if self._keep_alive is not None:
+            self._keep_alive.join(deadline)
+
+
+class Stateless(Conversation):
+    """The conversation in the stateless era: every request stands alone.
+
+    Nothing is agreed on: each request says in its `_meta` which version it is written in and what its client can do.
+    What the opening learned (`server/discover`) says only what is worth sending.
+    """
+
+    def __init__(self, client: Client, transport: Transport, revisions: tuple[Revision, ...]) -> None:
+        super().__init__(client, transport, revisions)
+        # Without a lifecycle, anything may be sent and received from the first moment.
+        self.lifecycle.state = "open"
+        # Gives up the questions that are being answered.
+        self.closing = Cancel()
+        self._headers: RequestHeaders | None = None
+        if isinstance(transport, MirroringTransport):
+            from mcp_ref.basic.transports.streamable_http.headers import RequestHeaders
+
+            self._headers = RequestHeaders(self)
+            transport.mirror = self._headers.mirror
+
+    def terms(self, revision: Revision, remote: JsonObject | None = None) -> Terms:
+        """See `Conversation`."""
+        introduction = self.client.introduction
+        local = client_capabilities(introduction.capabilities, revision)
+        said = envelope(revision, introduction.info, local)
+        extensions, kinds = self.client.extensions, None
+        rows: Mapping[str, Method] = METHODS
+        if extensions or self.client.result_types:
+            # What an extension brings counts where the server has it too.
+            shared = (remote or {}).get("extensions") or {}
+            both = [each for name, each in extensions.items() if name in shared]
+            rows, kinds = rows_with(METHODS, extensions.values()), kinds_of(both, self.client.result_types)
+        terms = Terms("client", revision, rows, local, remote or {}, said, kinds)
+        terms.open = True
+        return terms
+
+    def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
+        """`server/discover`."""
+        self.peer.terms = self.terms(asked)
+        return "server/discover", None
+
+    def agree(self, result: JsonObject, deadline: Deadline) -> None:
+        """Speak the newest version that both have."""
+        revision = offered_instead({"supported": result["supportedVersions"]}, self.revisions)
+        if revision is None:
+            theirs = ", ".join(map(str, result["supportedVersions"][:10])) or "no version"
+            # As the error that says the same: whoever speaks an older version too goes on alike.
+            supported = {"supported": result["supportedVersions"]}
+            raise ErrorResponse(UnsupportedVersion.code, f"the server speaks {theirs}", supported)
+        self.server_info = (result.get("_meta") or {}).get(SERVER_INFO) or {}
+        self.instructions = result.get("instructions")
+        self.peer.terms = self.terms(revision, server_capabilities(result["capabilities"], revision))
+
+    def close(self, deadline: Deadline, reason: str = "the client was closed") -> None:
+        """See `Conversation`; questions that are being answered are given up."""
+        self.closing(reason)
+        super().close(deadline, reason)
+
+    def usable(self, listed: JsonObject) -> JsonObject:
+        """The result of `tools/list` as the caller gets it: over HTTP with the tools whose calls can be sent."""
+        return listed if self._headers is None else self._headers.usable(listed)
+
+
+class Connection:
+    """The conversations of one client, one after the other. Threads: any."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        # Held by the one thread that opens a conversation; others wait for it with their own time limit. It guards what
+        # follows, and nothing else is acquired by those who wait.
+        self.opening = threading.Lock()
+        self.current: Conversation | None = None  # that which goes on
+        self.former: Conversation | None = None  # the one before, kept until the next for what is under way in it
+        self.beginning: Conversation | None = None  # that which is being opened, or was opened last
+        self.restarts = RateLimits(RESTARTS)
+        self.closed = False
+
+    def open(self) -> None:
+        """Open the first conversation. Blocks and raises: see `Client.connect`."""
+        with self.opening:
+            if self.closed:
+                raise LocalProtocolError("a client connects once; make another one")
+            limit = self.client.connect_timeout
+            try:
+                self.current = self.open_next(Deadline(limit))
+                if self.current.peer.closed is not None:
+                    # It was lost before it was the one that goes on.
+                    self.current.lost(self.current.peer.closed)
+            except RequestTimeout as problem:
+                # Over stdio the reason may stand on the server's standard error.
+                last_words = getattr(self.beginning and self.beginning.transport, "last_words", str)()
+                said = f"; the server has said:{last_words}" if last_words else ""
+                problem.args = (f"{problem} (connect_timeout={limit}){said}",)
+                raise
+
+    def open_next(self, deadline: Deadline) -> Conversation:
+        """Open a conversation, by the only way there is, or by the one that roles/client/connecting finds."""
+        client, target = self.client, self.client.target
+        if isinstance(target, Url):
+            ways = http_routes(target, client.revisions, client.tap, deadline)
+        else:
+            eras = (tuple(row for row in client.revisions if row.era == era) for era in ("stateless", "session"))
+            ways = [Route(self._connect, rows) for rows in eras if rows]
+        if len(ways) > 1:
+            from mcp_ref.roles.client.connecting import find_era
+
+            return find_era(self, ways, deadline)
+        transport, revisions = ways[0].make(), ways[0].revisions
+        if revisions[0].era == "session":
+            return self.begin(Session(client, transport, revisions), deadline)
+        try:
+            return self.begin(Stateless(client, transport, revisions), deadline)
+        except McpError as problem:
+            from mcp_ref.roles.client.connecting import check_era
+
+            check_era(problem, revisions, isinstance(target, Url))
+            raise
+
+    def _connect(self) -> Transport:
+        """A connection to a child process or to a server in this one; or the transport that was given."""
+        target, tap = self.client.target, self.client.tap
+        if isinstance(target, Command):
+            from mcp_ref.basic.transports.stdio import StdioClientTransport
+
+            options = target._asdict()
+            return StdioClientTransport(options.pop("argv"), **options, tap=tap("stdio"))
+        if is_transport(target):
+            given: Transport = target
+            return given
+        from mcp_ref.basic.transports.memory import InProcess
+
+        return InProcess(target, tap("memory"))
+
+    def begin(
+        self, conversation: Conversation, deadline: Deadline, first: Callable[[], JsonObject] | None = None
+    ) -> Conversation:
+        """Open a conversation, of which `first` may give the first answer."""
+        self.note_beginning(conversation)
+        conversation.open(deadline, first)
+        return conversation
+
+    def note_beginning(self, conversation: Conversation) -> None:
+        """From here on `close()` by another thread can end a conversation that is not open yet."""
+        self.beginning, conversation.on_lost = conversation, self.note_lost
+        # Looked at second: whichever thread comes later sees what the other did.
+        if self.closed:
+            conversation.close(Deadline(CLOSING_TIMEOUT))
+            raise TransportClosed("the client was closed")
+
+    def note_lost(self, conversation: Conversation, reason: McpError) -> None:
+        """Tell the user's `on_close`, once, if the conversation that went on has ended and nobody closed it."""
+        on_close = self.client.on_close
+        if on_close is not None and conversation is self.current and not self.closed:
+            conversation.on_lost = None
+            self.client.events.put(partial(on_close, reason), "on_close")
+
+    def close(self, deadline: Deadline) -> None:
+        """End every conversation, also one that is being opened. Idempotent; see `Client.close`."""
+        self.closed = True
+        for conversation in dict.fromkeys((self.former, self.current, self.beginning)):
+            if conversation is not None:
+                conversation.close(deadline)

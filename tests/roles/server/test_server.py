@@ -1,0 +1,318 @@
+"""roles/server/server: registries, what is declared, who is told, rates, and the end."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mcp_ref import Client, Context, ErrorResponse, Server, TransportClosed
+from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.rates import Rate
+from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
+from mcp_ref.roles.server.server import DEFAULT_RATES
+from mcp_ref.server.utilities.completion import prompt_ref
+from tests.eras import open_server
+from tests.wire import PATIENCE, opened, to_server
+
+NAMES = list(REVISIONS)
+OLDER = [row.name for row in SESSION_REVISIONS]
+ONE = Rate(per_second=0.5, burst=1)
+
+ADD: dict[str, Callable[[Server], Any]] = {
+    "tools": lambda server: server.tool("t")(lambda: ""),
+    "resources": lambda server: server.resource("x://a")(lambda: ""),
+    "templates": lambda server: server.resource("x://{a}/b")(lambda a: ""),
+    "prompts": lambda server: server.prompt("p")(lambda: ""),
+    "completions": lambda server: server.completion(prompt="p", argument="a")(lambda value: []),
+}
+REMOVE: dict[str, Callable[[Server], Any]] = {
+    "tools": lambda server: server.remove_tool("t"),
+    "resources": lambda server: server.remove_resource("x://a"),
+    "templates": lambda server: server.remove_resource("x://{a}/b"),
+    "prompts": lambda server: server.remove_prompt("p"),
+}
+CHANGED = {
+    "tools": "notifications/tools/list_changed",
+    "resources": "notifications/resources/list_changed",
+    "templates": "notifications/resources/list_changed",
+    "prompts": "notifications/prompts/list_changed",
+}
+CAPABILITY: dict[str, Any] = {
+    "tools": {"tools": {"listChanged": True}},
+    "resources": {"resources": {"subscribe": True, "listChanged": True}},
+    "templates": {"resources": {"subscribe": True, "listChanged": True}},
+    "prompts": {"prompts": {"listChanged": True}},
+    "completions": {"completions": {}},
+}
+
+
+# -- registries ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("feature", ADD)
+def test_a_snapshot_of_a_registry_never_changes(feature: str) -> None:
+    server = Server("s")
+    before = server.registries[feature]
+    ADD[feature](server)
+    between = server.registries[feature]
+    assert (len(before), len(between)) == (0, 1)
+    if feature in REMOVE:
+        REMOVE[feature](server)
+        assert (len(between), len(server.registries[feature])) == (1, 0)
+
+
+@pytest.mark.parametrize("feature", ADD)
+def test_a_name_is_taken_once(feature: str) -> None:
+    server = Server("s")
+    ADD[feature](server)
+    with pytest.raises(ValueError, match="already has"):
+        ADD[feature](server)
+
+
+@pytest.mark.parametrize("feature", REMOVE)
+def test_what_is_not_there_cannot_be_removed(feature: str) -> None:
+    with pytest.raises(KeyError):
+        REMOVE[feature](Server("s"))
+
+
+def test_nothing_is_lost_when_several_threads_register_at_once() -> None:
+    server, barrier = Server("s"), threading.Barrier(4)
+
+    def register(first: int) -> None:
+        barrier.wait(PATIENCE)
+        for number in range(first, first + 50):
+            server.tool(f"t{number}")(lambda: "")
+
+    threads = [threading.Thread(target=register, args=(first,)) for first in range(0, 200, 50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert set(server.registries["tools"]) == {f"t{number}" for number in range(200)}
+
+
+# -- what is declared ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("feature", ADD)
+def test_a_feature_with_an_entry_is_declared(feature: str, name: str) -> None:
+    server = Server("s")
+    ADD[feature](server)
+    expected = {} if (feature, name) == ("completions", "2024-11-05") else CAPABILITY[feature]
+    with open_server(server, name) as wire:
+        assert wire.opening["capabilities"] == {"logging": {}} | expected  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("feature", ADD)
+def test_a_feature_can_be_declared_before_it_has_an_entry(feature: str) -> None:
+    with opened(Server("s", declare=[feature]), "2025-11-25") as wire:
+        assert wire.opening["capabilities"] == {"logging": {}} | CAPABILITY[feature]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_feature_that_is_declared_and_empty_has_empty_lists(name: str) -> None:
+    with Client(Server("s", declare=["tools", "resources", "prompts"]), revision=name) as client:
+        assert client.list_tools() == client.list_prompts() == []
+        assert client.list_resources() == client.list_resource_templates() == []
+
+
+@pytest.mark.parametrize("options", [{"declare": ["tool"]}, {"page_size": 0}, {"revisions": []}])
+def test_what_a_server_cannot_be_is_refused_when_it_is_made(options: Any) -> None:
+    with pytest.raises(ValueError, match=r"unknown features|page_size|choose one or more"):
+        Server("s", **options)
+
+
+# -- who is told --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", OLDER)
+@pytest.mark.parametrize("feature", REMOVE)
+def test_a_change_of_a_list_is_told_by_itself_to_every_open_session(feature: str, name: str) -> None:
+    server = Server("s", declare=[feature])
+    with opened(server, name) as one, opened(server, name) as other:
+        for change in (ADD, REMOVE):
+            change[feature](server)
+            assert one.receive() == other.receive() == {"jsonrpc": "2.0", "method": CHANGED[feature]}
+
+
+def test_a_completion_is_in_no_list_so_nothing_is_told() -> None:
+    server = Server("s", declare=["tools"])
+    with opened(server, "2025-11-25") as wire:
+        ADD["completions"](server)
+        ADD["tools"](server)
+        assert wire.receive()["method"] == CHANGED["tools"]
+
+
+def test_who_was_never_told_of_a_feature_is_not_told_of_its_changes() -> None:
+    server = Server("s")
+    with opened(server, "2025-11-25") as before:
+        ADD["tools"](server)
+        assert before.request(1, "tools/list")["error"]["code"] == -32601
+        with opened(server, "2025-11-25") as after:
+            REMOVE["tools"](server)
+            assert after.receive()["method"] == CHANGED["tools"]
+        assert before.request(2, "ping")["result"] == {}
+
+
+def test_a_session_that_is_not_open_yet_is_not_told() -> None:
+    server = Server("s", declare=["tools"])
+    with to_server(server) as wire:
+        ADD["tools"](server)
+        assert wire.request(1, "ping")["result"] == {}
+
+
+def test_a_session_that_is_gone_does_not_keep_the_others_from_being_told() -> None:
+    server = Server("s", declare=["tools"])
+    with opened(server, "2025-11-25") as one, opened(server, "2025-11-25") as other:
+        gone = server.sessions[0]
+        one.transport.close(Deadline(PATIENCE))
+        assert gone.wait(PATIENCE)
+        ADD["tools"](server)
+        assert other.receive()["method"] == CHANGED["tools"]
+
+
+def test_a_session_that_breaks_while_it_is_told_does_not_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server("s", declare=["tools"])
+
+    def broken(method: str, params: Any) -> None:
+        raise TransportClosed("gone")
+
+    with opened(server, "2025-11-25"), opened(server, "2025-11-25") as other:
+        monkeypatch.setattr(server.sessions[0], "notify", broken)
+        ADD["tools"](server)
+        assert other.receive()["method"] == CHANGED["tools"]
+
+
+def test_handlers_may_register_while_they_run() -> None:
+    server = Server("s")
+
+    @server.tool()
+    def grow() -> str:
+        server.tool("grown")(lambda: "")
+        return "done"
+
+    with opened(server, "2025-11-25") as wire:
+        # The announcement is another thread's work: it comes before the result or after it.
+        came = [wire.request(1, "tools/call", {"name": "grow"}), wire.receive()]
+        assert [each["method"] for each in came if "method" in each] == [CHANGED["tools"]]
+        assert [each["result"]["content"][0]["text"] for each in came if "result" in each] == ["done"]
+
+
+# -- rates --------------------------------------------------------------------------------------------------------
+
+
+def limited() -> Server:
+    server = Server("s", rates=dict.fromkeys(DEFAULT_RATES, ONE))
+
+    @server.tool()
+    def busy(ctx: Context) -> str:
+        for number in range(3):
+            ctx.log("info", number)
+            ctx.progress(number)
+        return "done"
+
+    server.prompt("p")(lambda a: a)
+    server.completion_values(["x"], prompt="p", argument="a")
+    return server
+
+
+@pytest.mark.parametrize(
+    "method", ["tools/call", "completion/complete", "notifications/message", "notifications/progress"]
+)
+def test_what_can_flood_has_a_rate_without_any_setting(method: str) -> None:
+    rate = Server("s").limits.rates[method]
+    assert 0 < rate.per_second <= 50_000 and 0 < rate.burst <= 50_000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_too_many_requests_are_refused_with_429_and_told_when_to_try_again(name: str) -> None:
+    completion = {"ref": prompt_ref("p"), "argument": {"name": "a", "value": ""}}
+    with open_server(limited(), name) as wire:
+        for method, params in (("tools/call", {"name": "p"}), ("completion/complete", completion)):
+            assert wire.request(method, method, params).get("error", {}).get("code") != 429
+            error = wire.request(f"again {method}", method, params)["error"]
+            assert (error["code"], error["message"]) == (429, "Too many requests")
+            assert 0 < error["data"]["retryAfter"] <= 2
+        assert wire.request(9, "prompts/list")["result"]["prompts"]
+
+
+def test_a_flood_of_log_and_progress_is_dropped_and_the_loss_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    params = {"name": "busy", "_meta": {"progressToken": "t"}}
+    with caplog.at_level(logging.WARNING, "mcp_ref.roles.server.session"):
+        with opened(limited(), "2025-11-25") as wire:
+            assert wire.request(1, "tools/call", params)["params"] == {"level": "info", "data": 0}
+            assert wire.receive()["params"] == {"progressToken": "t", "progress": 0}
+            assert wire.receive()["result"]["content"][0]["text"] == "done"
+    assert [record.message.partition(" ")[0] for record in caplog.records] == [
+        "notifications/message",
+        "notifications/progress",
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_client_has_rates_of_its_own(name: str) -> None:
+    server = limited()
+    with Client(server, revision=name) as one, Client(server, revision=name) as other:
+        one.call_tool("busy")
+        with pytest.raises(ErrorResponse, match="Too many requests"):
+            one.call_tool("busy")
+        assert other.call_tool("busy")["content"]
+
+
+def test_the_rates_given_lie_over_those_that_every_server_has() -> None:
+    server = Server("s", rates={"tools/call": ONE})
+    assert server.limits.rates == {**DEFAULT_RATES, "tools/call": ONE}
+
+
+# -- the end ------------------------------------------------------------------------------------------------------
+
+
+def test_close_ends_every_session_and_may_be_called_again() -> None:
+    server = Server("s")
+    with opened(server, "2025-11-25") as one, opened(server, "2024-11-05") as other:
+        assert len(server.sessions) == 2
+        assert server.close() == server.close() == []
+        assert server.sessions == ()
+        assert isinstance(one.receive(), ConnectionError)
+        assert isinstance(other.receive(), ConnectionError)
+        server.tool("late")(lambda: "")
+        server.log("info", "nobody hears this")
+    with opened(server, "2025-11-25") as again:
+        assert again.request(1, "tools/list")["result"]["tools"]
+
+
+def test_close_names_the_handlers_that_do_not_end() -> None:
+    server, running, leave = Server("s"), threading.Semaphore(0), threading.Event()
+
+    @server.tool()
+    def stuck() -> str:
+        running.release()
+        leave.wait(PATIENCE)
+        return ""
+
+    with opened(server, "2025-11-25") as one, opened(server, "2025-11-25") as other:
+        for wire in (one, other):
+            wire.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "stuck"}})
+            assert running.acquire(timeout=PATIENCE)
+        assert server.close(timeout=0.2) == ["tools/call (id 1)", "tools/call (id 1)"]
+        leave.set()
+
+
+def test_run_knows_stdio_alone() -> None:
+    with pytest.raises(ValueError, match="stdio"):
+        Server("s").run("carrier pigeon")
+
+
+def test_a_server_has_a_tool_name_once() -> None:
+    server = Server("s")
+    server.tool("t")(lambda: "first")
+    with pytest.raises(ValueError, match="tools already has 't'"):
+        server.tool("t")(lambda: "second")
+    with Client(server) as client:
+        assert [tool["name"] for tool in client.list_tools()] == ["t"]
+        assert client.call_tool("t")["content"] == [{"type": "text", "text": "first"}]

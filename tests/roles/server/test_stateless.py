@@ -1,0 +1,1074 @@
+"""roles/server/session, Stateless: each request is answered from itself alone.
+
+A list is the reply; there is no transport.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mcp_ref import Context, Server
+from mcp_ref.basic import subscriptions as subscriptions_page
+from mcp_ref.basic.mrtr import elicitation_form, elicitation_url, input_required, roots_listing, sampling
+from mcp_ref.basic.subscriptions import Subscription
+from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID
+from mcp_ref.client.elicitation import UrlElicitationRequired, url_elicitation
+from mcp_ref.errors import (
+    ErrorResponse,
+    HeaderMismatch,
+    InternalError,
+    InvalidParams,
+    LocalProtocolError,
+    MethodNotFound,
+    MissingClientCapability,
+    Refusal,
+    RequestCancelled,
+)
+from mcp_ref.incoming import Incoming
+from mcp_ref.machinery import rates
+from mcp_ref.machinery.rates import Rate, RateLimits
+from mcp_ref.server.resources import ResourceNotFound
+from mcp_ref.server.utilities.caching import CACHEABLE, CacheHint
+from mcp_ref.server.utilities.logging import LEVELS
+from tests.server.alone import INFO, MODERN, Reply, ask, call, meta, refused, retried, without
+from tests.wire import PATIENCE
+
+FORM: Any = {"name": {"type": "string"}}
+ASKS: Any = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+ANA: Any = {"action": "accept", "content": {"name": "Ana"}}
+SAID: Any = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"}
+ROOTS: Any = {"roots": [{"uri": "file:///a"}]}
+
+
+def text_of(result: Any) -> str:
+    assert result["resultType"] == "complete", result
+    text: str = result["content"][0]["text"]
+    return text
+
+
+def with_tool(function: Callable[..., Any], **options: Any) -> Server:
+    """A server whose one tool is `t`."""
+    server = Server("s", **options)
+    server.tool("t")(function)
+    return server
+
+
+class Headers:
+    """MirroredHeaders: what it was asked to check, and whether it refuses."""
+
+    def __init__(self, *, wrong: bool = False, wrong_arguments: bool = False) -> None:
+        self.wrong, self.wrong_arguments = wrong, wrong_arguments
+        self.checked: list[Any] = []
+
+    def check(self, method: str, params: Any, version: str) -> None:
+        self.checked.append((method, version))
+        if self.wrong:
+            raise HeaderMismatch("Header mismatch")
+
+    def check_arguments(self, input_schema: Any, arguments: Any) -> None:
+        self.checked.append((input_schema["type"], arguments))
+        if self.wrong_arguments:
+            raise HeaderMismatch("Header mismatch")
+
+
+# -- the order of checks ------------------------------------------------------------------------------------------
+
+BAD: Any = {"name": 5, "arguments": []}
+GOOD: Any = {"name": "needy", "arguments": {"a": 1}}
+UNKNOWN: Any = meta(version="1900-01-01")
+ALL_WRONG = Headers(wrong=True, wrong_arguments=True)
+SOME_WRONG = Headers(wrong_arguments=True)
+
+IN_ORDER: Any = {
+    "no version": (-32602, without(UNKNOWN, PROTOCOL_VERSION), ALL_WRONG, "no/such", BAD),
+    "no capabilities": (-32602, without(UNKNOWN, CLIENT_CAPABILITIES), ALL_WRONG, "no/such", BAD),
+    "header": (-32020, UNKNOWN, ALL_WRONG, "no/such", BAD),
+    "version": (-32022, UNKNOWN, SOME_WRONG, "no/such", BAD),
+    "method": (-32601, meta(), SOME_WRONG, "no/such", BAD),
+    "params": (-32602, meta(), SOME_WRONG, "tools/call", BAD),
+    "header of a parameter": (-32020, meta(), SOME_WRONG, "tools/call", GOOD),
+    "capability": (-32021, meta(), Headers(), "tools/call", GOOD),
+}
+
+
+@pytest.mark.parametrize("step", IN_ORDER)
+def test_of_all_that_is_wrong_the_first_is_named(step: str) -> None:
+    code, envelope, headers, method, params = IN_ORDER[step]
+    server = Server("s")
+
+    @server.tool()
+    def needy(ctx: Context, a: int) -> str:
+        ctx.require("sampling.tools")
+        raise AssertionError("not reached")
+
+    assert refused(server, method, params, envelope=envelope, mirrored=headers).code == code
+
+
+def test_a_request_in_which_nothing_is_wrong_is_answered() -> None:
+    headers, server = Headers(), Server("s")
+
+    @server.tool()
+    def needy(ctx: Context, a: int) -> str:
+        ctx.require("sampling.tools")
+        return "yes"
+
+    result = ask(server, "tools/call", GOOD, envelope=meta({"sampling": {"tools": {}}}), mirrored=headers)
+    assert text_of(result) == "yes"
+    assert headers.checked == [("tools/call", MODERN), ("object", {"a": 1})]
+
+
+@pytest.mark.parametrize("method", ["no/such", "tools/call", "server/discover", "subscriptions/listen"])
+def test_without_an_envelope_no_method_is_looked_at(method: str) -> None:
+    server = with_tool(lambda: "")
+    assert server.stateless is not None
+    halves: Any = ({}, {"_meta": {}}, {"_meta": {CLIENT_INFO: INFO}})
+    for params in halves:
+        with pytest.raises(InvalidParams, match="_meta"):
+            server.stateless.answer(Incoming(1, method, params, Reply()))
+
+
+@pytest.mark.parametrize(
+    ("envelope", "path"),
+    [
+        (meta({"roots": 5}), "roots"),
+        (meta({"extensions": {"com.example/a": 1}}), "extensions"),
+        ({**meta(), CLIENT_INFO: {"name": "without version"}}, "version"),
+        (meta(level="loud"), "logLevel"),
+        (meta(progressToken=[]), "progressToken"),
+    ],
+)
+def test_what_is_wrong_inside_the_envelope_is_invalid_params_that_name_it(envelope: Any, path: str) -> None:
+    refusal = refused(Server("s"), "server/discover", envelope=envelope)
+    assert refusal.code == -32602
+    assert path in refusal.data["path"] + refusal.message
+
+
+def test_a_tool_that_is_not_there_is_found_out_after_the_headers() -> None:
+    headers = Headers(wrong_arguments=True)
+    refusal = refused(with_tool(lambda: ""), "tools/call", {"name": "nobody"}, mirrored=headers)
+    assert refusal.code == -32602
+    assert headers.checked == [("tools/call", MODERN)]
+
+
+# -- versions -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["1900-01-01", "", "2026-07-28 ", "2026-7-28", "2025-11-25", "DRAFT"])
+def test_an_unknown_version_is_answered_with_those_that_are_spoken(version: str) -> None:
+    server = Server("s", revisions=["2025-06-18", "2025-11-25", MODERN])
+    refusal = refused(server, "tools/list", envelope=meta(version=version))
+    assert refusal.code == -32022
+    assert refusal.data == {"supported": [MODERN, "2025-11-25", "2025-06-18"], "requested": version}
+
+
+def test_a_modern_server_names_its_versions_to_a_client_that_opens_a_session() -> None:
+    server = Server("s", revisions=[MODERN])
+    assert server.stateless is not None
+    for params, requested in (({"protocolVersion": "2025-11-25"}, "2025-11-25"), ({}, "")):
+        with pytest.raises(Refusal, match=MODERN) as refusal:
+            server.stateless.answer(Incoming(1, "initialize", params, Reply()))
+        assert (refusal.value.code, refusal.value.data) == (-32022, {"supported": [MODERN], "requested": requested})
+
+
+REMOVED = [
+    "initialize",
+    "ping",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "tasks/get",
+    "tasks/list",
+    "roots/list",
+    "sampling/createMessage",
+    "elicitation/create",
+    "notifications/initialized",
+    "notifications/roots/list_changed",
+]
+NO_REQUESTS = [
+    "notifications/cancelled",
+    "notifications/message",
+    "notifications/tools/list_changed",
+    "rpc.discover",
+    "",
+]
+
+
+@pytest.mark.parametrize("method", [*REMOVED, *NO_REQUESTS])
+def test_what_is_not_a_request_of_this_revision_is_an_unknown_method(method: str) -> None:
+    server = Server("s")
+    server.resource("x://a")(lambda: "")
+    params = {"protocolVersion": MODERN, "level": "info", "uri": "x://a", "requestId": 1}
+    refusal = refused(server, method, {**params, "capabilities": {}, "clientInfo": INFO})
+    assert (refusal.code, refusal.data["method"]) == (-32601, method)
+    assert isinstance(refusal, MethodNotFound)
+
+
+def test_also_an_initialize_with_an_envelope_learns_the_versions() -> None:
+    assert refused(Server("s", revisions=[MODERN]), "initialize").data["supported"] == [MODERN]
+
+
+@pytest.mark.parametrize(
+    "method", ["tools/list", "tools/call", "prompts/list", "resources/read", "completion/complete"]
+)
+def test_what_the_server_did_not_declare_is_an_unknown_method(method: str) -> None:
+    assert refused(Server("s"), method, {"name": "t", "uri": "x://a"}).code == -32601
+
+
+def test_what_is_registered_later_is_there_for_the_next_request() -> None:
+    server = Server("s")
+    assert refused(server, "tools/list").code == -32601
+    server.tool("t")(lambda: "")
+    assert [tool["name"] for tool in ask(server, "tools/list")["tools"]] == ["t"]
+    server.remove_tool("t")
+    assert ask(server, "tools/list")["tools"] == [], "whoever was told of tools finds an empty list"
+
+
+# -- results ------------------------------------------------------------------------------------------------------
+
+
+def full_server() -> Server:
+    server = Server("full", "7", cache={"tools/list": CacheHint(60, "public"), "resources/read": CacheHint(0.5)})
+    server.tool("t")(lambda: "done")
+    server.resource("x://a")(lambda: "read")
+    server.resource("x://{b}/c")(lambda b: b)
+    server.prompt("p")(lambda a: a)
+    server.completion_values(["one"], prompt="p", argument="a")
+    return server
+
+
+RESULTS: Any = {
+    "server/discover": {},
+    "tools/list": {},
+    "tools/call": {"name": "t"},
+    "resources/list": {},
+    "resources/templates/list": {},
+    "resources/read": {"uri": "x://a"},
+    "prompts/list": {},
+    "prompts/get": {"name": "p", "arguments": {"a": "1"}},
+    "completion/complete": {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": "o"}},
+}
+
+
+@pytest.mark.parametrize("method", RESULTS)
+def test_every_result_says_of_which_kind_it_is_and_who_answers(method: str) -> None:
+    result = ask(full_server(), method, RESULTS[method])
+    assert result["resultType"] == "complete"
+    assert result["_meta"] == {SERVER_INFO: {"name": "full", "version": "7"}}
+
+
+@pytest.mark.parametrize("method", RESULTS)
+def test_what_can_be_cached_says_for_how_long_and_by_whom_and_nothing_else_does(method: str) -> None:
+    result = ask(full_server(), method, RESULTS[method])
+    if method not in CACHEABLE:
+        assert result.keys().isdisjoint({"ttlMs", "cacheScope"})
+        return
+    chosen = {"tools/list": (60_000, "public"), "resources/read": (500, "private")}
+    assert (result["ttlMs"], result["cacheScope"]) == chosen.get(method, (0, "private"))
+
+
+def test_every_page_of_a_list_has_the_same_hints() -> None:
+    server = Server("s", page_size=1, cache={"tools/list": CacheHint(1, "public")})
+    for name in "abc":
+        server.tool(name)(lambda: "")
+    pages: list[Any] = []
+    cursor: Any = {}
+    for _ in range(3):
+        pages.append(ask(server, "tools/list", cursor))
+        cursor = {"cursor": pages[-1].get("nextCursor")}
+    assert [tool["name"] for each in pages for tool in each["tools"]] == ["a", "b", "c"]
+    assert {(each["ttlMs"], each["cacheScope"]) for each in pages} == {(1000, "public")}
+
+
+def test_a_list_is_the_same_whoever_asks_and_how_often() -> None:
+    server = full_server()
+    server.tool("a")(lambda: "")
+    cans: Any = ({}, ASKS)
+    seen = [ask(server, "tools/list", envelope=meta(can), principal=who) for can in cans for who in ("x", None)]
+    assert all(each == seen[0] for each in seen)
+    assert [tool["name"] for tool in seen[0]["tools"]] == ["t", "a"]
+
+
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read"])
+def test_a_question_says_who_asks_and_is_not_to_be_cached(method: str) -> None:
+    server = Server("s", cache={"resources/read": CacheHint(60)})
+
+    def asks(ctx: Context) -> str:
+        return str(ctx.elicit("?", FORM))
+
+    server.tool("n")(asks)
+    server.prompt("n")(asks)
+    server.resource("x://n")(asks)
+    result = ask(server, method, {"name": "n", "uri": "x://n"}, envelope=meta(ASKS))
+    assert result["resultType"] == "input_required"
+    assert result["_meta"] == {SERVER_INFO: {"name": "s", "version": "0"}}
+    assert result.keys() == {"resultType", "inputRequests", "requestState", "_meta"}
+
+
+def test_what_a_handler_puts_into_meta_stays() -> None:
+    server = with_tool(lambda: {"content": [], "_meta": {"com.example/x": 1}})
+    assert call(server, "t")["_meta"] == {"com.example/x": 1, SERVER_INFO: {"name": "s", "version": "0"}}
+
+
+def test_trace_context_reaches_the_handler_as_it_came() -> None:
+    seen: list[Any] = []
+
+    def look(ctx: Context) -> None:
+        seen.append(ctx.meta)
+
+    trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01", "baggage": "a=b"}
+    call(with_tool(look), "t", envelope=meta(**trace))
+    assert trace.items() <= seen[0].items()
+
+
+# -- errors -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("uri", ["x://nobody", "x://gone"])
+def test_a_resource_that_is_not_there_is_invalid_params_with_its_uri(uri: str) -> None:
+    server = Server("s")
+
+    @server.resource("x://gone")
+    def gone() -> str:
+        raise ResourceNotFound("x://gone")
+
+    refusal = refused(server, "resources/read", {"uri": uri})
+    assert (refusal.code, refusal.data) == (-32602, {"uri": uri})
+
+
+def failing(problem: BaseException) -> Server:
+    server = Server("s")
+
+    def fail() -> str:
+        raise problem
+
+    server.tool("n")(fail)
+    server.prompt("n")(fail)
+    server.resource("x://n")(fail)
+    return server
+
+
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read"])
+@pytest.mark.parametrize(
+    ("problem", "code"),
+    [
+        (ResourceNotFound("x://other"), -32602),
+        (Refusal("old", code=-32002), -32602),
+        (Refusal("old", {"elicitations": []}, code=-32042), -32603),
+        (Refusal("nobody's yet", code=-32023), -32603),
+        (Refusal("nobody's yet", {"x": 1}, code=-32099), -32603),
+        (Refusal("mine", {"x": 1}, code=77), 77),
+        (InvalidParams("bad"), -32602),
+        (MissingClientCapability("sampling.tools"), -32021),
+    ],
+)
+def test_the_codes_of_earlier_versions_and_reserved_ones_are_never_sent(
+    method: str, problem: Refusal, code: int
+) -> None:
+    refusal = refused(failing(problem), method, {"name": "n", "uri": "x://n"})
+    assert (refusal.code, refusal.message) == (code, problem.message)
+    assert refusal.data == problem.data
+
+
+def test_an_error_of_another_server_is_not_passed_on() -> None:
+    result = call(failing(ErrorResponse(-32042, "theirs", {"secret": 1})), "n")
+    assert result["isError"] is True
+    assert "secret" not in str(result)
+    with pytest.raises(ErrorResponse):
+        ask(failing(ErrorResponse(-32002, "theirs")), "prompts/get", {"name": "n"})
+
+
+def test_bad_arguments_are_a_result() -> None:
+    def add(a: int) -> int:
+        return a
+
+    assert call(with_tool(add), "t", {"a": "x"})["isError"] is True
+
+
+# -- nothing is remembered ----------------------------------------------------------------------------------------
+
+
+def test_the_capabilities_of_one_request_are_not_those_of_the_next() -> None:
+    def needs(ctx: Context) -> str:
+        ctx.require("sampling")
+        return "fine"
+
+    server = with_tool(needs)
+    assert text_of(call(server, "t", envelope=meta({"sampling": {}}))) == "fine"
+    refusal = refused(server, "tools/call", {"name": "t"})
+    assert (refusal.code, refusal.data) == (-32021, {"requiredCapabilities": {"sampling": {}}})
+    assert text_of(call(server, "t", envelope=meta({"sampling": {}}))) == "fine"
+
+
+def test_neither_is_the_client_or_its_log_level() -> None:
+    seen: list[Any] = []
+
+    def look(ctx: Context) -> None:
+        seen.append((ctx.client_info, ctx.log_level, ctx.peer_capabilities, str(ctx.revision)))
+
+    server = with_tool(look)
+    call(server, "t", envelope=meta({"roots": {}}, level="debug"))
+    call(server, "t", envelope=without(meta(), CLIENT_INFO))
+    assert seen == [(INFO, "debug", {"roots": {}}, MODERN), ({}, None, {}, MODERN)]
+
+
+def test_many_clients_use_the_same_id_at_once() -> None:
+    everybody_is_here = threading.Barrier(8, timeout=PATIENCE)
+
+    def mine(ctx: Context, number: int) -> str:
+        everybody_is_here.wait()
+        ctx.progress(number)
+        return f"{number} {ctx.request_id} {ctx.client_info['name']}"
+
+    server = with_tool(mine)
+    found: dict[int, Any] = {}
+
+    def client(number: int) -> None:
+        reply = Reply()
+        envelope = {**meta(progressToken=1), CLIENT_INFO: {"name": f"c{number}", "version": "1"}}
+        found[number] = text_of(call(server, "t", {"number": number}, envelope=envelope, reply=reply)), reply
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    for number in range(8):
+        said, reply = found[number]
+        assert said == f"{number} 1 c{number}"
+        assert [message["params"]["progress"] for message in reply] == [number]
+
+
+# -- capabilities and extensions ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("capability", "required"),
+    [
+        ("roots", {"roots": {}}),
+        ("sampling.tools", {"sampling": {"tools": {}}}),
+        ("elicitation.url", {"elicitation": {"url": {}}}),
+    ],
+)
+def test_what_a_request_needs_is_named_with_its_nesting(capability: str, required: Any) -> None:
+    def needs(ctx: Context) -> str:
+        ctx.require(capability)
+        return "fine"
+
+    server = with_tool(needs)
+    for envelope in (meta(), meta({"sampling": {}, "elicitation": {}})):
+        refusal = refused(server, "tools/call", {"name": "t"}, envelope=envelope)
+        assert (refusal.code, refusal.data) == (-32021, {"requiredCapabilities": required})
+    assert text_of(call(server, "t", envelope=meta(required))) == "fine"
+
+
+ASKING: Any = {
+    "elicitation": (lambda ctx: ctx.elicit("?", FORM), {"elicitation": {}}),
+    "elicitation.url": (lambda ctx: ctx.elicit_url("?", "https://a.example"), {"elicitation": {"url": {}}}),
+    "sampling": (lambda ctx: ctx.sample("?", max_tokens=1), {"sampling": {}}),
+    "sampling.tools": (
+        lambda ctx: ctx.sample("?", max_tokens=1, tools=[{"name": "x", "inputSchema": {"type": "object"}}]),
+        {"sampling": {"tools": {}}},
+    ),
+    "roots": (lambda ctx: ctx.roots(), {"roots": {}}),
+}
+
+
+@pytest.mark.parametrize("what", ASKING)
+def test_a_question_that_the_client_did_not_declare_is_refused_by_what_it_needs(what: str) -> None:
+    asks, required = ASKING[what]
+
+    def tool(ctx: Context) -> str:
+        return str(asks(ctx))
+
+    server = with_tool(tool)
+    refusal = refused(server, "tools/call", {"name": "t"})
+    assert refusal.code == -32021
+    assert list(refusal.data["requiredCapabilities"]) == list(required)
+    assert call(server, "t", envelope=meta(required))["resultType"] == "input_required"
+
+
+def extended(name: str = "com.example/audit", **options: Any) -> tuple[Server, list[Any]]:
+    seen: list[Any] = []
+
+    def look(ctx: Context) -> None:
+        seen.append(ctx.extension(name))
+
+    return with_tool(look, **options), seen
+
+
+def test_an_extension_that_both_sides_declare_has_the_clients_settings() -> None:
+    server, seen = extended(extensions={"com.example/audit": {"ours": 1}})
+    call(server, "t", envelope=meta({"extensions": {"com.example/audit": {"level": 2}}}))
+    call(server, "t", envelope=meta({"extensions": {"com.example/audit": {}}}))
+    assert seen == [{"level": 2}, {}]
+
+
+def test_one_that_the_client_does_not_have_is_done_without() -> None:
+    server, seen = extended(extensions={"com.example/audit": {}})
+    call(server, "t")
+    call(server, "t", envelope=meta({"extensions": {"com.example/other": {}}}))
+    assert seen == [None, None]
+
+
+def test_one_that_the_server_did_not_declare_is_a_mistake_of_the_handler() -> None:
+    server, seen = extended()
+    result = call(server, "t", envelope=meta({"extensions": {"com.example/audit": {}}}))
+    assert "did not declare the extension" in text_of(result)
+    assert not seen
+
+
+def test_an_extension_can_be_required() -> None:
+    def needs(ctx: Context) -> str:
+        return str(ctx.require_extension("com.example/audit"))
+
+    server = with_tool(needs, extensions={"com.example/audit": {}})
+    refusal = refused(server, "tools/call", {"name": "t"})
+    required: Any = {"requiredCapabilities": {"extensions": {"com.example/audit": {}}}}
+    assert (refusal.code, refusal.data) == (-32021, required)
+    has = meta({"extensions": {"com.example/audit": {"a": 1}}})
+    assert text_of(call(server, "t", envelope=has)) == "{'a': 1}"
+
+
+def test_what_only_a_notification_is_called_is_not_a_method_whatever_its_params() -> None:
+    for params in ({}, {"requestId": 1}):
+        assert refused(Server("s"), "notifications/cancelled", params).code == -32601
+
+
+# -- what travels with the answer ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asked", LEVELS)
+def test_log_messages_come_at_the_level_that_the_request_asks_for_and_above(asked: str) -> None:
+    def talk(ctx: Context) -> str:
+        for level in LEVELS:
+            ctx.log(level, level, "talker")
+        return ""
+
+    reply = Reply()
+    call(with_tool(talk), "t", envelope=meta(level=asked), reply=reply)
+    assert [message["params"]["level"] for message in reply] == list(LEVELS[LEVELS.index(asked) :])
+    assert all(message["method"] == "notifications/message" for message in reply)
+    assert reply[0]["params"] == {"level": asked, "data": asked, "logger": "talker"}
+
+
+def test_a_request_that_names_no_level_gets_no_log_message_however_it_is_sent() -> None:
+    def talk(ctx: Context) -> str:
+        ctx.log("emergency", "x")
+        ctx.notify("notifications/message", {"level": "emergency", "data": "x"})
+        return ""
+
+    reply = Reply()
+    call(with_tool(talk), "t", reply=reply)
+    assert reply == []
+
+
+def test_an_unknown_log_level_is_refused() -> None:
+    refusal = refused(with_tool(lambda: ""), "tools/call", {"name": "t"}, envelope=meta(level="verbose"))
+    assert refusal.code == -32602
+    assert "logLevel" in refusal.message
+
+
+def test_progress_needs_a_token_and_carries_it_as_it_is() -> None:
+    def work(ctx: Context) -> str:
+        ctx.progress(1, 2, "half")
+        ctx.notify("notifications/progress", {"progressToken": "another", "progress": 2})
+        return ""
+
+    server = with_tool(work)
+    silent = Reply()
+    call(server, "t", reply=silent)
+    assert silent == []
+    for token in ("p", "", 0, 7, "7"):
+        reply = Reply()
+        call(server, "t", envelope=meta(progressToken=token), reply=reply)
+        assert [message["params"] for message in reply] == [
+            {"progressToken": token, "progress": 1, "total": 2, "message": "half"}
+        ]
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "notifications/tools/list_changed",
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/resources/updated",
+        "notifications/cancelled",
+        "notifications/subscriptions/acknowledged",
+        "notifications/elicitation/complete",
+        "notifications/roots/list_changed",
+        "notifications/initialized",
+    ],
+)
+def test_what_belongs_to_no_request_does_not_travel_with_one(method: str) -> None:
+    problems: list[Any] = []
+
+    def tell(ctx: Context) -> str:
+        try:
+            ctx.notify(method, {"uri": "x://a"})
+        except LocalProtocolError as problem:
+            problems.append(problem)
+        return ""
+
+    server = with_tool(tell)
+    server.resource("x://a")(lambda: "")
+    server.prompt("p")(lambda: "")
+    reply = Reply()
+    call(server, "t", reply=reply)
+    assert len(problems) == 1
+    assert reply == []
+
+
+def test_a_notification_of_an_extension_passes() -> None:
+    def tell(ctx: Context) -> str:
+        ctx.notify("notifications/com.example/audited", {"a": 1})
+        return ""
+
+    reply = Reply()
+    call(with_tool(tell), "t", reply=reply)
+    assert reply == [{"jsonrpc": "2.0", "method": "notifications/com.example/audited", "params": {"a": 1}}]
+
+
+def test_nothing_is_sent_for_a_request_that_was_given_up() -> None:
+    seen: list[Any] = []
+
+    def work(ctx: Context) -> str:
+        incoming.cancel("enough")
+        seen.append(ctx.cancelled)
+        ctx.progress(1)
+        ctx.check_cancelled()
+        return ""
+
+    server = with_tool(work)
+    assert server.stateless is not None
+    reply = Reply()
+    params = {"name": "t", "_meta": meta(progressToken=1)}
+    incoming = Incoming(1, "tools/call", params, reply)
+    with pytest.raises(RequestCancelled, match="enough"):
+        server.stateless.answer(incoming)
+    assert (seen, reply) == ([True], [])
+
+
+# -- rates --------------------------------------------------------------------------------------------------------
+
+ONE = Rate(per_second=0.001, burst=1)
+
+
+def test_a_rate_is_one_for_each_principal() -> None:
+    server = with_tool(lambda: "", rates={"tools/call": ONE})
+    for principal in ("ana", "bo", None):
+        assert call(server, "t", principal=principal)["resultType"] == "complete"
+        assert refused(server, "tools/call", {"name": "t"}, principal=principal).code == 429
+
+
+def test_where_the_principal_is_not_known_the_source_counts() -> None:
+    server = with_tool(lambda: "", rates={"tools/call": ONE})
+    assert call(server, "t", source="one channel")["resultType"] == "complete"
+    assert call(server, "t", source="another")["resultType"] == "complete"
+    assert refused(server, "tools/call", {"name": "t"}, source="another").code == 429
+    assert call(server, "t", source="another", principal="ana")["resultType"] == "complete"
+    assert refused(server, "tools/call", {"name": "t"}, source="a third", principal="ana").code == 429
+
+
+@pytest.mark.parametrize("method", RESULTS)
+def test_every_request_can_have_a_rate(method: str) -> None:
+    server = full_server()
+    server.limits = RateLimits({method: ONE})
+    ask(server, method, RESULTS[method])
+    refusal = refused(server, method, RESULTS[method])
+    assert refusal.code == 429
+    assert refusal.data["retryAfter"] > 0
+
+
+def test_also_a_subscription_can_have_one() -> None:
+    server = Server("s", rates={"subscriptions/listen": ONE})
+    assert isinstance(ask(server, "subscriptions/listen", {"notifications": {}}), Subscription)
+    assert refused(server, "subscriptions/listen", {"notifications": {}}).code == 429
+    assert server.stateless is not None
+    assert len(server.stateless.subscriptions) == 1
+
+
+def test_notifications_that_come_too_often_are_dropped_for_that_principal() -> None:
+    def talk(ctx: Context) -> str:
+        for number in range(3):
+            ctx.log("info", number)
+        return ""
+
+    server = with_tool(talk, rates={"notifications/message": ONE})
+    for principal in ("ana", "bo"):
+        reply = Reply()
+        call(server, "t", envelope=meta(level="info"), reply=reply, principal=principal)
+        assert [message["params"]["data"] for message in reply] == [0]
+
+
+def test_a_request_that_is_refused_before_it_is_one_costs_nothing() -> None:
+    server = with_tool(lambda: "", rates={"tools/call": ONE})
+    refused(server, "tools/call", {"name": "t"}, envelope=meta(version="1900-01-01"))
+    refused(server, "tools/call", {"name": 5})
+    assert call(server, "t")["resultType"] == "complete"
+
+
+def test_the_rates_of_clients_that_went_away_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rates, "MAX_BUCKETS", 2)
+    server = with_tool(lambda: "", rates={"tools/call": ONE})
+    for principal in ("a", "b", "c"):
+        call(server, "t", principal=principal)
+    assert refused(server, "tools/call", {"name": "t"}, principal="c").code == 429
+    assert call(server, "t", principal="a")["resultType"] == "complete"
+
+
+# -- asking in the body of a handler ------------------------------------------------------------------------------
+
+
+def test_several_questions_in_one_call() -> None:
+    runs: list[int] = []
+
+    def tool(ctx: Context) -> str:
+        runs.append(1)
+        name = ctx.elicit("who?", FORM)["content"]["name"]
+        said: Any = ctx.sample("greet", max_tokens=5)
+        return f"{name} {said['content']['text']} {ctx.roots()[0]['uri']}"
+
+    server, can = with_tool(tool), meta(ASKS)
+    result = call(server, "t", envelope=can)
+    for answer, method in ((ANA, "elicitation/create"), (SAID, "sampling/createMessage"), (ROOTS, "roots/list")):
+        ((key, question),) = result["inputRequests"].items()
+        assert question["method"] == method
+        assert question.keys() == {"method", "params"}
+        result = retried(server, "t", result, {key: answer}, envelope=can)
+    assert text_of(result) == "Ana hi file:///a"
+    assert len(runs) == 4
+
+
+def test_a_question_is_no_request_on_a_stream_that_is_open() -> None:
+    def tool(ctx: Context) -> str:
+        ctx.progress(1)
+        return str(ctx.elicit("who?", FORM)["content"]["name"])
+
+    server, can, reply = with_tool(tool), {**meta(ASKS), "progressToken": "p"}, Reply()
+    result = call(server, "t", envelope=can, reply=reply)
+    assert result["resultType"] == "input_required"
+    ((key, _),) = result["inputRequests"].items()
+    assert text_of(retried(server, "t", result, {key: ANA}, envelope=can, reply=reply)) == "Ana"
+    assert set(reply.methods()) == {"notifications/progress"} and not [each for each in reply if "id" in each]
+
+
+def test_questions_that_are_asked_together() -> None:
+    def tool(ctx: Context) -> str:
+        answers: Any = ctx.ask_all(lambda: ctx.elicit("who?", FORM), lambda: ctx.roots())
+        form, roots = answers
+        return f"{form['content']['name']} {len(roots)}"
+
+    server, can = with_tool(tool), meta(ASKS)
+    result = call(server, "t", envelope=can)
+    assert sorted(question["method"] for question in result["inputRequests"].values()) == [
+        "elicitation/create",
+        "roots/list",
+    ]
+    answers = {
+        key: ANA if question["method"] == "elicitation/create" else ROOTS
+        for key, question in result["inputRequests"].items()
+    }
+    assert text_of(retried(server, "t", result, answers, envelope=can)) == "Ana 1"
+
+
+def test_a_handler_that_catches_everything_asks_all_the_same() -> None:
+    def tool(ctx: Context) -> str:
+        try:
+            return str(ctx.elicit("who?", FORM)["content"])
+        except BaseException:
+            return "caught"
+
+    def worse(ctx: Context) -> str:
+        try:
+            return str(ctx.elicit("who?", FORM)["content"])
+        except BaseException:
+            raise ValueError("instead") from None
+
+    for function in (tool, worse):
+        server, can = with_tool(function), meta(ASKS)
+        result = call(server, "t", envelope=can)
+        (key,) = result["inputRequests"]
+        assert text_of(retried(server, "t", result, {key: ANA}, envelope=can)) == "{'name': 'Ana'}"
+
+
+def test_the_state_of_one_principal_is_of_no_use_to_another() -> None:
+    def tool(ctx: Context) -> str:
+        return str(ctx.elicit("who?", FORM)["action"])
+
+    server, can = with_tool(tool), meta(ASKS)
+    result = call(server, "t", envelope=can, principal="ana")
+    (key,) = result["inputRequests"]
+    for other in ("bo", None):
+        with pytest.raises(InvalidParams, match="requestState"):
+            retried(server, "t", result, {key: ANA}, envelope=can, principal=other)
+    assert text_of(retried(server, "t", result, {key: ANA}, envelope=can, principal="ana")) == "accept"
+
+
+def test_the_capabilities_of_the_retry_count() -> None:
+    def tool(ctx: Context) -> str:
+        name = ctx.elicit("who?", FORM)["content"]["name"]
+        return f"{name} {ctx.roots()}"
+
+    server = with_tool(tool)
+    result = call(server, "t", envelope=meta({"elicitation": {}}))
+    (key,) = result["inputRequests"]
+    refusal = None
+    try:
+        retried(server, "t", result, {key: ANA}, envelope=meta({"elicitation": {}}))
+    except Refusal as problem:
+        refusal = problem
+    assert refusal is not None
+    assert (refusal.code, refusal.data) == (-32021, {"requiredCapabilities": {"roots": {}}})
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_only_the_handlers_own_thread_asks(first: bool) -> None:
+    problems: list[Any] = []
+
+    def tool(ctx: Context) -> str:
+        if not first:
+            ctx.roots()
+
+        def other() -> None:
+            try:
+                ctx.elicit("who?", FORM)
+            except BaseException as problem:
+                problems.append(problem)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(PATIENCE)
+        return "done"
+
+    server, can = with_tool(tool), meta(ASKS)
+    result = call(server, "t", envelope=can)
+    if not first:
+        (key,) = result["inputRequests"]
+        result = retried(server, "t", result, {key: ROOTS}, envelope=can)
+    assert text_of(result) == "done"
+    assert [type(problem) for problem in problems] == [LocalProtocolError]
+
+
+def test_nothing_is_asked_after_the_answer() -> None:
+    kept: list[Context] = []
+
+    def tool(ctx: Context) -> str:
+        kept.append(ctx)
+        return ""
+
+    reply = Reply()
+    call(with_tool(tool), "t", envelope=meta(ASKS, progressToken=1), reply=reply)
+    late: Any = (lambda ctx: ctx.elicit("?", FORM), lambda ctx: ctx.roots(), lambda ctx: ctx.ask_all(ctx.roots))
+    for asks in late:
+        with pytest.raises(LocalProtocolError, match="was answered"):
+            asks(kept[0])
+
+
+def test_a_completion_cannot_ask() -> None:
+    server = Server("s")
+    server.prompt("p")(lambda a: a)
+
+    @server.completion(prompt="p", argument="a")
+    def complete(value: str, ctx: Context) -> list[str]:
+        return [ctx.elicit("who?", FORM)["action"]]
+
+    with pytest.raises(LocalProtocolError, match="completion/complete cannot ask"):
+        ask(server, "completion/complete", RESULTS["completion/complete"], envelope=meta(ASKS))
+
+
+def test_a_handler_cannot_report_the_end_of_a_visit_nor_close_a_stream() -> None:
+    problems: list[Any] = []
+
+    def tool(ctx: Context) -> str:
+        try:
+            ctx.complete_elicitation("x")
+        except LocalProtocolError as problem:
+            problems.append(problem)
+        ctx.close_stream()
+        return ""
+
+    call(with_tool(tool), "t", envelope=meta(ASKS))
+    assert len(problems) == 1
+
+
+# -- asking by a result -------------------------------------------------------------------------------------------
+
+
+def test_a_handler_may_return_its_questions_itself() -> None:
+    def tool(ctx: Context) -> Any:
+        if ctx.request_state is None:
+            return input_required({"who": elicitation_form("who?", FORM)}, state={"n": (1, 2)})
+        return f"{ctx.input_responses['who']['content']['name']} {ctx.request_state['n']}"
+
+    server, can = with_tool(tool), meta(ASKS)
+    result = call(server, "t", envelope=can)
+    assert list(result["inputRequests"]) == ["who"]
+    assert "[1, 2]" not in result["requestState"]
+    assert text_of(retried(server, "t", result, {"who": ANA}, envelope=can)) == "Ana [1, 2]"
+
+
+def test_an_answer_is_checked_for_a_handler_that_asks_so() -> None:
+    def tool(ctx: Context) -> Any:
+        answer = ctx.input_response("who")
+        if answer is None:
+            return input_required({"who": elicitation_form("who?", FORM)})
+        return answer["content"]["name"]
+
+    server, can = with_tool(tool), meta(ASKS)
+    assert call(server, "t", envelope=can)["resultType"] == "input_required"
+    assert text_of(call(server, "t", envelope=can, more={"inputResponses": {"who": ANA}})) == "Ana"
+    for lie in ({"action": "perhaps"}, {"content": {}}, {"roots": []}):
+        with pytest.raises(InvalidParams, match="inputResponses.who"):
+            call(server, "t", envelope=can, more={"inputResponses": {"who": lie}})
+
+
+def test_the_state_of_a_handler_cannot_be_made_up() -> None:
+    def tool(ctx: Context) -> Any:
+        return str(ctx.request_state)
+
+    server = with_tool(tool)
+    for state in ("", "x", "e30.e30", 'eyJ4IjoxfQ"'):
+        with pytest.raises(InvalidParams, match="requestState"):
+            call(server, "t", more={"requestState": state})
+
+
+def test_a_question_that_the_client_cannot_answer_is_not_returned() -> None:
+    for question, required in (
+        (elicitation_form("who?", FORM), {"elicitation": {}}),
+        (elicitation_url("go", "https://a.example"), {"elicitation": {"url": {}}}),
+        (sampling("hi", max_tokens=1), {"sampling": {}}),
+        (roots_listing(), {"roots": {}}),
+    ):
+        server = with_tool(lambda question=question: input_required({"q": question}))
+        refusal = refused(server, "tools/call", {"name": "t", "arguments": {}})
+        assert refusal.code == -32021
+        assert list(refusal.data["requiredCapabilities"]) == list(required)
+        assert list(call(server, "t", envelope=meta(required))["inputRequests"]) == ["q"]
+
+
+def test_a_result_that_asks_nothing_is_a_mistake_of_the_handler() -> None:
+    with pytest.raises(LocalProtocolError, match="inputRequests"):
+        call(with_tool(lambda: {"resultType": "input_required"}), "t")
+
+
+# -- a visit that is required -------------------------------------------------------------------------------------
+
+
+def visiting() -> tuple[Server, list[str]]:
+    done: list[str] = []
+
+    def tool() -> str:
+        if not done:
+            raise UrlElicitationRequired([url_elicitation("sign in", "https://a.example/in", "id-1")])
+        return "signed in"
+
+    return with_tool(tool), done
+
+
+def test_a_visit_that_is_required_becomes_a_question_without_an_id() -> None:
+    server, done = visiting()
+    can = meta({"elicitation": {"url": {}}})
+    result = call(server, "t", envelope=can)
+    ((key, question),) = result["inputRequests"].items()
+    assert question == {
+        "method": "elicitation/create",
+        "params": {"mode": "url", "message": "sign in", "url": "https://a.example/in"},
+    }
+    done.append("yes")
+    assert text_of(retried(server, "t", result, {key: {"action": "accept"}}, envelope=can)) == "signed in"
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+def test_a_visit_that_the_user_declines_is_an_error(action: str) -> None:
+    server, _ = visiting()
+    can = meta({"elicitation": {"url": {}}})
+    result = call(server, "t", envelope=can)
+    (key,) = result["inputRequests"]
+    with pytest.raises(Refusal) as refusal:
+        retried(server, "t", result, {key: {"action": action}}, envelope=can)
+    assert refusal.value.code == -32603
+
+
+@pytest.mark.parametrize("can", [{}, {"elicitation": {}}, {"elicitation": {"form": {}}}])
+def test_a_visit_needs_a_client_that_can(can: Any) -> None:
+    refusal = refused(visiting()[0], "tools/call", {"name": "t"}, envelope=meta(can))
+    assert (refusal.code, refusal.data) == (-32021, {"requiredCapabilities": {"elicitation": {"url": {}}}})
+
+
+# -- subscriptions ------------------------------------------------------------------------------------------------
+
+
+def test_a_subscription_is_for_its_transport_to_carry() -> None:
+    server, reply = full_server(), Reply()
+    asked = {"toolsListChanged": True, "resourceSubscriptions": ["x://a"]}
+    subscription = ask(server, "subscriptions/listen", {"notifications": asked}, reply=reply, request_id="s")
+    assert isinstance(subscription, Subscription)
+    server.tool("later")(lambda: "")
+    server.resource_updated("x://a")
+    server.resource_updated("x://b")
+    server.prompt("other")(lambda: "")
+    assert subscription.flush() is False
+    assert reply.methods() == [
+        "notifications/subscriptions/acknowledged",
+        "notifications/tools/list_changed",
+        "notifications/resources/updated",
+    ]
+    assert {message["params"]["_meta"][SUBSCRIPTION_ID] for message in reply} == {"s"}
+    assert reply[0]["params"]["notifications"] == asked
+
+
+def test_log_messages_travel_on_no_subscription() -> None:
+    server, reply = full_server(), Reply()
+    listen = {"notifications": {"toolsListChanged": True}}
+    subscription = ask(server, "subscriptions/listen", listen, reply=reply, envelope=meta(level="debug"))
+
+    def talk(ctx: Context) -> str:
+        ctx.log("error", "x")
+        return ""
+
+    server.tool("talk")(talk)
+    own = Reply()
+    call(server, "talk", envelope=meta(level="debug"), reply=own)
+    server.log("emergency", "to all")
+    subscription.flush()
+    assert reply.methods() == ["notifications/subscriptions/acknowledged", "notifications/tools/list_changed"]
+    assert own.methods() == ["notifications/message"]
+
+
+def test_a_flood_of_subscriptions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions_page, "MAX_OPEN", 3)
+    server = full_server()
+    listening = [ask(server, "subscriptions/listen", {"notifications": {}}) for _ in range(3)]
+    refusal = refused(server, "subscriptions/listen", {"notifications": {}})
+    assert isinstance(refusal, InternalError)
+    listening[0].end()
+    assert isinstance(ask(server, "subscriptions/listen", {"notifications": {}}), Subscription)
+
+
+@pytest.mark.parametrize("filter_", [None, 5, [], {"toolsListChanged": 1}, {"resourceSubscriptions": "x://a"}])
+def test_a_filter_of_another_shape_is_refused(filter_: Any) -> None:
+    params = {} if filter_ is None else {"notifications": filter_}
+    assert refused(full_server(), "subscriptions/listen", params).code == -32602
+
+
+# -- the whole ----------------------------------------------------------------------------------------------------
+
+
+def test_a_server_without_the_era_has_no_such_answers() -> None:
+    assert Server("s", revisions=["2025-11-25"]).stateless is None
+    stateless = Server("s", revisions=["2025-11-25", MODERN]).stateless
+    assert stateless is not None
+    assert list(stateless.revisions) == [MODERN]
+
+
+def test_an_exception_of_a_handler_says_nothing_on_the_wire_but_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        result = call(failing(ValueError("told")), "n")
+    assert (result["isError"], result["content"][0]["text"]) == (True, "Error executing tool n: told")
+    assert "ValueError" in caplog.text
