@@ -10,6 +10,7 @@ from mcp_ref.basic.authorization.verifiers import Introspection, JwtVerifier
 from mcp_ref.basic.extensions import Extension, Listen
 from mcp_ref.basic.mrtr import StateKeys, elicitation_form, elicitation_url, input_required, roots_listing, sampling
 from mcp_ref.basic.subscriptions import Event, Listening
+from mcp_ref.basic.tasks import TaskRule
 from mcp_ref.basic.transports.streamable_http.streams import EventStore, MemoryEventStore
 from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.cli.form import terminal_form
@@ -62,7 +63,6 @@ from mcp_ref.roles.host.models import Model
 from mcp_ref.roles.server.context import Context
 from mcp_ref.roles.server.hosting import HttpService
 from mcp_ref.roles.server.server import Server
-from mcp_ref.roles.server.tasks import TaskRule
 from mcp_ref.roles.server.wsgi import WsgiApplication
 from mcp_ref.server.prompts import PromptMessage, assistant, user
 from mcp_ref.server.resources import ResourceNotFound, contents_bytes

@@ -2,7 +2,8 @@
 
 Spec:      basic/messages#responses; basic/utilities/cancellation
 Upholds:   spec_notes/basic/utilities/cancellation.md, spec_notes/basic/utilities/progress.md ("stop after completion")
-Not here:  which requests are in flight, and who answers them (peer); the array that answers a batch (basic/batching)
+Not here:  which requests are in flight, and who answers them (peer); sending a batch
+           (basic/batching)
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from mcp_ref import messages
 from mcp_ref.basic.transports.transport import Inbox
@@ -22,6 +23,9 @@ log = logging.getLogger(__name__)
 
 WRITE_TIMEOUT = 60.0
 """Seconds in which the peer must make room for a notification."""
+
+MAX_BATCH: Final = 10_000
+"""Messages in one batch: two bytes of a bigger one can cost a hundred bytes of answer."""
 
 
 class Reply(Protocol):
@@ -158,3 +162,51 @@ class Incoming(Cancel):
             getattr(self.reply, "skip", lambda: None)()
         except McpError as problem:
             log.debug("could not end the reply to %s: %s", self.method, problem)
+
+
+def wants_answer(message: Any) -> bool:
+    """Whether an entry of a batch will be answered: a request, or something that is not a message at all."""
+    return (
+        not isinstance(message, dict)
+        or ("method" in message and "id" in message)
+        or not ("method" in message or "result" in message or "error" in message)
+    )
+
+
+class BatchReply:
+    """Collects the answers to one batch, and sends them as one array when the last is there.
+
+    Spec: 2025-03-26/basic/index#batching; JSON-RPC 2.0, section 6
+    """
+
+    def __init__(self, reply: Reply, expected: int) -> None:
+        self._reply = reply
+        self.principal = getattr(reply, "principal", None)
+        self.require_scopes = getattr(reply, "require_scopes", None)
+        self._lock = threading.Lock()  # guards _expected and _answers
+        self._expected = expected
+        self._answers: list[JsonObject] = []
+
+    def send(self, message: JsonObject, deadline: Deadline) -> None:
+        """Collect an answer; a notification, or a request of ours, goes its own way at once.
+
+        Raises: LocalProtocolError: this answer is not JSON. Raised now, while it is known whose answer it is.
+        """
+        if "method" in message:
+            self._reply.send(message, deadline)
+        else:
+            messages.encode(message)
+            self._count_down(message, deadline)
+
+    def skip(self) -> None:
+        """Expect one answer less: a request of the batch was cancelled."""
+        self._count_down(None, Deadline(WRITE_TIMEOUT))
+
+    def _count_down(self, answer: JsonObject | None, deadline: Deadline) -> None:
+        with self._lock:
+            self._expected -= 1
+            if answer is not None:
+                self._answers.append(answer)
+            ready = self._expected == 0 and bool(self._answers)
+        if ready:
+            self._reply.send(self._answers, deadline)

@@ -4,7 +4,7 @@ Spec:      basic/messages (2024-11-05), basic/index#messages; basic/utilities/ca
            basic/lifecycle#timeouts
 Upholds:   spec_notes/basic/index.md, spec_notes/basic/utilities/cancellation.md
 Not here:  one request of the other side, and its reply (incoming); which method does what (roles/server/session,
-           roles/client/session); what may pass at all (agreement); batches (basic/batching); streams
+           roles/client/session); what may pass at all (agreement); sending a batch (basic/batching); streams
            (basic/subscriptions)
 
     a request of ours                                a request of theirs
@@ -52,7 +52,7 @@ from mcp_ref.errors import (
     RequestCancelled,
     TransportClosed,
 )
-from mcp_ref.incoming import WRITE_TIMEOUT, Incoming, Reply
+from mcp_ref.incoming import MAX_BATCH, WRITE_TIMEOUT, BatchReply, Incoming, Reply, wants_answer
 from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.deadline import Clock, Deadline
 from mcp_ref.machinery.forks import opened_elsewhere
@@ -411,9 +411,7 @@ class Peer:
             run: what answers requests, to `reply`: by default the calling thread, as over HTTP.
         """
         if isinstance(message, list):
-            from mcp_ref.basic.batching import take_batch
-
-            take_batch(self, message, reply, run)
+            self._take_batch(message, reply, run)
             return
         problem: RemoteProtocolError | None = None
         try:
@@ -449,6 +447,36 @@ class Peer:
             # SHOULD: ignore an answer that comes after the cancellation
             # (basic/utilities/cancellation#behavior-requirements)
             log.debug("ignored an answer to the id %r, which nothing waits for", request_id)
+
+    def _take_batch(self, batch: list[Any], reply: Reply, run: RunJob) -> None:
+        """Route the messages of a batch that has arrived; their answers go out together."""
+        if not self.terms.revision.batching:
+            # MUST: refuse a batch where the revision has none: a line is one message (for a POST, see
+            # SessionEra._answer) (changelog#major-changes)
+            problem = InvalidRequest("Invalid request: batches exist in revision 2025-03-26 alone")
+            self.refuse(None, problem, reply, run)
+            return
+        if not batch:
+            self.refuse(None, InvalidRequest("Invalid request: a batch must not be empty"), reply, run)
+            return
+        if len(batch) > MAX_BATCH:
+            problem = InvalidRequest(f"Invalid request: a batch has at most {MAX_BATCH:,} messages")
+            self.refuse(None, problem, reply, run)
+            return
+        # MUST: a receiver supports batches: their answers are collected in one array (2025-03-26/basic/index#batching)
+        collected = BatchReply(reply, sum(map(wants_answer, batch)))
+        for message in batch:
+            method = message.get("method") if isinstance(message, dict) and "id" in message else None
+            if isinstance(message, list):
+                refusal = InvalidRequest("Invalid request: a message is an object")
+            # MUST NOT: `initialize` is part of a batch (2025-03-26/basic/lifecycle#initialization). Nor is anything
+            # stateless.
+            elif isinstance(method, str) and (method in UNCANCELLABLE or is_stateless(method, message.get("params"))):
+                refusal = InvalidRequest(f"Invalid request: {method} must not be part of a batch")
+            else:
+                self.route(message, collected, run)
+                continue
+            self.refuse(messages.readable_id(message), refusal, collected, run, message)
 
     def _take_request(self, message: JsonObject, reply: Reply, run: RunJob) -> None:
         method, params = message["method"], message.get("params") or {}

@@ -9,7 +9,7 @@ Not here:  when they are said: once in a session (basic/lifecycle), with every r
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from mcp_ref.machinery.projection import projector
 from mcp_ref.machinery.shapes import Format, FromRevision, RequiredIn, Since, Until
@@ -178,3 +178,8 @@ class Result(TypedDict):
 
 class EmptyResult(Result):
     """The result of a request that only needs to be confirmed."""
+
+
+def is_input_required(result: Any) -> bool:
+    """True if the result asks for input instead of completing the request (basic/patterns/mrtr)."""
+    return isinstance(result, dict) and result.get("resultType") == "input_required"

@@ -80,7 +80,7 @@ MET: dict[str, list[Limit]] = {
                f"{_LIMITS}test_60_megabytes_of_brackets_take_no_memory")),
         Limit("requests of one peer that wait for an answer", "peer:MAX_IN_FLIGHT", "", "`-32603`",
               ("tests/test_peer.py::test_a_flood_of_requests_is_refused_and_those_before_it_are_answered",)),
-        Limit("messages of a batch", "basic.batching:MAX_BATCH", "", "`-32600`, before any of them is looked at",
+        Limit("messages of a batch", "incoming:MAX_BATCH", "", "`-32600`, before any of them is looked at",
               ("tests/test_peer.py::test_a_batch_has_so_many_messages",)),
         Limit("notifications that wait for one slow callback of progress", "peer:MAX_UNREAD", "", "dropped, and logged",
               ("tests/basic/utilities/test_progress.py::test_a_flood_of_reports_to_a_slow_callback_stays_bounded",)),

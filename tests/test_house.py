@@ -41,7 +41,8 @@ ROOMS = {
 }  # fmt: skip
 MEMBERS = {
     "top": ("__init__",),
-    "core": ("messages", "types", "content", "methods", "agreement", "incoming", "peer", "basic/transports/transport"),
+    "core": ("messages", "types", "content", "methods", "agreement", "incoming", "peer", "callers",
+             "basic/transports/transport"),
     "table": ("pages",),
     "http": ("basic/transports/streamable_http/", "basic/transports/http_sse"),
     "transports": ("basic/transports/",),
@@ -119,6 +120,18 @@ def test_imports_follow_the_floors(module: str) -> None:
     lazily = allowed | {to for by, to in LAZILY if by == room}
     wrong = {name for name in own_imports(module, lazy=True) if room_of(name) not in lazily}
     assert not wrong, f"{module} ({room}) must not import {sorted(wrong)}, inside a function either"
+
+
+def test_no_page_imports_a_role_for_its_types_either() -> None:
+    """A page names what it may ask of a role in `callers`; so does a transport."""
+    wrong = {
+        f"{module}: {node.module}"
+        for module in CODE
+        if room_of(module) in ("pages", "transports", "http", "core", "machinery/")
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mcp_ref.roles")
+    }
+    assert not wrong
 
 
 @pytest.mark.parametrize("module", CODE)

@@ -21,10 +21,9 @@ from mcp_ref import (
     TransportClosed,
 )
 from mcp_ref import peer as peer_module
-from mcp_ref.basic.batching import MAX_BATCH
 from mcp_ref.basic.subscriptions import PendingStream
 from mcp_ref.errors import Refusal
-from mcp_ref.incoming import Incoming
+from mcp_ref.incoming import MAX_BATCH, Incoming
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.workers import MAX_URGENT
 from mcp_ref.peer import Peer, PendingRequest

@@ -21,7 +21,7 @@ from mcp_ref.methods import Method
 
 if TYPE_CHECKING:
     from mcp_ref.basic.subscriptions import Subscription, Subscriptions, SubscriptionsListenRequestParams
-    from mcp_ref.roles.server.context import Context
+    from mcp_ref.callers import Context
 
 Kinds = Mapping[str, Mapping[str, Any]]
 """By method, the types of further kinds of results, by their `resultType`; under "*" those of any method. A type None:
@@ -40,8 +40,8 @@ class Listen(NamedTuple):
 
     method: str
     member: str
-    honour: Callable[[Context, list[str]], list[str]] = lambda ctx, asked: asked
-    now: Callable[[Context, str], JsonObject | None] = lambda ctx, asked: None
+    honour: Callable[[Any, list[str]], list[str]] = lambda ctx, asked: asked
+    now: Callable[[Any, str], JsonObject | None] = lambda ctx, asked: None
 
 
 class Extension(NamedTuple):
@@ -64,12 +64,12 @@ class Extension(NamedTuple):
     result_types: Kinds = {}
     mirrored: Mapping[str, str] = {}
     listens: Mapping[str, Listen] = {}
-    answers: Mapping[str, Callable[[Context, Any], Any]] = {}
+    answers: Mapping[str, Callable[[Any, Any], Any]] = {}
 
-    def answering(self) -> dict[str, Callable[[Context, Any], Any]]:
+    def answering(self) -> dict[str, Callable[[Any, Any], Any]]:
         """Its answers, each refused to a client that did not declare the extension."""
 
-        def checked(answer: Callable[[Context, Any], Any]) -> Callable[[Context, Any], Any]:
+        def checked(answer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             def answer_declared(ctx: Context, params: Any) -> Any:
                 # MUST: refuse what needs an extension that the client did not declare
                 # (2026-07-28/basic/versioning#extension-negotiation; 2026-07-28/extensions/tasks#protocol-errors)

@@ -48,7 +48,6 @@ from typing import (
 
 from mcp_ref import messages
 from mcp_ref.agreement import MAY_ASK, declares, undeclared
-from mcp_ref.basic.versioning import is_input_required
 from mcp_ref.client.elicitation import ElicitRequestParams, ElicitResult, elicit, elicit_url, modes_of
 from mcp_ref.client.roots import ListRootsResult, roots
 from mcp_ref.client.sampling import (
@@ -74,11 +73,10 @@ from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.projection import projector
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import STATELESS_REVISIONS, Revision
-from mcp_ref.types import Result
+from mcp_ref.types import Result, is_input_required
 
 if TYPE_CHECKING:
-    from mcp_ref.roles.server.context import Context
-    from mcp_ref.roles.server.server import Server
+    from mcp_ref.callers import Context, Server
 
 log = logging.getLogger(__name__)
 
@@ -332,8 +330,9 @@ def state_keys(self: Server) -> StateKeys:
     with self.lock:
         if self.given_keys is None and self.one_of_many:
             raise LocalProtocolError("several processes serve, which cannot share a question: give state_keys=")
-        self.given_keys = self.given_keys or StateKeys()
-        return self.given_keys
+        keys: StateKeys = self.given_keys or StateKeys()
+        self.given_keys = keys
+        return keys
 
 
 # -- the server's half: questions ---------------------------------------------------------------------------------
@@ -406,7 +405,8 @@ def ask_all(self: Context, *asks: Callable[[], Any]) -> list[Any]:
     In the stateless era the client gets all the questions in one result; in the session era they are asked one after
     the other.
     """
-    return self.conversation.ask_all(asks)
+    answers: list[Any] = self.conversation.ask_all(asks)
+    return answers
 
 
 def input_responses(self: Context) -> JsonObject:

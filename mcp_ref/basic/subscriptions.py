@@ -42,15 +42,15 @@ from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.outbox import Outbox
+from mcp_ref.machinery.uri_template import covers
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
 from mcp_ref.peer import Peer, PendingRequest
 from mcp_ref.revisions import STATELESS_REVISIONS
-from mcp_ref.server.resources import covers
 from mcp_ref.types import Implementation, NotificationParams, RequestId, RequestParams, ResultType
 
 if TYPE_CHECKING:
-    from mcp_ref.roles.client.client import Client
+    from mcp_ref.callers import Client
 
 log = logging.getLogger(__name__)
 

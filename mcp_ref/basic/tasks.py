@@ -11,7 +11,8 @@ A request that can be a task says so with `params.task`. Either side may send on
 Spec:      basic/utilities/tasks (2025-11-25, experimental)
 Upholds:   spec_notes/basic/utilities/tasks.md
 Not here:  the other design, of 2026-07-28 (extensions/tasks); running tasks (machinery/tasking), and what of it is a
-           server's (roles/server/tasks) or a client's (roles/client/tasks, with the handle)
+           server's (roles/server/tasks) or a client's (roles/client/tasks); asking for one, and following it
+           (roles/client/following)
 """
 
 from __future__ import annotations
@@ -20,11 +21,10 @@ import base64
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn, NotRequired, TypedDict, Unpack, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict, cast
 
 from mcp_ref import messages
-from mcp_ref.agreement import declares
 from mcp_ref.basic.transports.transport import MAX_MESSAGE
 from mcp_ref.content import text_of
 from mcp_ref.errors import (
@@ -42,17 +42,12 @@ from mcp_ref.machinery.shapes import RequiredIn, Since, Until
 from mcp_ref.machinery.workers import before_block
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method, Options
-from mcp_ref.server.utilities.pagination import PaginatedRequestParams, walk
+from mcp_ref.server.utilities.pagination import PaginatedRequestParams
 from mcp_ref.types import NotificationParams, RequestParams, Result
 
 if TYPE_CHECKING:
+    from mcp_ref.callers import Context
     from mcp_ref.machinery.tasking import TaskRun, Tasks
-    from mcp_ref.peer import Peer
-    from mcp_ref.roles.client.client import Client
-    from mcp_ref.roles.client.following import Reports, TaskHandle
-    from mcp_ref.roles.client.tasks import Follower
-    from mcp_ref.roles.server.context import Context
-    from mcp_ref.roles.server.session import Session
 
 RELATED: Final = "io.modelcontextprotocol/related-task"
 """The key of `_meta` that says to which task a message belongs."""
@@ -126,6 +121,25 @@ class ListTasksResult(Result):
 
 class TaskStatusNotificationParams(NotificationParams, Task):
     """The state of a task."""
+
+
+class TaskRule(NamedTuple):
+    """How a call of a tool becomes a task: `@server.tool(task=TaskRule("required", ttl=7200))`.
+
+    Attributes:
+        support: "optional": it also answers clients that follow no tasks, as any other tool. "required": it refuses
+            them. "forbidden": it is never a task.
+        after: seconds that a call may take before it becomes one; None: only when the handler calls
+            `ctx.become_task()`. At 2025-11-25, where the client asks for a task, it is one at once.
+        ttl: seconds that the task lives, if the client does not say.
+        again: whether it may be run again, from its beginning, if the process that runs it dies and the store survives
+            that; it then finds the answers that were given to its questions.
+    """
+
+    support: Literal["forbidden", "optional", "required"] = "optional"
+    after: float | None = 0.0
+    ttl: float | None = None
+    again: bool = False
 
 
 # -- rows ---------------------------------------------------------------------------------------------------------
@@ -446,134 +460,3 @@ def become_task(self: Context, message: str | None = None) -> None:
     run: TaskRun | None = getattr(self.conversation, "task", None)
     if run is not None and run.become(message) and message is not None:
         run.status(message)
-
-
-# -- the requestor's half -----------------------------------------------------------------------------------------
-
-
-def call_tool_as_task(
-    self: Client,
-    name: str,
-    arguments: JsonObject | None = None,
-    *,
-    ttl: float | None = None,
-    push: bool = False,
-    **options: Unpack[Options],
-) -> TaskHandle:
-    """Call a tool with `tools/call`, and return as soon as it is a task, with a handle to follow it by.
-
-    In the stateless era it is the server that decides: where it has answered with the result, the handle has it, and
-    its `task_id` is None.
-
-    Args:
-        ttl: the seconds that the task should live (2025-11-25 alone); the server may decide otherwise.
-        push, and the option by_hand: see `TaskHandle`.
-        options: `on_progress` (2025-11-25) is called until the task has ended, by a thread of the client's.
-
-    Raises: LocalProtocolError: the client was not made with `tasks=True`, or the server has no tasks, or the tool
-        cannot be one, or there is no `ttl` in this revision; nothing was sent but a listing of the tools.
-    Spec: basic/utilities/tasks#creating-tasks, 2026-07-28/extensions/tasks#task-creation
-    """
-    return _follower(self).start(name, arguments, ttl, options, push)
-
-
-def task(self: Client, task_id: str, *, by_hand: bool = False, push: bool = False) -> TaskHandle:
-    """A handle of a task of this server whose id is known, such as one that another process has kept. Sends nothing."""
-    return _follower(self).handle(task_id, by_hand=by_hand, push=push)
-
-
-def list_tasks(self: Client, **options: Unpack[Options]) -> list[Task]:
-    """Ask for all tasks of this client's user with `tasks/list`, page by page.
-
-    Raises: LocalProtocolError: the revision has no such list (2025-11-25 alone), or the server did not declare it.
-    Spec: basic/utilities/tasks#listing-tasks
-    """
-    return walk(self, "tasks/list", "tasks", options)
-
-
-def as_task(
-    params: JsonObject, ttl: float | None, options: Options, peer: Peer
-) -> tuple[Reports | None, JsonObject, Options]:
-    """The params and options of a request that asks to become a task, and who is told of its progress."""
-    from mcp_ref.roles.client.following import Reports
-
-    # MAY: ask for a ttl (basic/utilities/tasks#creating-tasks)
-    params = {**params, "task": {} if ttl is None else {"ttl": max(1, round(ttl * 1000))}}
-    if (callback := options.get("on_progress")) is None:
-        return None, params, options
-    # MUST: the token of the request stays that of the progress until the task has ended
-    # (2025-11-25/basic/utilities/progress#behavior-requirements)
-    reports = Reports(peer, callback)
-    params["_meta"] = {**params.get("_meta", {}), "progressToken": reports.token}
-    own = ("on_progress", "max_timeout")
-    return reports, params, cast(Options, {key: value for key, value in options.items() if key not in own})
-
-
-def _follower(client: Client) -> Follower:
-    if client.follower is None:
-        raise LocalProtocolError("this client follows no tasks: make it with Client(..., tasks=True)")
-    return client.follower
-
-
-# -- the requestor's half, of a server's handler (bound by Context) -----------------------------------------------
-
-
-class _Question(Exception):
-    """A caller that asks nobody: what a page's own function would ask is kept, and ends that function."""
-
-    params: JsonObject
-    options: Options
-
-    def __init__(self, ctx: Context) -> None:
-        self.revision, self.peer_capabilities = ctx.revision, ctx.peer_capabilities
-
-    def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> NoReturn:
-        self.params, self.options = params or {}, options or {}
-        raise self
-
-
-def sample_as_task(self: Context, *arguments: Any, ttl: float | None = None, **options: Any) -> TaskHandle:
-    """Ask the client's model as `ctx.sample` does, and return as soon as the client has made a task of it (2025-11-25).
-
-    Args: those of `ctx.sample`; ttl: seconds that the task should live.
-    Raises: LocalProtocolError: the client did not declare `tasks.requests.sampling.createMessage`.
-    Spec: basic/utilities/tasks#creating-tasks
-    """
-    from mcp_ref.client.sampling import sample
-
-    return _ask_as_task(self, "sampling/createMessage", lambda draft: sample(draft, *arguments, **options), ttl)
-
-
-def elicit_as_task(
-    self: Context, message: str, schema: Mapping[str, Any], *, ttl: float | None = None, **options: Any
-) -> TaskHandle:
-    """Ask the user as `ctx.elicit` does, and return as soon as the client has made a task of it (2025-11-25).
-
-    Args: those of `ctx.elicit`; ttl: seconds that the task should live.
-    Raises: LocalProtocolError: the client did not declare `tasks.requests.elicitation.create`.
-    Spec: basic/utilities/tasks#creating-tasks
-    """
-    from mcp_ref.client.elicitation import elicit
-
-    return _ask_as_task(self, "elicitation/create", lambda draft: elicit(draft, message, schema, **options), ttl)
-
-
-def _ask_as_task(ctx: Context, method: str, ask: Callable[[Any], Any], ttl: float | None) -> TaskHandle:
-    from mcp_ref.roles.client.following import TaskHandle
-
-    # SHOULD: ask for a task only where the receiver declared that (basic/utilities/tasks#capability-negotiation)
-    capability = f"tasks.requests.{method.replace('/', '.')}"
-    if not ctx.revision.tasks or not declares(ctx.peer_capabilities, capability):
-        raise LocalProtocolError(f"the client did not declare {capability}")
-    if ctx.task_id is not None:
-        raise LocalProtocolError("a task asks by its own questions, not by tasks of the client")
-    draft = _Question(ctx)
-    try:
-        ask(draft)
-    except _Question:
-        pass
-    conversation = cast("Session", ctx.conversation)
-    reports, params, options = as_task(draft.params, ttl, draft.options, conversation.peer)
-    state = ctx.request(method, params, options)["task"]
-    log.info("the client made %s of %s", state["taskId"], method)
-    return TaskHandle(ctx, state["taskId"], None, state, check=conversation.terms.sent[method].check, reports=reports)

@@ -26,7 +26,7 @@ from mcp_ref.server.utilities.caching import CacheableResult
 from mcp_ref.types import RequestParams, ServerCapabilities, server_capabilities
 
 if TYPE_CHECKING:
-    from mcp_ref.roles.server.context import Context
+    from mcp_ref.callers import Context
 
 _PREFIX: Final = "io.modelcontextprotocol/"
 PROTOCOL_VERSION: Final = _PREFIX + "protocolVersion"
@@ -98,11 +98,6 @@ def complete(result: JsonObject, server_info: JsonObject) -> JsonObject:
     # SHOULD: every result names the server in `_meta`, under `io.modelcontextprotocol/serverInfo` (basic/index#_meta)
     meta = {SERVER_INFO: server_info, **(result.get("_meta") or {})}
     return {"resultType": "complete", **result, "_meta": meta}
-
-
-def is_input_required(result: Any) -> bool:
-    """True if the result asks for input instead of completing the request (basic/patterns/mrtr)."""
-    return isinstance(result, dict) and result.get("resultType") == "input_required"
 
 
 # -- the client writes --------------------------------------------------------------------------------------------

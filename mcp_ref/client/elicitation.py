@@ -39,9 +39,8 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address
     from urllib.parse import SplitResult
 
-    from mcp_ref.roles.client.answers import ClientContext
-    from mcp_ref.roles.client.client import Client
-    from mcp_ref.roles.server.context import Context
+    from mcp_ref.callers import Asked, Client, Context
+
 
 log = logging.getLogger(__name__)
 
@@ -667,7 +666,7 @@ def cancel() -> ElicitResult:
     return {"action": "cancel"}
 
 
-def elicitation_create(handlers: Elicitors, ctx: ClientContext, params: ElicitRequestParams) -> ElicitResult:
+def elicitation_create(handlers: Elicitors, ctx: Asked, params: ElicitRequestParams) -> ElicitResult:
     """Answer `elicitation/create` by the functions that the user gave as `Client(..., elicit=..., open_url=...)`.
 
     Fields of a form that the function left out get their defaults; one with the value None stays empty.
@@ -716,7 +715,7 @@ def elicitation_create(handlers: Elicitors, ctx: ClientContext, params: ElicitRe
     return cast(ElicitResult, {**returned, "content": content})
 
 
-def visit(handlers: Elicitors, ctx: ClientContext | Client, params: ElicitRequestURLParams) -> ElicitResult:
+def visit(handlers: Elicitors, ctx: Asked | Client, params: ElicitRequestURLParams) -> ElicitResult:
     """Answer one URL elicitation: let the user decide, and remember the visit if they go.
 
     Raises: InvalidParams: a URL that is neither `https` nor `http` on this machine (the page allows more, and says

@@ -19,7 +19,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict, TypeVar, Unpack, cast
 
 from mcp_ref.deprecated import warn_deprecated
 from mcp_ref.errors import LocalProtocolError
@@ -33,12 +33,12 @@ from mcp_ref.types import Meta, NotificationParams, RequestParams
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mcp_ref.roles.client.answers import ClientContext
-    from mcp_ref.roles.client.client import Client
-    from mcp_ref.roles.server.context import Context
-    from mcp_ref.roles.server.server import Server
+    from mcp_ref.callers import Asked, Client, Server
+
 
 log = logging.getLogger(__name__)
+
+Handler = TypeVar("Handler", bound=Callable[[Any], None])
 
 # -- types ------------------------------------------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ def is_within(path: str | os.PathLike[str], roots: Iterable[Root]) -> bool:
         return False
 
 
-def when_roots_changed(self: Server, handler: Callable[[Context], None]) -> Callable[[Context], None]:
+def when_roots_changed(self: Server, handler: Handler) -> Handler:
     """Decorator: call `handler(ctx)` in a worker when a client says that its roots have changed."""
     self.on_roots_changed = handler
     return handler
@@ -173,7 +173,7 @@ def when_roots_changed(self: Server, handler: Callable[[Context], None]) -> Call
 # -- the client's half ------------------------------------------------------------------------------------------------
 
 
-def roots_list(handler: RootsSource, ctx: ClientContext, params: JsonObject | None) -> ListRootsResult:
+def roots_list(handler: RootsSource, ctx: Asked, params: JsonObject | None) -> ListRootsResult:
     """Answer `roots/list` from what the user gave as `Client(..., roots=...)`.
 
     A path becomes an absolute, resolved `file://` URI. A root that cannot be read now is sent all the same and

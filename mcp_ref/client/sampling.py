@@ -30,7 +30,7 @@ from mcp_ref.server.tools import Tool
 from mcp_ref.types import RequestMetaObject
 
 if TYPE_CHECKING:
-    from mcp_ref.roles.client.answers import ClientContext
+    from mcp_ref.callers import Asked
 
 log = logging.getLogger(__name__)
 
@@ -323,7 +323,7 @@ def choose_model(preferences: ModelPreferences | None, available: Sequence[str])
 
 
 def sampling_create_message(
-    handler: SampleHandler, ctx: ClientContext, params: CreateMessageRequestParams
+    handler: SampleHandler, ctx: Asked, params: CreateMessageRequestParams
 ) -> CreateMessageResult:
     """Answer `sampling/createMessage` by the function that the user gave as `Client(..., sample=...)`.
 

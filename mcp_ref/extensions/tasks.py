@@ -33,8 +33,8 @@ from mcp_ref.revisions import STATELESS_REVISIONS
 from mcp_ref.types import EmptyResult, NotificationParams, Result
 
 if TYPE_CHECKING:
+    from mcp_ref.callers import Context
     from mcp_ref.machinery.tasking import Tasks
-    from mcp_ref.roles.server.context import Context
 
 NAME: Final = "io.modelcontextprotocol/tasks"
 TOLD: Final = "notifications/tasks"

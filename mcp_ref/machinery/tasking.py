@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mcp_ref.errors import InternalError, InvalidParams, Refusal, RequestCancelled, RequestTimeout
 from mcp_ref.machinery.complaints import Complaints
@@ -37,9 +37,6 @@ from mcp_ref.machinery.json_text import weigh
 from mcp_ref.machinery.shapes import JsonObject
 from mcp_ref.machinery.task_store import MemoryTasks, TaskStore, expired
 from mcp_ref.machinery.workers import Workers, before_block
-
-if TYPE_CHECKING:
-    from mcp_ref.basic.tasks import Waiting
 
 log = logging.getLogger("mcp_ref.tasks")
 """What happens to tasks, and who asked, for an audit: ids, owners and names, and no contents."""
@@ -123,7 +120,7 @@ class Tasks:
         # Guards the fields below; told when this closes.
         self._changed = threading.Condition(threading.Lock())
         self.runs: dict[str, TaskRun] = {}
-        self.carriers: dict[str, tuple[Waiting, ...]] = {}  # by task; replaced, never changed in place
+        self.carriers: dict[str, tuple[Any, ...]] = {}  # `Waiting`s, by task; replaced, never changed in place
         self._owned: Counter[str | None] = Counter()
         self._closing = False
         self._unwritten: dict[str, Outcome] = {}
@@ -280,7 +277,7 @@ class Tasks:
     # -- who waits
 
     @contextmanager
-    def carried(self, task_id: str, carrier: Waiting) -> Iterator[None]:
+    def carried(self, task_id: str, carrier: Any) -> Iterator[None]:
         """Show this carrier, meanwhile, what becomes of the task; the newest is the last of `carriers`.
 
         Raises: InternalError: too many wait for it.

@@ -213,3 +213,15 @@ def _value(raw: str, kind: Literal["segment", "path", "query"]) -> str | None:
     if kind == "segment":
         return None if "/" in value or value in (".", "..") else value
     return None if value.startswith("/") or _DRIVE.match(value) or ".." in value.split("/") else value
+
+
+def covers(subscribed: str, updated: str) -> bool:
+    """True if a subscription to one URI covers a change of another: the same, or one below it in its path.
+
+    Spec: schema ResourceUpdatedNotification
+    """
+    if updated == subscribed:
+        return True
+    if "?" in subscribed or "#" in subscribed:
+        return False
+    return updated.startswith(subscribed if subscribed.endswith("/") else subscribed + "/")

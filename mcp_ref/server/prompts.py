@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, TypedDict, Unpack, cast
 
-from mcp_ref.basic.versioning import is_input_required
 from mcp_ref.content import ContentBlock, Role, block_type, check_data, text
 from mcp_ref.errors import InvalidParams
 from mcp_ref.machinery.checking import checker
@@ -29,11 +28,10 @@ from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.server.utilities.caching import CacheableResult
 from mcp_ref.server.utilities.pagination import PaginatedRequestParams, PaginatedResult, answer_list, list_page, walk
-from mcp_ref.types import Icon, Icons, InputResponseRequestParams, Meta, NotificationParams, Result
+from mcp_ref.types import Icon, Icons, InputResponseRequestParams, Meta, NotificationParams, Result, is_input_required
 
 if TYPE_CHECKING:
-    from mcp_ref.roles.server.context import Context
-    from mcp_ref.roles.server.server import Server
+    from mcp_ref.callers import Context, Server
 
 
 # -- types --------------------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, NotRequired, TypedDict, Unpack, cast
 
-from mcp_ref.basic.versioning import is_input_required
 from mcp_ref.content import Annotations, BlobResourceContents, TextResourceContents, block_type
 from mcp_ref.errors import InvalidParams, Refusal, RemoteProtocolError
 from mcp_ref.machinery.handlers import F, inspect_handler, string_arguments, to_json
@@ -33,13 +32,20 @@ from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.caching import CacheableResult, checked_hints
 from mcp_ref.server.utilities.pagination import PaginatedRequestParams, PaginatedResult, answer_list, list_page, walk
-from mcp_ref.types import EmptyResult, Icon, Icons, InputResponseRequestParams, Meta, NotificationParams, RequestParams
+from mcp_ref.types import (
+    EmptyResult,
+    Icon,
+    Icons,
+    InputResponseRequestParams,
+    Meta,
+    NotificationParams,
+    RequestParams,
+    is_input_required,
+)
 
 if TYPE_CHECKING:
+    from mcp_ref.callers import Context, Server, ServerSession
     from mcp_ref.machinery.uri_template import UriTemplate
-    from mcp_ref.roles.server.context import Context
-    from mcp_ref.roles.server.server import Server
-    from mcp_ref.roles.server.session import Session
 
 
 # -- types --------------------------------------------------------------------------------------------------------
@@ -406,7 +412,7 @@ def resources_subscribe(ctx: Context, params: SubscribeRequestParams) -> EmptyRe
     Spec: server/resources#subscriptions
     """
     find_resource(ctx.server, params["uri"], ctx.revision)
-    session = cast("Session", ctx.conversation)
+    session = cast("ServerSession", ctx.conversation)
     with session.changing:
         wanted = session.subscriptions | {params["uri"]}
         # What one client makes us keep stays bounded.
@@ -419,7 +425,7 @@ def resources_subscribe(ctx: Context, params: SubscribeRequestParams) -> EmptyRe
 
 def resources_unsubscribe(ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
     """Answer `resources/unsubscribe`. Without a subscription it is confirmed as well: the outcome is what was asked."""
-    session = cast("Session", ctx.conversation)
+    session = cast("ServerSession", ctx.conversation)
     with session.changing:
         session.subscriptions -= {params["uri"]}
     return {}
@@ -434,18 +440,6 @@ def resource_updated(self: Server, uri: str) -> None:
     Spec: server/resources#subscriptions
     """
     self.announce_change("notifications/resources/updated", {"uri": uri})
-
-
-def covers(subscribed: str, updated: str) -> bool:
-    """True if a subscription to one URI covers a change of another: the same, or one below it in its path.
-
-    Spec: schema ResourceUpdatedNotification
-    """
-    if updated == subscribed:
-        return True
-    if "?" in subscribed or "#" in subscribed:
-        return False
-    return updated.startswith(subscribed if subscribed.endswith("/") else subscribed + "/")
 
 
 # -- the client's half --------------------------------------------------------------------------------------------

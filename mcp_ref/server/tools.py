@@ -22,8 +22,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict, Unpack, cast
 
-from mcp_ref.basic.tasks import CreateTaskResult, TaskAugmented
-from mcp_ref.basic.versioning import is_input_required
+from mcp_ref.basic.tasks import CreateTaskResult, TaskAugmented, TaskRule
 from mcp_ref.content import ContentBlock, is_block, text
 from mcp_ref.errors import (
     InvalidParams,
@@ -53,13 +52,10 @@ from mcp_ref.methods import Method, Options
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.caching import CacheableResult
 from mcp_ref.server.utilities.pagination import PaginatedRequestParams, PaginatedResult, answer_list, list_page, walk
-from mcp_ref.types import Icon, Icons, InputResponseRequestParams, Meta, NotificationParams, Result
+from mcp_ref.types import Icon, Icons, InputResponseRequestParams, Meta, NotificationParams, Result, is_input_required
 
 if TYPE_CHECKING:
-    from mcp_ref.roles.client.client import Client
-    from mcp_ref.roles.server.context import Context
-    from mcp_ref.roles.server.server import Server
-    from mcp_ref.roles.server.tasks import TaskRule
+    from mcp_ref.callers import Client, Context, Server
 
 log = logging.getLogger(__name__)
 

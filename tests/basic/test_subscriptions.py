@@ -16,8 +16,8 @@ from mcp_ref.errors import InternalError, InvalidParams, RequestTimeout, Transpo
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.uri_template import covers
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, STATELESS_REVISIONS
-from mcp_ref.server.resources import covers
 from tests.wire import PATIENCE
 
 ID = "io.modelcontextprotocol/subscriptionId"

@@ -18,12 +18,12 @@ from mcp_ref.basic.versioning import (
     Envelope,
     complete,
     envelope,
-    is_input_required,
     is_stateless,
     read_envelope,
 )
 from mcp_ref.errors import STATELESS_ERRORS, InvalidParams
 from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS
+from mcp_ref.types import is_input_required
 
 INFO = {"name": "c", "version": "1"}
 CAN: Any = {"roots": {}}

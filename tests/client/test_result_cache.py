@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_ref.server.resources import covers
+from mcp_ref.machinery.uri_template import covers
 from mcp_ref.server.utilities.caching import CACHEABLE, CacheableRequest, CacheView, ResultCache
 from tests.slow import examples
 

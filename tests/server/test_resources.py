@@ -8,6 +8,7 @@ from mcp_ref.errors import InvalidParams, Refusal, RemoteProtocolError
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.projection import projector
 from mcp_ref.machinery.publishing import json_schema
+from mcp_ref.machinery.uri_template import covers
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.server.resources import (
@@ -16,7 +17,6 @@ from mcp_ref.server.resources import (
     ReadResourceResult,
     ResourceNotFound,
     contents_bytes,
-    covers,
     list_resource_templates,
     list_resource_templates_page,
     list_resources,

@@ -41,7 +41,7 @@ from mcp_ref.machinery.http_exchange import Endpoint, HttpRefusal, HttpReply, Ht
 from mcp_ref.machinery.scopes import checked_scopes
 
 if TYPE_CHECKING:
-    from mcp_ref.roles.server.server import Server
+    from mcp_ref.callers import Server
 
 CODE_LIFETIME: Final = 60.0
 ACCESS_LIFETIME: Final = 600.0

@@ -45,11 +45,12 @@ from mcp_ref.errors import Refusal
 from mcp_ref.machinery.guarded_fetch import is_loopback, is_secure
 from mcp_ref.machinery.http_exchange import Endpoint, HttpRefusal, HttpReply, HttpRequest
 from mcp_ref.machinery.scopes import checked_scopes
-from mcp_ref.server.resources import ResourceNotFound, covers, find_resource
+from mcp_ref.machinery.uri_template import covers
+from mcp_ref.server.resources import ResourceNotFound, find_resource
 
 if TYPE_CHECKING:
     from mcp_ref.basic.authorization.dpop import ProofChecker
-    from mcp_ref.roles.server.server import Server
+    from mcp_ref.callers import Server
 
 log = logging.getLogger(__name__)
 

@@ -34,9 +34,8 @@ from mcp_ref.machinery.http_exchange import HttpRefusal, HttpReply, HttpRequest,
 from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
+    from mcp_ref.callers import Server, ServerSession
     from mcp_ref.machinery.http_client import HttpResponse
-    from mcp_ref.roles.server.server import Server
-    from mcp_ref.roles.server.session import Session
     from mcp_ref.trace.record import Tap
 
 log = logging.getLogger(__name__)
@@ -46,7 +45,7 @@ class _SseSession(Transport):
     """The server's end of one stream, which is the session: the `Transport` of its conversation."""
 
     name = "http+sse"
-    conversation: Session
+    conversation: ServerSession
 
     def __init__(self, tap: Tap | None, principal: Any) -> None:
         self.id = secrets.token_urlsafe(32)

@@ -25,8 +25,7 @@ from mcp_ref.machinery.deadline import Deadline, hold
 from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
-    from mcp_ref.roles.server.server import Server
-    from mcp_ref.roles.server.session import Session
+    from mcp_ref.callers import Server, ServerSession
     from mcp_ref.trace.record import Tap
 
 
@@ -155,7 +154,7 @@ class InProcess:
     def __init__(self, server: Server, tap: Tap | None) -> None:
         self._server = server
         self._ours, self._theirs = pair(tap=tap)
-        self._session: Session | None = None
+        self._session: ServerSession | None = None
         self.send, self.exchange = self._ours.send, self._ours.exchange
 
     def start(self, receive: Receive, lost: Lost) -> None:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Never, Self
 
 from mcp_ref._version import __version__
 from mcp_ref.basic import batching, mrtr, subscriptions, utilities, versioning
-from mcp_ref.basic import tasks as tasks_page
 from mcp_ref.basic.extensions import Extension, extensions_of
 from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.transports.transport import is_transport
@@ -41,10 +40,11 @@ from mcp_ref.machinery.rates import Rate
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options, check_options
 from mcp_ref.revisions import REVISIONS, Revision, in_order
-from mcp_ref.roles.client import config, connecting, rounds
+from mcp_ref.roles.client import config, connecting, following, rounds
 from mcp_ref.roles.client.answers import MAX_PAUSE, Answers
 from mcp_ref.roles.client.config import Command, Url
-from mcp_ref.roles.client.session import Connection, Conversation, Stateless
+from mcp_ref.roles.client.connecting import Connection
+from mcp_ref.roles.client.session import Conversation, Stateless
 from mcp_ref.server import prompts, resources, tools
 from mcp_ref.server.utilities import completion, logging
 from mcp_ref.server.utilities.caching import CACHEABLE, CacheView, ResultCache
@@ -214,9 +214,9 @@ class Client:
     list_tools_page = tools.list_tools_page
     call_tool = tools.call_tool
     # basic/utilities/tasks
-    call_tool_as_task = tasks_page.call_tool_as_task
-    task = tasks_page.task
-    list_tasks = tasks_page.list_tasks
+    call_tool_as_task = following.call_tool_as_task
+    task = following.task
+    list_tasks = following.list_tasks
     # server/resources
     list_resources = resources.list_resources
     list_resources_page = resources.list_resources_page

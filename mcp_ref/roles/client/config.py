@@ -22,8 +22,8 @@ from mcp_ref.revisions import Revision
 if TYPE_CHECKING:
     import requests
 
+    from mcp_ref.callers import Server
     from mcp_ref.machinery.deadline import Deadline
-    from mcp_ref.roles.server.server import Server
     from mcp_ref.trace.record import Tap
 
 

@@ -3,8 +3,7 @@
 Spec:      basic/versioning#backward-compatibility-with-initialization-based-versions,
            basic/transports/stdio#backward-compatibility, basic/transports/streamable-http#backward-compatibility
 Upholds:   spec_notes/basic/versioning.md, the rows on the two eras; spec_notes/basic/transports/stdio.md, the same
-Not here:  the only way that there is (roles/client/session); the ways to a URL (roles/client/config); what is said on
-           opening (roles/client/session)
+Not here:  the ways to a URL (roles/client/config); what is said on opening (roles/client/session)
 
 The stateless era is tried first, with `server/discover`:
 
@@ -44,13 +43,14 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_ref.basic.lifecycle import offered_instead
 from mcp_ref.basic.subscriptions import PendingStream
-from mcp_ref.basic.transports.transport import MirroringTransport, is_transport
+from mcp_ref.basic.transports.transport import MirroringTransport, Transport, is_transport
 from mcp_ref.errors import (
     STATELESS_ERRORS,
     AnswerLost,
@@ -67,12 +67,13 @@ from mcp_ref.errors import (
     UnsupportedVersion,
 )
 from mcp_ref.machinery.deadline import Deadline, hold
+from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
 from mcp_ref.peer import PendingRequest
 from mcp_ref.revisions import SESSION_REVISIONS, Revision
-from mcp_ref.roles.client.config import Route, Url, server_key
-from mcp_ref.roles.client.session import CLOSING_TIMEOUT, Connection, Conversation, Session, Stateless
+from mcp_ref.roles.client.config import Command, Route, Url, http_routes, server_key
+from mcp_ref.roles.client.session import CLOSING_TIMEOUT, Conversation, Session, Stateless
 from mcp_ref.server.utilities.caching import CACHEABLE
 from mcp_ref.server.utilities.pagination import walk
 
@@ -84,6 +85,9 @@ log = logging.getLogger(__name__)
 SECOND_ANSWER_TIMEOUT: Final = 0.2
 """Seconds in which a server that was slow, and has opened a session, may still answer the probe before."""
 
+RESTARTS: Final = {"restart": Rate(per_second=5 / 60, burst=5)}
+"""How often a server is started again: one that dies at once is not started without end."""
+
 MAX_RESENDS: Final = 2
 """Times that one request is sent again."""
 
@@ -94,6 +98,103 @@ ABOUT_THE_CLIENT: Final = frozenset({401, 403, 408, 429})
 
 READING: Final = CACHEABLE | {"prompts/get", "completion/complete"}
 """Requests that change nothing."""
+
+
+class Connection:
+    """The conversations of one client, one after the other. Threads: any."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        # Held by the one thread that opens a conversation; others wait for it with their own time limit. It guards what
+        # follows, and nothing else is acquired by those who wait.
+        self.opening = threading.Lock()
+        self.current: Conversation | None = None  # that which goes on
+        self.former: Conversation | None = None  # the one before, kept until the next for what is under way in it
+        self.beginning: Conversation | None = None  # that which is being opened, or was opened last
+        self.restarts = RateLimits(RESTARTS)
+        self.closed = False
+
+    def open(self) -> None:
+        """Open the first conversation. Blocks and raises: see `Client.connect`."""
+        with self.opening:
+            if self.closed:
+                raise LocalProtocolError("a client connects once; make another one")
+            limit = self.client.connect_timeout
+            try:
+                self.current = self.open_next(Deadline(limit))
+                if self.current.peer.closed is not None:
+                    # It was lost before it was the one that goes on.
+                    self.current.lost(self.current.peer.closed)
+            except RequestTimeout as problem:
+                # Over stdio the reason may stand on the server's standard error.
+                last_words = getattr(self.beginning and self.beginning.transport, "last_words", str)()
+                said = f"; the server has said:{last_words}" if last_words else ""
+                problem.args = (f"{problem} (connect_timeout={limit}){said}",)
+                raise
+
+    def open_next(self, deadline: Deadline) -> Conversation:
+        """Open a conversation, by the only way there is, or by the one that roles/client/connecting finds."""
+        client, target = self.client, self.client.target
+        if isinstance(target, Url):
+            ways = http_routes(target, client.revisions, client.tap, deadline)
+        else:
+            eras = (tuple(row for row in client.revisions if row.era == era) for era in ("stateless", "session"))
+            ways = [Route(self._connect, rows) for rows in eras if rows]
+        if len(ways) > 1:
+            return find_era(self, ways, deadline)
+        transport, revisions = ways[0].make(), ways[0].revisions
+        if revisions[0].era == "session":
+            return self.begin(Session(client, transport, revisions), deadline)
+        try:
+            return self.begin(Stateless(client, transport, revisions), deadline)
+        except McpError as problem:
+            check_era(problem, revisions, isinstance(target, Url))
+            raise
+
+    def _connect(self) -> Transport:
+        """A connection to a child process or to a server in this one; or the transport that was given."""
+        target, tap = self.client.target, self.client.tap
+        if isinstance(target, Command):
+            from mcp_ref.basic.transports.stdio import StdioClientTransport
+
+            options = target._asdict()
+            return StdioClientTransport(options.pop("argv"), **options, tap=tap("stdio"))
+        if is_transport(target):
+            given: Transport = target
+            return given
+        from mcp_ref.basic.transports.memory import InProcess
+
+        return InProcess(target, tap("memory"))
+
+    def begin(
+        self, conversation: Conversation, deadline: Deadline, first: Callable[[], JsonObject] | None = None
+    ) -> Conversation:
+        """Open a conversation, of which `first` may give the first answer."""
+        self.note_beginning(conversation)
+        conversation.open(deadline, first)
+        return conversation
+
+    def note_beginning(self, conversation: Conversation) -> None:
+        """From here on `close()` by another thread can end a conversation that is not open yet."""
+        self.beginning, conversation.on_lost = conversation, self.note_lost
+        # Looked at second: whichever thread comes later sees what the other did.
+        if self.closed:
+            conversation.close(Deadline(CLOSING_TIMEOUT))
+            raise TransportClosed("the client was closed")
+
+    def note_lost(self, conversation: Conversation, reason: McpError) -> None:
+        """Tell the user's `on_close`, once, if the conversation that went on has ended and nobody closed it."""
+        on_close = self.client.on_close
+        if on_close is not None and conversation is self.current and not self.closed:
+            conversation.on_lost = None
+            self.client.events.put(partial(on_close, reason), "on_close")
+
+    def close(self, deadline: Deadline) -> None:
+        """End every conversation, also one that is being opened. Idempotent; see `Client.close`."""
+        self.closed = True
+        for conversation in dict.fromkeys((self.former, self.current, self.beginning)):
+            if conversation is not None:
+                conversation.close(deadline)
 
 
 class EraMemory:

@@ -2,6 +2,7 @@
 
     TaskHandle       in the session era: the result, and the questions of the task, come to who waits in `tasks/result`
     ExtensionTask    in the stateless era: both stand in the state of the task
+    call_tool_as_task, sample_as_task, elicit_as_task      ask for a task, and give the handle
 
 Spec:      basic/utilities/tasks (2025-11-25); 2026-07-28/extensions/tasks
 Upholds:   spec_notes/basic/utilities/tasks.md, spec_notes/extensions/tasks.md, the rows on the requestor
@@ -14,18 +15,22 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from random import uniform
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Unpack, cast
 
-from mcp_ref.agreement import Check
+from mcp_ref.agreement import Check, declares
+from mcp_ref.basic import tasks as page
 from mcp_ref.basic.mrtr import MAX_ROUNDS
-from mcp_ref.basic.tasks import ENDED
+from mcp_ref.basic.tasks import ENDED, Task
+from mcp_ref.client.elicitation import elicit
+from mcp_ref.client.sampling import sample
 from mcp_ref.errors import (
     AnswerLost,
     ErrorResponse,
     InvalidParams,
+    LocalProtocolError,
     McpError,
     RemoteProtocolError,
     RequestCancelled,
@@ -39,10 +44,10 @@ from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options, ProgressCallback
 from mcp_ref.peer import MAX_UNREAD, Peer
 from mcp_ref.server import tools
+from mcp_ref.server.utilities.pagination import walk
 
 if TYPE_CHECKING:
-    from mcp_ref.roles.client.client import Client
-    from mcp_ref.roles.server.context import Context
+    from mcp_ref.callers import Client, Context, ServerSession
 
 log = logging.getLogger("mcp_ref.tasks")
 
@@ -415,3 +420,131 @@ class ExtensionTask(TaskHandle):
 _AGAIN: Final = {
     "resend": True
 }  # what only reads, or changes nothing the second time, is sent again if its answer is lost
+
+
+# -- asking for a task --------------------------------------------------------------------------------------------
+
+
+def as_task(
+    params: JsonObject, ttl: float | None, options: Options, peer: Peer
+) -> tuple[Reports | None, JsonObject, Options]:
+    """The params and options of a request that asks to become a task, and who is told of its progress."""
+    # MAY: ask for a ttl (basic/utilities/tasks#creating-tasks)
+    params = {**params, "task": {} if ttl is None else {"ttl": max(1, round(ttl * 1000))}}
+    if (callback := options.get("on_progress")) is None:
+        return None, params, options
+    # MUST: the token of the request stays that of the progress until the task has ended
+    # (2025-11-25/basic/utilities/progress#behavior-requirements)
+    reports = Reports(peer, callback)
+    params["_meta"] = {**params.get("_meta", {}), "progressToken": reports.token}
+    own = ("on_progress", "max_timeout")
+    return reports, params, cast(Options, {key: value for key, value in options.items() if key not in own})
+
+
+# -- what a client asks (bound by Client) -------------------------------------------------------------------------
+
+
+def call_tool_as_task(
+    self: Client,
+    name: str,
+    arguments: JsonObject | None = None,
+    *,
+    ttl: float | None = None,
+    push: bool = False,
+    **options: Unpack[Options],
+) -> TaskHandle:
+    """Call a tool with `tools/call`, and return as soon as it is a task, with a handle to follow it by.
+
+    In the stateless era it is the server that decides: where it has answered with the result, the handle has it, and
+    its `task_id` is None.
+
+    Args:
+        ttl: the seconds that the task should live (2025-11-25 alone); the server may decide otherwise.
+        push, and the option by_hand: see `TaskHandle`.
+        options: `on_progress` (2025-11-25) is called until the task has ended, by a thread of the client's.
+
+    Raises: LocalProtocolError: the client was not made with `tasks=True`, or the server has no tasks, or the tool
+        cannot be one, or there is no `ttl` in this revision; nothing was sent but a listing of the tools.
+    Spec: basic/utilities/tasks#creating-tasks, 2026-07-28/extensions/tasks#task-creation
+    """
+    handle: TaskHandle = _follower(self).start(name, arguments, ttl, options, push)
+    return handle
+
+
+def task(self: Client, task_id: str, *, by_hand: bool = False, push: bool = False) -> TaskHandle:
+    """A handle of a task of this server whose id is known, such as one that another process has kept. Sends nothing."""
+    handle: TaskHandle = _follower(self).handle(task_id, by_hand=by_hand, push=push)
+    return handle
+
+
+def list_tasks(self: Client, **options: Unpack[Options]) -> list[Task]:
+    """Ask for all tasks of this client's user with `tasks/list`, page by page.
+
+    Raises: LocalProtocolError: the revision has no such list (2025-11-25 alone), or the server did not declare it.
+    Spec: basic/utilities/tasks#listing-tasks
+    """
+    return walk(self, "tasks/list", "tasks", options)
+
+
+def _follower(client: Client) -> Any:
+    if client.follower is None:
+        raise LocalProtocolError("this client follows no tasks: make it with Client(..., tasks=True)")
+    return client.follower
+
+
+# -- what a handler of a server asks (bound by Context) -----------------------------------------------------------
+
+
+class _Question(Exception):
+    """A caller that asks nobody: what a page's own function would ask is kept, and ends that function."""
+
+    params: JsonObject
+    options: Options
+
+    def __init__(self, ctx: Context) -> None:
+        self.revision, self.peer_capabilities = ctx.revision, ctx.peer_capabilities
+
+    def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> NoReturn:
+        self.params, self.options = params or {}, options or {}
+        raise self
+
+
+def sample_as_task(self: Context, *arguments: Any, ttl: float | None = None, **options: Any) -> TaskHandle:
+    """Ask the client's model as `ctx.sample` does, and return as soon as the client has made a task of it (2025-11-25).
+
+    Args: those of `ctx.sample`; ttl: seconds that the task should live.
+    Raises: LocalProtocolError: the client did not declare `tasks.requests.sampling.createMessage`.
+    Spec: basic/utilities/tasks#creating-tasks
+    """
+    return _ask_as_task(self, "sampling/createMessage", lambda draft: sample(draft, *arguments, **options), ttl)
+
+
+def elicit_as_task(
+    self: Context, message: str, schema: Mapping[str, Any], *, ttl: float | None = None, **options: Any
+) -> TaskHandle:
+    """Ask the user as `ctx.elicit` does, and return as soon as the client has made a task of it (2025-11-25).
+
+    Args: those of `ctx.elicit`; ttl: seconds that the task should live.
+    Raises: LocalProtocolError: the client did not declare `tasks.requests.elicitation.create`.
+    Spec: basic/utilities/tasks#creating-tasks
+    """
+    return _ask_as_task(self, "elicitation/create", lambda draft: elicit(draft, message, schema, **options), ttl)
+
+
+def _ask_as_task(ctx: Context, method: str, ask: Callable[[Any], Any], ttl: float | None) -> TaskHandle:
+    # SHOULD: ask for a task only where the receiver declared that (basic/utilities/tasks#capability-negotiation)
+    capability = f"tasks.requests.{method.replace('/', '.')}"
+    if not ctx.revision.tasks or not declares(ctx.peer_capabilities, capability):
+        raise LocalProtocolError(f"the client did not declare {capability}")
+    if page.task_id(ctx) is not None:
+        raise LocalProtocolError("a task asks by its own questions, not by tasks of the client")
+    draft = _Question(ctx)
+    try:
+        ask(draft)
+    except _Question:
+        pass
+    conversation = cast("ServerSession", ctx.conversation)
+    reports, params, options = as_task(draft.params, ttl, draft.options, conversation.peer)
+    state = ctx.request(method, params, options)["task"]
+    log.info("the client made %s of %s", state["taskId"], method)
+    return TaskHandle(ctx, state["taskId"], None, state, check=conversation.terms.sent[method].check, reports=reports)

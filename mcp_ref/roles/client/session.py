@@ -1,8 +1,8 @@
-"""Conversation: what a client and a server say to each other, in either era; and Connection, which opens them.
+"""Conversation: what a client and a server say to each other, in either era.
 
 Spec:      basic/lifecycle; basic/versioning, server/discover (2026-07-28); the notifications of the server's pages
 Upholds:   spec_notes/basic/lifecycle.md and spec_notes/basic/versioning.md, the rows on the client
-Not here:  what a method does (each page); which of several ways is gone, and when another conversation is opened
+Not here:  what a method does (each page); opening one, by which of several ways, and when another one is opened
            (roles/client/connecting); what the server asks first, in the stateless era (roles/client/rounds); the
            headers that repeat a request over HTTP (streamable_http/headers)
 
@@ -18,7 +18,6 @@ the old one can be mistaken for something of the new.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
@@ -27,30 +26,25 @@ from mcp_ref.agreement import Terms
 from mcp_ref.basic.extensions import kinds_of, rows_with
 from mcp_ref.basic.keep_alive import KeepAlive
 from mcp_ref.basic.lifecycle import Lifecycle, accept_answer, initialize_params, offered_instead
-from mcp_ref.basic.transports.transport import MirroringTransport, SessionTransport, Transport, is_transport
+from mcp_ref.basic.transports.transport import MirroringTransport, SessionTransport, Transport
 from mcp_ref.basic.utilities import answer_ping
 from mcp_ref.basic.versioning import SERVER_INFO, envelope
 from mcp_ref.client.elicitation import ElicitationCompleteParams, elicitation_complete
 from mcp_ref.errors import (
     ErrorResponse,
-    LocalProtocolError,
     McpError,
     MethodNotFound,
     Refusal,
-    RequestTimeout,
-    TransportClosed,
     UnsupportedVersion,
 )
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Cancel, Deadline
-from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
 from mcp_ref.pages import METHODS
 from mcp_ref.peer import Answerer, Peer
 from mcp_ref.revisions import FIRST_STREAMABLE, Revision
 from mcp_ref.roles.client.answers import ClientContext
-from mcp_ref.roles.client.config import Command, Route, Url, http_routes
 from mcp_ref.server.utilities.caching import INVALIDATED_BY
 from mcp_ref.types import client_capabilities, server_capabilities
 
@@ -62,9 +56,6 @@ log = logging.getLogger(__name__)
 
 CLOSING_TIMEOUT: Final = 1.0
 """Seconds for ending a conversation that has failed, or that another one has replaced."""
-
-RESTARTS: Final = {"restart": Rate(per_second=5 / 60, burst=5)}
-"""How often a server is started again: one that dies at once is not started without end."""
 
 
 class Conversation:
@@ -269,7 +260,7 @@ class Stateless(Conversation):
         if isinstance(transport, MirroringTransport):
             from mcp_ref.basic.transports.streamable_http.headers import RequestHeaders
 
-            self._headers = RequestHeaders(self)
+            self._headers = RequestHeaders(self.peer, self.client.extensions.values())
             transport.mirror = self._headers.mirror
 
     def terms(self, revision: Revision, remote: JsonObject | None = None) -> Terms:
@@ -313,104 +304,3 @@ class Stateless(Conversation):
     def usable(self, listed: JsonObject) -> JsonObject:
         """The result of `tools/list` as the caller gets it: over HTTP with the tools whose calls can be sent."""
         return listed if self._headers is None else self._headers.usable(listed)
-
-
-class Connection:
-    """The conversations of one client, one after the other. Threads: any."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-        # Held by the one thread that opens a conversation; others wait for it with their own time limit. It guards what
-        # follows, and nothing else is acquired by those who wait.
-        self.opening = threading.Lock()
-        self.current: Conversation | None = None  # that which goes on
-        self.former: Conversation | None = None  # the one before, kept until the next for what is under way in it
-        self.beginning: Conversation | None = None  # that which is being opened, or was opened last
-        self.restarts = RateLimits(RESTARTS)
-        self.closed = False
-
-    def open(self) -> None:
-        """Open the first conversation. Blocks and raises: see `Client.connect`."""
-        with self.opening:
-            if self.closed:
-                raise LocalProtocolError("a client connects once; make another one")
-            limit = self.client.connect_timeout
-            try:
-                self.current = self.open_next(Deadline(limit))
-                if self.current.peer.closed is not None:
-                    # It was lost before it was the one that goes on.
-                    self.current.lost(self.current.peer.closed)
-            except RequestTimeout as problem:
-                # Over stdio the reason may stand on the server's standard error.
-                last_words = getattr(self.beginning and self.beginning.transport, "last_words", str)()
-                said = f"; the server has said:{last_words}" if last_words else ""
-                problem.args = (f"{problem} (connect_timeout={limit}){said}",)
-                raise
-
-    def open_next(self, deadline: Deadline) -> Conversation:
-        """Open a conversation, by the only way there is, or by the one that roles/client/connecting finds."""
-        client, target = self.client, self.client.target
-        if isinstance(target, Url):
-            ways = http_routes(target, client.revisions, client.tap, deadline)
-        else:
-            eras = (tuple(row for row in client.revisions if row.era == era) for era in ("stateless", "session"))
-            ways = [Route(self._connect, rows) for rows in eras if rows]
-        if len(ways) > 1:
-            from mcp_ref.roles.client.connecting import find_era
-
-            return find_era(self, ways, deadline)
-        transport, revisions = ways[0].make(), ways[0].revisions
-        if revisions[0].era == "session":
-            return self.begin(Session(client, transport, revisions), deadline)
-        try:
-            return self.begin(Stateless(client, transport, revisions), deadline)
-        except McpError as problem:
-            from mcp_ref.roles.client.connecting import check_era
-
-            check_era(problem, revisions, isinstance(target, Url))
-            raise
-
-    def _connect(self) -> Transport:
-        """A connection to a child process or to a server in this one; or the transport that was given."""
-        target, tap = self.client.target, self.client.tap
-        if isinstance(target, Command):
-            from mcp_ref.basic.transports.stdio import StdioClientTransport
-
-            options = target._asdict()
-            return StdioClientTransport(options.pop("argv"), **options, tap=tap("stdio"))
-        if is_transport(target):
-            given: Transport = target
-            return given
-        from mcp_ref.basic.transports.memory import InProcess
-
-        return InProcess(target, tap("memory"))
-
-    def begin(
-        self, conversation: Conversation, deadline: Deadline, first: Callable[[], JsonObject] | None = None
-    ) -> Conversation:
-        """Open a conversation, of which `first` may give the first answer."""
-        self.note_beginning(conversation)
-        conversation.open(deadline, first)
-        return conversation
-
-    def note_beginning(self, conversation: Conversation) -> None:
-        """From here on `close()` by another thread can end a conversation that is not open yet."""
-        self.beginning, conversation.on_lost = conversation, self.note_lost
-        # Looked at second: whichever thread comes later sees what the other did.
-        if self.closed:
-            conversation.close(Deadline(CLOSING_TIMEOUT))
-            raise TransportClosed("the client was closed")
-
-    def note_lost(self, conversation: Conversation, reason: McpError) -> None:
-        """Tell the user's `on_close`, once, if the conversation that went on has ended and nobody closed it."""
-        on_close = self.client.on_close
-        if on_close is not None and conversation is self.current and not self.closed:
-            conversation.on_lost = None
-            self.client.events.put(partial(on_close, reason), "on_close")
-
-    def close(self, deadline: Deadline) -> None:
-        """End every conversation, also one that is being opened. Idempotent; see `Client.close`."""
-        self.closed = True
-        for conversation in dict.fromkeys((self.former, self.current, self.beginning)):
-            if conversation is not None:
-                conversation.close(deadline)

@@ -34,7 +34,7 @@ from mcp_ref.machinery.tasking import TaskRun, Tasks
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
 from mcp_ref.roles.client.answers import Answers, ClientContext
-from mcp_ref.roles.client.following import ExtensionTask, Reports, TaskHandle
+from mcp_ref.roles.client.following import ExtensionTask, Reports, TaskHandle, as_task
 from mcp_ref.server import tools
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Follower(Answers):
     def start(
         self, name: str, arguments: JsonObject | None, ttl: float | None, options: Options, push: bool = False
     ) -> TaskHandle:
-        """See `basic.tasks.call_tool_as_task`."""
+        """See `following.call_tool_as_task`."""
         client = self._client
         params: JsonObject = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
         by_hand = options.get("by_hand", False)
@@ -167,7 +167,7 @@ class Follower(Answers):
             raise LocalProtocolError("the server did not declare tasks.requests.tools.call")
         if self._support(name, options) == "forbidden":
             raise LocalProtocolError(f"the tool {name} cannot be called as a task")
-        reports, params, options = page.as_task(params, ttl, options, client.session.peer)
+        reports, params, options = as_task(params, ttl, options, client.session.peer)
         return self._created(
             client.request("tools/call", params, options)["task"], name, by_hand=by_hand, reports=reports
         )

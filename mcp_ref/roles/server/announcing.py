@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_ref.basic.subscriptions import LIST_CHANGES, TASK_TOLD, UPDATED
 from mcp_ref.errors import McpError
+from mcp_ref.machinery.uri_template import covers
 from mcp_ref.messages import JsonObject
-from mcp_ref.server.resources import covers
 
 if TYPE_CHECKING:
     from mcp_ref.machinery.bus import Bus

@@ -19,6 +19,7 @@ from mcp_ref.machinery.arguments import refuse_attribute
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options, check_options
 from mcp_ref.revisions import Revision
+from mcp_ref.roles.client import following
 from mcp_ref.server.utilities import logging
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Context(utilities.HandlerContext):
     complete_elicitation = elicitation.complete_elicitation
     # basic/utilities/tasks
     task_id, status, become_task = property(tasks.task_id), tasks.status, tasks.become_task
-    sample_as_task, elicit_as_task = tasks.sample_as_task, tasks.elicit_as_task
+    sample_as_task, elicit_as_task = following.sample_as_task, following.elicit_as_task
     # basic/extensions
     extension = extensions.extension
     require_extension = extensions.require_extension

@@ -14,12 +14,13 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mcp_ref import messages
 from mcp_ref.agreement import Terms, undeclared
 from mcp_ref.basic import tasks as page
 from mcp_ref.basic.mrtr import KINDS, input_request, missing_capability
+from mcp_ref.basic.tasks import TaskRule
 from mcp_ref.errors import (
     ErrorResponse,
     InternalError,
@@ -48,25 +49,6 @@ log = logging.getLogger(__name__)
 
 QUICK = 0.001
 """Seconds for which the answer to a call that is a task waits for the task's end."""
-
-
-class TaskRule(NamedTuple):
-    """How a call of a tool becomes a task: `@server.tool(task=TaskRule("required", ttl=7200))`.
-
-    Attributes:
-        support: "optional": it also answers clients that follow no tasks, as any other tool. "required": it refuses
-            them. "forbidden": it is never a task.
-        after: seconds that a call may take before it becomes one; None: only when the handler calls
-            `ctx.become_task()`. At 2025-11-25, where the client asks for a task, it is one at once.
-        ttl: seconds that the task lives, if the client does not say.
-        again: whether it may be run again, from its beginning, if the process that runs it dies and the store survives
-            that; it then finds the answers that were given to its questions.
-    """
-
-    support: Literal["forbidden", "optional", "required"] = "optional"
-    after: float | None = 0.0
-    ttl: float | None = None
-    again: bool = False
 
 
 class ServerTasks:

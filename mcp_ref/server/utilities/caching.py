@@ -23,6 +23,7 @@ from weakref import WeakSet
 
 from mcp_ref import messages
 from mcp_ref.machinery.shapes import Bounds, RequiredIn, Since
+from mcp_ref.machinery.uri_template import covers
 from mcp_ref.messages import JsonObject
 from mcp_ref.types import Result
 
@@ -235,7 +236,6 @@ class ResultCache:
 
     def _invalidate(self, server: str, methods: Collection[str], uri: str | None = None) -> None:
         """Forget the results of some methods of a server, at or around a URI or all, and those still under way."""
-        from mcp_ref.server.resources import covers  # which imports this page
 
         def is_stale(request: CacheableRequest) -> bool:
             if request.server != server or request.method not in methods:

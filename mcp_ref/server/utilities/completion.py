@@ -26,8 +26,7 @@ from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.types import RequestParams, Result
 
 if TYPE_CHECKING:
-    from mcp_ref.roles.server.context import Context
-    from mcp_ref.roles.server.server import Server
+    from mcp_ref.callers import Context, Server
 
 MAX_VALUES = 100
 """How many suggestions one result may hold."""

@@ -25,10 +25,7 @@ from mcp_ref.methods import Method, Options
 from mcp_ref.types import EmptyResult, LoggingLevel, NotificationParams, RequestParams
 
 if TYPE_CHECKING:
-    from mcp_ref.roles.client.client import Client
-    from mcp_ref.roles.server.context import Context
-    from mcp_ref.roles.server.server import Server
-    from mcp_ref.roles.server.session import Conversation
+    from mcp_ref.callers import Client, Context, Server, ServerConversation
 
 LEVELS: tuple[LoggingLevel, ...] = get_args(LoggingLevel)
 """The eight levels of RFC 5424, the least severe first."""
@@ -116,7 +113,7 @@ def _check_level(level: str) -> None:
         raise LocalProtocolError(f"unknown log level {level!r}; known: {', '.join(LEVELS)}")
 
 
-def _is_wanted(level: LoggingLevel, listener: Conversation) -> bool:
+def _is_wanted(level: LoggingLevel, listener: ServerConversation) -> bool:
     if listener.log_level is None:
         # MUST NOT: send log messages for a request that names no level
         # (2026-07-28/server/utilities/logging#per-request-log-level)

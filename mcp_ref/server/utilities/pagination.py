@@ -27,7 +27,7 @@ from mcp_ref.methods import Caller, Options, check_options
 from mcp_ref.types import RequestParams, Result
 
 if TYPE_CHECKING:
-    from mcp_ref.roles.server.context import Context
+    from mcp_ref.callers import Context
 
 MAX_PAGES = 10_000
 """How many pages `walk()` asks for before it concludes that the list has no end."""

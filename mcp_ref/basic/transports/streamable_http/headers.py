@@ -31,7 +31,7 @@ from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
     from mcp_ref.basic.extensions import Extension
-    from mcp_ref.roles.client.session import Conversation
+    from mcp_ref.peer import Peer
 
 log = logging.getLogger(__name__)
 complain = Complaints(log)
@@ -341,8 +341,8 @@ class RequestHeaders:
     Threads: any.
     """
 
-    def __init__(self, conversation: Conversation) -> None:
-        self._conversation, self._extensions = conversation, tuple(conversation.client.extensions.values())
+    def __init__(self, peer: Peer, extensions: Iterable[Extension]) -> None:
+        self._peer, self._extensions = peer, tuple(extensions)
         self._schemas: dict[str, JsonObject] = {}  # by the name of the tool; replaced, never changed in place
 
     def mirror(self, message: JsonObject) -> Mapping[str, str]:
@@ -351,7 +351,7 @@ class RequestHeaders:
         # MUST: a client that supports `x-mcp-header` repeats the arguments so marked in headers
         # (basic/transports/streamable-http#custom-headers-from-tool-parameters)
         schema = self._schemas.get(name) if isinstance(name, str) else None
-        return mirror(message, self._conversation.peer.terms.revision.name, schema, self._extensions)
+        return mirror(message, self._peer.terms.revision.name, schema, self._extensions)
 
     def usable(self, result: JsonObject) -> JsonObject:
         """The result of `tools/list`, with the tools whose calls can be sent."""

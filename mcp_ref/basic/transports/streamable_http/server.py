@@ -30,7 +30,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mcp_ref import messages
-from mcp_ref.basic.batching import wants_answer
 from mcp_ref.basic.transports.sse import CONTENT_TYPE
 from mcp_ref.basic.transports.streamable_http.headers import (
     LOOPBACK,
@@ -59,14 +58,14 @@ from mcp_ref.errors import (
     RemoteProtocolError,
     UnsupportedVersion,
 )
-from mcp_ref.incoming import Incoming
+from mcp_ref.incoming import Incoming, wants_answer
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_exchange import HttpRefusal, HttpReply, HttpRequest, Places
 from mcp_ref.revisions import SESSION_REVISIONS, Revision
 
 if TYPE_CHECKING:
     from mcp_ref.basic.subscriptions import Subscription
-    from mcp_ref.roles.server.server import Server
+    from mcp_ref.callers import Server
     from mcp_ref.trace.record import Tap
 
 log = logging.getLogger(__name__)

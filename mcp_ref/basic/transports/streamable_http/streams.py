@@ -38,7 +38,7 @@ from mcp_ref.machinery.http_exchange import HttpRefusal, HttpReply
 from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
-    from mcp_ref.roles.server.session import Session
+    from mcp_ref.callers import ServerSession
     from mcp_ref.trace.record import Tap
 
 log = logging.getLogger(__name__)
@@ -533,7 +533,7 @@ class HttpSession(Transport):
     """
 
     name = "http"
-    conversation: Session
+    conversation: ServerSession
 
     def __init__(self, tap: Tap | None, principal: Any = None, client: str = "", prefix: str = "") -> None:
         # SHOULD: a session id is unique and cryptographically secure; MUST: it is visible ASCII
