@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 from mcp_ref import messages
 from mcp_ref.basic.transports.transport import Inbox
 from mcp_ref.errors import HttpStatusError, InternalError, LocalProtocolError, McpError, TransportClosed
-from mcp_ref.machinery.deadline import Cancel, Deadline
+from mcp_ref.machinery.deadline import Cancel, Deadline, holding
 from mcp_ref.messages import JsonObject
 
 log = logging.getLogger(__name__)
@@ -121,17 +121,12 @@ class Incoming(Cancel):
 
         Raises: LocalProtocolError: the request is answered, so that nothing of it can be sent any more.
         """
-        left = deadline.left()
-        if not self._writing.acquire(timeout=-1 if left is None else left):
-            deadline.check("waiting for another message of the request to be written")
-        try:
+        with holding(self._writing, deadline, "waiting for another message of the request to be written"):
             if self._ended:
                 raise LocalProtocolError("the request was answered: its context can ask nothing more")
             # SHOULD: messages before the response relate to the request
             # (basic/transports#sending-messages-to-the-server)
             self.reply.send(message, deadline)
-        finally:
-            self._writing.release()
         inbox.sent = True
         return inbox.until(deadline)
 

@@ -275,7 +275,7 @@ def served() -> Served:
 
 
 def test_a_call_is_seven_frames_in_four_files_from_its_bytes(call: Way) -> None:
-    assert [call.stack[0].name, call.stack[-1].name] == ["call_tool", "StdioTransport.send"]
+    assert [call.stack[0].name, call.stack[-1].name] == ["call_tool", "LineTransport.send"]
     assert len(call.stack) <= 7
     assert len(files(call.stack)) <= 4
 
@@ -286,7 +286,7 @@ def test_few_functions_are_called_from_call_tool_to_the_write(call: Way) -> None
 
 
 def test_a_tool_is_few_frames_above_its_worker_and_its_worker_above_the_read(served: Served) -> None:
-    assert [served.reader.stack[0].name, served.worker.stack[0].name] == ["StdioTransport._read", "Worker.run"]
+    assert [served.reader.stack[0].name, served.worker.stack[0].name] == ["LineTransport._read", "Worker.run"]
     assert len(served.worker.stack) <= 5
     assert len(served.reader.stack) <= 7
     assert len(files(served.reader.stack + served.worker.stack)) <= 5

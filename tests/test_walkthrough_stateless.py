@@ -52,7 +52,7 @@ def walks() -> Walks:
 
 
 def test_a_call_is_one_frame_further_from_its_bytes_than_in_the_session_era(walks: Walks) -> None:
-    assert [walks.call.stack[0].name, walks.call.stack[-1].name] == ["call_tool", "StdioTransport.send"]
+    assert [walks.call.stack[0].name, walks.call.stack[-1].name] == ["call_tool", "LineTransport.send"]
     assert len(walks.call.stack) <= 7
     assert len(files(walks.call.stack)) <= 5
 
@@ -64,7 +64,7 @@ def test_few_functions_are_called_from_call_tool_to_the_write(walks: Walks) -> N
 
 def test_over_stdio_a_tool_is_one_frame_further_above_its_worker(walks: Walks) -> None:
     reader, worker = walks.served.reader.stack, walks.served.worker.stack
-    assert [reader[0].name, worker[0].name] == ["StdioTransport._read", "Worker.run"]
+    assert [reader[0].name, worker[0].name] == ["LineTransport._read", "Worker.run"]
     assert len(worker) <= 7
     assert len(reader) <= 7
     assert len(files(reader + worker)) <= 6

@@ -1,4 +1,4 @@
-"""Deadline and Cancel: the two ways in which a call ends before its answer comes; and a lock with a deadline.
+"""Deadline and Cancel: the two ways in which a call ends before its answer comes; `holding`: a lock with a deadline.
 
 Spec:      basic/lifecycle#timeouts; basic/utilities/progress
 Upholds:   spec_notes/basic/lifecycle.md, the rows on timeouts
@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from mcp_ref.errors import McpError, RequestTimeout
 
@@ -196,31 +197,41 @@ class Cancel:
             self._callbacks.remove(callback)
 
 
-def hold(lock: threading.Lock, held: list[bool], deadline: Deadline, doing: str) -> None:
-    """Acquire a lock, and note in `held` that it is to be released.
+class holding(NamedTuple):
+    """A lock with a time limit, as a context manager that Ctrl-C cannot leave held (CPython 3.11 to 3.13).
 
-    >>> held: list[bool] = []
-    >>> try:
-    ...     hold(lock, held, deadline, "waiting for another message to be written")
+    >>> with holding(lock, deadline, "waiting for another message to be written"):
     ...     ...
-    ... finally:
-    ...     if held:
-    ...         lock.release()
 
-    It acquires or raises; `held` says which, even if Ctrl-C comes at the worst moment. `with lock:` is as safe, but
-    waits without a limit.
-
-    Raises: RequestTimeout: the deadline passed first; the text says what was being done.
+    Raises: RequestTimeout: the deadline passed first; the text says what was being done. The block does not run.
     """
-    # Python handles Ctrl-C between two calls, also between `acquire` and the assignment of what it returned. Here
-    # `extend` makes the call and keeps the result in one step of C: it has happened and is remembered, or it has not.
-    # At first without waiting: the lock is free as a rule, and then nobody need look at the clock.
-    held.extend(filter(None, map(lock.acquire, (False,))))
-    while not held:
-        left = deadline.left()
-        held.extend(filter(None, map(lock.acquire, (True,), (-1 if left is None else left,))))
-        if not held:
-            deadline.check(doing)
+
+    lock: threading.Lock
+    deadline: Deadline
+    doing: str
+
+    def __enter__(self) -> None:
+        # Python handles Ctrl-C between two calls, also between `acquire` and the assignment of what it returned. Here
+        # `extend` takes the lock and remembers it in one step of C. At first without waiting, as the lock is free as a
+        # rule, and then nobody need look at the clock.
+        held: list[bool] = []
+        try:
+            held.extend(filter(None, map(self.lock.acquire, (False,))))
+            while not held:
+                left = self.deadline.left()
+                held.extend(filter(None, map(self.lock.acquire, (True,), (-1 if left is None else left,))))
+                if not held:
+                    self.deadline.check(self.doing)
+        except BaseException:
+            if held:
+                self.lock.release()
+            raise
+
+    @property
+    def __exit__(self) -> Callable[..., None]:
+        # `with` looks this up before it enters: the lock's own method, so that no line of Python stands between the end
+        # of the block and the release. (Ctrl-C at the start of an `__exit__` written in Python would leave it held.)
+        return self.lock.__exit__
 
 
 CLOSED = "closed by this side"

@@ -304,7 +304,7 @@ def test_ctrl_c_at_each_moment_of_the_life_of_a_child_process_leaves_none(monkey
             launched.append(self)
 
     monkeypatch.setattr(subprocess, "Popen", Launched)
-    files = ("basic/transports/stdio.py", "machinery/child.py", "machinery/pipes.py")
+    files = ("basic/transports/stdio.py", "machinery/lines.py", "machinery/child.py", "machinery/pipes.py")
 
     def begin_and_end(transport: StdioClientTransport) -> None:
         transport.start(lambda data: None, lambda reason: None)

@@ -15,13 +15,12 @@ Not here:  which of the two is the client (they are alike)
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mcp_ref import messages
 from mcp_ref.basic.transports.transport import Lost, Receive, Transport
 from mcp_ref.errors import RequestTimeout, TransportClosed
-from mcp_ref.machinery.deadline import Deadline, hold
+from mcp_ref.machinery.deadline import Deadline, holding
 from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
@@ -96,9 +95,7 @@ class _MemoryTransport(Transport):
         text, other = messages.encode(message), self.other
         sent = False
         while not sent:
-            held: list[bool] = []
-            try:
-                hold(other._lock, held, deadline, "sending: another message is being delivered")
+            with holding(other._lock, deadline, "sending: another message is being delivered"):
                 if other._closed:
                     raise TransportClosed("one of the two sides closed the connection")
                 sent = other._receive is not None or len(other._kept) < other._limit
@@ -108,9 +105,6 @@ class _MemoryTransport(Transport):
                     other._arrive(other._receive, text)
                 elif sent:
                     other._kept.append(text)
-            finally:
-                if held:
-                    other._lock.release()
             if not sent:
                 deadline.check("sending: the other side has not started")
                 other._changed.wait(deadline.left())
@@ -127,15 +121,12 @@ class _MemoryTransport(Transport):
         """
         told: list[Lost] = []
         for side in (self, self.other):
-            held: list[bool] = []
             try:
-                with suppress(RequestTimeout):  # it is closed all the same
-                    hold(side._lock, held, deadline, "closing: a message is being delivered")
-                side._closed = True
-                lost, side._lost = side._lost, None
-            finally:
-                if held:
-                    side._lock.release()
+                with holding(side._lock, deadline, "closing: a message is being delivered"):
+                    side._closed = True
+                    lost, side._lost = side._lost, None
+            except RequestTimeout:
+                side._closed, lost = True, side._lost  # it is closed all the same
             side._changed.set()
             if lost is not None:
                 told.append(lost)

@@ -6,8 +6,8 @@ how it says goodbye. Whatever the server has to say beside that goes to standard
 Spec:      basic/transports#stdio; basic/lifecycle#stdio; basic/transports/stdio (2026-07-28)
 Upholds:   spec_notes/basic/transports/stdio.md; spec_notes/basic/transports.md and spec_notes/basic/lifecycle.md, the
            rows on stdio
-Not here:  lines out of bytes, and what wakes a reader (machinery/pipes); descriptors 0 and 1
-           (machinery/standard_streams); the process and its standard error (machinery/child)
+Not here:  how lines are read and written (machinery/lines); descriptors 0 and 1 (machinery/standard_streams); the
+           process and its standard error (machinery/child)
 """
 
 from __future__ import annotations
@@ -16,20 +16,18 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from mcp_ref import messages
-from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Receive
-from mcp_ref.errors import RequestTimeout, TransportClosed
+from mcp_ref.basic.transports.transport import MAX_MESSAGE
+from mcp_ref.errors import TransportClosed
 from mcp_ref.machinery.arguments import check_command
-from mcp_ref.machinery.deadline import CLOSED, Deadline, has_ended, hold
-from mcp_ref.machinery.forks import opened_elsewhere
-from mcp_ref.machinery.pipes import HAS_POLL, InputStopped, LineSplitter, LineTooLong, Room, Wake, chunks
+from mcp_ref.machinery.deadline import CLOSED, Deadline
+from mcp_ref.machinery.lines import IN_PART, LineTransport
+from mcp_ref.machinery.pipes import HAS_POLL
 from mcp_ref.machinery.standard_streams import StandardStreams, own_end
-from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
     from mcp_ref.machinery.child import Child
@@ -37,238 +35,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-IN_PART = "a message was written only in part"  # by a write that timed out, or was interrupted, in mid-line
-
 Stderr = Literal["capture", "inherit", "ignore"] | Callable[[str], None]
 """What becomes of a server's standard error: logged, ours, thrown away, or each line given to a function."""
 
-_VERDICT_TIMEOUT = 1.5  # seconds that a failed write waits for the reader to find out why
 _LAST_WORDS_TIMEOUT = 1.0  # seconds between the end of a server's output and what is said of it: exit code and stderr
 _REAP_TIMEOUT = 0.25  # seconds that the system gets to end what SIGKILL ended, even when the deadline has passed
 
 
-class StdioTransport:
-    """What both roles share: writing lines with a deadline, and one thread that reads them.
-
-    A subclass opens what it needs in `_open`, and says in `_why_ended` what the end of reading means.
-    """
+class StdioTransport(LineTransport):
+    """What both roles share: a message is a line."""
 
     name = "stdio"
 
-    def __init__(self, tap: Tap | None, max_message: int) -> None:
-        self._tap, self._limit, self._process = tap, max_message, os.getpid()
-        self._read_fd = self._write_fd = -1
-        self._no_reading, self._no_writing = Wake(), Wake()
-        self._watched: dict[int, str] = {}  # descriptors whose readiness ends the connection, and what that means
-        self._threads: list[threading.Thread] = []
-        self._started = self._closed = self._heard = False
-        # Why nothing can be sent: the first reason stays; of two at once either will do. And what `lost` was told.
-        self._broken: str | None = None
-        self._reason: str | None = None
-        self._told = threading.Event()  # set once _reason is there
-        self._write_lock = threading.Lock()  # guards: _write_fd, what is written to it, and the notes of what is sent
-        # No fields: these two say whose turn it is. So they may be held during a join; nobody who is joined wants them.
-        self._starting, self._closing = threading.Lock(), threading.Lock()
-
-    # -- beginning
-
-    def start(self, receive: Receive, lost: Lost) -> None:
-        """Begin to deliver each line to `receive`, as bytes without the line break; see `Transport.start`."""
-        with self._starting:
-            if self._started:
-                raise RuntimeError("a transport is started once")
-            self._started, self._process = True, os.getpid()
-            self._receive, self._lost = receive, lost
-            try:
-                if not self._closed:
-                    # First: had one of the standard descriptors been closed, a pipe of ours would get its number.
-                    self._open()
-                    self._no_reading.open()
-                    self._no_writing.open()
-                    self._room = Room(self._write_fd, self._no_writing)
-                if self._closed:
-                    raise TransportClosed(CLOSED)
-                # Daemon: a program that ends without close() must end, though the peer has not.
-                self._threads.append(threading.Thread(target=self._read, name="mcp-stdio-reader", daemon=True))
-                for thread in self._threads:
-                    thread.start()
-            except BaseException as problem:
-                self._end(Deadline(1.0))
-                if isinstance(problem, OSError) and not isinstance(problem, TransportClosed):
-                    raise TransportClosed(f"the transport could not be started: {problem}") from None
-                raise
-
-    def _open(self) -> None:
-        """Set `_read_fd` and `_write_fd`."""
-        raise NotImplementedError
-
-    def _release(self) -> None:
-        """Give back all that was opened but `_write_fd`. Called again, it goes on where Ctrl-C has ended it."""
-        self._no_reading.close()
-
-    # -- writing
-
-    def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
-        """Write a request, and give what arrives in its inbox; see `Transport.exchange`."""
-        self.send(message, deadline)
-        inbox.sent = True
-        return inbox.until(deadline)
-
-    def send(self, message: JsonObject | list[JsonObject], deadline: Deadline) -> None:
-        """Write one message (or a batch) as one line.
-
-        Blocks: until the peer has read enough for the line to fit, at most until the deadline. A line of which only a
-            part could be written ends the connection, since nothing else could follow it.
-        Raises: see `Transport.send`.
-        """
-        if self._process != os.getpid():
-            raise opened_elsewhere("the transport", self._process)
-        # MUST NOT: a message contains embedded newlines; the encoder writes none (basic/transports#stdio;
-        # basic/transports/stdio#)
-        # MUST NOT: a client writes anything but messages to the server's standard in (basic/transports#stdio;
-        # basic/transports/stdio#)
-        line = messages.encode(message) + b"\n"
-        # As in `hold`: what a call has done must be known, however close to it Ctrl-C comes.
-        held: list[bool] = []
-        written: list[int] = []
-        try:
-            # 1. Its turn.
-            hold(self._write_lock, held, deadline, "waiting for another message to be written")
-            rest = memoryview(line if self._broken is None and self._write_fd >= 0 else b"")
-            # 2. The note, before the write: the answer could be noted first otherwise.
-            if rest and self._tap is not None:
-                self._tap.note("send", message)
-            # 3. The bytes, as there is room for them.
-            ready = bool(rest) and not self._room.blocks
-            while rest and (ready or self._room.wait(deadline)) and self._broken is None:
-                try:
-                    written.extend(map(os.write, (self._write_fd,), (rest[: self._room.portion],)))
-                    rest, ready = rest[written[-1] :], not self._room.blocks
-                except BlockingIOError:
-                    ready = False
-                except OSError as problem:
-                    self._break(f"the peer has stopped reading ({problem.strerror})")
-                    break
-        finally:
-            try:
-                if 0 < sum(written) < len(line):
-                    self._break(IN_PART)
-            finally:
-                if held:
-                    self._write_lock.release()
-        # 4. What became of it. The reader knows more than the writer, when it has got to the end.
-        if sum(written) < len(line):
-            if self._threads and not self._closed and self._broken != IN_PART:
-                self._told.wait(deadline.at_most(_VERDICT_TIMEOUT))
-            raise TransportClosed(self._reason or self._broken or "the transport has not been started")
-        if self._tap is not None:
-            self._tap.deliver()
-
-    def _break(self, reason: str) -> None:
-        """From now on nothing is sent, and the reader ends when it has read what is there."""
-        self._broken = self._broken or reason
-        self._no_writing.set()
-        self._no_reading.set()
-
-    # -- reading
-
-    def _read(self) -> None:
-        """The thread `mcp-stdio-reader`: hand on line after line, then say once why they ended."""
-        splitter = LineSplitter(self._limit)
-        try:
-            # The last line may lack its newline: a whole message ends with a brace, so no part passes for one.
-            for chunk in chain(chunks(self._read_fd, {self._no_reading.fd: CLOSED, **self._watched}), (b"\n",)):
-                for line in splitter.feed(chunk):
-                    line = line.strip(b" \t\r")
-                    if line[:1] not in (b"{", b"[") and (not line or self._is_noise(line)):
-                        continue
-                    if self._tap is not None:
-                        self._tap.note("receive", line)
-                    self._heard = True
-                    self._receive(line)
-                    if self._tap is not None:
-                        self._tap.deliver()
-            found = None
-        except InputStopped as stop:
-            found = self._broken or str(stop)
-        except (OSError, LineTooLong) as problem:
-            found = str(problem)
-        except Exception as problem:
-            log.exception("the reader of %s failed", self.name)
-            found = f"reading failed: {problem!r}"
-        self._reason = CLOSED if self._closed else self._why_ended(found)
-        self._told.set()
-        self._lost(TransportClosed(self._reason))
-
-    def _is_noise(self, line: bytes) -> bool:
-        """Whether to skip a line that cannot be a message; else it is handed on, to be refused."""
-        return False
-
-    def _why_ended(self, found: str | None) -> str:
-        """The reason as the user reads it; None was found where the input simply ended."""
-        raise NotImplementedError
-
-    # -- ending
-
-    def close(self, deadline: Deadline) -> None:
-        """End the connection, and the thread that reads; see `Transport.close`.
-
-        Whoever waits in `send` gets `TransportClosed`. The reader ends, because it waits in `poll` alone, and that
-        returns when this is called; `receive`, which it may be in, only routes. A second caller waits for the first.
-
-        Threads: any, also within `lost`.
-        """
-        if self._process != os.getpid():
-            return
-        self._closed = True
-        closing: list[bool] = []
-        starting: list[bool] = []
-        try:
-            # Whoever closes waits for the transport's threads: one of those must not wait for it.
-            own = threading.current_thread() in self._threads
-            hold(self._closing, closing, Deadline(0) if own else deadline, "closing")
-            hold(self._starting, starting, deadline, "closing")
-            self._end(deadline)
-        except RequestTimeout:
-            # Another close() is at work; or a start() that takes longer, and ends on its own, since _closed is set.
-            return
-        finally:
-            try:
-                if starting:
-                    self._starting.release()
-            finally:
-                if closing:
-                    self._closing.release()
-
-    def _end(self, deadline: Deadline) -> None:
-        """End the threads, then give the descriptors back; what is still used stays open for another `close`."""
-        self._break(CLOSED)
-        if not self._join(deadline):
-            log.warning("%s: still busy after close: %s", self.name, [t.name for t in self._threads if t.is_alive()])
-        elif self._close_output(deadline):
-            self._release()
-        else:
-            log.warning("%s: still writing after close", self.name)
-
-    def _close_output(self, deadline: Deadline) -> bool:
-        """Close what is written to; False if a write still goes on at the deadline."""
-        held: list[bool] = []
-        try:
-            hold(self._write_lock, held, deadline, "closing")
-            write_fd, self._write_fd = self._write_fd, -1
-            if write_fd >= 0:
-                os.close(write_fd)
-            self._no_writing.close()
-            return True
-        except RequestTimeout:
-            return False
-        finally:
-            if held:
-                self._write_lock.release()
-
-    def _join(self, deadline: Deadline) -> bool:
-        """Wait for the threads; whether they have ended (one that calls this in `lost` has, for our purpose)."""
-        return all(has_ended(thread, deadline) for thread in self._threads)
+    # MUST NOT: a message contains embedded newlines; the encoder writes none (basic/transports#stdio;
+    # basic/transports/stdio#)
+    # MUST NOT: a client writes anything but messages to the server's standard in (basic/transports#stdio;
+    # basic/transports/stdio#)
+    encode = staticmethod(messages.encode)
 
 
 # -- the server's half --------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ from mcp_ref.errors import (
     TransportClosed,
     UnsupportedVersion,
 )
-from mcp_ref.machinery.deadline import Deadline, hold
+from mcp_ref.machinery.deadline import Deadline, holding
 from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
@@ -497,9 +497,7 @@ def reopen(
         doubted: it has not ended, but may be of the wrong era. None, if it is not.
     """
     client = connection.client
-    held: list[bool] = []
-    try:
-        hold(connection.opening, held, deadline, "waiting for another connection to the server")
+    with holding(connection.opening, deadline, "waiting for another connection to the server"):
         if connection.current is not ended or connection.closed:
             return client.session
         if is_transport(client.target):
@@ -529,9 +527,6 @@ def reopen(
             return None
         connection.former, connection.current = ended, opened
         client.tool_definitions = {}
-    finally:
-        if held:
-            connection.opening.release()
     if client.on_reopen is not None:
         client.events.put(client.on_reopen, "on_reopen")
     return connection.current

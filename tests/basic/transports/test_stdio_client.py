@@ -18,9 +18,9 @@ from typing import Any, Self
 
 import pytest
 
-from mcp_ref.basic.transports import stdio
 from mcp_ref.basic.transports.stdio import StdioClientTransport
 from mcp_ref.errors import McpError, RequestTimeout, TransportClosed
+from mcp_ref.machinery import lines
 from mcp_ref.machinery.deadline import Deadline
 
 from .collector import WAIT, Collector, Notes, no_descriptor_leaks, soon
@@ -269,7 +269,7 @@ def test_a_write_to_a_server_that_does_not_read_is_bounded():
 
 
 def test_what_this_side_broke_is_refused_without_waiting_for_the_server(monkeypatch):
-    monkeypatch.setattr(stdio, "_VERDICT_TIMEOUT", 60)
+    monkeypatch.setattr(lines, "_VERDICT_TIMEOUT", 60)
     with Server("signal.pause()", grace=0.05) as server:
         with pytest.raises(RequestTimeout):
             server.transport.send({"text": "x" * 1_000_000}, Deadline(0.05))

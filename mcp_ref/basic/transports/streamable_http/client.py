@@ -46,7 +46,7 @@ from mcp_ref.errors import (
     SessionExpired,
     TransportClosed,
 )
-from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted, has_ended, hold
+from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted, has_ended, holding
 from mcp_ref.machinery.http_call import HttpCall
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import Revision
@@ -683,24 +683,20 @@ class HttpClientTransport(HttpTransport):
         with self._lock:
             self._closed = True
             http, listener = self._http, self._listener
-        closing: list[bool] = []
         try:
             # Whoever comes second waits for the first; and goes on with what Ctrl-C has kept that one from.
-            hold(self._closing, closing, deadline, "closing")
-            if http is not None:
-                http.cut_all(Interrupted(CLOSED))
-                if listener is not None:
-                    # It was cut. Before the DELETE: a trace has the end of its stream before the end of the session.
-                    has_ended(listener, deadline)
-                if self._session.id is not None and not self._ended:
-                    self._end_session(http, deadline)
-                    self._ended = True
-                http.close(deadline)
+            with holding(self._closing, deadline, "closing"):
+                if http is not None:
+                    http.cut_all(Interrupted(CLOSED))
+                    if listener is not None:
+                        # It was cut. Before the DELETE, so that a trace has the end of its stream first.
+                        has_ended(listener, deadline)
+                    if self._session.id is not None and not self._ended:
+                        self._end_session(http, deadline)
+                        self._ended = True
+                    http.close(deadline)
         except RequestTimeout:
             return
-        finally:
-            if closing:
-                self._closing.release()
         with self._lock:
             lost, self._lost = self._lost, None
         if lost is not None:
