@@ -16,8 +16,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from itertools import chain, starmap
+from itertools import chain
 from typing import IO, Any, Literal
 
 from mcp_ref.machinery.deadline import Deadline
@@ -81,18 +80,13 @@ class Child:
         self._stop = Wake()
         self._lock = threading.Lock()  # guards: _reaped, so that no signal is sent afterwards
         self._reaped = False
-        group: dict[str, Any]
+        # A session of its own: one signal reaches whatever it starts; Ctrl-C in our terminal does not reach it.
+        own: dict[str, Any] = {"start_new_session": True}
         if sys.platform == "win32":
-            group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-        else:
-            # A session of its own: one signal reaches whatever it starts; Ctrl-C in our terminal does not reach it.
-            group = {"start_new_session": True}
-        pipe = subprocess.PIPE
-        self._launch: Callable[[], subprocess.Popen[Any]] = partial(
-            subprocess.Popen, command, bufsize=0, stdin=pipe, stdout=pipe,
-            stderr=pipe if callable(stderr) else stderr, env=env, cwd=cwd, **group,
-        )  # fmt: skip
-        self._processes: list[subprocess.Popen[Any]] = []  # the one that there is, or none
+            own = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+        self._options = {"stderr": subprocess.PIPE if callable(stderr) else stderr, "env": env, "cwd": cwd, **own}
+        self._command = command
+        self._launched: subprocess.Popen[Any] | None = None
         # Daemon: the function is a user's code, which nobody can end.
         hear = threading.Thread(target=self._hear, args=(stderr,), name="mcp-stdio-stderr", daemon=True)
         self.thread = hear if callable(stderr) else None
@@ -101,8 +95,8 @@ class Child:
     def start(self) -> None:
         """Launch it. Raises: OSError: that cannot be done. Whatever it raises, `close()` is still to be called."""
         self._stop.open()
-        # One step of C: Ctrl-C between the launch and the assignment would leave a process that nobody knows of.
-        self._processes.extend(starmap(self._launch, [()]))
+        pipe = subprocess.PIPE
+        self._launched = subprocess.Popen(self._command, bufsize=0, stdin=pipe, stdout=pipe, **self._options)
         # Only with a descriptor that is ready at the exit can we wait without reaping; elsewhere the exit is polled,
         # and a number might mean another group.
         if hasattr(os, "pidfd_open") and hasattr(os, "waitid"):
@@ -114,11 +108,12 @@ class Child:
     @property
     def launched(self) -> bool:
         """See the class."""
-        return bool(self._processes)
+        return self._launched is not None
 
     @property
     def _process(self) -> subprocess.Popen[Any]:
-        return self._processes[0]
+        assert self._launched is not None
+        return self._launched
 
     @property
     def stdin(self) -> IO[bytes]:
@@ -177,8 +172,8 @@ class Child:
 
     def close(self) -> None:
         """Give the descriptors back, when the thread has ended and no other one is in `exit_code`."""
-        for process in self._processes:
-            for stream in (process.stdin, process.stdout, process.stderr):
+        if self._launched is not None:
+            for stream in (self._launched.stdin, self._launched.stdout, self._launched.stderr):
                 if stream is not None:
                     stream.close()
         exit_fd, self._exit_fd = self._exit_fd, -1

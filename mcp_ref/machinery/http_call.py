@@ -6,8 +6,7 @@ server that does not read or does not answer, the pause before another attempt. 
 *How a call is cut.* A connection puts a second handle of its socket into the call's `box` as soon as it has a socket.
 Whoever takes the handle out decides: the pool of idle connections, when the response is complete, and then the
 connection is kept; or `cut`, and then the socket is shut down, so that every wait on it ends. Taking out of a `deque`
-is atomic, so Ctrl-C cannot leave a lock locked, and a connection that went on to another call is never
-shut down for the first one.
+is atomic: there is no lock, and a connection that went on to another call is never shut down for the first one.
 
 *A deadline is a cut by the clock.* So it bounds the whole call, however the bytes drip in, and it may move while
 somebody waits. Sockets have no time-out of their own while they are read.
@@ -71,7 +70,8 @@ class HttpCall:
 
     def hold(self, sock: socket.socket) -> None:
         """Put a handle of the socket into the box. Raises: the reason, if the call has been cut."""
-        # One step of C: Ctrl-C between `dup` and the object that owns the descriptor would leak it.
+        # One step of C: Ctrl-C between `dup` and the object that owns the descriptor would leak it. (A second handle, as
+        # a TLS handshake takes the first one away.)
         made = map(socket.SocketType, [socket.AF_INET], [socket.SOCK_STREAM], [0], map(socket.dup, [sock.fileno()]))
         self.box.append(next(made))
         self.hung_up = False
@@ -90,21 +90,16 @@ class HttpCall:
     def hang_up(self) -> None:
         """Shut the connection down, unless it is kept already; the call may go on over another one."""
         while self.box:
-            taken: list[socket.SocketType] = []
             try:
-                # One step of C, as in `hold`; and back into the box if Ctrl-C comes before the socket is shut down.
-                taken.extend(map(deque.pop, (self.box,)))
-                self.hung_up = True
-                taken[0].shutdown(socket.SHUT_RDWR)
-                taken[0].close()
+                taken = self.box.pop()
             except IndexError:
-                return
+                return  # the pool of idle connections was first
+            self.hung_up = True
+            try:
+                taken.shutdown(socket.SHUT_RDWR)
             except OSError:
                 log.debug("the server has hung up first")
-                taken[0].close()
-            except BaseException:
-                self.box.extend(taken)
-                raise
+            taken.close()
 
     def begin_inner(self, deadline: Deadline) -> HttpCall:
         """Another call, for what this one has to wait for; `inner` is to be None again when it is over.
