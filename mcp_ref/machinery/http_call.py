@@ -70,8 +70,8 @@ class HttpCall:
 
     def hold(self, sock: socket.socket) -> None:
         """Put a handle of the socket into the box. Raises: the reason, if the call has been cut."""
-        # One step of C: Ctrl-C between `dup` and the object that owns the descriptor would leak it. (A second handle, as
-        # a TLS handshake takes the first one away.)
+        # A second handle, for a TLS handshake takes the first one away. In one step of C: Ctrl-C between `dup` and the
+        # object that owns the descriptor would leak it.
         made = map(socket.SocketType, [socket.AF_INET], [socket.SOCK_STREAM], [0], map(socket.dup, [sock.fileno()]))
         self.box.append(next(made))
         self.hung_up = False

@@ -21,6 +21,8 @@ import logging
 import re
 import select
 import socket
+import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -218,7 +220,7 @@ class HttpServer:
         poll.register(self._wake.fd, select.POLLIN)
         poll.register(self._listening, select.POLLIN)
         while self._wake.fd not in (ready := [fd for fd, _ in poll.poll(1000 if self._connections else None)]):
-            # The time-out of a socket is for one read; this is for the whole request.
+            # For the whole request; nothing bounds one read.
             too_long_ago = time.monotonic() - self.limits.read
             for connection in self._snapshot():
                 if connection.reading_since < too_long_ago:
@@ -321,6 +323,7 @@ class _Connection(http.server.BaseHTTPRequestHandler):
 
     def _live(self) -> None:
         try:
+            self.limit_writes(self.owner.limits.write)
             super().__init__(self.socket, (self.client, 0), self.owner)  # type: ignore[arg-type]
         except OSError as problem:
             # An idle connection that times out is not an error, and half a request ends with its connection.
@@ -362,7 +365,6 @@ class _Connection(http.server.BaseHTTPRequestHandler):
     def _next(self) -> tuple[HttpRequest, _SocketReply] | None:
         """Read the head of the next request; None if there will be none."""
         self.reading_since = time.monotonic()
-        self.socket.settimeout(self.owner.limits.read)
         try:
             head = read_head(self.rfile.readline)
         except HttpRefusal as refusal:
@@ -373,7 +375,6 @@ class _Connection(http.server.BaseHTTPRequestHandler):
         if head is None:
             return None
         self.reading_since, self.keep = float("inf"), head.keep
-        self.socket.settimeout(self.owner.limits.write)
         reply = _SocketReply(self, head)
         content, gone = reply.read_body if head.length else b"", partial(has_hung_up, self.socket)
         path, _, query = head.target.partition("?")
@@ -392,12 +393,24 @@ class _Connection(http.server.BaseHTTPRequestHandler):
             if not self.socket.recv(65536):
                 return
 
+    def limit_writes(self, seconds: float) -> None:
+        """Bound each write from now on. Nothing bounds one read: `mcp-http-accept` cuts off a request that is slow."""
+        if sys.platform == "linux":
+            # Once for all: a time-out of Python's would ask the system before each read and write whether it may.
+            limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1_000_000))
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        else:
+            self.socket.settimeout(seconds)
+
     def put(self, data: bytes) -> None:
         """Write all of it; for each piece that the client takes it has the full time again. Raises OSError."""
         rest = memoryview(data)
         try:
             while rest:
                 rest = rest[self.socket.send(rest) :]
+        except BlockingIOError:
+            self.shut_down()
+            raise TimeoutError("the client does not read") from None
         except OSError:
             # Part of something was sent: nothing that followed could be understood.
             self.shut_down()
@@ -438,12 +451,10 @@ class _SocketReply:
         if self._head.asks:
             connection.put(b"HTTP/1.1 100 Continue\r\n\r\n")
         connection.reading_since = time.monotonic()
-        connection.socket.settimeout(limits.read)
         body = connection.rfile.read(length)
         if len(body) < length:
             raise ConnectionError("the client has hung up in mid-body")
         self.unread, connection.reading_since = 0, float("inf")
-        connection.socket.settimeout(limits.write)
         return body
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
@@ -480,8 +491,10 @@ class _SocketReply:
         try:
             if self._head.chunks:
                 if patience is not None:
-                    self._connection.socket.settimeout(patience)
+                    self._connection.limit_writes(patience)
                 self._connection.put(b"0\r\n\r\n")
+                if patience is not None:
+                    self._connection.limit_writes(self._connection.owner.limits.write)
         except OSError as problem:
             log.debug("a stream's connection is gone: %s", problem)
         self.ended = True
