@@ -198,7 +198,6 @@ class Peer:
         self._workers = Workers(cap, self._no_thread)
         self.complain = Complaints(log)
         self.process = os.getpid()
-        self._run: RunJob = self._workers.run  # replaced while `initialize` is being answered
         self._lock = threading.Lock()  # guards the fields below; nothing is sent and no user's code runs inside
         self._pending: dict[Any, PendingRequest] = {}
         self.unanswered: dict[RequestId, Incoming] = {}
@@ -400,9 +399,9 @@ class Peer:
         try:
             message = messages.decode(data)
         except Refusal as refusal:
-            self.refuse(None, refusal, reply, self._run)
+            self.refuse(None, refusal, reply, self._workers.run)
             return
-        self.route(message, reply, self._run)
+        self.route(message, reply, self._workers.run)
 
     def route(self, message: Any, reply: Reply, run: RunJob = _run_here) -> None:
         """Put a response into the inbox of its request; pass anything else on by its kind.
@@ -501,30 +500,10 @@ class Peer:
             answer = refusal
         job = partial(self.answer, incoming, answer)
         if method == "initialize" and isinstance(answer, dict) and run is not _run_here:
-            self._run_first(job)
+            # Whatever follows waits until this answer is on the wire.
+            workers.run(job, alone=True)
         else:
             run(job, urgent=not callable(answer))
-
-    def _run_first(self, opening: Callable[[], None]) -> None:
-        """Let a worker answer `initialize`; whatever follows waits until that answer is on the wire."""
-        answered = threading.Event()
-
-        def answer_opening() -> None:
-            try:
-                opening()
-            finally:
-                self._run = self._workers.run
-                answered.set()
-
-        def run_after(job: Callable[[], None], *, urgent: bool = False) -> None:
-            def wait_first() -> None:
-                answered.wait()  # bounded: the answer is written, or its time is over
-                job()
-
-            self._workers.run(wait_first, urgent=urgent)
-
-        self._run = run_after
-        self._workers.run(answer_opening, urgent=True)
 
     def _take_notification(self, message: JsonObject) -> None:
         method, params = message["method"], message.get("params") or {}
@@ -581,7 +560,7 @@ class Peer:
         reason = params.get("reason", "cancelled by the peer")
         log.info("the peer gave up %s (id %r): %s", incoming.method, incoming.id, reason)
         incoming.cancel(reason)
-        self._run(incoming.drop, urgent=True)
+        self._workers.run(incoming.drop, urgent=True)
 
     # -- answering ------------------------------------------------------------------------------------------------
 
@@ -648,13 +627,13 @@ class Peer:
     def run(self, job: Callable[[], None]) -> None:
         """Give a worker user code that answers nothing, such as a callback for a notification."""
         if len(self._workers.waiting) < MAX_IN_FLIGHT:
-            self._run(job)
+            self._workers.run(job)
         else:
             self.complain("the handlers are too slow: a notification of the peer is dropped")
 
     def run_soon(self, job: Callable[[], None]) -> None:
         """Give a worker a job of this library that writes, ahead of every handler."""
-        self._run(job, urgent=True)
+        self._workers.run(job, urgent=True)
 
     # -- ending ---------------------------------------------------------------------------------------------------
 

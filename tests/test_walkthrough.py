@@ -174,8 +174,8 @@ def trace_an_answer(revision: str = REVISION) -> Served:
             trace.called(frame)
         elif event == "c_call" and trace is reader and getattr(arg, "__name__", "") == "put":
             trace.end(frame)
-        elif event == "return" and frame.f_code is Workers.finished.__code__:
-            finished.release()
+        elif event == "c_call" and frame.f_code is Workers.next_job.__code__ and arg.__name__ == "get":
+            finished.release()  # it is idle
 
     with _Pipes(server, profile, REVISIONS[revision]) as pipes:
         # What is made at the first use is made; and an idle worker takes the call that counts, for a new one would take

@@ -1,11 +1,16 @@
 """Workers: the threads in which a user's handlers run.
 
-The contract: `run` never blocks; each job runs once, in a thread of this pool, and at most `cap` that need a place run
-at once. Threads are grown on demand, and kept: one handler runs at once, and as soon as it holds up the next one for
-five milliseconds, more do. Two things keep a bounded pool from deadlock when handlers wait for handlers: a worker that
-is about to wait for the peer gives its place up first (`before_block`), and urgent jobs, the answers to pings and
-refusals, are above the cap. Of these a few run at once: they only write, and while the peer does not read, no number of
-threads would help.
+The contract: `run` never blocks; each job runs once, in a thread of this pool, and at most `cap` handlers run at once,
+those that wait for the peer not counted. Threads are grown on demand, and kept: one handler runs at once, and as soon
+as it holds up the next one for five milliseconds, more do. Two things keep a bounded pool from deadlock when handlers
+wait for handlers: a worker that is about to wait for the peer gives its place up first (`before_block`), and urgent
+jobs, such as the answers to pings and refusals, have a lane of their own. A few of these run at once: they only write,
+and while the peer does not read, no number of threads would help.
+
+    run              a job enters its lane; if the lane has a place free, an idle worker, or a new one, gets the job
+    Worker.run       the job runs; then its place goes to the next job in a lane, in the same thread; when none may
+                     run, the worker is idle, and waits at its inbox
+    before_block     the place goes to the next job at once, in another thread
 
 Spec:      nothing: what basic/utilities/ping and basic/utilities/cancellation ask ("promptly") is decided here
 Upholds:   spec_notes/basic/utilities/ping.md, the row on promptness
@@ -17,8 +22,11 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -36,13 +44,47 @@ NAMELESS = "a notification, or a refusal"
 """What a worker is said to do where the job has not set `doing`."""
 
 AT_ONCE = 1
-"""Handlers that run at once without waiting. Python runs one at a time, so more would only take turns, which costs.
+"""Jobs of a lane that run at once, as long as they move. Python runs one at a time: more would take turns, which costs.
 
-A handler that blocks is another matter: then the first job in the queue does not move, and more are let in.
+A job that blocks is another matter: then the first one that waits does not move, and more are let in.
 """
 
 STALL_INTERVAL = 0.005
-"""Seconds for which the queue may stand still; each time that it does, twice as many may run."""
+"""Seconds for which a lane may stand still; each time that it does, twice as many of its jobs may run."""
+
+
+class Lane(deque[Job]):
+    """Jobs that wait, in order; and how many run: `running`, of `places` for now, and of `cap` if these do not end."""
+
+    def __init__(self, cap: int) -> None:
+        super().__init__()
+        self.running, self.places, self.cap = 0, AT_ONCE, cap
+
+
+class SharedLane(Lane):
+    """Jobs that have an `owner`: nobody holds more places than are left to the others.
+
+    It is empty, as far as its pool is concerned, while no job that waits may have a place.
+    """
+
+    def __init__(self, cap: int, threads: list[Worker]) -> None:
+        super().__init__(cap)
+        self._threads = threads
+
+    def _first(self) -> int | None:
+        held = Counter(worker.job.owner for worker in self._threads if worker.lane is self)
+        return next((number for number, job in enumerate(self) if held[job.owner] < self.cap - self.running), None)
+
+    def __bool__(self) -> bool:
+        return self._first() is not None
+
+    def popleft(self) -> Job:
+        """The first job whose owner may have one more place."""
+        number = self._first()
+        assert number is not None
+        job = self[number]
+        del self[number]
+        return job
 
 
 class Workers:
@@ -53,14 +95,10 @@ class Workers:
         hopeless: called, in the thread that called `run`, when the system gives the pool not even one thread. If the
             pool has some and gets no further one, jobs wait for one of these.
         name: of the threads; idle: seconds without a job after which one ends; None: with the pool.
-        shared: jobs have an `owner`, and no owner holds more places than are left to the others.
+        shared: see `SharedLane`.
 
     Attributes:
-        waiting: the jobs that wait for a place; `urgent`: those that wait for one of the few threads above the cap, so
-            that an urgent job never stands behind one that waits for a place. For others to look at only.
-
-    A job is put into the queue of the threads only when one of them is sure to take it next: one that is idle, or a new
-    one.
+        urgent, waiting: the jobs that wait, of either kind. For others to look at only.
 
     Threads: `run` and `close` by any thread.
     """
@@ -73,137 +111,148 @@ class Workers:
         idle: float | None = None,
         shared: bool = False,
     ) -> None:
-        self.name, self.idle, self._shared = name, idle, shared
-        self._cap, self._hopeless, self._process = cap, hopeless, os.getpid()
-        self._jobs: SimpleQueue[tuple[Job, bool | None] | None] = SimpleQueue()
-        self._stopping = threading.Event()
-        self._lock = threading.Lock()  # guards the ten fields below
+        self.name, self.idle = name, idle
+        self._hopeless, self._process = hopeless, os.getpid()
+        self._lock = threading.Lock()  # guards the fields below, those of the lanes, and the lane of each worker
         self._threads: list[Worker] = []
-        # Threads that wait for a job and have not been promised one; less than 0: promised jobs that lack a thread.
-        self._idle = 0
-        self._places: list[Job] = []  # the jobs that hold one
-        self._urgent = 0  # urgent jobs that run
-        self.waiting: deque[Job] = deque()
-        self.urgent: deque[Job] = deque()
-        self._width = AT_ONCE  # places that are handed out without waiting
-        self._watching = False
-        self._closed = False
-        self._problem: RuntimeError | None = None
+        self.waiting = SharedLane(cap, self._threads) if shared else Lane(cap)
+        self.urgent = Lane(MAX_URGENT)
+        self._lanes = self.urgent, self.waiting
+        self._idle: list[Worker] = []  # at their inbox, or about to be, with nothing in it; the last one is woken first
+        self._watching = self._gated = self._closed = False
 
-    def run(self, job: Job, *, urgent: bool = False) -> bool:
+    def run(self, job: Job, *, urgent: bool = False, alone: bool = False) -> bool:
         """Give `job` to a worker; never blocks. An urgent job needs no place; it must not wait for a handler.
 
         After `close()` the job is dropped, for its conversation is over; but one that another job leads to still runs,
-        in that job's thread, so that what was begun is finished. Returns whether it runs, or will.
+        in that job's thread, so that what was begun is finished. Returns True if it runs, or will.
+
+        Args:
+            alone: it runs at once, and whatever has not begun waits until it has ended.
         """
         if self._threads and self._process != os.getpid():
             raise opened_elsewhere("the pool of threads", self._process)
+        problem = None
         with self._lock:
             closed = self._closed
             if not closed:
-                (self.urgent if urgent else self.waiting).append(job)
-                self._promise_locked()
-            problem, self._problem = self._problem, None
-        if problem is not None and self._hopeless is not None:
+                try:
+                    if alone:
+                        (self._idle.pop() if self._idle else self._new_locked()).inbox.put(
+                            partial(self._run_alone, job)
+                        )
+                        self._gated = True
+                    else:
+                        (self.urgent if urgent else self.waiting).append(job)
+                        self._hand_out_locked()
+                except RuntimeError as no_thread:
+                    # What waits is taken by the next worker that has nothing else to do, if any.
+                    log.warning("could not start a thread: %s", no_thread)
+                    problem = no_thread
+        if problem is not None and not self._threads and self._hopeless is not None:
             self._hopeless(problem)
         if closed and threading.current_thread() in self._threads:
             job()
             return True
         return not closed
 
-    def _promise_locked(self) -> None:
-        """Hand out what may run now: urgent jobs first, and each to a thread of its own."""
-        while True:
-            place: bool | None  # whether the job holds a place; None for the watch, which holds nothing
-            if self.urgent and self._urgent < MAX_URGENT:
-                job, place = self.urgent.popleft(), False
-                self._urgent += 1
-            elif len(self._places) < min(self._width, self._cap) and (number := self._first_locked()) is not None:
-                job, place = self.waiting[number], True
-                del self.waiting[number]
-                self._places.append(job)
-            elif self.waiting and len(self._places) < self._cap and not self._watching:
-                job, place = self._watch, None
+    def _hand_out_locked(self) -> None:
+        """Give each job that may run now to a worker of its own; urgent jobs go first. Raises: as `_new_locked`."""
+        if self._gated:
+            return
+        for lane in self._lanes:
+            while lane and lane.running < lane.places and (self._idle or not self._closed):
+                # The one that became idle last: its memory is warm.
+                worker = self._idle.pop() if self._idle else self._new_locked()
+                worker.job, worker.lane = lane.popleft(), lane
+                lane.running += 1
+                worker.inbox.put(worker.job)
+            if lane and lane.running < lane.cap and not (self._watching or self._closed):
+                (self._idle.pop() if self._idle else self._new_locked()).inbox.put(self._watch)
                 self._watching = True
-            else:
-                return
-            self._jobs.put((job, place))
-            if self._idle <= 0:
-                # Entered before it starts: one that Ctrl-C kept out of the list would never be told to end.
-                self._threads.append(worker := Worker(self, len(self._threads) + 1))
-                try:
-                    worker.start()
-                    continue
-                except RuntimeError as problem:
-                    # No thread can be started: the job waits for the next one that is free, if any.
-                    log.warning("could not start a thread: %s", problem)
-                    self._threads.remove(worker)
-                    self._problem = None if self._threads else problem
-            self._idle -= 1
 
-    def _first_locked(self) -> int | None:
-        """Where the first job waits whose owner may have one more place."""
-        if not self._shared:
-            return 0 if self.waiting else None
-        held, free = Counter(job.owner for job in self._places), self._cap - len(self._places)
-        return next((number for number, job in enumerate(self.waiting) if held[job.owner] < free), None)
+    def _new_locked(self) -> Worker:
+        """Start one more worker. Raises: RuntimeError: the system gives no thread."""
+        # Entered before it starts: one that Ctrl-C kept out of the list would never be told to end.
+        self._threads.append(worker := Worker(self, len(self._threads) + 1))
+        try:
+            worker.start()
+        except RuntimeError:
+            self._threads.remove(worker)
+            raise
+        return worker
+
+    def _run_alone(self, job: Job) -> None:
+        try:
+            job()
+        finally:
+            with self._lock, suppress(RuntimeError):  # no thread for what waits: the next free one takes it
+                self._gated = False
+                self._hand_out_locked()
 
     def _watch(self) -> None:
-        """Let more jobs run at once as long as the one that is first in the queue does not move.
-
-        Bounded: each look lasts `STALL_INTERVAL`, and there are looks only while jobs wait; `stop` ends one early.
-        """
+        """A job that needs no place: let more run as long as the one that waits first in its lane does not move."""
         while True:
             with self._lock:
-                if not self.waiting or self._closed:
-                    self._watching, self._width = False, AT_ONCE
+                if self._closed or not any(self._lanes):
+                    self._watching = False
+                    if not self._closed:
+                        self.urgent.places = self.waiting.places = AT_ONCE
                     return
-                first = self.waiting[0]
-            self._stopping.wait(STALL_INTERVAL)
+                first = [lane[0] if lane else None for lane in self._lanes]
+            time.sleep(STALL_INTERVAL)
             with self._lock:
-                if self.waiting and self.waiting[0] is first:
-                    self._width = min(2 * max(self._width, len(self._places)), self._cap)
-                    self._promise_locked()
+                for lane, job in zip(self._lanes, first, strict=True):
+                    if lane and lane[0] is job:
+                        lane.places = min(2 * max(lane.places, lane.running), lane.cap)
+                try:
+                    self._hand_out_locked()
+                except RuntimeError:
+                    self._watching = False
+                    return  # there is no other thread: this one is needed
 
-    def finished(self, job: Job, place: bool | None, gave_up: bool) -> None:
-        """Called by a worker after each job: it is idle, and what it held goes to a job that waits."""
+    def next_job(self, worker: Worker) -> Job | None:
+        """Called by a worker after each job: the next one, for which it may have to wait; None: there is no other."""
         with self._lock:
-            self._idle += 1
-            if place and not gave_up:
-                self._places.remove(job)
-            elif place is False:
-                self._urgent -= 1
-            self._promise_locked()
-
-    def may_leave(self, worker: Worker) -> bool:
-        """Let an idle worker end, unless it was promised a job."""
-        with self._lock:
-            free = self._idle > 0
-            if free:
-                self._idle -= 1
-                self._threads.remove(worker)
-            return free
+            if worker.lane is not None:
+                worker.lane.running -= 1
+                worker.lane = None
+            for lane in self._lanes:
+                if lane and lane.running < lane.places and not self._gated:
+                    worker.job, worker.lane = lane.popleft(), lane
+                    lane.running += 1
+                    return worker.job
+            if self._closed:
+                return None
+            self._idle.append(worker)
+        try:
+            # Bounded by the pool's `stop`, which sends None.
+            return worker.inbox.get(timeout=self.idle)
+        except Empty:
+            with self._lock:
+                if worker in self._idle:
+                    self._idle.remove(worker)
+                    self._threads.remove(worker)
+                    return None
+            return worker.inbox.get()  # it was given a job in this very moment
 
     def stop(self) -> None:
-        """Stop taking jobs from outside; each thread ends after those that are waiting, for it finds a sentinel.
-
-        Called again it goes on where Ctrl-C has ended it; a sentinel too many does no harm.
-        """
+        """Stop taking jobs from outside; each thread ends after those that wait. Idempotent."""
         with self._lock:
-            self._closed = True
-            self._stopping.set()
-            for queue in (self.urgent, self.waiting):
-                while queue:
-                    self._jobs.put((queue.popleft(), None))
-            for _ in self._threads:
-                self._jobs.put(None)
+            self._closed, self._gated = True, False
+            for lane in self._lanes:
+                lane.places = lane.cap
+            self._hand_out_locked()
+            self._idle.clear()
+            for worker in self._threads:
+                worker.inbox.put(None)
 
     def close(self, deadline: Deadline) -> list[str]:
         """Stop, and wait for the threads; returns what those that did not end in time are running.
 
-        Why they end: an idle worker finds a sentinel; one whose handler waits for the peer has its wait failed by its
-        conversation; one that runs a user's code cannot be stopped, and is left behind as a daemon when the deadline
-        passes. Idempotent; a worker that calls it does not wait for itself.
+        Why they end: an idle worker finds None, and the one that watches looks every 5 ms; one whose handler waits for
+        the peer has its wait failed by its conversation; one that runs a user's code cannot be stopped, and is left
+        behind as a daemon when the deadline passes. Idempotent; a worker that calls it does not wait for itself.
         """
         self.stop()
         return [thread.doing for thread in list(self._threads) if not has_ended(thread, deadline)]
@@ -215,45 +264,32 @@ class Worker(threading.Thread):
     def __init__(self, pool: Workers, number: int) -> None:
         # Daemon: a user's handler cannot be stopped, and must not keep the process alive.
         super().__init__(name=f"{pool.name}-{number}", daemon=True)
-        self._pool = pool
-        self._holds_place: Job | None = None
+        self.pool, self.inbox = pool, SimpleQueue[Job | None]()
         self.doing = NAMELESS
+        self.lane: Lane | None = None  # in which it holds a place
+        self.job: Job = None  # for which it holds that
 
     def run(self) -> None:
-        jobs, finished = self._pool._jobs, self._pool.finished
-        while True:
-            try:
-                # Bounded by the pool's close(), which sends the sentinel.
-                item = jobs.get(timeout=self._pool.idle)
-            except Empty:
-                if self._pool.may_leave(self):
-                    return
-                continue
-            if item is None:
-                return
-            job, place = item
-            self._holds_place = job if place else None
+        job = self.inbox.get()  # it is started to get one
+        while job is not None:
             try:
                 job()
             except BaseException:
                 # Also what is not an Exception, such as SystemExit: it ends the job, not the thread with its place.
                 log.exception("a job failed in %s", self.name)
             self.doing = NAMELESS
-            finished(job, place, self._holds_place is None)
-
-    def give_place_up(self) -> None:
-        """Let another job run in the place of this one, which is about to block."""
-        if (job := self._holds_place) is not None:
-            self._holds_place = None
-            with self._pool._lock:
-                self._pool._places.remove(job)
-                self._pool._promise_locked()
+            job = self.pool.next_job(self)
 
 
 def before_block() -> bool:
-    """Say that this thread is about to wait for a peer, and give the place of a worker up; whether it is a worker."""
-    thread = threading.current_thread()
-    if isinstance(thread, Worker):
-        thread.give_place_up()
-        return True
-    return False
+    """Say that this thread is about to wait for a peer, and give the place of a worker up. Returns True in a worker."""
+    worker = threading.current_thread()
+    if not isinstance(worker, Worker):
+        return False
+    with worker.pool._lock:
+        if worker.lane is not None:
+            worker.lane.running -= 1
+            worker.lane = None
+            with suppress(RuntimeError):  # no thread for another one: it waits
+                worker.pool._hand_out_locked()
+    return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
@@ -96,10 +97,54 @@ def test_no_flood_of_urgent_jobs_makes_a_flood_of_threads(pool: Any) -> None:
     before = threading.active_count()
     for job in jobs:
         workers.run(job, urgent=True)
-    assert threading.active_count() - before == MAX_URGENT
+    assert all(job.runs() for job in jobs[:MAX_URGENT])
+    assert threading.active_count() - before == MAX_URGENT + 1, "and the one that watches"
     for job in jobs:
         job.go.set()
     assert all(job.done.wait(PATIENCE) for job in jobs)
+
+
+def test_urgent_jobs_keep_their_order_as_long_as_they_move(pool: Any) -> None:
+    workers, order, done = pool(1), list[int](), threading.Semaphore(0)
+
+    def job(number: int) -> None:
+        order.append(number)
+        done.release()
+
+    for number in range(100):
+        workers.run(partial(job, number), urgent=True)
+    assert all(done.acquire(timeout=PATIENCE) for _ in range(100))
+    assert order == [*range(100)]
+
+
+def test_what_follows_a_job_that_runs_alone_waits_for_its_end(pool: Any) -> None:
+    workers = pool(2)
+    before, alone, urgent, after = Gate(), Gate(), Gate(), Gate()
+    workers.run(before)
+    assert before.runs()
+    workers.run(alone, alone=True)
+    workers.run(urgent, urgent=True)
+    workers.run(after)
+    assert alone.runs()
+    before.go.set()
+    assert before.done.wait(PATIENCE)
+    assert not urgent.running.is_set() and not after.running.is_set(), "not in the place of another job either"
+    alone.go.set()
+    assert urgent.runs() and after.runs()
+    urgent.go.set()
+    after.go.set()
+
+
+def test_a_stop_lets_go_what_waits_for_a_job_that_runs_alone() -> None:
+    workers, alone, after = Workers(2), Gate(), Gate()
+    workers.run(alone, alone=True)
+    workers.run(after)
+    assert alone.runs()
+    workers.stop()
+    alone.go.set()
+    assert after.runs()
+    after.go.set()
+    assert workers.close(Deadline(PATIENCE)) == []
 
 
 def test_a_job_that_blocks_for_the_peer_gives_its_place_up(pool: Any) -> None:
@@ -281,6 +326,15 @@ def test_jobs_wait_for_a_free_thread_while_no_other_can_be_had(pool: Any, thread
     assert all(gate.runs() for gate in more)
     for gate in more:
         gate.go.set()
+
+
+def test_one_thread_runs_more_jobs_than_the_cap_where_no_other_can_be_had(pool: Any, threads: list[bool]) -> None:
+    threads.append(True)
+    workers, gates = pool(2), [Gate() for _ in range(6)]
+    for gate in gates:
+        gate.go.set()
+        workers.run(gate)
+    assert all(gate.done.wait(PATIENCE) for gate in gates), "the watch must not keep the only thread"
 
 
 def test_without_a_single_thread_a_conversation_ends_and_nothing_raises(threads: list[bool]) -> None:
