@@ -40,7 +40,7 @@ from mcp_ref.machinery.rates import Rate
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options, check_options
 from mcp_ref.revisions import REVISIONS, Revision, in_order
-from mcp_ref.roles.client import config, connecting, following, rounds
+from mcp_ref.roles.client import config, following, reopening, rounds
 from mcp_ref.roles.client.answers import MAX_PAUSE, Answers
 from mcp_ref.roles.client.config import Command, Url
 from mcp_ref.roles.client.connecting import Connection
@@ -107,7 +107,7 @@ class Client:
             why. In the stateless era the next call opens another one; over HTTP there it is never called.
         on_reopen: called after another connection was opened: the server had ended the session over HTTP, and what that
             knew is lost (subscriptions, the log level); or, in the stateless era, its process had died. What is sent
-            again then: `client.connecting.may_resend`.
+            again then: `client.reopening.may_resend`.
 
         What is kept:
         cache: whether to keep results for as long as the server says; several clients can share a `ResultCache`
@@ -206,7 +206,7 @@ class Client:
     request_batch = batching.request_batch
     # basic/patterns/subscriptions
     listen = subscriptions.listen
-    open_stream = connecting.open_stream
+    open_stream = reopening.open_stream
     # server/discover
     discover = versioning.discover
     # server/tools
@@ -400,9 +400,9 @@ class Client:
                 return session.peer.request(method, params, options, deadline=deadline)
             except (TransportClosed, HttpStatusError, ErrorResponse) as problem:
                 # First of all: a failure to connect again must not hide that this may have been carried out.
-                if not connecting.may_resend(problem, method, params, options, known):
+                if not reopening.may_resend(problem, method, params, options, known):
                     raise
-                next_one = connecting.after(self.connection, problem, session, attempt, deadline)
+                next_one = reopening.after(self.connection, problem, session, attempt, deadline)
                 if next_one is None:
                     raise
                 # MUST: a request whose stream broke off is sent again as a new request, with another id
@@ -435,7 +435,7 @@ class Client:
                     # SHOULD: discard the pages of a list if a cursor is refused
                     # (server/utilities/caching#interaction-with-pagination)
                     cache.forget_pages(method)
-                if not connecting.mended(session, refusal, method, options, deadline):
+                if not reopening.mended(session, refusal, method, options, deadline):
                     raise
                 result = session.peer.request(method, asked, options, deadline=deadline)
             if result.get("resultType") != "input_required" or options.get("by_hand"):
@@ -459,7 +459,7 @@ class Client:
         try:
             session.peer.notify(method, params)
         except SessionExpired as problem:
-            next_one = connecting.after(self.connection, problem, session, 1, Deadline(self.timeout))
+            next_one = reopening.after(self.connection, problem, session, 1, Deadline(self.timeout))
             if next_one is None:
                 raise
             next_one.peer.notify(method, params)

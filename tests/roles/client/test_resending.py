@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_ref.errors import AnswerLost, TransportClosed
-from mcp_ref.roles.client.connecting import may_resend
+from mcp_ref.roles.client.reopening import may_resend
 from mcp_ref.server.tools import KnownTool
 
 READING = ["tools/list", "prompts/get", "resources/read", "completion/complete", "server/discover"]
