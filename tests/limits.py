@@ -202,7 +202,7 @@ MET: dict[str, list[Limit]] = {
               (_HOSTED,)),
         Limit("bytes that are kept of such tasks, with those that have ended", "roles.client.tasks:MAX_KEPT", "",
               "what ended first is forgotten; `-32603` if nothing has ended", (_HOSTED,)),
-        Limit("times that a lost request is sent again, if that does no harm", "roles.client.connecting:MAX_RESENDS",
+        Limit("times that a lost request is sent again, if that does no harm", "roles.client.reopening:MAX_RESENDS",
               "`resend` of a call", "`TransportClosed`",
               ("tests/features/test_losses.py::test_a_call_is_sent_again_at_most_twice",)),
         Limit("pages of a list", "server.utilities.pagination:MAX_PAGES", "", "`RemoteProtocolError`",
