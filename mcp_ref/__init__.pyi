@@ -44,6 +44,7 @@ from mcp_ref.machinery.bus import Bus, LocalBus, RedisBus
 from mcp_ref.machinery.deadline import Cancel
 from mcp_ref.machinery.http_exchange import HttpLimits, HttpRefusal, HttpRequest
 from mcp_ref.machinery.rates import Rate
+from mcp_ref.machinery.remembered import EraMemory
 from mcp_ref.machinery.shapes import JsonObject
 from mcp_ref.machinery.task_sqlite import SqliteTasks
 from mcp_ref.machinery.task_store import MemoryTasks, TaskStore
@@ -53,7 +54,6 @@ from mcp_ref.methods import Method, Options
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, STATELESS_REVISIONS, Revision, find_revision
 from mcp_ref.roles.client.client import Client
 from mcp_ref.roles.client.config import Command, Url
-from mcp_ref.roles.client.connecting import EraMemory
 from mcp_ref.roles.client.entries import Entry
 from mcp_ref.roles.client.following import TaskHandle
 from mcp_ref.roles.host.consent import Answer, Consent, ConsentRefused, Question, Rule

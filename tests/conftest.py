@@ -32,7 +32,7 @@ def no_thread_is_left() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def nothing_is_known_of_servers() -> None:
     """A port, and so a URL, is used again by the server of another test."""
-    from mcp_ref.roles.client.connecting import ERAS
+    from mcp_ref.machinery.remembered import ERAS
 
     ERAS._eras.clear()
 

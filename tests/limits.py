@@ -207,7 +207,7 @@ MET: dict[str, list[Limit]] = {
               ("tests/features/test_losses.py::test_a_call_is_sent_again_at_most_twice",)),
         Limit("pages of a list", "server.utilities.pagination:MAX_PAGES", "", "`RemoteProtocolError`",
               ("tests/server/utilities/test_pagination.py::test_a_list_without_end_is_given_up",)),
-        Limit("servers whose era is remembered", "roles.client.connecting:MAX_SERVERS_REMEMBERED", "",
+        Limit("servers whose era is remembered", "machinery.remembered:MAX_SERVERS_REMEMBERED", "",
               "the oldest is asked again",
               ("tests/features/test_eras.py::test_what_is_remembered_is_bounded_and_the_oldest_goes_first",)),
     ],

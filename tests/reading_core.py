@@ -80,7 +80,7 @@ def vertical(target: Any, revision: str) -> None:
     from mcp_ref import Cancel, Client, RequestCancelled
 
     reports: list[float] = []
-    with Client(target, revision=revision) as client:
+    with Client(target, revision=None if revision == "unpinned" else revision) as client:
         result = client.call_tool("count", {"steps": 3}, on_progress=lambda done, total, text: reports.append(done))
         assert result["content"][0]["text"] == "3 steps" and reports == [1, 2, 3]
         cancel = Cancel()

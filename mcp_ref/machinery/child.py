@@ -58,7 +58,7 @@ class Child:
 
     Args:
         command: the program and its arguments.
-        env: the whole environment.
+        inherit, changes: of the environment, see `environment`.
         cwd: its working directory; None for ours.
         stderr: one of the constants of `subprocess` for its standard error, or None for ours, or a function that is
             called with each line, in the thread `mcp-stdio-stderr`.
@@ -71,10 +71,12 @@ class Child:
     def __init__(
         self,
         command: Sequence[str],
-        env: Mapping[str, str],
+        inherit: bool | Sequence[str],
+        changes: Mapping[str, str | None] | None,
         cwd: str | os.PathLike[str] | None,
         stderr: int | None | Callable[[str], None],
     ) -> None:
+        env, self._withheld = environment(inherit, changes)  # and the variables of ours that it does not get
         self._heard: deque[str] = deque(maxlen=_MAX_LAST_LINES)
         self._failed = False  # whether the function for standard error has raised
         self._stop = Wake()
@@ -187,12 +189,26 @@ class Child:
         """Tell the thread to end when it has read what is there, even if somebody holds the pipe open."""
         self._stop.set()
 
-    def last_words(self) -> list[str]:
-        """The last lines of standard error: at most 20, and 8 KiB."""
+    def last_words(self) -> str:
+        """The last lines of standard error, each after a line break: at most 20, and 8 KiB."""
         lines = list(self._heard.copy())
         while sum(map(len, lines)) > _MAX_LAST_BYTES:
             del lines[0]
-        return lines
+        return "".join(f"\n    {line}" for line in lines)
+
+    def epitaph(self, code: int, deadline: Deadline, *, said_nothing: bool) -> str:
+        """How it ended, for the user; waits for what is still on its way over standard error."""
+        if self.thread not in (None, threading.current_thread()):
+            self.thread.join(deadline.left())
+        words = self.last_words()
+        how = f"exited with code {code}" if code >= 0 else f"was ended by signal {-code}"
+        if said_nothing and code == 0 and not words:
+            how += " and has said nothing: does the program call server.run()?"
+        how += f"; its last words:{words}" if words else ""
+        if said_nothing and self._withheld:
+            # It may have ended for the lack of one of them. Names alone: the values may be secrets.
+            how += f"\n    (without these variables of this process: {', '.join(self._withheld)}; see inherit=)"
+        return how
 
     def _hear(self, hear: Callable[[str], None]) -> None:
         assert self._process.stderr is not None

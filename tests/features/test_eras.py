@@ -18,9 +18,10 @@ import requests
 
 from mcp_ref import Client, ErrorResponse, RemoteProtocolError, RequestTimeout, TransportClosed, text
 from mcp_ref.errors import HttpStatusError
+from mcp_ref.machinery.remembered import ERAS, EraMemory
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
-from mcp_ref.roles.client.config import Command, Url, server_key
-from mcp_ref.roles.client.connecting import ERAS, EraMemory
+from mcp_ref.roles.client.config import Command, Url
+from mcp_ref.roles.client.connecting import server_key
 from tests.basic.transports.streamable_http.scripted import STREAM_HEAD, ScriptedServer, content, result, status, then
 from tests.eras import discovered, envelope
 from tests.features.era_server import build

@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal
@@ -134,13 +133,11 @@ class StdioClientTransport(StdioTransport):
     its output; the reason given has its exit code and last words. A line that cannot be a message is skipped: the first
     is logged as a warning, more of them as debugging.
 
-    `close` ends the server in the order of the specification. Its standard in is closed; what still runs after `grace`
-    seconds gets SIGTERM, then SIGKILL: the server with its process group. Meanwhile what it still says is read, so that
-    it is not kept from ending. A part of the group that holds the pipes open counts as the server; another is left
-    alone. The reader and the reader of standard error end with their pipes, and where somebody holds those open, by a
-    pipe of their own which they also wait for. A function given for standard error is the only thing that can keep a
-    thread: it is left behind then, and named in a warning. Beyond the deadline it takes a quarter of a second, for the
-    system to end what SIGKILL ended.
+    `close` ends the server in the order of the specification: its standard in is closed; what still runs after `grace`
+    seconds gets SIGTERM, then SIGKILL, with its process group. What it says meanwhile is read, so that it is not kept
+    from ending. Why each thread ends: with its pipe, or where somebody else holds that open, by a pipe of its own. Only
+    a function given for standard error can keep a thread: it is left behind then, and named in a warning. Beyond the
+    deadline it takes a quarter of a second, for the system to end what SIGKILL ended.
 
     Spec: basic/transports#stdio, basic/lifecycle#stdio
     """
@@ -164,7 +161,6 @@ class StdioClientTransport(StdioTransport):
             raise ValueError(f'stderr is "capture", "inherit", "ignore" or a function, not {stderr!r}')
         super().__init__(tap, max_message)
         self._command, self._env, self._inherit, self._cwd = list(command), env, inherit, cwd
-        self._withheld: list[str] = []  # variables of ours that the server did not get
         self._stderr, self._grace = stderr, grace
         self._child: Child | None = None
         self._ended: list[str] = []  # how the trace was told that the process ends
@@ -180,12 +176,11 @@ class StdioClientTransport(StdioTransport):
     def _open(self) -> None:
         import subprocess
 
-        from mcp_ref.machinery.child import Child, environment
+        from mcp_ref.machinery.child import Child
 
-        env, self._withheld = environment(self._inherit, self._env)
         # MAY: the client captures, forwards or ignores what the server writes to stderr (basic/transports#stdio)
         where = {"inherit": None, "ignore": subprocess.DEVNULL}.get(str(self._stderr), self._hear)
-        self._child = Child(self._command, env, self._cwd, where)
+        self._child = Child(self._command, self._inherit, self._env, self._cwd, where)
         try:
             self._child.start()
         except OSError as problem:
@@ -235,7 +230,7 @@ class StdioClientTransport(StdioTransport):
 
     def last_words(self) -> str:
         """The last lines of the server's standard error, each after a line break."""
-        return "" if self._child is None else "".join(f"\n    {line}" for line in self._child.last_words())
+        return "" if self._child is None else self._child.last_words()
 
     def _why_ended(self, found: str | None) -> str:
         self._break(found or "the server closed its output")
@@ -247,17 +242,7 @@ class StdioClientTransport(StdioTransport):
             self._note_end("exit", code)
         if code is None:
             return f"lost the connection to {self._server}: {found or 'it closed its output'}"
-        if self._child.thread not in (None, threading.current_thread()):
-            self._child.thread.join(deadline.left())
-        words = self.last_words()
-        how = f"exited with code {code}" if code >= 0 else f"was ended by signal {-code}"
-        if not self._heard and code == 0 and not words:
-            how += " and has said nothing: does the program call server.run()?"
-        how += f"; its last words:{words}" if words else ""
-        if not self._heard and self._withheld:
-            # It may have ended for the lack of one of them. Names alone: the values may be secrets.
-            how += f"\n    (without these variables of this process: {', '.join(self._withheld)}; see inherit=)"
-        return f"{self._server} {how}"
+        return f"{self._server} {self._child.epitaph(code, deadline, said_nothing=not self._heard)}"
 
     def _end(self, deadline: Deadline) -> None:
         def patience() -> Deadline:

@@ -7,13 +7,12 @@ Not here:  stdio, memory: the transports; which message may be sent when (basic/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 from mcp_ref.errors import McpError
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject
-from mcp_ref.revisions import Revision
 
 MAX_MESSAGE = 64 << 20
 """Bytes that an inbound message may have, unless `max_message` says otherwise; over HTTP a server takes less, see
@@ -24,9 +23,6 @@ Receive = Callable[[bytes], None]
 
 Lost = Callable[[McpError], None]
 """Is told once that nothing more will arrive, and why."""
-
-Mirror = Callable[[JsonObject], Mapping[str, str]]
-"""The headers that repeat what a request or notification says; values as they go on the wire. It must not block."""
 
 
 class Inbox(Protocol):
@@ -109,33 +105,3 @@ class Transport(Protocol):
 def is_transport(value: Any) -> bool:
     """Whether a value is a transport. It is one connection: there cannot be another one by the same object."""
     return all(callable(getattr(value, name, None)) for name in ("start", "send", "exchange", "close"))
-
-
-@runtime_checkable
-class SessionTransport(Transport, Protocol):
-    """A transport that must know how far the session is: over HTTP each request says its revision and its session."""
-
-    def agreed(self, revision: Revision) -> None:
-        """The answer to `initialize` was acceptable; from now on the transport speaks that revision."""
-        ...
-
-    def opened(self, revision: Revision) -> None:
-        """`notifications/initialized` was sent. Blocks until the standing stream, if any, is open; bounded."""
-        ...
-
-
-@runtime_checkable
-class MirroringTransport(Transport, Protocol):
-    """A transport that sends headers along with each message, once it is told how to make them.
-
-    Attributes:
-        mirror: makes them; None: the transport does as in the session era. May be set at any time.
-        hangs_up: see `Transport`; true while `mirror` is set.
-
-    Spec: 2026-07-28/basic/transports/streamable-http#request-metadata
-    """
-
-    mirror: Mirror | None
-
-    @property
-    def hangs_up(self) -> bool: ...

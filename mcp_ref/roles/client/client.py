@@ -43,7 +43,7 @@ from mcp_ref.revisions import REVISIONS, Revision, in_order
 from mcp_ref.roles.client import config, following, reopening, rounds
 from mcp_ref.roles.client.answers import MAX_PAUSE, Answers
 from mcp_ref.roles.client.config import Command, Url
-from mcp_ref.roles.client.connecting import Connection
+from mcp_ref.roles.client.connecting import Connection, server_key
 from mcp_ref.roles.client.session import Conversation, Stateless
 from mcp_ref.server import prompts, resources, tools
 from mcp_ref.server.utilities import completion, logging
@@ -371,7 +371,7 @@ class Client:
         kept = ResultCache() if self._cache is True else self._cache
         # MUST NOT: share a private result across authorization contexts; each client counts as one, and each login
         # (server/utilities/caching#cache-scope-field)
-        server = repr(config.server_key(self.target, whole=True) or os.urandom(16).hex())
+        server = repr(server_key(self.target, whole=True) or os.urandom(16).hex())
         return kept.for_(server, config.owner_of(self.target)) if isinstance(kept, ResultCache) else None
 
     # -- messages of any kind

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -132,24 +132,6 @@ def owner_of(target: Any) -> Callable[[], str | None] | None:
     """What names the login by which a client of that target is authorized at the moment; None: nothing does."""
     bound = target.options.get("auth") if isinstance(target, Url) else None
     return None if bound is None else lambda: bound.authorizer.owner
-
-
-def server_key(target: Any, *, whole: bool = False) -> Hashable | None:
-    """What tells a server from others: how it is started, or the URL; None if nothing does.
-
-    Args:
-        target: as the client has it: not a list, but a `Command`.
-        whole: also the environment and the query, which may decide what it answers, and hardly its era.
-    """
-    if isinstance(target, Command):
-        environment = (*sorted((target.env or {}).items(), key=str), str(target.inherit)) if whole else ()
-        return ("stdio", tuple(map(str, target.argv)), str(target.cwd), environment)
-    if isinstance(target, Url):
-        from urllib.parse import urlsplit
-
-        parts = urlsplit(target.url)
-        return ("http", parts.scheme.lower(), parts.netloc.lower(), parts.path, parts.query if whole else "")
-    return None
 
 
 def known_url(url: Any, session: requests.Session | None) -> Url:

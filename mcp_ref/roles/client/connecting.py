@@ -29,13 +29,13 @@ What was found is remembered for the server: a command that is started alike, or
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from mcp_ref.basic.transports.transport import MirroringTransport, Transport, is_transport
+from mcp_ref.basic.transports.over_http import MirroringTransport
+from mcp_ref.basic.transports.transport import Transport, is_transport
 from mcp_ref.errors import (
     STATELESS_ERRORS,
     AnswerLost,
@@ -51,10 +51,11 @@ from mcp_ref.errors import (
 )
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.rates import Rate, RateLimits
+from mcp_ref.machinery.remembered import ERAS
 from mcp_ref.messages import JsonObject
 from mcp_ref.peer import PendingRequest
 from mcp_ref.revisions import SESSION_REVISIONS, Revision
-from mcp_ref.roles.client.config import Command, Route, Url, http_routes, server_key
+from mcp_ref.roles.client.config import Command, Route, Url, http_routes
 from mcp_ref.roles.client.session import CLOSING_TIMEOUT, Conversation, Session, Stateless
 
 if TYPE_CHECKING:
@@ -64,8 +65,6 @@ log = logging.getLogger(__name__)
 
 RESTARTS: Final = {"restart": Rate(per_second=5 / 60, burst=5)}
 """How often a server is started again: one that dies at once is not started without end."""
-
-MAX_SERVERS_REMEMBERED: Final = 1_000
 
 ABOUT_THE_CLIENT: Final = frozenset({401, 403, 408, 429})
 """HTTP statuses that say who asks, or when, and nothing of what the server speaks."""
@@ -168,33 +167,22 @@ class Connection:
                 conversation.close(deadline)
 
 
-class EraMemory:
-    """The eras of servers, by whatever tells servers apart. Threads: any."""
+def server_key(target: Any, *, whole: bool = False) -> Hashable | None:
+    """What tells a server from others: how it is started, or the URL; None if nothing does.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards _eras
-        self._eras: dict[Hashable, str] = {}
+    Args:
+        target: as the client has it: not a list, but a `Command`.
+        whole: also the environment and the query, which may decide what it answers, and hardly its era.
+    """
+    if isinstance(target, Command):
+        environment = (*sorted((target.env or {}).items(), key=str), str(target.inherit)) if whole else ()
+        return ("stdio", tuple(map(str, target.argv)), str(target.cwd), environment)
+    if isinstance(target, Url):
+        from urllib.parse import urlsplit
 
-    def get(self, server: Hashable | None) -> str | None:
-        """The era of a server, or None."""
-        return self._eras.get(server)
-
-    def put(self, server: Hashable | None, era: str | None) -> None:
-        """Remember it; None: forget it. A server that cannot be told from others (None) is not remembered."""
-        with self._lock:
-            self._eras.pop(server, None)
-            if server is not None and era is not None:
-                self._eras[server] = era
-            if len(self._eras) > MAX_SERVERS_REMEMBERED:
-                del self._eras[next(iter(self._eras))]
-
-
-ERAS = EraMemory()
-"""What this process knows (SHOULD: keep it for the lifetime of the server process, or of the origin)."""
-
-if hasattr(os, "register_at_fork"):
-    # Begun again: its lock may be held by a thread that the new process does not have.
-    os.register_at_fork(after_in_child=ERAS.__init__)  # type: ignore[misc]
+        parts = urlsplit(target.url)
+        return ("http", parts.scheme.lower(), parts.netloc.lower(), parts.path, parts.query if whole else "")
+    return None
 
 
 # -- the first conversation ---------------------------------------------------------------------------------------

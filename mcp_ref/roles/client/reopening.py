@@ -39,10 +39,10 @@ from mcp_ref.errors import (
     UnsupportedVersion,
 )
 from mcp_ref.machinery.deadline import Deadline, holding
+from mcp_ref.machinery.remembered import ERAS
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
-from mcp_ref.roles.client.config import server_key
-from mcp_ref.roles.client.connecting import ERAS, Connection, at_most, give_up, names_older_versions
+from mcp_ref.roles.client.connecting import Connection, at_most, give_up, names_older_versions, server_key
 from mcp_ref.roles.client.session import CLOSING_TIMEOUT, Conversation, Session, Stateless
 from mcp_ref.server.utilities.caching import CACHEABLE
 from mcp_ref.server.utilities.pagination import walk

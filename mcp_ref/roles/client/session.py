@@ -26,7 +26,8 @@ from mcp_ref.agreement import Terms
 from mcp_ref.basic.extensions import kinds_of, rows_with
 from mcp_ref.basic.keep_alive import KeepAlive
 from mcp_ref.basic.lifecycle import Lifecycle, accept_answer, initialize_params, offered_instead
-from mcp_ref.basic.transports.transport import MirroringTransport, SessionTransport, Transport
+from mcp_ref.basic.transports.over_http import MirroringTransport, SessionTransport
+from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.basic.utilities import answer_ping
 from mcp_ref.basic.versioning import SERVER_INFO, envelope
 from mcp_ref.client.elicitation import ElicitationCompleteParams, elicitation_complete

@@ -32,8 +32,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from mcp_ref import messages
+from mcp_ref.basic.transports.over_http import Mirror
 from mcp_ref.basic.transports.sse import CONTENT_TYPE, Event, event_facts, read_events
-from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Mirror, Receive
+from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Receive
 from mcp_ref.errors import (
     STATELESS_ERRORS,
     AnswerLost,

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from mcp_ref.basic.transports.http_sse import SseClientTransport
+from mcp_ref.basic.transports.over_http import MirroringTransport
 from mcp_ref.basic.transports.streamable_http import headers as mirroring
 from mcp_ref.basic.transports.streamable_http.client import HttpClientTransport
-from mcp_ref.basic.transports.transport import MirroringTransport
 from mcp_ref.errors import (
     AnswerLost,
     HttpStatusError,
