@@ -78,7 +78,7 @@ class _NotWritten(Exception):
     """A kept connection was closed before it had taken the whole request: the server cannot have acted on it."""
 
 
-class _Final(http.client.HTTPResponse):
+class FinalResponse(http.client.HTTPResponse):
     """The final response to a request; the standard library reads past 100 alone."""
 
     def begin(self) -> None:
@@ -94,7 +94,7 @@ class _Final(http.client.HTTPResponse):
 class _Connection(HTTPConnection):
     """Goes before a connection class of urllib3: requests written in one piece, by connections that a call can cut."""
 
-    response_class = _Final
+    response_class = FinalResponse
     call: HttpCall | None = None
     kept = False  # whether it has carried a request before
     idle_since = 0.0

@@ -38,6 +38,8 @@ _AFTER_EXIT: Final = 1.0  # seconds for what a process has written last, if anot
 _SIGNAL_INTERVAL: Final = 0.5  # seconds until a signal is noticed, at most
 _LOOK_INTERVAL: Final = 0.05
 _PASSED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_MAX_BODY: Final = 64 * 1024 * 1024  # bytes of a request
+_MAX_CLIENTS: Final = 200  # connections at once; each has a thread
 _MAX_CONNS: Final = 10_000  # sessions whose connection is remembered
 _HANG_UP: Final = getattr(select, "POLLRDHUP", 0) | getattr(select, "POLLHUP", 0)
 
@@ -92,9 +94,9 @@ class Pipes:
     def __init__(self, command: Sequence[str], recorders: Sequence[Recorder]) -> None:
         self._tap = Taps(recorders, "stdio")
         self._writing: set[Direction] = set()  # what waits for whoever reads it
-        # A group of its own: what Ctrl-C sends to a terminal's group would come to it twice.
+        # In the group of this process: a client that ends the group ends the server, too, as if it had started it.
         self._child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, process_group=0
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
         )
 
     def run(self) -> int:
@@ -136,7 +138,8 @@ class Pipes:
 
     def _pass_signal(self, number: int, _: Any) -> None:
         self._tap.note("send", None, {"process": {"signal": number}})
-        self._child.send_signal(number)
+        if number != signal.SIGINT or not _is_in_the_foreground():  # else Ctrl-C has come to it as it came to us
+            self._child.send_signal(number)
 
     def _pump(self, direction: Direction, read: int, write: int, close: Sequence[Callable[[], None]]) -> None:
         """Pass what comes; then the end, to both sides: whoever goes on writing here gets SIGPIPE, or EPIPE."""
@@ -164,6 +167,16 @@ class Pipes:
     def _note(self, direction: Direction, line: bytes) -> None:
         if line.strip():
             self._tap.note(direction, line.decode("utf-8", "replace") if direction == "stderr" else line)
+
+
+def _is_in_the_foreground() -> bool:
+    """Whether this process and those in its group are what a terminal sends Ctrl-C to."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    with os.fdopen(terminal) as file:
+        return os.tcgetpgrp(file.fileno()) == os.getpgrp()
 
 
 # -- HTTP ---------------------------------------------------------------------------------------------------------
@@ -205,13 +218,32 @@ class HttpProxy(ThreadingHTTPServer):
         self._lock = threading.Lock()  # guards _exchanges and _conns
         self._exchanges = 0
         self._conns: dict[str, Taps] = {}  # by session id, or by the URI of an endpoint event
+        self._room = threading.BoundedSemaphore(_MAX_CLIENTS)
         super().__init__(("127.0.0.1", port), _Passing)
         self.url = f"http://127.0.0.1:{self.server_port}{self.path}"
 
     def connect(self) -> http.client.HTTPConnection:
         """A connection to the server, without a time limit."""
-        kind = http.client.HTTPSConnection if self.secure else http.client.HTTPConnection
-        return kind(self.host, self.port)
+        from mcp_ref.machinery.http_client import FinalResponse
+
+        made = (http.client.HTTPSConnection if self.secure else http.client.HTTPConnection)(self.host, self.port)
+        made.response_class = FinalResponse
+        return made
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """False, and the connection is closed, if there are too many."""
+        return self._room.acquire(blocking=False)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """The life of one connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
+
+    def here(self, text: str) -> str:
+        """What a header says, with the server's origin replaced by ours: it would lead past this proxy."""
+        return text.replace(self.origin, self.url[: self.url.index("/", len("http://"))], 1)
 
     def host_for(self, host: str | None) -> str:
         """The `Host` of a request as the server gets it: its own in the place of ours, and any other as it came.
@@ -274,10 +306,15 @@ class _Passing(BaseHTTPRequestHandler):
     def _pass(self) -> None:
         """Pass one request, and its reply as it arrives."""
         server = self.server
+        lengths, coded = self.headers.get_all("content-length", []), "transfer-encoding" in self.headers
         try:
+            if len(lengths) + coded > 1:
+                raise ValueError
             body = self._read_body()
         except ValueError:
-            self.send_error(400, "The body has no length that can be read")
+            # MUST: a length that is said twice, or differently, is refused (RFC 9112 6.3)
+            self.send_error(400, "The body has no length that can be read, or too large a one")
+            self.close_connection = True
             return
         if body is None:
             self.close_connection = True  # the client hung up in the middle of its request
@@ -325,11 +362,15 @@ class _Passing(BaseHTTPRequestHandler):
         """The body; None if the client hangs up in the middle of it. Raises: ValueError: its length is no number."""
         if "chunked" not in self.headers.get("transfer-encoding", "").lower():
             size = int(self.headers.get("content-length") or 0)
-            body = self.rfile.read(max(0, size))
+            if not 0 <= size <= _MAX_BODY:
+                raise ValueError
+            body = self.rfile.read(size)
             return body if len(body) == size else None
-        parts = []
+        parts: list[bytes] = []
         while size := int(self.rfile.readline(1000).split(b";")[0], 16):
-            parts.append(self.rfile.read(max(0, size)))
+            if not 0 < size <= _MAX_BODY - sum(map(len, parts)):
+                raise ValueError
+            parts.append(self.rfile.read(size))
             if len(parts[-1]) != size or not self.rfile.readline(10):
                 return None
         while self.rfile.readline(_CHUNK).strip():
@@ -345,7 +386,6 @@ class _Passing(BaseHTTPRequestHandler):
                 upstream.putheader(name, value)
         if self._body or "content-length" in self.headers or "transfer-encoding" in self.headers:
             upstream.putheader("Content-Length", str(len(self._body)))
-        upstream.putheader("Connection", "close")
         upstream.endheaders(self._body or None)
 
     def _note(self, direction: Direction, body: bytes | bytearray | None, **facts: Any) -> None:
@@ -407,7 +447,12 @@ class _Passing(BaseHTTPRequestHandler):
         self.send_response_only(reply.status, reply.reason)
         for name, value in reply.getheaders():
             if name.lower() not in _HOP_BY_HOP:
-                self.send_header(name, value)
+                self.send_header(name, self.server.here(value) if name.lower() == "location" else value)
+        if reply.status == 401 and "resource_metadata" in (reply.getheader("www-authenticate") or ""):
+            self.server.say(
+                f"the server wants a login, which names {self.server.origin}: a client that compares it with "
+                "the URL of this proxy refuses; log in without the proxy, and give the token with --header"
+            )
         if length is not None:
             self.send_header("Content-Length", length)
         elif chunked:

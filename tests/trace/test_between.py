@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import random
+import select
 import signal
 import socket
 import subprocess
@@ -21,6 +22,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from mcp_ref import Client, Command, Context, Server
+from mcp_ref.trace import between as between_module
 from mcp_ref.trace.between import HttpProxy, Lines
 from mcp_ref.trace.check import Checker
 from mcp_ref.trace.record import Recorder, TraceEvent, read_trace
@@ -332,9 +334,14 @@ def test_sigterm_ends_the_proxy_with_its_summary() -> None:
     ("head", "body", "reply"),
     [
         (b"Content-Length: 100", b"half of it", b""),
-        (b"Content-Length: -5", b"", b""),
+        (b"Content-Length: -5", b"", b"HTTP/1.1 400 "),
+        (b"Content-Length: 5\r\nContent-Length: 2", b"12345", b"HTTP/1.1 400 "),
+        (b"Content-Length: 5, 2", b"12345", b"HTTP/1.1 400 "),
+        (b"Content-Length: 5\r\nTransfer-Encoding: chunked", b"0\r\n\r\n", b"HTTP/1.1 400 "),
+        (b"Content-Length: 100000000000", b"", b"HTTP/1.1 400 "),
+        (b"Transfer-Encoding: chunked", b"fffffffff\r\n", b"HTTP/1.1 400 "),
         (b"Transfer-Encoding: chunked", b"64\r\nhalf of it", b""),
-        (b"Transfer-Encoding: chunked", b"-5\r\n", b""),
+        (b"Transfer-Encoding: chunked", b"-5\r\n", b"HTTP/1.1 400 "),
         (b"Content-Length: many", b"", b"HTTP/1.1 400 "),
         (b"Transfer-Encoding: chunked", b"many\r\n", b"HTTP/1.1 400 "),
     ],
@@ -347,6 +354,66 @@ def test_half_a_request_is_not_passed_on(head: bytes, body: bytes, reply: bytes)
             got = client.makefile("rb").read()
             assert got.startswith(reply) and bool(got) == bool(reply)
         assert not upstream.requests and not seen
+
+
+def test_interim_responses_are_read_past_and_the_final_one_passes() -> None:
+    def early(handler: _Answering, body: bytes) -> None:
+        handler.wfile.write(b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
+        echo(handler, body)
+
+    with proxied(early) as (upstream, proxy, _):
+        assert exchange(proxy.url, b"{}", X_How="length")[::2] == (200, b"{}")
+        assert len(upstream.requests) == 1 and "Connection" not in dict(upstream.requests[0][1])
+
+
+def test_a_redirect_of_the_server_to_itself_leads_to_the_proxy_and_any_other_one_as_it_does() -> None:
+    def redirect(handler: _Answering, body: bytes) -> None:
+        handler.send_response_only(307)
+        handler.send_header("Location", body.decode())
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    with proxied(redirect) as (upstream, proxy, _):
+        origin = upstream.url[: upstream.url.index("/", 8)]
+        for to, leads in ((f"{origin}/mcp/", f"{proxy.url}/"), ("/mcp/", "/mcp/"), ("https://x/mcp", "https://x/mcp")):
+            assert exchange(proxy.url, to.encode())[1]["Location"] == leads
+
+
+def test_a_server_that_wants_a_login_is_told_of() -> None:
+    def guarded(handler: _Answering, body: bytes) -> None:
+        handler.send_response_only(401)
+        handler.send_header("WWW-Authenticate", 'Bearer resource_metadata="https://x/.well-known/y"')
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    said: list[str] = []
+    with proxied(guarded) as (_, proxy, _seen):
+        proxy.say = said.append
+        assert exchange(proxy.url, b"{}")[0] == 401
+    assert len(said) == 1 and "log in without the proxy" in said[0]
+
+
+def test_a_crowd_of_idle_connections_has_a_bound() -> None:
+    with proxied(echo) as (_, proxy, _seen):
+        before, crowd = threading.active_count(), []
+        for _ in range(between_module._MAX_CLIENTS + 20):
+            crowd.append(socket.create_connection(("127.0.0.1", proxy.server_port), PATIENCE))
+        assert crowd[-1].recv(1) == b"", "it is closed"
+        assert threading.active_count() - before <= between_module._MAX_CLIENTS
+        for conn in crowd:
+            conn.close()
+
+
+def test_who_ends_the_group_ends_the_server_too() -> None:
+    deaf = "import os, signal, sys; print(os.getpid(), flush=True); signal.pause()"
+    child = between(sys.executable, "-c", deaf, start_new_session=True)
+    assert child.stdout is not None
+    server = int(child.stdout.readline())
+    fd = os.pidfd_open(server)
+    os.killpg(child.pid, signal.SIGKILL)
+    child.communicate(timeout=PATIENCE)
+    assert select.select([fd], [], [], PATIENCE)[0], "the server has ended"
+    os.close(fd)
 
 
 def test_the_name_of_another_host_is_for_the_server_to_refuse() -> None:
