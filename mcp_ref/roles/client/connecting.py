@@ -302,6 +302,9 @@ def _ask_both(
     if is_transport(client.target):
         raise opened
     failed.append(opened)
+    if isinstance(opened, TransportClosed):
+        # Remembered at once: where the time is too short for two starts, the next attempt needs only one.
+        ERAS.put(server_key(client.target), "session")
     give_up(connection, deadline)
     if isinstance(opened, ErrorResponse) and opened.code in STATELESS_ERRORS:
         return connection.begin(Stateless(client, newer.make(), newer.revisions), deadline)

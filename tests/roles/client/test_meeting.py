@@ -94,6 +94,22 @@ def test_a_server_that_the_probe_has_killed_or_spoiled_is_started_once_more(tmp_
     assert starts(log) == 2
 
 
+def test_a_slow_server_that_dies_of_the_probe_costs_the_time_once_and_is_met_at_the_next_attempt(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "log"
+    # Slow to start; it dies when it reads the probe. Two starts do not fit into the time.
+    slow = MORTAL.replace('open(sys.argv[1], "a")', 'time.sleep(1.2)\nopen(sys.argv[1], "a")', 1)
+    command = Command([sys.executable, "-S", "-E", "-c", slow, str(log)], grace=0.2)
+    began = time.monotonic()
+    with pytest.raises(RequestTimeout, match="connect_timeout=2.2"), Client(command, connect_timeout=2.2):
+        pass
+    assert time.monotonic() - began < 2.2 + 2
+    with Client(command, connect_timeout=PATIENCE) as client:
+        assert client.revision.name == "2025-03-26"
+    assert starts(log) == 2, "one for the probe, and one for the attempt that knew"
+
+
 def test_a_time_out_names_its_option_and_what_the_server_has_said() -> None:
     silent = "import sys, time; print('cannot find the key', file=sys.stderr, flush=True); time.sleep(60)"
     with (
