@@ -8,40 +8,47 @@ Not here:  judging what is seen (trace/check); the command line (cli/check)
 
 What passes is noted before it is written, for the answer could be noted first otherwise; to note is to remember the
 bytes. They are parsed and judged after they have passed. End of input, exit codes, signals and hang-ups pass as well,
-and nothing here has a time limit of its own.
+and nothing here has a time limit of its own, but for clients over HTTP that neither ask nor read for a minute.
+
+Over HTTP the server's origin is replaced by the proxy's in what would lead a client past it: headers, such as where a
+redirect leads and where the metadata is, the event `endpoint`, and all that is said about authorization. There it is
+put back into what the client asks, so that a token is for the server. Interim responses (1xx) end here.
 """
 
 from __future__ import annotations
 
 import http.client
 import os
-import select
+import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
-from urllib.parse import parse_qsl, urljoin, urlsplit
+from urllib.parse import parse_qsl, quote, urljoin, urlsplit
 
 from mcp_ref.basic.transports.sse import EventParser, EventTooLong, event_facts
+from mcp_ref.machinery.http_exchange import has_hung_up
 from mcp_ref.messages import JsonObject
 from mcp_ref.trace.record import Direction, Recorder
 
 _CHUNK: Final = 65536
-_MAX_NOTED: Final = 64 * 1024 * 1024  # bytes of one line or body that are shown to a trace; all of it passes
+_MAX_NOTED: Final = 64 * 1024 * 1024  # bytes of one line or reply that are shown to a trace; all of it passes
+_MAX_BODY: Final = _MAX_NOTED  # bytes of a request, and of what a server says about authorization
 _AFTER_EXIT: Final = 1.0  # seconds for what a process has written last, if another one holds its pipes open
 _SIGNAL_INTERVAL: Final = 0.5  # seconds until a signal is noticed, at most
 _LOOK_INTERVAL: Final = 0.05
 _PASSED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_MAX_BODY: Final = 64 * 1024 * 1024  # bytes of a request
-_MAX_CLIENTS: Final = 200  # connections at once; each has a thread
+_GUARD: Final = """import os, sys; sys.stdin.read(1) or os.killpg(int(sys.argv[1]), 9) or print(
+    "mcp-ref check was killed, and the server with it: what it found is not summed up", file=sys.stderr)"""
 _MAX_CONNS: Final = 10_000  # sessions whose connection is remembered
-_HANG_UP: Final = getattr(select, "POLLRDHUP", 0) | getattr(select, "POLLHUP", 0)
+_MAX_THREADS: Final = 2_000  # one for each connection, and one for each request under way
 
 
 class Taps:
@@ -94,10 +101,15 @@ class Pipes:
     def __init__(self, command: Sequence[str], recorders: Sequence[Recorder]) -> None:
         self._tap = Taps(recorders, "stdio")
         self._writing: set[Direction] = set()  # what waits for whoever reads it
-        # In the group of this process: a client that ends the group ends the server, too, as if it had started it.
+        # A group of its own: what Ctrl-C sends to a terminal's group would come to it twice.
         self._child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, process_group=0
         )
+        # Whoever kills this process, or its group, kills the server with it: the pipe ends, and then the guard does so.
+        self._guard = subprocess.Popen(
+            [sys.executable, "-ISc", _GUARD, str(self._child.pid)],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
 
     def run(self) -> int:
         """Pass everything until the server has exited; returns its exit code, negative for a signal.
@@ -124,6 +136,7 @@ class Pipes:
         while (code := child.poll()) is None:
             with suppress(subprocess.TimeoutExpired):
                 child.wait(_SIGNAL_INTERVAL)
+        self._guard.communicate(b".")
         # From now on a signal is for this process alone.
         for number, handler in handlers.items():
             signal.signal(number, handler)
@@ -138,8 +151,7 @@ class Pipes:
 
     def _pass_signal(self, number: int, _: Any) -> None:
         self._tap.note("send", None, {"process": {"signal": number}})
-        if number != signal.SIGINT or not _is_in_the_foreground():  # else Ctrl-C has come to it as it came to us
-            self._child.send_signal(number)
+        self._child.send_signal(number)
 
     def _pump(self, direction: Direction, read: int, write: int, close: Sequence[Callable[[], None]]) -> None:
         """Pass what comes; then the end, to both sides: whoever goes on writing here gets SIGPIPE, or EPIPE."""
@@ -167,16 +179,6 @@ class Pipes:
     def _note(self, direction: Direction, line: bytes) -> None:
         if line.strip():
             self._tap.note(direction, line.decode("utf-8", "replace") if direction == "stderr" else line)
-
-
-def _is_in_the_foreground() -> bool:
-    """Whether this process and those in its group are what a terminal sends Ctrl-C to."""
-    try:
-        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
-    except OSError:
-        return False
-    with os.fdopen(terminal) as file:
-        return os.tcgetpgrp(file.fileno()) == os.getpgrp()
 
 
 # -- HTTP ---------------------------------------------------------------------------------------------------------
@@ -218,32 +220,29 @@ class HttpProxy(ThreadingHTTPServer):
         self._lock = threading.Lock()  # guards _exchanges and _conns
         self._exchanges = 0
         self._conns: dict[str, Taps] = {}  # by session id, or by the URI of an endpoint event
-        self._room = threading.BoundedSemaphore(_MAX_CLIENTS)
         super().__init__(("127.0.0.1", port), _Passing)
-        self.url = f"http://127.0.0.1:{self.server_port}{self.path}"
+        self.ours = f"http://127.0.0.1:{self.server_port}"
+        self.url = self.ours + self.path
 
     def connect(self) -> http.client.HTTPConnection:
         """A connection to the server, without a time limit."""
         from mcp_ref.machinery.http_client import FinalResponse
 
-        made = (http.client.HTTPSConnection if self.secure else http.client.HTTPConnection)(self.host, self.port)
-        made.response_class = FinalResponse
-        return made
+        kind = http.client.HTTPSConnection if self.secure else http.client.HTTPConnection
+        upstream = kind(self.host, self.port)
+        upstream.response_class = FinalResponse
+        return upstream
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """False, and the connection is closed, if there are too many."""
-        return self._room.acquire(blocking=False)
+        """Whether there is room for one more connection; otherwise it is closed."""
+        return threading.active_count() < _MAX_THREADS
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """The life of one connection."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._room.release()
-
-    def here(self, text: str) -> str:
-        """What a header says, with the server's origin replaced by ours: it would lead past this proxy."""
-        return text.replace(self.origin, self.url[: self.url.index("/", len("http://"))], 1)
+    def outward(self, text: str, what: str) -> str:
+        """The text with our origin for the server's; that is said."""
+        moved = _moved(text, self.origin, self.ours)
+        if moved != text:
+            self.say(f"{what} names {self.origin}, and was rewritten to {self.ours}")
+        return moved
 
     def host_for(self, host: str | None) -> str:
         """The `Host` of a request as the server gets it: its own in the place of ours, and any other as it came.
@@ -277,6 +276,20 @@ class HttpProxy(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
+def _moved(text: str, there: str, here: str) -> str:
+    """The text with the origin `here` wherever it names `there`, also within a query."""
+    for spelled in (str, partial(quote, safe="")):
+        text = re.sub(rf"{re.escape(spelled(there))}(?![\w.@-]|:\d|%3A)", spelled(here), text, flags=re.IGNORECASE)
+    return text
+
+
+def _size(text: str, base: int, most: int) -> int:
+    """The number of bytes that a field, or a chunk, says. Raises: ValueError: it is not one, or too large."""
+    if not re.fullmatch("[0-9A-Fa-f]{1,16}", text) or (size := int(text, base)) > most:
+        raise ValueError
+    return size
+
+
 class _Passing(BaseHTTPRequestHandler):
     """One connection of a client.
 
@@ -285,6 +298,7 @@ class _Passing(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
+    timeout = 60.0
     server: HttpProxy
     _body: bytes
     _taps: Taps
@@ -306,15 +320,12 @@ class _Passing(BaseHTTPRequestHandler):
     def _pass(self) -> None:
         """Pass one request, and its reply as it arrives."""
         server = self.server
-        lengths, coded = self.headers.get_all("content-length", []), "transfer-encoding" in self.headers
         try:
-            if len(lengths) + coded > 1:
-                raise ValueError
             body = self._read_body()
         except ValueError:
-            # MUST: a length that is said twice, or differently, is refused (RFC 9112 6.3)
-            self.send_error(400, "The body has no length that can be read, or too large a one")
+            # What follows on the connection may be a part of the body.
             self.close_connection = True
+            self.send_error(400, "The body is too long, or its length cannot be read")
             return
         if body is None:
             self.close_connection = True  # the client hung up in the middle of its request
@@ -336,6 +347,8 @@ class _Passing(BaseHTTPRequestHandler):
             # It is not the protocol's, and what is said there, as about authorization, is secret, perhaps.
             authorizing = "/.well-known/" in path or path.rpartition("/")[2] in _AUTHORIZING
             self._origin |= {"what": path, "oauth": {}} if authorizing else {"path": path}
+            if authorizing:
+                self._body = _moved(body.decode("latin-1"), server.ours, server.origin).encode("latin-1")
         asked = {"query": sorted(dict(parse_qsl(query)))} if query else {}
         self._note("send", body, **asked, headers=dict(self.headers.items()))
         upstream, watched = server.connect(), threading.Event()
@@ -344,6 +357,9 @@ class _Passing(BaseHTTPRequestHandler):
             self._taps.deliver()
             self._watch(upstream, watched)
             reply = upstream.getresponse()
+            whole = reply.read(_MAX_BODY) if "oauth" in self._origin else None
+            if whole is not None and (reply.length or len(whole) == _MAX_BODY):
+                raise http.client.IncompleteRead(whole)
         except (OSError, http.client.HTTPException, ValueError) as problem:
             # As the client would have seen it: a connection that is refused, or that breaks off.
             server.say(
@@ -352,38 +368,44 @@ class _Passing(BaseHTTPRequestHandler):
             self._hung_up()
             self._break_off()
         else:
-            self._pass_reply(reply)
+            self._pass_reply(reply, whole)
         finally:
             watched.set()
             upstream.close()
             self._taps.deliver()
 
     def _read_body(self) -> bytes | None:
-        """The body; None if the client hangs up in the middle of it. Raises: ValueError: its length is no number."""
-        if "chunked" not in self.headers.get("transfer-encoding", "").lower():
-            size = int(self.headers.get("content-length") or 0)
-            if not 0 <= size <= _MAX_BODY:
-                raise ValueError
+        """The body; None if the client hangs up in the middle of it.
+
+        Raises: ValueError: its length is not one number, said once; or it is too long.
+        """
+        # MUST: a body that two fields tell the length of may be read in two ways (RFC 9112 6.3), and is refused
+        lengths, codings = (self.headers.get_all(name, []) for name in ("content-length", "transfer-encoding"))
+        if len(lengths) + len(codings) > 1 or (codings and codings[0].strip().lower() != "chunked"):
+            raise ValueError
+        if not codings:
+            size = _size("".join(lengths).strip() or "0", 10, _MAX_BODY)
             body = self.rfile.read(size)
             return body if len(body) == size else None
-        parts: list[bytes] = []
-        while size := int(self.rfile.readline(1000).split(b";")[0], 16):
-            if not 0 < size <= _MAX_BODY - sum(map(len, parts)):
-                raise ValueError
-            parts.append(self.rfile.read(size))
-            if len(parts[-1]) != size or not self.rfile.readline(10):
+        whole = bytearray()
+        while size := _size(self.rfile.readline(1000).partition(b";")[0].decode().strip(), 16, _MAX_BODY - len(whole)):
+            whole += (part := self.rfile.read(size))
+            if len(part) != size or self.rfile.readline(10) != b"\r\n":
                 return None
         while self.rfile.readline(_CHUNK).strip():
             continue
-        return b"".join(parts)
+        return bytes(whole)
 
     def _ask(self, upstream: http.client.HTTPConnection) -> None:
         """Send the request to the server."""
-        upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
-        upstream.putheader("Host", self.server.host_for(self.headers.get("host")))
+        server, oauth = self.server, "oauth" in self._origin
+        path = _moved(self.path, server.ours, server.origin) if oauth else self.path
+        upstream.putrequest(self.command, path, skip_host=True, skip_accept_encoding=True)
+        upstream.putheader("Host", server.host_for(self.headers.get("host")))
         for name, value in self.headers.items():
-            if name.lower() not in _HOP_BY_HOP:
-                upstream.putheader(name, value)
+            # What is rewritten must not be compressed, and a form on a page of the server's comes from its origin.
+            if name.lower() not in _HOP_BY_HOP and not (oauth and name.lower() == "accept-encoding"):
+                upstream.putheader(name, _moved(value, server.ours, server.origin) if oauth else value)
         if self._body or "content-length" in self.headers or "transfer-encoding" in self.headers:
             upstream.putheader("Content-Length", str(len(self._body)))
         upstream.endheaders(self._body or None)
@@ -400,22 +422,17 @@ class _Passing(BaseHTTPRequestHandler):
         client, other = self.connection, upstream.sock
 
         def watch() -> None:
-            poll = select.poll()
-            poll.register(client, _HANG_UP)
-            while not done.is_set():
-                if poll.poll(200):
+            while not done.wait(_LOOK_INTERVAL):
+                if has_hung_up(client):
                     with suppress(OSError):
                         other.shutdown(socket.SHUT_RDWR)
                     return
 
-        if _HANG_UP:
-            threading.Thread(target=watch, name="mcp-between-watch", daemon=True).start()
+        threading.Thread(target=watch, name="mcp-between-watch", daemon=True).start()
 
     def _hung_up(self) -> bool:
         """Whether the client is gone, which is noted: in the stateless era that is a message."""
-        poll = select.poll()
-        poll.register(self.connection, _HANG_UP)
-        if not (_HANG_UP and poll.poll(0)):
+        if not has_hung_up(self.connection):
             return False
         from mcp_ref.errors import Refusal
         from mcp_ref.messages import decode, readable_id
@@ -432,27 +449,27 @@ class _Passing(BaseHTTPRequestHandler):
 
     # -- replies
 
-    def _pass_reply(self, reply: http.client.HTTPResponse) -> None:
+    def _pass_reply(self, reply: http.client.HTTPResponse, whole: bytes | None) -> None:
+        """Pass a reply, as it arrives; the body is `whole` already if it is about authorization."""
         # 1. The head. A reply whose end nothing tells is cut into chunks, or ended with the connection.
         length = reply.getheader("content-length")
         empty = self.command == "HEAD" or reply.status in (204, 304) or reply.status < 200 or length == "0"
         chunked = not empty and length is None and self.request_version == "HTTP/1.1"
         if (session := reply.getheader("mcp-session-id")) is not None:
             self.server.know(session, self._taps)
-        facts = {"status": reply.status, "headers": dict(reply.getheaders())}
+        headers = [(name, self.server.outward(value, name)) for name, value in reply.getheaders()]
+        facts = {"status": reply.status, "headers": dict(headers)}
+        if whole is not None and not empty:
+            whole = self.server.outward(whole.decode("latin-1"), self._origin["what"]).encode("latin-1")
+            length, chunked = str(len(whole)), False
         kind = (reply.getheader("content-type") or "").partition(";")[0].strip().lower()
-        streams = kind == "text/event-stream"
-        if streams or empty:
-            self._note("receive", None, **facts)
+        streams = kind == "text/event-stream" and whole is None
+        if streams or empty or whole is not None:
+            self._note("receive", None, **facts, **self._metadata(whole))
         self.send_response_only(reply.status, reply.reason)
-        for name, value in reply.getheaders():
+        for name, value in headers:
             if name.lower() not in _HOP_BY_HOP:
-                self.send_header(name, self.server.here(value) if name.lower() == "location" else value)
-        if reply.status == 401 and "resource_metadata" in (reply.getheader("www-authenticate") or ""):
-            self.server.say(
-                f"the server wants a login, which names {self.server.origin}: a client that compares it with "
-                "the URL of this proxy refuses; log in without the proxy, and give the token with --header"
-            )
+                self.send_header(name, value)
         if length is not None:
             self.send_header("Content-Length", length)
         elif chunked:
@@ -462,7 +479,8 @@ class _Passing(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.flush()
         # 2. The body, as it arrives.
-        pieces = () if empty else self._events(reply, facts) if streams else self._document(reply, facts)
+        pieces: Iterable[bytes] = self._events(reply, facts) if streams else self._document(reply, facts)
+        pieces = () if empty else pieces if whole is None else [whole]
         try:
             for chunk in pieces:
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunked else chunk)
@@ -488,22 +506,22 @@ class _Passing(BaseHTTPRequestHandler):
             seen += chunk[: _MAX_NOTED - len(seen)]
             left = None if left is None else left - len(chunk)
             if left == 0:
-                self._note("receive", seen, **facts, **self._metadata(seen))
+                self._note("receive", seen, **facts)
             yield chunk
         if left:
             raise http.client.IncompleteRead(b"", left)
         if left is None:
-            self._note("receive", seen, **facts, **self._metadata(seen))
+            self._note("receive", seen, **facts)
 
-    def _metadata(self, body: bytearray) -> JsonObject:
+    def _metadata(self, body: bytes | None) -> JsonObject:
         """The metadata of the resource, which is public, as it is noted."""
-        if "/oauth-protected-resource" not in self._origin.get("what", ""):
+        if not body or "/oauth-protected-resource" not in self._origin["what"]:
             return {}
         from mcp_ref.errors import Refusal
         from mcp_ref.messages import decode
 
         with suppress(Refusal, RecursionError):
-            if isinstance(document := decode(bytes(body)), dict):
+            if isinstance(document := decode(body), dict):
                 return {"oauth": document}
         return {}
 
@@ -511,8 +529,10 @@ class _Passing(BaseHTTPRequestHandler):
         """The pieces of an event stream, whose events are noted one by one."""
         parser, first = EventParser(_MAX_NOTED), self.command == "GET"
         while chunk := reply.read1(_CHUNK):
-            if first:
-                chunk, first = self._rewritten(chunk), False
+            if first and re.search(rb"event: ?endpoint", chunk):
+                # An absolute URI to post to.
+                chunk = self.server.outward(chunk.decode("latin-1"), "the endpoint event").encode("latin-1")
+            first = False
             with suppress(EventTooLong):
                 for event in parser.feed(chunk):
                     if event.event == "endpoint":
@@ -521,12 +541,3 @@ class _Passing(BaseHTTPRequestHandler):
                     message = event.data.encode() if event.event == "message" else None
                     self._note("receive", message, status=reply.status, **event_facts(event))
             yield chunk
-
-    def _rewritten(self, chunk: bytes) -> bytes:
-        """The beginning of a stream of HTTP+SSE: an absolute URI to post to would lead past this proxy."""
-        origin = self.server.origin.encode()
-        if b"event: endpoint" not in chunk and b"event:endpoint" not in chunk or origin not in chunk:
-            return chunk
-        ours = self.server.url[: self.server.url.index("/", len("http://"))]
-        self.server.say(f"the endpoint event names {self.server.origin}, and was rewritten to {ours}")
-        return chunk.replace(origin, ours.encode(), 1)
