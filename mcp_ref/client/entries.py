@@ -24,11 +24,13 @@ from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import REVISIONS
 
 MAX_NAME: Final = 64
+MAX_ENV_FILE: Final = 1 << 20  # bytes
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}|\$\{[^}]*\}")
-_TOKENS = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
-_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?(\w+)\s*=\s*(.*?)\s*")
+# What is not closed is taken to its end, for a search that begins again at each quote takes the square of the time.
+_TOKENS = re.compile(r'("(?:[^"\\]|\\.)*+"?|/\*(?!.*?\*/).*)|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+"?)|,(?=\s*[}\]])', re.DOTALL)
+_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?(\w+)\s*=(.*)")
 _URLS: Final = ("url", "serverUrl", "httpUrl")
 _TYPES: Final = {
     "stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url", "sse": "url",
@@ -52,7 +54,7 @@ class Entry(NamedTuple):
         timeout, start_timeout: seconds for a call, and for the start; None: whatever the program has for all.
         roots: the folders of this server alone; None: those of the program.
         allow, deny: patterns of the tools that are there at all, in which `*` stands for any text.
-        given: what the file says about it, before anything was filled in.
+        given: what the file says about it, before anything was filled in, and what its `envFile` holds.
         shown: how it is started or reached, for a person: the values of secrets are not in it.
     """
 
@@ -142,6 +144,7 @@ class _Members:
     def __init__(self, given: Mapping[str, Any]) -> None:
         self.given = given
         self.wrong: list[str] = []
+        self.in_file: dict[str, str] = {}  # what the `envFile` holds
 
     def text(self, value: Any, member: str, *, shown: bool = False) -> str:
         """A text with its variables filled in; `shown`: but for those that are secrets by their names."""
@@ -157,7 +160,9 @@ class _Members:
             return match[0] if shown and is_secret(match[1]) else found or ""
 
         if isinstance(value, str):
-            return _VARIABLE.sub(variable, value)
+            # A variable that is not closed is none, and is not looked for.
+            before, brace, rest = value.rpartition("}")
+            return _VARIABLE.sub(variable, before + brace) + rest
         self.wrong.append(f"{member} must be a string")
         return ""
 
@@ -203,8 +208,8 @@ class _Members:
             self.wrong.append("command is the name of a program alone; its arguments stand in args")
         env: dict[str, str | None] = {}
         if "envFile" in given:
-            env.update(_variables_of(self.text(given["envFile"], "envFile"), self.wrong))
-        env.update(self.values("env"))
+            self.in_file = dict(_variables_of(self.text(given["envFile"], "envFile"), self.wrong))
+        env |= self.in_file | self.values("env")
         cwd = None if given.get("cwd") is None else self.text(given["cwd"], "cwd")
         return Command(argv, env, cwd, inherit=self.texts("inheritEnv"))
 
@@ -231,7 +236,7 @@ def _entry(name: str, given: Any) -> Entry:
     target = members.target()
     # 2. What belongs to it alone.
     spoken = given.get("revision")
-    if not all(each in REVISIONS for each in (spoken if isinstance(spoken, list) else [spoken] if spoken else [])):
+    if not all(each in [*REVISIONS] for each in (spoken if isinstance(spoken, list) else [spoken] if spoken else [])):
         members.wrong.append(f"revision must be one or several of {', '.join(REVISIONS)}")
         spoken = None
     tools, patterns = members.table("tools"), []
@@ -252,22 +257,26 @@ def _entry(name: str, given: Any) -> Entry:
     shown = None if target is None or problem is not None else members.shown(target)
     return Entry(
         name, None if problem else target, problem, tuple(warnings), given.get("disabled") is True, spoken, timeout,
-        start_timeout, roots, patterns[0] or ("*",), patterns[1], dict(given), shown,
+        start_timeout, roots, patterns[0] or ("*",), patterns[1], {**given, "in envFile": members.in_file}, shown,
     )  # fmt: skip
 
 
 def _variables_of(path: str, wrong: list[str]) -> Iterable[tuple[str, str]]:
     """The variables of a file of lines `NAME=value`."""
     try:
+        # A pipe or a device may never end.
+        if not Path(path).is_file() or os.path.getsize(path) > MAX_ENV_FILE:
+            raise ValueError
         lines = Path(path).read_text("utf-8-sig").splitlines()
     except (OSError, ValueError):
-        wrong.append("envFile cannot be read")
+        wrong.append("envFile cannot be read: it must be a text file of at most 1 MiB")
         return
     for number, line in enumerate(lines, 1):
         found = _ASSIGNMENT.fullmatch(line)
         if found is not None:
-            quoted = len(found[2]) > 1 and found[2][0] == found[2][-1] and found[2][0] in "\"'"
-            yield found[1], found[2][1:-1] if quoted else found[2]
+            value = found[2].strip()
+            quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+            yield found[1], value[1:-1] if quoted else value
         elif line.strip() and not line.lstrip().startswith("#"):
             wrong.append(f"envFile: line {number} is not NAME=value")
 
@@ -282,7 +291,7 @@ def described(target: Any, table: Mapping[str, Any] | None = None) -> JsonObject
 
     def without_secrets(given: Mapping[str, Any]) -> JsonObject:
         hidden = {
-            name: " ".join(match[0] for match in _VARIABLE.finditer(str(value))) or "[hidden]"
+            name: " ".join(match[0] for match in _VARIABLE.finditer(str(value).rpartition("}")[0] + "}")) or "[hidden]"
             for name, value in given.items()
             if is_secret(name) and value != "[in envFile]"
         }

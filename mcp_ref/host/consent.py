@@ -14,6 +14,7 @@ Not here:  what is asked about, and what becomes of a refusal (host/host); where
     sampling     server        a server's prompt goes to the model; the user may edit it
     answer       server        the model's answer goes to the server; the user may edit it
     form, url    server        a form is shown, a page is opened; the answer is the user's own, and no rule gives it
+    again        server/tool   a call that needed a visit is made again; the answer is the user's own as well
     roots        server        folders are told to a server
 
 Rules come first: of those that match, deny counts before ask before allow, whatever their order. Where no rule matches,
@@ -51,9 +52,12 @@ KINDS: Final = {
     "answer": "send this answer of the model to the server",
     "form": "answer this form of the server",
     "url": "open this page for the server",
+    "again": "the page was opened: once you are done there, call again the tool",
     "roots": "tell the server these folders",
 }
-_THE_USERS_OWN: Final = ("form", "url")  # no rule answers for the user, and no answer is remembered
+_THE_USERS_OWN: Final = ("form", "url", "again")  # no rule answers for the user, and no answer is remembered
+_SAID: Final = {"tool": "definition", "url": "message"}  # what the server says, beside what is to be allowed
+_MAX_LINE: Final = 160
 _MAX_RULINGS: Final = 10_000
 
 
@@ -112,7 +116,7 @@ class Question:
         kind, subject: see the module; server: the name in the configuration, "" for the model.
         bound: what tells the server from another of the same name: the fingerprint of how it is started.
         fingerprint: of what is shown; what is remembered is bound to it.
-        shown: what it is about, in full: JSON, with texts of the server as they came.
+        shown: what it is about, in full: JSON, with texts of the server as they came; what is to be allowed comes last.
         warnings: what stands out in it.
         alike: gives the subjects that `Answer.all` is for, with their fingerprints first.
         withdrawn: used when the answer is no longer needed; attach a callback to end a prompt.
@@ -128,13 +132,24 @@ class Question:
     alike: Callable[[], Iterable[tuple[str, str, Any]]] = tuple
     withdrawn: Cancel = field(default_factory=Cancel)
 
-    def lines(self) -> list[str]:
-        """The question for a terminal: the host's own words first, then what the server says, escaped and set off."""
-        shown = json.dumps(self.shown, indent=2, ensure_ascii=False, default=str).split("\n")
+    def lines(self, *, whole: bool = False) -> list[str]:
+        """The question for a terminal, escaped; what is not the host's own words is set off by `|`.
+
+        However much a server says about a tool or a page, it pushes nothing off the screen: one line of that comes
+        first, or with `whole` all of it; then what is to be allowed, in full, and the warnings.
+        """
+        rest, name = dict(self.shown), "" if whole else _SAID.get(self.kind, "")
+        said = rest.pop(name, "")
+        said = said.get("description") if isinstance(said, dict) else said
         head = f"{self.server or 'the model'}: {KINDS[self.kind]} {self.subject}?"
-        warnings = [f"  ! {escaped(warning)}" for warning in self.warnings]
         # SHOULD: show the user the inputs of a tool before the call, all of them (server/tools#security-considerations)
-        return [escaped(head), *warnings, *(f"  | {escaped(line)}" for line in shown)]
+        given = json.dumps(rest, indent=2, ensure_ascii=False, default=str).split("\n")
+        lines = [*([_cut(f"  | {name}: {said}")] if said else ()), *(f"  | {escaped(line)}" for line in given)]
+        return [escaped(head), *lines, *(_cut(f"  ! {warning}") for warning in self.warnings)]
+
+
+def _cut(line: str) -> str:
+    return line if len(line := escaped(line)) <= _MAX_LINE else f"{line[:_MAX_LINE]}..."
 
 
 class Consent:
@@ -224,14 +239,17 @@ class Consent:
             return Decision(False, problem)
         if not isinstance(answer, Answer):
             answer = Answer(answer is True)
-        if answer.allow and answer.remember != "once" and question.kind not in _THE_USERS_OWN:
+        # Nothing but True is a yes, also for what is remembered and for what the user made of it.
+        if answer.allow is not True:
+            return Decision(False, "user")
+        if answer.remember != "once" and question.kind not in _THE_USERS_OWN:
             subjects = [(question.subject, question.fingerprint, None), *(question.alike() if answer.all else ())]
             for subject, now, _ in subjects:
                 key = f"{question.kind} {question.bound[:16]} {subject}"
                 self._run[key] = now
                 if answer.remember == "always":
                     self._kept.put(key, now)
-        return Decision(answer.allow is True, "user", answer.value)
+        return Decision(True, "user", answer.value)
 
     def remembered(self) -> list[str]:
         """What was decided for this run or for always, as "kind fingerprint subject"."""

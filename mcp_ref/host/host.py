@@ -20,6 +20,8 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, Unpack, cast
@@ -27,12 +29,12 @@ from typing import Any, Final, NamedTuple, Self, Unpack, cast
 from mcp_ref.client.answers import ClientContext
 from mcp_ref.client.client import Client, known_target
 from mcp_ref.client.config import Command
-from mcp_ref.client.elicitation import ElicitResult, accept, cancel, decline, url_warnings
+from mcp_ref.client.elicitation import ElicitResult, accept, cancel, decline, required_urls, url_warnings
 from mcp_ref.client.entries import Entry, read_entries
 from mcp_ref.client.roots import as_root
 from mcp_ref.client.sampling import CreateMessageResult, UserRejected
 from mcp_ref.content import text
-from mcp_ref.errors import InternalError, LocalProtocolError, McpError
+from mcp_ref.errors import ErrorResponse, InternalError, LocalProtocolError, McpError
 from mcp_ref.host.consent import Consent, ConsentRefused, Decision, Question
 from mcp_ref.host.life import Hosted
 from mcp_ref.host.models import Model, model_names
@@ -151,7 +153,12 @@ class Host:
                 name, bound = hosted.name, hosted.bound
                 question = Question("start", name, name, bound, bound, hosted.shown, hosted.warnings)
                 if not (decision := self.consent.decide(question)).allowed:
-                    hosted.happen("refuse", f"not started, by {decision.by}")
+                    said = f"not started, by {decision.by}"
+                    if decision.by == "nobody":
+                        said += f"; Rule('allow', 'start', {name!r}) would allow it"
+                        if self._on_event is None:
+                            log.warning("%s: %s", name, said)
+                    hosted.happen("refuse", said)
                 elif hosted.happen("allow"):
                     hosted.begin()
         for hosted in chosen if wait else ():
@@ -270,30 +277,36 @@ class Host:
         """Call a tool, `server/tool`, if that is allowed; see `Client.call_tool`.
 
         It is called again, if the server died over it, only with `resend=True`, or where a trusted server says that it
-        does no harm.
+        does no harm. If it needs a visit to a page first (-32042), the user is asked for that, and then whether it is
+        to be called again.
         """
         began = time.monotonic()
         hosted, tool = self._place(name)
         found = hosted.definition(tool, Deadline(options.get("timeout", hosted.timeout)))
         if found is None:
             raise LocalProtocolError(f"there is no tool {name!r}")
-        arguments = arguments or {}
+        # What was shown is what is sent, whatever the caller does with the arguments while the user thinks.
+        arguments = deepcopy(arguments or {})
         question = self._consented(hosted, tool, found, arguments, options.get("cancel"))
         # MUST: hints of a tool count for nothing unless its server is trusted (server/tools#tool)
         if "resend" not in options:
             hints = found[0].get("annotations") or {}
             harmless = hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
             options["resend"] = harmless and hosted.name in self.trusted
-        outcome = "ok"
-        try:
-            result: JsonObject = hosted.ask("call_tool", tool, arguments, options=options, safe=options["resend"])
-            outcome = "isError" if result.get("isError") else "ok"
-            return result
-        except BaseException as problem:
-            outcome = type(problem).__name__
-            raise
-        finally:
-            self.consent.note(question, outcome, began, arguments)
+        while True:
+            outcome = "ok"
+            try:
+                result: JsonObject = hosted.ask("call_tool", tool, arguments, options=options, safe=options["resend"])
+                outcome = "isError" if result.get("isError") else "ok"
+                return result
+            except BaseException as problem:
+                outcome = type(problem).__name__
+                if not self._visited(hosted, problem, question, options.get("cancel")):
+                    raise
+                if hosted.definition(tool, Deadline(hosted.timeout)) != found:
+                    raise ConsentRefused("tool", name, "the definition changed meanwhile") from None
+            finally:
+                self.consent.note(question, outcome, began, arguments)
 
     def _consented(
         self, hosted: Hosted, tool: str, found: tuple[Any, str], arguments: JsonObject, cancel: Cancel | None
@@ -308,9 +321,8 @@ class Host:
             state = "same"
         # 2. May it be called?
         # SHOULD: a human can always deny a call of a tool (server/tools#user-interaction-model)
-        claims = {"the server claims": definition.get("annotations") or {}}
-        about = {"definition": definition} if state == "new" else claims
-        question = Question("tool", hosted.name, name, hosted.bound, now, {"arguments": arguments, **about})
+        about = {"definition": definition, "arguments": arguments}
+        question = Question("tool", hosted.name, name, hosted.bound, now, about)
         question.alike = lambda: self.compare(hosted, hosted.tools(Deadline(hosted.timeout)))
         if cancel is not None:
             cancel.attach(question.withdrawn)
@@ -323,6 +335,20 @@ class Host:
         if state == "new":
             pins.pin(hosted.bound, name, now, definition)
         return question
+
+    def _visited(self, hosted: Hosted, problem: BaseException, call: Question, cancel: Cancel | None) -> bool:
+        """Whether the user went where the error -32042 sends them, and wants the call to be made again."""
+        pages = required_urls(problem) if isinstance(problem, ErrorResponse) else []
+        client = hosted.client
+        if not pages or client is None or client.answers.elicitors.url is None:
+            return False
+        if any(client.visit_required(page)["action"] != "accept" for page in pages):
+            return False
+        # SHOULD: the user can go on without `notifications/elicitation/complete`
+        # (client/elicitation#completion-notifications-for-url-mode-elicitation)
+        again = replace(call, kind="again", shown={"arguments": call.shown["arguments"]}, withdrawn=Cancel())
+        (cancel or Cancel()).attach(again.withdrawn)
+        return self.consent.decide(again).allowed
 
     def read(self, server: str, uri: str, **options: Unpack[Options]) -> JsonObject:
         """Read a resource; see `Client.read_resource`."""
@@ -463,8 +489,10 @@ class Host:
             return accept(decision.value or {})
         return decline() if decision.by == "user" else cancel()
 
-    def _open_page(self, hosted: Hosted, url: str, message: str, host: str, ctx: ClientContext) -> ElicitResult:
-        """Open a page that the user agreed to."""
+    def _open_page(
+        self, hosted: Hosted, url: str, message: str, host: str, ctx: ClientContext | Client
+    ) -> ElicitResult:
+        """Open a page that the user agreed to; `ctx` is the client for a page that a call requires."""
         shown = {"message": message, "url": url, "host": host}
         decision = self._ask("url", hosted, shown, ctx, url_warnings(url))
         if not decision.allowed:
@@ -484,7 +512,7 @@ class Host:
     # -- deciding
 
     def _ask(
-        self, kind: str, hosted: Hosted, shown: JsonObject, ctx: ClientContext, warnings: Iterable[str] = ()
+        self, kind: str, hosted: Hosted, shown: JsonObject, ctx: ClientContext | Client, warnings: Iterable[str] = ()
     ) -> Decision:
         """Decide what a server asks for; one that asks too often is refused, and the end of its question ends ours."""
         if wait := hosted.rates.take(None, kind):
@@ -493,7 +521,8 @@ class Host:
                 self.tell(hosted.name, "notice", f"it asks too often ({kind}), and is refused without a question")
             raise RateLimited(wait)
         question = Question(kind, hosted.name, hosted.name, hosted.bound, fingerprint(shown), shown, warnings)
-        ctx.on_cancel(question.withdrawn)
+        if isinstance(ctx, ClientContext):
+            ctx.on_cancel(question.withdrawn)
         return self.consent.decide(question)
 
     def _approved(self, hosted: Hosted, subject: str, definition: Any, *, again: bool = False) -> bool:

@@ -92,7 +92,7 @@ class Hosted:
         self.warnings = [*dangers(self.shown), *entry.warnings]
         target = entry.target
         given = entry.given or [getattr(target, "env", None), getattr(target, "headers", None)]
-        # As it is shown, and as it was written: a value that was changed behind a name asks again.
+        # As it is shown, and as it was written, in an `envFile` too: a value that was changed behind a name asks again.
         self.bound = fingerprint([self.name, self.shown, given])
         self.rates = RateLimits(RATES)
         self.told: set[Any] = set()  # what the user is told once

@@ -139,10 +139,15 @@ class Context(utilities.HandlerContext):
 
     @property
     def session_key(self) -> str | None:
-        """What tells this client from others, to keep state for it: the session; in the stateless era who asks, as
-        `authenticate` said, or over stdio the pipe. None over HTTP without `authenticate`: nothing tells clients apart.
+        """What tells this client from others, to keep state for it: who asks, as `authenticate` said, in either era;
+        else the session, or the pipe. None in the stateless era over HTTP without `authenticate`.
+
+        A session is not a user: without `authenticate` the key ends with the session, and whoever has stolen the
+        session's id has the key too. Keep nothing under it that must outlast the session, or that others must not see.
         """
-        return self.conversation.session_key
+        # MUST NOT: what a server remembers of an elicitation hangs on a session's id alone
+        # (client/elicitation#statefulness)
+        return self.incoming.owner or self.conversation.session_key
 
     @property
     def request_id(self) -> str | int:

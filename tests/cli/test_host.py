@@ -220,7 +220,7 @@ def test_at_a_terminal_the_user_is_asked_and_ctrl_c_cancels_what_runs(console: P
     shown = console.until("Seat\\nallow?: ")
     assert '"message": "Which seat?"' in shown
     console.type("window")
-    shown = console.until("send this to mine? yes or no: ")
+    shown = console.until("send this to mine? y(es), n(o), e(dit): ")
     assert '"seat": "window"' in shown
     console.type("yes")
     console.until("'seat': 'window'")

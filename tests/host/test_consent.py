@@ -248,9 +248,23 @@ def test_what_was_decided_is_written_down_without_contents_and_secrets(tmp_path:
 def test_a_question_shows_all_of_it_and_cannot_move_the_cursor() -> None:
     said = "\x1b[2J\u202eallow?\r\n? yes" + "x" * 5000
     lines = Question("form", "a", "a", "b", "1", {"message": said}, ["odd\n"]).lines()
-    assert lines[0] == "a: answer this form of the server a?" and lines[1] == "  ! odd\\n"
-    assert all(line.startswith("  | ") and line.isprintable() for line in lines[2:])
+    assert lines[0] == "a: answer this form of the server a?" and lines[-1] == "  ! odd\\n"
+    assert all(line.startswith("  | ") and line.isprintable() for line in lines[1:-1])
     assert "x" * 5000 in "".join(lines)
+
+
+def test_however_much_a_server_says_the_arguments_come_last_and_in_full() -> None:
+    definition = {"name": "x", "description": "Adds.\nyes? " + "long " * 2000, "inputSchema": {"title": "y" * 5000}}
+    arguments = {"first": 1, "text": "z" * 3000}
+    asked = Question("tool", "a", "a/x", "b", "1", {"definition": definition, "arguments": arguments})
+    head, said, *rest = asked.lines()
+    assert head == "a: call the tool a/x?" and said.startswith("  | definition: Adds.\\nyes? long") and len(said) < 200
+    assert json.loads("".join(line.removeprefix("  | ") for line in rest)) == {"arguments": arguments}
+    whole = asked.lines(whole=True)
+    assert json.loads("".join(line.removeprefix("  | ") for line in whole[1:])) == asked.shown
+    assert whole[-len(rest) + 1 :] == rest[1:]
+    page = Question("url", "a", "a", "b", "1", {"message": "m" * 5000, "url": "https://x"}, ["odd", "o" * 5000])
+    assert len("".join(page.lines())) < 700 and page.lines()[-2] == "  ! odd" and "https://x" in page.lines()[-4]
 
 
 @pytest.mark.parametrize(
