@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import select
 import shlex
 import sys
@@ -43,7 +42,7 @@ _CHOICES: Final = {
 }  # fmt: skip
 _WORDS: Final = {
     "tool": "y(es), for this r(un), a(lways), n(o), d(etails), always all t(ools) of this server as they are",
-    "url": "y(es), n(o), d(etails)", "again": "y(es), n(o)",
+    "url": "y(es), n(o), d(etails)", "again": "y(es), n(o), d(etails)",
     "sampling": "y(es), n(o), e(dit)", "answer": "y(es), n(o), e(dit)",
 }  # fmt: skip
 _HELP: Final = """\
@@ -199,12 +198,11 @@ class Console:
         return _CHOICES[typed]
 
     def _choose(self, question: Question, words: str) -> str:
-        """The letter before a bracket in the words, typed alone or with the rest; anything else asks again."""
+        """The letter before a bracket in the words, typed alone or with what follows; anything else asks again."""
         while True:
             typed = self._terminal.line(f"{words}: ", question.withdrawn).lower()
-            for letter, rest in re.findall(r"(\w)\((\w+)\)", words):
-                if typed in (letter, letter + rest):
-                    return str(letter)
+            if typed and f"{typed[0]}({typed[1:]}" in words:
+                return typed[0]
 
     def _fill_in(self, question: Question) -> Answer:
         """The values of a form, as the user has reviewed them."""

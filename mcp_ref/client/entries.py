@@ -30,7 +30,7 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}|\$\{[^}]*\}")
 # What is not closed is taken to its end, for a search that begins again at each quote takes the square of the time.
 _TOKENS = re.compile(r'("(?:[^"\\]|\\.)*+"?|/\*(?!.*?\*/).*)|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+"?)|,(?=\s*[}\]])', re.DOTALL)
-_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?(\w+)\s*=(.*)")
+_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?(\w+)\s*=\s*(.*\S|)\s*")
 _URLS: Final = ("url", "serverUrl", "httpUrl")
 _TYPES: Final = {
     "stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url", "sse": "url",
@@ -274,9 +274,8 @@ def _variables_of(path: str, wrong: list[str]) -> Iterable[tuple[str, str]]:
     for number, line in enumerate(lines, 1):
         found = _ASSIGNMENT.fullmatch(line)
         if found is not None:
-            value = found[2].strip()
-            quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-            yield found[1], value[1:-1] if quoted else value
+            quoted = len(found[2]) > 1 and found[2][0] == found[2][-1] and found[2][0] in "\"'"
+            yield found[1], found[2][1:-1] if quoted else found[2]
         elif line.strip() and not line.lstrip().startswith("#"):
             wrong.append(f"envFile: line {number} is not NAME=value")
 

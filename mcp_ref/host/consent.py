@@ -56,7 +56,7 @@ KINDS: Final = {
     "roots": "tell the server these folders",
 }
 _THE_USERS_OWN: Final = ("form", "url", "again")  # no rule answers for the user, and no answer is remembered
-_SAID: Final = {"tool": "definition", "url": "message"}  # what the server says, beside what is to be allowed
+_SAID: Final = {"tool": "definition", "again": "definition", "url": "message"}  # what is said of what is to be allowed
 _MAX_LINE: Final = 160
 _MAX_RULINGS: Final = 10_000
 
@@ -237,19 +237,17 @@ class Consent:
         answer, problem = self._turns.take(partial(ask, question), question.withdrawn, self.timeout)
         if problem is not None:
             return Decision(False, problem)
-        if not isinstance(answer, Answer):
+        # Nothing but True is a yes; with anything else nothing is remembered, and nothing goes out.
+        if not isinstance(answer, Answer) or answer.allow is not True:
             answer = Answer(answer is True)
-        # Nothing but True is a yes, also for what is remembered and for what the user made of it.
-        if answer.allow is not True:
-            return Decision(False, "user")
-        if answer.remember != "once" and question.kind not in _THE_USERS_OWN:
+        if answer.allow and answer.remember != "once" and question.kind not in _THE_USERS_OWN:
             subjects = [(question.subject, question.fingerprint, None), *(question.alike() if answer.all else ())]
             for subject, now, _ in subjects:
                 key = f"{question.kind} {question.bound[:16]} {subject}"
                 self._run[key] = now
                 if answer.remember == "always":
                     self._kept.put(key, now)
-        return Decision(True, "user", answer.value)
+        return Decision(answer.allow, "user", answer.value)
 
     def remembered(self) -> list[str]:
         """What was decided for this run or for always, as "kind fingerprint subject"."""

@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, Unpack, cast
@@ -346,7 +345,7 @@ class Host:
             return False
         # SHOULD: the user can go on without `notifications/elicitation/complete`
         # (client/elicitation#completion-notifications-for-url-mode-elicitation)
-        again = replace(call, kind="again", shown={"arguments": call.shown["arguments"]}, withdrawn=Cancel())
+        again = Question("again", hosted.name, call.subject, call.bound, call.fingerprint, call.shown)
         (cancel or Cancel()).attach(again.withdrawn)
         return self.consent.decide(again).allowed
 

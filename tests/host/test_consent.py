@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import json
 import os
 import threading
@@ -11,7 +12,7 @@ from typing import Any, Literal
 
 import pytest
 
-from mcp_ref import Answer, Cancel, Consent, ConsentRefused, Host, Question, Rule, Server
+from mcp_ref import Answer, Cancel, Consent, ConsentRefused, Host, McpError, Question, Rule, Server
 from mcp_ref.client.entries import Entry, dangers
 from mcp_ref.host.consent import KINDS, matches
 from mcp_ref.host.pins import print_of
@@ -174,6 +175,55 @@ def test_a_question_that_is_not_answered_in_time_is_denied() -> None:
     thinking.set()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_no_counts_at_every_door_and_leaves_nothing_behind(kind: str) -> None:
+    no: list[Any] = [False, None, "yes", 1, Answer(False), Answer(False, "always", {"seat": 1}, all=True)]
+    no += [Answer("no", "always", {"seat": 1}), Answer(1, "run")]  # type: ignore[arg-type]
+    user = User(*no, True)
+    consent = offline(ask=user)
+    for _ in no:
+        assert consent.decide(question(kind)) == (False, "user", None)
+    assert not consent.remembered()
+    assert consent.decide(question(kind)).allowed and len(user.asked) == len(no) + 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_silence_and_the_end_of_the_input_are_a_no_at_every_door(kind: str) -> None:
+    thinking = threading.Event()
+
+    def silent(given: Question) -> Answer:
+        thinking.wait(PATIENCE)
+        return Answer(True, "always", {"seat": 1})
+
+    def ended(given: Question) -> Answer:
+        raise EOFError
+
+    consent = offline(ask=silent, timeout=0.02)
+    assert consent.decide(question(kind)) == (False, "time-out", None)
+    thinking.set()
+    consent.close(Deadline(PATIENCE))  # the late answer has come
+    assert not consent.remembered()
+    assert offline(ask=ended).decide(question(kind)) == (False, "failed", None)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a wait is not interrupted there")
+@pytest.mark.parametrize("kind", KINDS)
+def test_ctrl_c_at_a_door_withdraws_the_question_and_a_late_yes_counts_for_nothing(kind: str) -> None:
+    withdrawn = threading.Event()
+
+    def ask(given: Question) -> Answer:
+        given.withdrawn.attach(lambda reason: withdrawn.set())
+        _thread.interrupt_main()
+        assert withdrawn.wait(PATIENCE)
+        return Answer(True, "always", {"seat": 1})
+
+    consent = offline(ask=ask)
+    with pytest.raises(KeyboardInterrupt):
+        consent.decide(question(kind))
+    consent.close(Deadline(PATIENCE))
+    assert withdrawn.is_set() and not consent.remembered()
+
+
 def test_questions_come_one_at_a_time_and_in_order() -> None:
     showing: list[str] = []
     gate, overlap = threading.Semaphore(0), threading.Lock()
@@ -299,6 +349,37 @@ def test_a_start_is_bound_to_the_command_and_to_what_stands_behind_its_names(tmp
     assert asked.asked == []
     for changed in ({"env": {"X": "2"}}, {"args": ["y"]}, {"cwd": "/"}, {"env": {"X": "1"}, "inheritEnv": ["HOME"]}):
         assert start(**changed) == ["start"], changed
+
+
+def test_a_start_is_bound_to_the_values_in_an_env_file(tmp_path: Path) -> None:
+    file, asked = tmp_path / "env", User(Answer(True, "always"))
+    config = {"servers": {"a": {"command": "/no/such/program", "envFile": str(file), "env": {"OWN": "1"}}}}
+
+    def start(content: str) -> list[str]:
+        asked.asked.clear()
+        file.write_text(content, "utf-8")
+        with Host(config, consent=Consent(ask=asked, keep=tmp_path), start_timeout=30):
+            return asked.kinds
+
+    assert start("LIBRARY=good\nTOKEN=swordfish\n") == ["start"] and "swordfish" not in str(asked.asked[0].shown)
+    assert start("# the same\nTOKEN=swordfish\nLIBRARY=good\n") == []
+    for changed in ("LIBRARY=evil\nTOKEN=swordfish\n", "LIBRARY=good\nTOKEN=other\n", "TOKEN=swordfish\n"):
+        assert start(changed) == ["start"], changed
+
+
+def test_a_host_that_can_ask_nobody_says_which_rule_would_start_a_server(caplog: pytest.LogCaptureFixture) -> None:
+    entry = Entry("a", Server("s"))
+    with Host([entry]) as host:
+        assert "Rule('allow', 'start', 'a') would allow it" in caplog.text and caplog.records[0].levelname == "WARNING"
+        with pytest.raises(McpError, match="server 'a' is stopped: not started, by nobody; Rule"):
+            host.call("a/x")
+    caplog.clear()
+    with Host([entry], consent=Consent([Rule("allow", "start", "a")], keep=False)) as host:
+        assert host.servers["a"].state == "ready"
+    for ask in (User(False), None):
+        with Host([entry], consent=Consent(ask=ask, keep=False), on_event=lambda *told: None):
+            pass
+    assert not caplog.records
 
 
 def test_the_whole_command_is_shown_before_a_server_is_started_and_no_means_no() -> None:
