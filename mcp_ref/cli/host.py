@@ -213,7 +213,7 @@ class Console:
         while True:
             filled = form("an empty line leaves a field out", {**schema, "properties": asked}, who)
             if filled["action"] != "accept":
-                return Answer(False)
+                raise EOFError  # a no, as everywhere
             # A field that is left out has its default, which goes out.
             left = {name: field["default"] for name, field in asked.items() if "default" in field}
             content = {name: value for name, value in content.items() if name not in asked} | left | filled["content"]
