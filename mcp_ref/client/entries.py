@@ -202,7 +202,10 @@ class _Members:
             self.wrong.append(f"type must fit what is given, and be one of {', '.join(_TYPES)}")
             return None
         if wanted == "url":
-            return Url(self.text(given[urls[0]], urls[0]), self.values("headers"))
+            url = self.text(given[urls[0]], urls[0])
+            if not url.startswith(("http://", "https://")):
+                self.wrong.append(f"{urls[0]} must begin with http:// or https://")
+            return Url(url, self.values("headers"))
         argv = [self.text(given["command"], "command"), *self.texts("args")]
         if " " in argv[0] and shutil.which(argv[0]) is None:
             self.wrong.append("command is the name of a program alone; its arguments stand in args")
@@ -236,13 +239,15 @@ def _entry(name: str, given: Any) -> Entry:
     target = members.target()
     # 2. What belongs to it alone.
     spoken = given.get("revision")
-    if not all(each in [*REVISIONS] for each in (spoken if isinstance(spoken, list) else [spoken] if spoken else [])):
+    named = spoken if isinstance(spoken, list) else [] if spoken is None else [spoken]
+    if not all(each in [*REVISIONS] for each in named):  # by `==`, for what is named may be an object
         members.wrong.append(f"revision must be one or several of {', '.join(REVISIONS)}")
         spoken = None
     tools, patterns = members.table("tools"), []
     for word in ("allow", "deny"):
-        patterns.append(tuple(each for each in tools.get(word) or () if isinstance(each, str)))
-        if len(patterns[-1]) < len(tools.get(word) or ()) or isinstance(tools.get(word), str):
+        listed = tools.get(word) or []
+        patterns.append(tuple(each for each in listed if isinstance(each, str)) if isinstance(listed, list) else ())
+        if not isinstance(listed, list) or len(patterns[-1]) < len(listed):
             members.wrong.append(f"tools.{word} must be a list of strings")
     roots = tuple(members.texts("roots")) if "roots" in given else None
     timeout, start_timeout = members.seconds("timeoutMs"), members.seconds("startTimeoutMs")
