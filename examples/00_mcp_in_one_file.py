@@ -45,6 +45,7 @@ PROBE_TIMEOUT = 5.0  # seconds
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 UNSUPPORTED_VERSION = -32022
+STATELESS_ERRORS = -32020, -32021, UNSUPPORTED_VERSION  # only servers of the stateless era (3.) have them
 
 
 class RpcError(Exception):
@@ -52,6 +53,7 @@ class RpcError(Exception):
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(f"{message} ({code})")
+        self.data = data if isinstance(data, dict) else {}
         self.error = {"code": code, "message": message} | ({} if data is None else {"data": data})
 
 
@@ -248,11 +250,16 @@ class Client(AbstractContextManager["Client"]):
     def open(self) -> None:
         """Find out which era the server is of, and begin the conversation (2026-07-28/basic/versioning)."""
         if self.version == STATELESS:
-            # SHOULD: whatever the error is, or silence: the server is of the session era
-            # (2026-07-28/basic/transports/stdio#backward-compatibility)
-            with suppress(RpcError, TimeoutError):
+            # SHOULD: silence, or an error: the server is of the session era. But not if only the stateless era has the
+            # error, unless it names a version of before (2026-07-28/basic/transports/stdio#backward-compatibility)
+            try:
                 if STATELESS in self.request("server/discover", timeout=PROBE_TIMEOUT)["supportedVersions"]:
                     return
+            except RpcError as problem:
+                if problem.error["code"] in STATELESS_ERRORS and SESSION not in problem.data.get("supported", []):
+                    raise
+            except TimeoutError:
+                pass
         self.version = SESSION
         hello = {"protocolVersion": SESSION, "capabilities": {}, "clientInfo": self.info}
         spoken = self.request("initialize", hello)["protocolVersion"]

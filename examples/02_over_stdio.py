@@ -37,7 +37,7 @@ try:
     with Client(broken):
         pass
 except TransportClosed as problem:
-    print("broken:", str(problem).splitlines()[-1].strip())
+    print("broken:", str(problem).splitlines()[1].strip())
 
 # Output:
 #

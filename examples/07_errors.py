@@ -77,5 +77,5 @@ except McpError as problem:
 # isError True - Invalid arguments for tool withdraw: amount: expected an integer, got a string: "all"
 # ErrorResponse: 1001 Amounts must be positive {'amount': -1}
 # ErrorResponse: -32602 Unknown tool: rob None
-# LocalProtocolError: prompts/list needs the capability server.prompts, which was not declared
+# LocalProtocolError: prompts/list needs the capability server.prompts, which was not declared; see declare=["prompts"]
 # RemoteProtocolError: the result of initialize does not fit revision 2025-11-25: result.capabilities is required

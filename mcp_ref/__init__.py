@@ -27,6 +27,7 @@ _PLACES: Final = {
     "basic.subscriptions": "Event Listening",
     "basic.transports.streamable_http.streams": "EventStore MemoryEventStore",
     "basic.transports.transport": "Transport",
+    "cli.form": "terminal_form",
     "client.client": "Client",
     "client.config": "Command Url",
     "client.connecting": "EraMemory",
@@ -80,7 +81,9 @@ __all__ = ["__version__", *_MODULES]  # pyright: ignore[reportUnsupportedDunderA
 def __getattr__(name: str) -> Any:
     """Load the module of a public name, once."""
     if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from mcp_ref.machinery.arguments import refuse_name
+
+        refuse_name(name)
     from importlib import import_module
 
     value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

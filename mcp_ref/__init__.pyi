@@ -12,6 +12,7 @@ from mcp_ref.basic.mrtr import StateKeys, elicitation_form, elicitation_url, inp
 from mcp_ref.basic.subscriptions import Event, Listening
 from mcp_ref.basic.transports.streamable_http.streams import EventStore, MemoryEventStore
 from mcp_ref.basic.transports.transport import Transport
+from mcp_ref.cli.form import terminal_form
 from mcp_ref.client.client import Client
 from mcp_ref.client.config import Command, Url
 from mcp_ref.client.connecting import EraMemory
@@ -190,6 +191,7 @@ __all__ = [
     "roots_listing",
     "sampling",
     "text",
+    "terminal_form",
     "text_of",
     "url_elicitation",
     "user",

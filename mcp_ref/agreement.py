@@ -25,6 +25,7 @@ from mcp_ref.errors import (
     MissingClientCapability,
     RemoteProtocolError,
 )
+from mcp_ref.machinery.arguments import PROTOCOL_HINTS
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.projection import losing, projector
 from mcp_ref.messages import JsonObject
@@ -141,13 +142,14 @@ class Terms:
         if row.kind != kind:
             raise LocalProtocolError(f"{name} is a {row.kind}, not a {kind}")
         if not row.exists_in(revision):
-            raise LocalProtocolError(f"{name} does not exist in revision {revision}")
+            raise LocalProtocolError(f"{name} does not exist in revision {revision}{PROTOCOL_HINTS.get(name, '')}")
         if (sender := row.sent_by(revision)) not in ("both", self.role):
             raise LocalProtocolError(f"{name} is for the {sender} to send")
         # MUST: both sides use only capabilities that were negotiated (basic/lifecycle#operation)
         missing = self._undeclared(row, self.remote)
         if missing is not None and not undeclared:
-            raise LocalProtocolError(f"{name} needs the capability {missing}, which was not declared")
+            hint = PROTOCOL_HINTS.get(missing, "")
+            raise LocalProtocolError(f"{name} needs the capability {missing}, which was not declared{hint}")
         return Rule(
             None if row.result is None else _result_check(row, revision, self._kinds),
             projector(row.params, revision, replies=False) if row.params else None,

@@ -58,7 +58,8 @@ class HttpStatusError(RemoteProtocolError):
 
     def __init__(self, status: int, text: str = "", *, challenge: str | None = None, doing: str = "a request") -> None:
         asks = f", and asks to authorize with WWW-Authenticate: {challenge}" if challenge else ""
-        super().__init__(f"the server refused {doing} with HTTP status {status}{asks}" + (f": {text}" if text else ""))
+        who = "a proxy" if status == 407 else "the server"
+        super().__init__(f"{who} refused {doing} with HTTP status {status}{asks}" + (f": {text}" if text else ""))
         self.status, self.text, self.challenge = status, text, challenge
 
 
@@ -102,10 +103,15 @@ class TransportClosed(McpError, ConnectionError):
 
 
 class SessionExpired(TransportClosed):
-    """The server has ended the HTTP session (404); a `Client` sends the request again, in another one."""
+    """The server has ended the HTTP session (404); a `Client` sends the request that was refused again, in another one.
 
-    def __init__(self) -> None:
-        super().__init__("the server has ended the session")
+    Attributes:
+        sent: True if the request had been accepted, and what was refused belongs to it: it is not sent again then.
+    """
+
+    def __init__(self, text: str = "the server has ended the session", *, sent: bool = False) -> None:
+        super().__init__(text)
+        self.sent = sent
 
 
 class AnswerLost(TransportClosed):

@@ -68,8 +68,7 @@ _TABLE: Final[dict[str, tuple[Any, Any, Any, Any, Any]]] = {
     "error_id_optional":             (_,            _,            _,            True,         True),
     "servers_send_requests":         (True,         True,         True,         True,         _),
 
-    # error codes
-    # MUST NOT: send -32002 or -32042 in 2026-07-28 (2026-07-28/basic/index#error-codes)
+    # error codes that we send; server/session keeps -32002 and -32042 of handlers out of 2026-07-28
     "resource_not_found":            (-32002,       -32002,       -32002,       -32002,       -32602),
     "tool_input_errors_are_results": (_,            _,            _,            True,         True),
     "url_elicitation_error":         (_,            _,            _,            True,         _),

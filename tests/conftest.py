@@ -96,3 +96,15 @@ def threads_are_gone() -> Iterator[None]:
         thread.join(GRACE)
     left = sorted(thread.name for thread in stray if thread.is_alive())
     assert not left, f"threads left by the test: {left}"
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where `store_at` finds a store of tasks that several processes share."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "tasks.db")
+    else:
+        from tests.redis_server import redis_server
+
+        with redis_server(tmp_path) as redis:
+            yield redis.url

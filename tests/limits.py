@@ -62,6 +62,8 @@ _CONNECTIONS = "tests/machinery/test_http_server.py::test_there_are_so_many_conn
 _SESSIONS = f"{_LIMITS}test_one_session_too_many_takes_the_place_of_the_longest_idle"
 _FLOOD = "tests/features/test_listening.py::test_over_http_a_flood_is_refused_by_its_status"
 _TASKS = "tests/features/test_tasks.py::test_one_task_more_than_the_most_is_refused_and_expired_ones_are_forgotten"
+_KEPT = "tests/machinery/test_task_store.py::"
+_HOSTED = "tests/features/test_tasks.py::test_a_client_hosts_so_many_tasks_of_a_server_and_so_many_bytes"
 _SCHEMA = "tests/machinery/test_json_schema.py::test_depth_parts_and_text_are_bounded"
 _EXACT = f"{_LIMITS}test_a_schema_of_just_the_limit_is_used"
 _MANY = f"{_LIMITS}test_2000_connections_are_held_and_one_more_is_refused"
@@ -159,8 +161,16 @@ MET: dict[str, list[Limit]] = {
               ("tests/machinery/test_tasking.py::test_so_many_wait_for_one_task_and_one_more_is_refused",)),
         Limit("seconds that a task may live", "machinery.tasking:Tasks(longest)", "`Tasks(longest=)`",
               "it lives so long", (_TASKS,)),
-        Limit("tasks that are kept in memory, with those that have ended", "machinery.task_store:MAX_RECORDS",
-              "a store of yours", "`-32603`", (f"{_LIMITS}test_a_store_in_memory_keeps_so_many_tasks",)),
+        Limit("bytes that are kept of the tasks of one owner, with those that have ended",
+              "machinery.tasking:Tasks(size_per_owner)", "`Tasks(size_per_owner=)`",
+              "what ended first is forgotten; `-32603` if nothing has ended",
+              (f"{_KEPT}test_so_many_bytes_of_one_owner_are_kept_and_one_more_is_refused",
+               f"{_KEPT}test_what_has_ended_makes_room_for_its_owner_first_and_refuses_nobody")),
+        Limit("bytes that are kept of all tasks", "machinery.tasking:Tasks(size)", "`Tasks(size=)`", "the same",
+              (f"{_KEPT}test_so_many_bytes_of_all_owners_are_kept_and_one_more_is_refused",)),
+        Limit("tasks that run at once; of one owner as many as are left to others", "machinery.tasking:Tasks(running)",
+              "`Tasks(running=)`", "the others wait",
+              (f"{_KEPT}test_one_owner_does_not_hold_up_the_tasks_of_another",)),
         Limit("announcements that wait for a `RedisBus`", "machinery.bus:MAX_WAITING", "",
               "all that is kept at clients counts as changed",
               ("tests/machinery/test_bus.py::test_nobody_waits_for_a_redis_that_does_not_answer",)),
@@ -180,8 +190,13 @@ MET: dict[str, list[Limit]] = {
               ("tests/test_faults.py::test_the_opening_is_bounded_to_its_last_message",)),
         Limit("seconds that the time of a call stands still while the user answers", "client.answers:MAX_PAUSE", "",
               "its time goes on", ("tests/machinery/test_deadline.py::test_a_pause_counts_up_to_its_limit",)),
-        Limit("rounds of questions of one call", "basic.mrtr:MAX_ROUNDS", "", "`RemoteProtocolError`",
-              ("tests/client/test_stateless.py::test_questions_without_end_are_given_up",)),
+        Limit("rounds of questions of one call, and of one task of 2026-07-28", "basic.mrtr:MAX_ROUNDS", "",
+              "`RemoteProtocolError`",
+              ("tests/client/test_stateless.py::test_questions_without_end_are_given_up",
+               "tests/features/test_tasks.py::test_a_task_may_ask_in_so_many_rounds")),
+        Limit("questions that are tasks of the client at once", "client.tasks:MAX_HOSTED", "", "`-32603`", (_HOSTED,)),
+        Limit("bytes that are kept of such tasks, with those that have ended", "client.tasks:MAX_KEPT", "",
+              "what ended first is forgotten; `-32603` if nothing has ended", (_HOSTED,)),
         Limit("times that a lost request is sent again, if that does no harm", "client.connecting:MAX_RESENDS",
               "`resend` of a call", "`TransportClosed`",
               ("tests/features/test_losses.py::test_a_call_is_sent_again_at_most_twice",)),
@@ -234,7 +249,6 @@ NOT_MET: dict[str, str] = {
     "MAX_ENDED": "how much one request does of what is due",
     "MAX_LIFETIME": "how far a number is believed",
     "MAX_NAME": "a name that the user of a host chooses",
-    "MAX_ENV_FILE": "a file that the user of a host names",
     "MAX_PAUSE": "of a wait for a task; the one of a call is above",
     "MAX_RESTARTS": "how often a host starts a server again",
     "MAX_SAFE": "the specification's",

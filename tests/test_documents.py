@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "spec_notes").rglob("*.md"))]
+GUIDES = sorted((ROOT / "examples" / "guides").glob("*.md"))
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *GUIDES, *sorted((ROOT / "spec_notes").rglob("*.md"))]
 FILE = re.compile(r"(?<![\w./:-])((?:[\w.-]+/)+[\w-]+\.(?:py|md|jsonl|conf|toml))(?![\w/])")
 MEMBER = re.compile(r"`([A-Z]\w+)\.(\w+)")
 MODULE = re.compile(r"[(,;] ?((?:basic|server|client|machinery|trace|cli|host|extensions)/[a-z_/]+)(?=[),;])")

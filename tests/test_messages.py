@@ -48,6 +48,13 @@ def test_what_is_not_utf8_is_a_parse_error(data: bytes) -> None:
         messages.decode(data)
 
 
+@pytest.mark.parametrize("text", ["plain", "é", "€", "😀", "é€😀"])
+def test_a_message_is_written_and_read_as_utf8(text: str) -> None:
+    data = b'{"a":"' + text.encode("utf-8") + b'"}'
+    assert messages.encode({"a": text}) == data
+    assert messages.decode(data) == {"a": text}
+
+
 @pytest.mark.parametrize("value", [10**4_000, -(2**63), 2**64, 0.1, 1e308, -0.0, True, None, "", [], {}])
 def test_what_is_json_survives_both_ways(value: Any) -> None:
     assert messages.decode(messages.encode({"a": value}))["a"] == value

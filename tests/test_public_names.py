@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import mcp_ref
 
 ROOT = Path(__file__).parent.parent
@@ -55,3 +57,9 @@ def test_a_server_loads_no_client_and_a_client_no_http() -> None:
         assert (
             run(f"from mcp_ref import {name}; import sys; print([m for m in {absent!r} if m in sys.modules])") == "[]"
         )
+
+
+@pytest.mark.parametrize(("name", "here"), [("FastMCP", "Server"), ("BaseModel", "a dataclass")])
+def test_what_others_call_a_name_is_told_where_it_is_imported(name: str, here: str) -> None:
+    with pytest.raises(ImportError, match=f"mcp_ref has no {name}; write {here} "):
+        exec(f"from mcp_ref import {name}")

@@ -80,8 +80,7 @@ TRANSITIONS: Final[dict[tuple[Role, State, str], State]] = {
     ("client", "agreed", "send ping"): "agreed",
     ("client", "agreed", "receive ping"): "agreed",
     ("client", "agreed", "receive notification"): "agreed",
-    # MUST: the client sends `notifications/initialized` after a successful initialization
-    # (basic/lifecycle#initialization)
+    # This row permits it; client/session sends it.
     ("client", "agreed", "send initialized"): "open",
     ("client", "open", "send ping"): "open",
     ("client", "open", "send request"): "open",

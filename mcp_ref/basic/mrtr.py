@@ -606,7 +606,7 @@ class Rounds:
             answer: JsonObject = _copy(known[1])
             return answer
         if known is not None:
-            log.info("%s of %s differs from the question in the round before: it is asked again", key, self._method)
+            log.warning("%s of %s differs from the question in the round before: it is asked again", key, self._method)
         self._check_declared(request)
         self._open[key] = (digest, request)
         self._stopped = True

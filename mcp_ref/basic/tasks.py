@@ -60,6 +60,9 @@ RELATED: Final = "io.modelcontextprotocol/related-task"
 MAX_RESULT: Final = MAX_MESSAGE - (64 << 10)
 """Bytes that a result may have: what a message may, but for what stands around it."""
 
+MAX_TTL: Final = 10**15
+"""Milliseconds that anybody may ask a task to live: some 30,000 years."""
+
 log = logging.getLogger("mcp_ref.tasks")
 
 # -- types --------------------------------------------------------------------------------------------------------
@@ -324,6 +327,16 @@ def answering(
         "tasks/list": lambda ctx, params: tasks_list(tasks, ctx.incoming.owner, page_size(), params),
         "tasks/cancel": lambda ctx, params: tasks_cancel(tasks, ctx.incoming.owner, params),
     }
+
+
+def lifetime(asked: TaskMetadata, default: float | None) -> float | None:
+    """The seconds that a task should live, by its `TaskMetadata`. Raises: InvalidParams: it is no time."""
+    if "ttl" not in asked:
+        return default
+    if not 0 < asked["ttl"] <= MAX_TTL:
+        problem = f"Invalid params: params.task.ttl must be above 0, and at most {MAX_TTL}"
+        raise InvalidParams(problem, {"path": "params.task.ttl"})
+    return asked["ttl"] / 1000
 
 
 def tasks_get(tasks: Tasks, owner: str | None, params: TaskRequestParams) -> GetTaskResult:

@@ -11,6 +11,7 @@ Not here:  giving a request up, and being given up (peer, incoming); the time li
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Annotated, NotRequired, Unpack
 
 from mcp_ref.errors import LocalProtocolError, RequestCancelled
@@ -105,7 +106,7 @@ class HandlerContext:
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Report with `notifications/progress` how far this request has come; nothing is sent if its sender did not
-        ask.
+        ask, or if the number does not grow, which is a warning.
 
         Args:
             progress: how much is done, in any unit; larger at each report.
@@ -113,7 +114,7 @@ class HandlerContext:
             message: what is being done, for a person; left out on the wire before 2025-03-26.
 
         Blocks: until the notification is written.
-        Raises: LocalProtocolError: progress does not grow, or a number is not finite.
+        Raises: LocalProtocolError: a number is not finite.
         Threads: any, one at a time, while the request is being served; after its answer nothing is sent.
         Spec: basic/utilities/progress#progress-flow
         """
@@ -123,7 +124,8 @@ class HandlerContext:
                 raise LocalProtocolError(f"{name} must be a finite number, not {value!r}")
         # MUST: the progress value increases with each notification (basic/utilities/progress#progress-flow)
         if self.last_progress is not None and progress <= self.last_progress:
-            raise LocalProtocolError(f"progress must increase: {progress!r} after {self.last_progress!r}")
+            # Once for each line of a handler: Python sees to that.
+            return warnings.warn("progress must increase with each report; what does not is dropped", stacklevel=2)
         self.last_progress = progress
         # MUST: report only to a progressToken that the request carries (basic/utilities/progress#behavior-requirements)
         if (token := self.progress_token) is None:

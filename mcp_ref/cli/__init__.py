@@ -18,7 +18,8 @@ Not here:  the commands and their options (cli/table); what they do (cli/command
     mcp-ref host mcp.json                                         several servers, with your consent
 
 Exit codes: 0 done; 1 the tool failed (`isError`); 2 the command line is wrong; 3 the peer answered with an error, or
-broke the protocol; 4 no connection, or no answer in time; 5 consent was refused; 130 Ctrl-C.
+broke the protocol; 4 no connection, or no answer in time; 5 consent was refused; 6 `check` could not judge all; 130
+Ctrl-C.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Not here:  judging (trace/check), standing between two peers (trace/between)
 
 Between two peers standard output belongs to the server; findings go to standard error, or to `--report`.
 
-Exit codes are those of the command line; 3 also where `--strict` finds something.
+Exit codes are those of the command line; 3 also where `--strict` finds something; 6 where not all could be judged.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -20,14 +21,16 @@ from contextlib import nullcontext, suppress
 from typing import Any, TextIO
 
 from mcp_ref.cli import shown
-from mcp_ref.cli.commands import Exit, UsageError
+from mcp_ref.cli.commands import Exit, UsageError, recorded
 from mcp_ref.messages import JsonObject
 from mcp_ref.trace.check import Checker
 from mcp_ref.trace.narrate import escaped
-from mcp_ref.trace.record import Recorder, TraceEvent, events_of
+from mcp_ref.trace.record import Recorder, TraceEvent, TruncatedTrace
 from mcp_ref.trace.rulebook import Finding, sentences
+from mcp_ref.trace.rules.seen import OTHER, Latest
 
 _REPORT_TIMEOUT = 5.0
+_MAX_PLACES = 5  # at which equal findings are named
 _LEVELS = {"must": ("MUST", "FAULT"), "should": ("MUST", "FAULT", "SHOULD")}
 
 
@@ -52,13 +55,13 @@ def run(args: argparse.Namespace) -> Exit:
 def _judge_trace(args: argparse.Namespace, out: TextIO) -> Exit:
     checker = Checker(args.revision)
     writer = Report(args, checker, out)
-    name = "standard input" if args.file == "-" else args.file
     try:
-        with nullcontext(sys.stdin.buffer) if args.file == "-" else open(args.file, "rb") as lines:
-            for event in events_of(lines, name):
-                writer.feed(event)
-    except (OSError, ValueError) as problem:
-        raise UsageError(str(problem)) from None
+        for event in recorded(args.file):
+            writer.feed(event)
+    except UsageError as problem:
+        if not isinstance(problem.__cause__, TruncatedTrace):
+            raise
+        writer.cut = f"{problem}; this line has no end, what stands before it was judged"
     return writer.end()
 
 
@@ -145,6 +148,8 @@ class Report:
     def __init__(self, args: argparse.Namespace, checker: Checker, out: TextIO) -> None:
         self._args, self._checker, self._out = args, checker, out
         self.events = self.found = 0
+        self.cut: str | None = None  # what is wrong with a last line that is not whole
+        self._equal: Latest[list[Any]] = Latest()  # of equal findings: how many there are, and the first places
 
     def feed(self, event: TraceEvent) -> None:
         """Judge an event, and write what is found."""
@@ -162,7 +167,12 @@ class Report:
         if args.format == "json":
             self._out.write(json.dumps(finding._asdict()) + "\n")
         else:
-            self._out.write(escaped(f"{finding}\n    message:  {_cut(finding.message)}", "\n") + "\n")
+            # Numbers, such as ids, do not make another fault of it.
+            same = re.sub(r"\d+", "", finding.expected), finding.rule, finding.blame or "the checker", finding.ids
+            count, *places = self._equal.get(same, [0])
+            self._equal[same] = [count + 1, *places, finding.seq][: 1 + _MAX_PLACES]
+            if not count:
+                self._out.write(escaped(str(finding), "\n") + "\n")
         self._out.flush()
 
     def end(self) -> Exit:
@@ -171,35 +181,44 @@ class Report:
             self.write(finding)
         applied, skipped = self._checker.applied, self._checker.skipped
         reasons = {reason: sorted(name for name in skipped if skipped[name] == reason) for reason in skipped.values()}
+        asked, spoken = {rule for rule, _, _ in applied}, {sentence[:10] for _, sentence, _ in applied}
+        rows = [
+            {"sentence": each, "rule": name} | {role: applied[name, each, role] for role in OTHER}
+            for name, rule in sentences()["rules"].items() for row in rule for each in row["ids"] if each[:10] in spoken
+        ]  # fmt: skip
+        unjudged = [each for each in (self.cut, self.unjudged) if each]
         if self._args.format == "json":
-            said: JsonObject = {
-                "events": self.events,
-                "findings": self.found,
-                "asked": len(applied),
-                "skipped": reasons,
-            }
-            if self._args.coverage:
-                said["applied"] = dict(sorted(applied.items()))
+            said: JsonObject = {"events": self.events, "findings": self.found, "asked": len(asked), "skipped": reasons}
+            said |= {"unjudged": unjudged} | ({"applied": rows} if self._args.coverage else {})
             self._out.write(json.dumps(said) + "\n")
         else:
+            for (_, rule, who, _), (count, *places) in self._equal.items():
+                if count > 1:
+                    where = [*places, "..."][:count]
+                    self._out.write(f"{count} times: {rule}, {who}: at {', '.join(map(str, where))}\n")
             what = f"{self.found} finding{'s' * (self.found != 1)} in {self.events} events"
-            self._out.write(f"{what}; {len(applied)} rules were asked\n")
+            self._out.write(f"{what}; {len(asked)} rules were asked\n")
+            self._out.writelines(f"not all was judged: {escaped(each)}\n" for each in unjudged)
             for reason, names in reasons.items():
-                title = "not decided: redacted" if reason == "redacted" else f"{reason}: {len(names)} rules not applied"
-                self._out.write(f"{title}: {', '.join(names)}\n")
+                self._out.write(f"not decided, {reason} ({len(names)}): {', '.join(names)}\n")
             if self._args.coverage:
-                self._out.writelines(f"{applied[name]:>7}  {name}\n" for name in sentences()["rules"])
+                lines = ("{client:>7} {server:>7}  {sentence}  {rule}\n".format_map(row) for row in rows)
+                self._out.writelines([" client  server\n", *lines])
         self._out.flush()
         return self.code
 
     @property
+    def unjudged(self) -> str | None:
+        """Why little follows from it that nothing was found."""
+        spoken = self._checker.spoken
+        unknown = f"the revision of {spoken['']} of {spoken.total()} messages is unknown; --revision can name it"
+        return "there was no message to judge" if not spoken else unknown if spoken[""] else None
+
+    @property
     def code(self) -> Exit:
-        return Exit.PROTOCOL if self._args.strict and self.found else Exit.OK
-
-
-def _cut(message: Any) -> str:
-    text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
-    return text if len(text) <= 500 else text[:497] + "..."
+        strict = self._args.strict
+        partly = Exit.UNJUDGED if self.cut or (strict and self.unjudged) else Exit.OK
+        return Exit.PROTOCOL if strict and self.found else partly
 
 
 def _listed(revision: str | None) -> Iterator[str]:

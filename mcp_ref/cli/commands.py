@@ -36,7 +36,7 @@ from mcp_ref.revisions import find_revision
 from mcp_ref.server.server import Server
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
 from mcp_ref.trace.narrate import METHODS, narrate, narrator_for
-from mcp_ref.trace.record import Recorder, Sink, events_of
+from mcp_ref.trace.record import Recorder, Sink, TraceEvent, events_of
 
 _CONNECT_TIMEOUT: Final = 10.0
 _LOOK_INTERVAL: Final = 5.0  # without a change for so long, a session is asked whether it is still there
@@ -48,7 +48,7 @@ _WAITING: Final = "waiting for changes; Ctrl-C ends it"
 class Exit(IntEnum):
     """What a command says by its exit code."""
 
-    OK, TOOL_FAILED, USAGE, PROTOCOL, CONNECTION, REFUSED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+    OK, TOOL_FAILED, USAGE, PROTOCOL, CONNECTION, REFUSED, UNJUDGED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 
 
 class UsageError(Exception):
@@ -393,21 +393,18 @@ def spec(args: argparse.Namespace) -> Exit:
     return Exit.OK
 
 
-def narrated(args: argparse.Namespace) -> Exit:
+def recorded(file: str, *, follow: bool = False) -> Iterator[TraceEvent]:
+    """The events of a trace file, `-` for standard input, one by one; UsageError where it cannot be read."""
     try:
-        piped = args.file == "-"
-        opened = nullcontext(sys.stdin.buffer) if piped else open(args.file, "rb")  # noqa: SIM115
-        name = "standard input" if piped else args.file
-    except OSError as problem:
-        raise UsageError(str(problem)) from None
-    with opened as lines:
-        try:
-            for told in narrate(
-                events_of(_growing(lines) if args.follow else lines, name), narrator_for(sys.stdout, full=args.full)
-            ):
-                print(told, flush=args.follow)
-        except ValueError as problem:
-            raise UsageError(str(problem)) from None
+        with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as lines:
+            yield from events_of(_growing(lines) if follow else lines, "standard input" if file == "-" else file)
+    except (OSError, ValueError) as problem:
+        raise UsageError(str(problem)) from problem
+
+
+def narrated(args: argparse.Namespace) -> Exit:
+    for told in narrate(recorded(args.file, follow=args.follow), narrator_for(sys.stdout, full=args.full)):
+        print(told, flush=args.follow)
     return Exit.OK
 
 

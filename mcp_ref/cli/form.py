@@ -48,10 +48,23 @@ class Form:
                 return cancel()
             if value is not None:
                 content[name] = value
-            elif name in required and "default" not in field:
+            elif name in required:
                 shown.note(f"not answered, for {name} is missing: --answer {name}=...")
                 return decline()
         return accept(content)
+
+    def changed(self, schema: JsonObject, content: JsonObject, name: str, text: str) -> JsonObject:
+        """The content with another value for one field, or without it if the text is empty; a mistake is shown."""
+        field = schema.get("properties", {}).get(name)
+        if field is None or (not text and name in schema.get("required", [])):
+            shown.note(f"{escaped(name)} must have a value" if field else f"there is no field {escaped(name)}")
+            return content
+        value = Form({name: text}, asking=False)._value(name, field, False)
+        problem = None if value is None else content_problem({"properties": {name: field}}, {name: value})
+        if problem is not None:
+            shown.note(problem)
+            return content
+        return {key: kept for key, kept in {**content, name: value}.items() if kept is not None}
 
     def _value(self, name: str, field: JsonObject, required: bool) -> Any:
         """The value of a field; None if it has none."""
@@ -92,3 +105,7 @@ class Form:
         if not line:
             raise EOFError
         return line.decode("utf-8", "replace").strip()
+
+
+terminal_form = Form({}, asking=True)
+"""For `Client(elicit=terminal_form)`: asks the user at this terminal, and says which server asks."""

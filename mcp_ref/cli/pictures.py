@@ -8,14 +8,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
-from contextlib import nullcontext
 from pathlib import Path
 
 from mcp_ref.cli import shown
-from mcp_ref.cli.commands import Exit, UsageError
+from mcp_ref.cli.commands import Exit, UsageError, recorded
 from mcp_ref.trace.check import check
 from mcp_ref.trace.draw import MAX_ARROWS, mermaid, steps, svg
-from mcp_ref.trace.record import TraceEvent, events_of
+from mcp_ref.trace.record import TraceEvent
 from mcp_ref.trace.rulebook import Finding
 
 
@@ -44,11 +43,7 @@ def show(args: argparse.Namespace) -> Exit:
 
 def _read(file: str) -> tuple[list[TraceEvent], list[Finding]]:
     """The events of a trace, and what is wrong with them."""
-    try:
-        with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as lines:
-            events = list(events_of(lines, "standard input" if file == "-" else file))
-    except (OSError, ValueError) as problem:
-        raise UsageError(str(problem)) from None
+    events = list(recorded(file))
     return events, list(check(events))
 
 

@@ -205,8 +205,9 @@ OTHERS: Final = (
         option("--level", None, "what to report (should: both)", choices=["must", "should"], default="should"),
         flag("--hints", "also what time, taste or a race decides"),
         option("--role", None, "only what this side has done", choices=["client", "server"]),
-        flag("--strict", "exit with 3 when something was found"),
-        flag("--coverage", "how often each rule was asked"),
+        flag("--strict", "exit with 3 when something was found, with 6 when there was no message, or the revision of "
+             "one is unknown; without it with 0. A trace whose last line is cut off is judged, and exits with 6"),
+        flag("--coverage", "how often each sentence of the revision spoken was asked of each side"),
         flag("--list", "the rules and their sentences; nothing is judged"),
     )),
     Row("draw", later("pictures", "draw"), "a recorded conversation as a sequence diagram", (

@@ -159,6 +159,7 @@ class Client:
         check_kind("a function", sample=sample, elicit=elicit, open_url=open_url)
         check_kind("a function", on_log=on_log, on_change=on_change, on_close=on_close, on_reopen=on_reopen)
         check_kind("a dict", info=info, capabilities=capabilities)
+        check_kind("a bool or a ResultCache", cache=cache)
         self.revisions = in_order(tuple(REVISIONS) if revision is None else revision)
         self.result_types = frozenset(result_types)
         self.extensions: dict[str, Extension] = extensions_of(extensions) if extensions else {}
@@ -440,7 +441,7 @@ class Client:
                 break
             # 4. The server needs input first: our functions give it, and the next round brings it there.
             if number == mrtr.MAX_ROUNDS:
-                raise RemoteProtocolError(f"the server asked for input {number} times, and has not answered {method}")
+                raise RemoteProtocolError(f"the server asked for input {number} times; are its questions always new?")
             # MUST: the next round is a new request, with another id
             # (basic/patterns/mrtr#client-requirements-basic-workflow)
             asked = rounds.next_round(session, asked, result, options.get("cancel"), deadline)

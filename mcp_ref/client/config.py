@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Transport
+from mcp_ref.machinery.arguments import check_kind
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import Revision
 
@@ -157,6 +158,8 @@ def known_url(url: Any, session: requests.Session | None) -> Url:
         raise ValueError("a requests.Session goes with a URL")
     known = Url(url) if isinstance(url, str) else url
     check_url(known.url)
+    check_kind("a dict", headers=known.headers, options=known.options)
+    check_kind("a dict", proxies=known.options.get("proxies"))
     return known if session is None else known._replace(options={**known.options, "session": session})
 
 

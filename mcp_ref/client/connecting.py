@@ -501,7 +501,7 @@ def may_resend(
     Args:
         tools: the tools that are known by name, for what they say of themselves.
     """
-    if not isinstance(lost, TransportClosed) or isinstance(lost, SessionExpired) or not lost.sent:
+    if not isinstance(lost, TransportClosed) or not lost.sent:
         return True
     if (chosen := options.get("resend")) is not None:
         return chosen

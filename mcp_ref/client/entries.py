@@ -24,13 +24,13 @@ from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import REVISIONS
 
 MAX_NAME: Final = 64
-MAX_ENV_FILE: Final = 1 << 20  # bytes
+MAX_ENV_FILE: Final = 1 << 20
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}|\$\{[^}]*\}")
-# What is not closed is taken to its end, for a search that begins again at each quote takes the square of the time.
-_TOKENS = re.compile(r'("(?:[^"\\]|\\.)*+"?|/\*(?!.*?\*/).*)|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+"?)|,(?=\s*[}\]])', re.DOTALL)
-_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?(\w+)\s*=\s*(.*\S|)\s*")
+# A string that does not end, or a comment, is taken to its end: read again from each character it would cost a square.
+_TOKENS = re.compile(r'("(?:[^"\\]|\\.)*+(?:"|\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+(?:"|\Z))|,(?=\s*+[}\]])', re.DOTALL)
+_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?(\w+)\s*=(.*)")
 _URLS: Final = ("url", "serverUrl", "httpUrl")
 _TYPES: Final = {
     "stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url", "sse": "url",
@@ -54,7 +54,7 @@ class Entry(NamedTuple):
         timeout, start_timeout: seconds for a call, and for the start; None: whatever the program has for all.
         roots: the folders of this server alone; None: those of the program.
         allow, deny: patterns of the tools that are there at all, in which `*` stands for any text.
-        given: what the file says about it, before anything was filled in, and what its `envFile` holds.
+        given: what the file says about it, before anything was filled in.
         shown: how it is started or reached, for a person: the values of secrets are not in it.
     """
 
@@ -144,7 +144,6 @@ class _Members:
     def __init__(self, given: Mapping[str, Any]) -> None:
         self.given = given
         self.wrong: list[str] = []
-        self.in_file: dict[str, str] = {}  # what the `envFile` holds
 
     def text(self, value: Any, member: str, *, shown: bool = False) -> str:
         """A text with its variables filled in; `shown`: but for those that are secrets by their names."""
@@ -160,9 +159,7 @@ class _Members:
             return match[0] if shown and is_secret(match[1]) else found or ""
 
         if isinstance(value, str):
-            # A variable that is not closed is none, and is not looked for.
-            before, brace, rest = value.rpartition("}")
-            return _VARIABLE.sub(variable, before + brace) + rest
+            return _VARIABLE.sub(variable, value)
         self.wrong.append(f"{member} must be a string")
         return ""
 
@@ -202,17 +199,14 @@ class _Members:
             self.wrong.append(f"type must fit what is given, and be one of {', '.join(_TYPES)}")
             return None
         if wanted == "url":
-            url = self.text(given[urls[0]], urls[0])
-            if not url.startswith(("http://", "https://")):
-                self.wrong.append(f"{urls[0]} must begin with http:// or https://")
-            return Url(url, self.values("headers"))
+            return Url(self.text(given[urls[0]], urls[0]), self.values("headers"))
         argv = [self.text(given["command"], "command"), *self.texts("args")]
         if " " in argv[0] and shutil.which(argv[0]) is None:
             self.wrong.append("command is the name of a program alone; its arguments stand in args")
         env: dict[str, str | None] = {}
         if "envFile" in given:
-            self.in_file = dict(_variables_of(self.text(given["envFile"], "envFile"), self.wrong))
-        env |= self.in_file | self.values("env")
+            env.update(_variables_of(self.text(given["envFile"], "envFile"), self.wrong))
+        env.update(self.values("env"))
         cwd = None if given.get("cwd") is None else self.text(given["cwd"], "cwd")
         return Command(argv, env, cwd, inherit=self.texts("inheritEnv"))
 
@@ -239,15 +233,14 @@ def _entry(name: str, given: Any) -> Entry:
     target = members.target()
     # 2. What belongs to it alone.
     spoken = given.get("revision")
-    named = spoken if isinstance(spoken, list) else [] if spoken is None else [spoken]
-    if not all(each in [*REVISIONS] for each in named):  # by `==`, for what is named may be an object
+    listed = spoken if isinstance(spoken, list) else [] if spoken is None else [spoken]
+    if not all(isinstance(each, str) and each in REVISIONS for each in listed):
         members.wrong.append(f"revision must be one or several of {', '.join(REVISIONS)}")
         spoken = None
     tools, patterns = members.table("tools"), []
     for word in ("allow", "deny"):
-        listed = tools.get(word) or []
-        patterns.append(tuple(each for each in listed if isinstance(each, str)) if isinstance(listed, list) else ())
-        if not isinstance(listed, list) or len(patterns[-1]) < len(listed):
+        patterns.append(tuple(each for each in tools.get(word) or () if isinstance(each, str)))
+        if len(patterns[-1]) < len(tools.get(word) or ()) or isinstance(tools.get(word), str):
             members.wrong.append(f"tools.{word} must be a list of strings")
     roots = tuple(members.texts("roots")) if "roots" in given else None
     timeout, start_timeout = members.seconds("timeoutMs"), members.seconds("startTimeoutMs")
@@ -262,25 +255,26 @@ def _entry(name: str, given: Any) -> Entry:
     shown = None if target is None or problem is not None else members.shown(target)
     return Entry(
         name, None if problem else target, problem, tuple(warnings), given.get("disabled") is True, spoken, timeout,
-        start_timeout, roots, patterns[0] or ("*",), patterns[1], {**given, "in envFile": members.in_file}, shown,
+        start_timeout, roots, patterns[0] or ("*",), patterns[1], dict(given), shown,
     )  # fmt: skip
 
 
 def _variables_of(path: str, wrong: list[str]) -> Iterable[tuple[str, str]]:
     """The variables of a file of lines `NAME=value`."""
     try:
-        # A pipe or a device may never end.
-        if not Path(path).is_file() or os.path.getsize(path) > MAX_ENV_FILE:
+        # A pipe or a device could keep its reader waiting for ever.
+        if not Path(path).is_file() or Path(path).stat().st_size > MAX_ENV_FILE:
             raise ValueError
         lines = Path(path).read_text("utf-8-sig").splitlines()
     except (OSError, ValueError):
-        wrong.append("envFile cannot be read: it must be a text file of at most 1 MiB")
+        wrong.append(f"envFile must be a file of at most {MAX_ENV_FILE:,} bytes of text that can be read")
         return
     for number, line in enumerate(lines, 1):
         found = _ASSIGNMENT.fullmatch(line)
         if found is not None:
-            quoted = len(found[2]) > 1 and found[2][0] == found[2][-1] and found[2][0] in "\"'"
-            yield found[1], found[2][1:-1] if quoted else found[2]
+            value = found[2].strip()
+            quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+            yield found[1], value[1:-1] if quoted else value
         elif line.strip() and not line.lstrip().startswith("#"):
             wrong.append(f"envFile: line {number} is not NAME=value")
 
@@ -295,7 +289,7 @@ def described(target: Any, table: Mapping[str, Any] | None = None) -> JsonObject
 
     def without_secrets(given: Mapping[str, Any]) -> JsonObject:
         hidden = {
-            name: " ".join(match[0] for match in _VARIABLE.finditer(str(value).rpartition("}")[0] + "}")) or "[hidden]"
+            name: " ".join(match[0] for match in _VARIABLE.finditer(str(value))) or "[hidden]"
             for name, value in given.items()
             if is_secret(name) and value != "[in envFile]"
         }

@@ -20,10 +20,12 @@ from random import uniform
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp_ref.agreement import Check
+from mcp_ref.basic.mrtr import MAX_ROUNDS
 from mcp_ref.basic.tasks import ENDED
 from mcp_ref.errors import (
     AnswerLost,
     ErrorResponse,
+    InvalidParams,
     McpError,
     RemoteProtocolError,
     RequestCancelled,
@@ -143,13 +145,18 @@ class TaskHandle:
         self._answered: set[str] = set()  # keys that were answered, or are being (2026-07-28)
         self._parked: dict[str, tuple[JsonObject, threading.Event, list[JsonObject]]] = {}
         self._fetching: threading.Thread | None = None
+        self._rounds = 0
 
     def __repr__(self) -> str:
         return f"<TaskHandle {self.task_id}: {(self._state or {}).get('status', 'not asked yet')}>"
 
     def status(self, **options: Any) -> JsonObject:
         """The state of the task as it is now, with `tasks/get`."""
-        self._state = self._client.request("tasks/get", {"taskId": self.task_id}, cast(Options, {**_AGAIN, **options}))
+        before, options = (self._state or {}).get("status"), {**_AGAIN, **options}
+        self._state = self._client.request("tasks/get", {"taskId": self.task_id}, cast(Options, options))
+        # SHOULD: log the life of tasks, from what made them to their end (basic/utilities/tasks#audit-and-logging)
+        if self._state["status"] != before:
+            log.info("saw that %s of %s is %s", self.task_id, self._name, self._state["status"])
         return self._state
 
     def result(self, timeout: float | None = None, *, cancel: Cancel | None = None) -> tools.CallToolResult:
@@ -159,7 +166,7 @@ class TaskHandle:
         Raises: ErrorResponse: the call came to that error. TaskCancelled. RequestTimeout: it goes on.
         Spec: basic/utilities/tasks#retrieving-task-results
         """
-        deadline, began = Deadline(timeout), time.monotonic()
+        deadline, began, ended = Deadline(timeout), time.monotonic(), False
         while True:
             left = deadline.check("waiting for a task")
             options = cast(Options, {**_AGAIN, "timeout": left, "cancel": cancel})
@@ -171,13 +178,22 @@ class TaskHandle:
                 # (basic/utilities/tasks#retrieving-task-results)
                 self._pause(self.status(), deadline, cancel)
             except ErrorResponse as refusal:
-                if self._was_cancelled():
+                status = self._status_now()
+                if status == "cancelled":
                     raise TaskCancelled(self._said()) from refusal
-                raise
+                if refusal.code != InvalidParams.code or status is None or ended:
+                    raise
+                # Servers exist that refuse it while the task works. If it has ended since, it is asked once more.
+                if not (ended := status in ENDED):
+                    self._pause(self._state or {}, deadline, cancel)
+        # Servers exist that answer so if the task was cancelled.
+        if not result.keys() - {"_meta"} and self._status_now() == "cancelled":
+            raise TaskCancelled(self._said())
         return self._checked(result, left, began)
 
     def _checked(self, result: JsonObject, left: float | None, began: float) -> tools.CallToolResult:
         """A result, checked as that of a call."""
+        log.info("got the result of %s of %s", self.task_id, self._name)
         if self._reports is not None:
             before_block()
             self._reports.wait()
@@ -194,6 +210,7 @@ class TaskHandle:
         Spec: basic/utilities/tasks#cancelling-tasks
         """
         params = {"taskId": self.task_id}
+        log.info("asks to cancel %s of %s", self.task_id, self._name)
         try:
             self._client.request("tasks/cancel", params, cast(Options, {**_AGAIN, **options}))
         except ErrorResponse:
@@ -270,12 +287,12 @@ class TaskHandle:
 
     # -- waiting
 
-    def _was_cancelled(self) -> bool:
-        """Whether it was, as far as can be told: it may be forgotten since, or the server be gone."""
+    def _status_now(self) -> str | None:
+        """Its status, if that can be told: it may be forgotten since, or the server be gone."""
         try:
-            return bool(self.status()["status"] == "cancelled")
+            return str(self.status()["status"])
         except McpError:
-            return False
+            return None
 
     def _said(self) -> str:
         return str((self._state or {}).get("statusMessage") or "the task was cancelled")
@@ -296,8 +313,9 @@ class TaskHandle:
         if cancel is not None:
             cancel.attach(give_up)
         try:
-            # Spread a little: other clients do the same.
-            given_up.wait(min(seconds * uniform(0.95, 1.05), seconds if left is None else left))
+            # Spread a little, and never early: other clients do the same.
+            seconds *= uniform(1.0, 1.1)
+            given_up.wait(seconds if left is None else min(seconds, left))
         finally:
             if cancel is not None:
                 cancel.detach(give_up)
@@ -368,6 +386,9 @@ class ExtensionTask(TaskHandle):
             self._answered |= new.keys()
         if not new:
             return False
+        self._rounds += 1
+        if self._rounds > MAX_ROUNDS:
+            raise RemoteProtocolError(f"the task asked for input {self._rounds} times, and has not ended")
         began = time.monotonic()
         # MUST: treat a question as the same question outside of a task
         # (2026-07-28/extensions/tasks#task-update-requests)

@@ -48,6 +48,12 @@ _HOSTED: Final[dict[str, tuple[str, JsonObject]]] = {
 }
 """What a client can make a task: the capability that it needs, and what declares it."""
 
+MAX_HOSTED: Final = 32
+"""Questions of a server that may be tasks of this client at once; one more is refused."""
+
+MAX_KEPT: Final = 32 * 1024 * 1024
+"""Bytes that are kept of such tasks, with those that have ended; what ended first is forgotten for a new one."""
+
 MAX_LISTED: Final = 100
 """Tasks on one page of this client's list."""
 
@@ -71,7 +77,8 @@ class Follower(Answers):
             requests = {method.partition("/")[0]: member for method, member in hosted.items()}
             self.capabilities["tasks"] = {"list": {}, "cancel": {}, "requests": requests}
         self._hosted = hosted
-        self._tasks = Tasks()  # those that this client hosts; without one there is no thread
+        # Those that this client hosts; without one there is no thread.
+        self._tasks = Tasks(most=MAX_HOSTED, size_per_owner=MAX_KEPT)
         self._answering = page.answering(self._tasks, lambda method: KINDS[method].result, lambda: MAX_LISTED)
         self.by_hand: WeakValueDictionary[str, TaskHandle] = WeakValueDictionary()
 
@@ -95,11 +102,10 @@ class Follower(Answers):
     def _host(self, tasks: Tasks, ctx: ClientContext, incoming: Incoming) -> JsonObject:
         """Make a task of a question."""
         method, params, owner = incoming.method, incoming.params, incoming.owner
-        ttl = params["task"].get("ttl")
         plain = {key: value for key, value in params.items() if key != "task"}
         own = Incoming(incoming.id, method, plain, incoming.reply)
-        seed: JsonObject = {"owner": owner, "ttl": tasks.ttl if ttl is None else max(ttl, 1) / 1000, "about": method,
-                            "method": method, "params": {}, "again": False, "tries": 0}  # fmt: skip
+        seed: JsonObject = {"owner": owner, "ttl": page.lifetime(params["task"], tasks.ttl), "about": method,
+                            "method": method, "params": plain, "again": False, "tries": 0}  # fmt: skip
         run = TaskRun(tasks, seed, lambda run: page.kept(self._inner(hosted, own)))
         hosted = _HostedContext(ctx, own, run)
         run.cancel.attach(own.cancel)
@@ -156,7 +162,8 @@ class Follower(Answers):
             raise LocalProtocolError(f"{client.revision} has no tasks")
         # MUST NOT: call a tool as a task of a server that does not declare `tasks.requests.tools.call`, or one
         # without `taskSupport` (basic/utilities/tasks#tool-level-negotiation)
-        if not declares(client.server_capabilities, "tasks.requests.tools.call"):
+        declared = options.get("undeclared") or declares(client.server_capabilities, "tasks.requests.tools.call")
+        if not declared:
             raise LocalProtocolError("the server did not declare tasks.requests.tools.call")
         if self._support(name, options) == "forbidden":
             raise LocalProtocolError(f"the tool {name} cannot be called as a task")
@@ -188,7 +195,8 @@ class Follower(Answers):
     def _support(self, name: str, options: Options) -> str:
         """The `taskSupport` of a tool, which is listed first if that was never done."""
         client = self._client
-        if name not in client.tool_definitions and declares(client.server_capabilities, "tasks.requests.tools.call"):
+        asks = options.get("undeclared") or declares(client.server_capabilities, "tasks.requests.tools.call")
+        if name not in client.tool_definitions and asks:
             limits = {name: given for name, given in options.items() if name in ("timeout", "cancel")}
             tools.list_tools(client, **cast(Options, limits))
         known: tools.KnownTool | None = client.tool_definitions.get(name)

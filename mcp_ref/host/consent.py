@@ -14,7 +14,7 @@ Not here:  what is asked about, and what becomes of a refusal (host/host); where
     sampling     server        a server's prompt goes to the model; the user may edit it
     answer       server        the model's answer goes to the server; the user may edit it
     form, url    server        a form is shown, a page is opened; the answer is the user's own, and no rule gives it
-    again        server/tool   a call that needed a visit is made again; the answer is the user's own as well
+    again        server        a call is sent again after a page that it required was visited; the user's own as well
     roots        server        folders are told to a server
 
 Rules come first: of those that match, deny counts before ask before allow, whatever their order. Where no rule matches,
@@ -52,12 +52,10 @@ KINDS: Final = {
     "answer": "send this answer of the model to the server",
     "form": "answer this form of the server",
     "url": "open this page for the server",
-    "again": "the page was opened: once you are done there, call again the tool",
+    "again": "have you finished there, and should the call be sent again to",
     "roots": "tell the server these folders",
 }
 _THE_USERS_OWN: Final = ("form", "url", "again")  # no rule answers for the user, and no answer is remembered
-_SAID: Final = {"tool": "definition", "again": "definition", "url": "message"}  # what is said of what is to be allowed
-_MAX_LINE: Final = 160
 _MAX_RULINGS: Final = 10_000
 
 
@@ -116,7 +114,7 @@ class Question:
         kind, subject: see the module; server: the name in the configuration, "" for the model.
         bound: what tells the server from another of the same name: the fingerprint of how it is started.
         fingerprint: of what is shown; what is remembered is bound to it.
-        shown: what it is about, in full: JSON, with texts of the server as they came; what is to be allowed comes last.
+        shown: what it is about, in full: JSON, with texts of the server as they came.
         warnings: what stands out in it.
         alike: gives the subjects that `Answer.all` is for, with their fingerprints first.
         withdrawn: used when the answer is no longer needed; attach a callback to end a prompt.
@@ -133,23 +131,24 @@ class Question:
     withdrawn: Cancel = field(default_factory=Cancel)
 
     def lines(self, *, whole: bool = False) -> list[str]:
-        """The question for a terminal, escaped; what is not the host's own words is set off by `|`.
+        """The question for a terminal: what is said about it, escaped and set off, and the host's own words around it.
 
-        However much a server says about a tool or a page, it pushes nothing off the screen: one line of that comes
-        first, or with `whole` all of it; then what is to be allowed, in full, and the warnings.
+        Of a tool what its server says about it is one short line, unless it is wanted `whole`; the arguments come last,
+        so that no server can push them out of sight.
         """
-        rest, name = dict(self.shown), "" if whole else _SAID.get(self.kind, "")
-        said = rest.pop(name, "")
-        said = said.get("description") if isinstance(said, dict) else said
-        head = f"{self.server or 'the model'}: {KINDS[self.kind]} {self.subject}?"
+        about = dict(self.shown)
+        arguments = about.pop("arguments", None)
+        if self.kind == "tool" and not whole:
+            said = about.get("definition", about).get("description") or json.dumps(about, ensure_ascii=False)
+            about = {"the server says": str(said).partition("\n")[0][:100]}
         # SHOULD: show the user the inputs of a tool before the call, all of them (server/tools#security-considerations)
-        given = json.dumps(rest, indent=2, ensure_ascii=False, default=str).split("\n")
-        lines = [*([_cut(f"  | {name}: {said}")] if said else ()), *(f"  | {escaped(line)}" for line in given)]
-        return [escaped(head), *lines, *(_cut(f"  ! {warning}") for warning in self.warnings)]
-
-
-def _cut(line: str) -> str:
-    return line if len(line := escaped(line)) <= _MAX_LINE else f"{line[:_MAX_LINE]}..."
+        about |= {} if arguments is None else {"arguments": arguments}
+        shown = json.dumps(about, indent=2, ensure_ascii=False, default=str).split("\n")
+        head = escaped(f"{self.server or 'the model'}: {KINDS[self.kind]} {self.subject}?")
+        warnings = [f"  ! {escaped(warning)}" for warning in self.warnings]
+        # Again at the end: what is long has scrolled the beginning away.
+        end = [*warnings, head] if len(shown) > 12 else []
+        return [head, *warnings, *(f"  | {escaped(line)}" for line in shown), *end]
 
 
 class Consent:
@@ -237,8 +236,7 @@ class Consent:
         answer, problem = self._turns.take(partial(ask, question), question.withdrawn, self.timeout)
         if problem is not None:
             return Decision(False, problem)
-        # Nothing but True is a yes; with anything else nothing is remembered, and nothing goes out.
-        if not isinstance(answer, Answer) or answer.allow is not True:
+        if not isinstance(answer, Answer):
             answer = Answer(answer is True)
         if answer.allow and answer.remember != "once" and question.kind not in _THE_USERS_OWN:
             subjects = [(question.subject, question.fingerprint, None), *(question.alike() if answer.all else ())]
@@ -247,7 +245,7 @@ class Consent:
                 self._run[key] = now
                 if answer.remember == "always":
                     self._kept.put(key, now)
-        return Decision(answer.allow, "user", answer.value)
+        return Decision(answer.allow is True, "user", answer.value)
 
     def remembered(self) -> list[str]:
         """What was decided for this run or for always, as "kind fingerprint subject"."""

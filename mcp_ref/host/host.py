@@ -139,6 +139,12 @@ class Host:
         Blocks: until every one of them is ready or has failed, at most as long as the user thinks, and then as long as
             the slowest may take to start.
         """
+        if self.consent.ask is None and not self.consent.rules and not self._closing:
+            log.warning(
+                "no rule allows anything and nobody is there to be asked, so nothing is started; a rule that would "
+                'allow it: consent=Consent([Rule("allow", "start", %r)])',
+                next(iter(self.servers), "SERVER"),
+            )
         chosen = [self._server(name) for name in names] or [
             each for each in self.servers.values() if each.state == "waiting"
         ]
@@ -152,12 +158,7 @@ class Host:
                 name, bound = hosted.name, hosted.bound
                 question = Question("start", name, name, bound, bound, hosted.shown, hosted.warnings)
                 if not (decision := self.consent.decide(question)).allowed:
-                    said = f"not started, by {decision.by}"
-                    if decision.by == "nobody":
-                        said += f"; Rule('allow', 'start', {name!r}) would allow it"
-                        if self._on_event is None:
-                            log.warning("%s: %s", name, said)
-                    hosted.happen("refuse", said)
+                    hosted.happen("refuse", f"not started, by {decision.by}")
                 elif hosted.happen("allow"):
                     hosted.begin()
         for hosted in chosen if wait else ():
@@ -276,15 +277,14 @@ class Host:
         """Call a tool, `server/tool`, if that is allowed; see `Client.call_tool`.
 
         It is called again, if the server died over it, only with `resend=True`, or where a trusted server says that it
-        does no harm. If it needs a visit to a page first (-32042), the user is asked for that, and then whether it is
-        to be called again.
+        does no harm.
         """
         began = time.monotonic()
         hosted, tool = self._place(name)
         found = hosted.definition(tool, Deadline(options.get("timeout", hosted.timeout)))
         if found is None:
             raise LocalProtocolError(f"there is no tool {name!r}")
-        # What was shown is what is sent, whatever the caller does with the arguments while the user thinks.
+        # What is shown is what is sent, whatever its caller, or a question's answer, does to the arguments meanwhile.
         arguments = deepcopy(arguments or {})
         question = self._consented(hosted, tool, found, arguments, options.get("cancel"))
         # MUST: hints of a tool count for nothing unless its server is trusted (server/tools#tool)
@@ -292,20 +292,34 @@ class Host:
             hints = found[0].get("annotations") or {}
             harmless = hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
             options["resend"] = harmless and hosted.name in self.trusted
-        while True:
-            outcome = "ok"
+        outcome = "ok"
+        try:
             try:
                 result: JsonObject = hosted.ask("call_tool", tool, arguments, options=options, safe=options["resend"])
-                outcome = "isError" if result.get("isError") else "ok"
-                return result
-            except BaseException as problem:
-                outcome = type(problem).__name__
-                if not self._visited(hosted, problem, question, options.get("cancel")):
+            except ErrorResponse as refusal:
+                if not self._visited(hosted, refusal):
                     raise
-                if hosted.definition(tool, Deadline(hosted.timeout)) != found:
-                    raise ConsentRefused("tool", name, "the definition changed meanwhile") from None
-            finally:
-                self.consent.note(question, outcome, began, arguments)
+                result = hosted.ask("call_tool", tool, arguments, options=options, safe=options["resend"])
+            outcome = "isError" if result.get("isError") else "ok"
+            return result
+        except BaseException as problem:
+            outcome = type(problem).__name__
+            raise
+        finally:
+            self.consent.note(question, outcome, began, arguments)
+
+    def _visited(self, hosted: Hosted, refusal: ErrorResponse) -> bool:
+        """Whether the user has visited every page that an error -32042 requires, and wants the call sent again."""
+        pages, client = required_urls(refusal), hosted.client
+        if not pages or client is None or self.consent.ask is None or self.consent.ruling("url", hosted.name) == "deny":
+            return False
+        if not all(client.visit_required(page)["action"] == "accept" for page in pages):
+            return False
+        # SHOULD: the user can go on by hand, for a server need not tell that the visit ended
+        # (2025-11-25/client/elicitation#completion-notifications-for-url-mode-elicitation)
+        shown = {"visited": [page["url"] for page in pages], "when you are done there": "call the tool again"}
+        question = Question("again", hosted.name, hosted.name, hosted.bound, fingerprint(shown), shown)
+        return self.consent.decide(question).allowed
 
     def _consented(
         self, hosted: Hosted, tool: str, found: tuple[Any, str], arguments: JsonObject, cancel: Cancel | None
@@ -320,8 +334,9 @@ class Host:
             state = "same"
         # 2. May it be called?
         # SHOULD: a human can always deny a call of a tool (server/tools#user-interaction-model)
-        about = {"definition": definition, "arguments": arguments}
-        question = Question("tool", hosted.name, name, hosted.bound, now, about)
+        claims = {"the server claims": definition.get("annotations") or {}}
+        about = {"definition": definition} if state == "new" else claims
+        question = Question("tool", hosted.name, name, hosted.bound, now, {"arguments": arguments, **about})
         question.alike = lambda: self.compare(hosted, hosted.tools(Deadline(hosted.timeout)))
         if cancel is not None:
             cancel.attach(question.withdrawn)
@@ -334,20 +349,6 @@ class Host:
         if state == "new":
             pins.pin(hosted.bound, name, now, definition)
         return question
-
-    def _visited(self, hosted: Hosted, problem: BaseException, call: Question, cancel: Cancel | None) -> bool:
-        """Whether the user went where the error -32042 sends them, and wants the call to be made again."""
-        pages = required_urls(problem) if isinstance(problem, ErrorResponse) else []
-        client = hosted.client
-        if not pages or client is None or client.answers.elicitors.url is None:
-            return False
-        if any(client.visit_required(page)["action"] != "accept" for page in pages):
-            return False
-        # SHOULD: the user can go on without `notifications/elicitation/complete`
-        # (client/elicitation#completion-notifications-for-url-mode-elicitation)
-        again = Question("again", hosted.name, call.subject, call.bound, call.fingerprint, call.shown)
-        (cancel or Cancel()).attach(again.withdrawn)
-        return self.consent.decide(again).allowed
 
     def read(self, server: str, uri: str, **options: Unpack[Options]) -> JsonObject:
         """Read a resource; see `Client.read_resource`."""
@@ -491,7 +492,7 @@ class Host:
     def _open_page(
         self, hosted: Hosted, url: str, message: str, host: str, ctx: ClientContext | Client
     ) -> ElicitResult:
-        """Open a page that the user agreed to; `ctx` is the client for a page that a call requires."""
+        """Open a page that the user agreed to."""
         shown = {"message": message, "url": url, "host": host}
         decision = self._ask("url", hosted, shown, ctx, url_warnings(url))
         if not decision.allowed:
@@ -520,7 +521,7 @@ class Host:
                 self.tell(hosted.name, "notice", f"it asks too often ({kind}), and is refused without a question")
             raise RateLimited(wait)
         question = Question(kind, hosted.name, hosted.name, hosted.bound, fingerprint(shown), shown, warnings)
-        if isinstance(ctx, ClientContext):
+        if isinstance(ctx, ClientContext):  # else it is the client, which visits what a refused call requires
             ctx.on_cancel(question.withdrawn)
         return self.consent.decide(question)
 

@@ -92,8 +92,14 @@ class Hosted:
         self.warnings = [*dangers(self.shown), *entry.warnings]
         target = entry.target
         given = entry.given or [getattr(target, "env", None), getattr(target, "headers", None)]
-        # As it is shown, and as it was written, in an `envFile` too: a value that was changed behind a name asks again.
-        self.bound = fingerprint([self.name, self.shown, given])
+        # As it is shown, as it was written, and what an `envFile` brings: a value that was changed behind a name asks
+        # again. (What comes from this process's environment is the user's own, and differs from one shell to the next.)
+        written = entry.given or {}
+        variables = getattr(target, "env", None) or {}
+        in_file = {
+            name: variables[name] for name in variables if "envFile" in written and name not in written.get("env", ())
+        }
+        self.bound = fingerprint([self.name, self.shown, given, in_file])
         self.rates = RateLimits(RATES)
         self.told: set[Any] = set()  # what the user is told once
         self.prints: dict[str, tuple[Any, str]] = {}  # fingerprints of definitions, by name; replaced by what is newer

@@ -13,6 +13,7 @@ from mcp_ref.machinery.deadline import check_seconds
 
 _KINDS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "a string": lambda value: isinstance(value, str),
+    "a bool or a ResultCache": lambda value: isinstance(value, bool) or hasattr(value, "size"),
     "a dict": lambda value: isinstance(value, Mapping),
     "a function": callable,
     "a whole number of at least 1": lambda value: isinstance(value, int) and value is not True and value >= 1,
@@ -41,8 +42,20 @@ _WRITTEN_ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         "revision": "revisions=",
         "capabilities": "declare= or experimental=",
     },
+    "mcp_ref": {"FastMCP": "Server", "MCPServer": "Server", "ClientSession": "Client", "BaseModel": "a dataclass"},
+    "Context": {
+        **{level: f'ctx.log("{level}", data)' for level in ("debug", "info", "warning", "error")},
+        "report_progress": "ctx.progress(done, total)",
+    },
 }
-"""What others give to a client or a server when they make it, and what it is here."""
+"""What others give to a client or a server when they make it, import, or call in a handler; and what it is here."""
+
+PROTOCOL_HINTS: Final[Mapping[str, str]] = {
+    "resources/subscribe": "; there, write client.listen(resources=[uri])",
+    "subscriptions/listen": "; there, write client.subscribe_resource(uri) and Client(on_change=...)",
+    **{f"server.{name}": f'; see declare=["{name}"]' for name in ("completions", "prompts", "resources", "tools")},
+}
+"""What an error adds by the method that a revision lacks, or by the capability that a server has not declared."""
 
 
 def check_kind(kind: str, **given: Any) -> None:
@@ -89,3 +102,18 @@ def refuse_unknown(owner: str, others: Mapping[str, Any]) -> None:
         instead = _WRITTEN_ELSEWHERE[owner].get(name)
         hint = f"write {instead}" if instead else f"help({owner}) lists those that there are"
         raise TypeError(f"{owner} has no option {name}; {hint}")
+
+
+def refuse_name(name: str) -> Never:
+    """Refuse a public name that there is not, with what others call so."""
+    if (instead := _WRITTEN_ELSEWHERE["mcp_ref"].get(name)) is not None:
+        # Of an AttributeError `from mcp_ref import` would keep no word.
+        raise ImportError(f"mcp_ref has no {name}; write {instead} (examples/guides/coming_from_fastmcp.md)")
+    raise AttributeError(f"module 'mcp_ref' has no attribute {name!r}")
+
+
+def refuse_attribute(self: Any, name: str) -> Any:
+    """The `__getattr__` of a `Context`: raise AttributeError, with what to write for what others call it."""
+    if (instead := _WRITTEN_ELSEWHERE["Context"].get(name)) is not None:
+        raise AttributeError(f"Context has no {name}; write {instead}")
+    return self.__getattribute__(name)

@@ -30,6 +30,10 @@ under `Args:` in the docstring, in Google's style.
 | dataclass, `TypedDict` | object, closed; recursive ones in `$defs` | an instance, a dict |
 | `datetime`, `date`, `time`, `UUID`, `Path` | string, with `format` | an instance |
 | `Annotated[T, "text"]` | T with that `description` | as T |
+| `Annotated[T, Ge(1)]`, `Annotated[T, Field(ge=1)]` | T with that bound | as T |
+
+The bounds and texts of `annotated_types` and pydantic are read by their attributes, so that neither is imported. What
+they say beyond that is refused, and so are pydantic's models: nothing that a signature promises goes unchecked.
 
 Arguments that come as strings can be all of these that are one value: a number in decimal, `true` or `false`, the value
 or the name of a member, and `T | None` as T. A parameter without an annotation takes the string as it is.
@@ -52,7 +56,7 @@ from typing import Any, Final, Literal, NamedTuple, NewType, NoReturn, TypeVar, 
 
 from mcp_ref.machinery import shapes
 from mcp_ref.machinery.checking import NOUNS, PYTHON_TYPES, is_of_kind
-from mcp_ref.machinery.json_schema import FORMATS, Validator
+from mcp_ref.machinery.json_schema import FORMATS, SchemaRefused, Validator, prepare
 from mcp_ref.machinery.publishing import schema_of
 from mcp_ref.machinery.shapes import KINDS, Field, JsonObject, Object, Shape, is_union, peel
 
@@ -117,7 +121,7 @@ def inspect_handler(function: Callable[..., Any], context_type: type, *, may_yie
         plain = plain.__wrapped__
     flags = plain.__code__.co_flags if hasattr(plain, "__code__") else 0
     if flags & (_CO_COROUTINE | _CO_ASYNC_GENERATOR):
-        raise TypeError(f"{name}: a handler is a plain function; there is no event loop here to run `async def` in")
+        raise TypeError(f"{name}: a handler is a plain function, by `def`; there is no event loop for `async def`")
     if flags & _CO_GENERATOR and not may_yield:
         raise TypeError(f"{name}: a handler returns its result; it cannot yield")
 
@@ -146,8 +150,13 @@ def inspect_handler(function: Callable[..., Any], context_type: type, *, may_yie
             raise TypeError(
                 f"{name}: parameter 'ctx' has no type; write `ctx: {context_type.__name__}` for the context"
             )
+        elif default and hasattr(default[0], "default_factory") and hasattr(default[0], "metadata"):
+            raise TypeError(
+                f"{name}: parameter {each!r} has a field as its default; write `Annotated[type, Field(...)] = default`"
+            )
         else:
-            text = next((note for note in peel(hint).notes if isinstance(note, str)), texts.get(each))
+            notes = [getattr(note, "description", note) for note in peel(hint).notes]
+            text = next((note for note in notes if isinstance(note, str)), texts.get(each))
             parameters[each] = Parameter(each, hint, default, text or None)
     return Handler(function, name, parameters, context, open_ended, unnamed, hints.get("return", Any), summary)
 
@@ -264,7 +273,7 @@ def json_arguments(handler: Handler) -> tuple[JsonObject, Callable[[JsonObject],
     for each in handler.parameters.values():
         try:
             shape.fields[each.name] = hints.field(each.hint, not each.default, each.default, each.description)
-        except TypeError as exc:
+        except (TypeError, SchemaRefused) as exc:
             raise TypeError(f"{handler.name}: parameter {each.name!r}: {exc}") from None
     # `properties` even if it is empty: some clients of models look for it.
     return {"type": "object", "properties": {}, **schema_of(shape)}, _reader(shape)
@@ -304,7 +313,7 @@ def json_result(handler: Handler) -> tuple[JsonObject, Callable[[Any], list[str]
         return None
     try:
         shape = _Hints("result").shape(handler.returns)
-    except TypeError as exc:
+    except (TypeError, SchemaRefused) as exc:
         raise TypeError(f"{handler.name}: the return annotation: {exc}") from None
     read = _reader(shape)
 
@@ -359,11 +368,11 @@ def string_arguments(handler: Handler) -> Callable[[Mapping[str, str], Any], dic
     readers: dict[str, Callable[[str], Any]] = {}
     for each in handler.parameters.values():
         try:
-            reader = _string_reader(_Hints("strings").shape(each.hint))
-        except TypeError:
-            reader = None
+            reader, why = _string_reader(_Hints("strings").shape(each.hint)), ""
+        except (TypeError, SchemaRefused) as exc:
+            reader, why = None, f": {exc}"
         if reader is None:
-            raise TypeError(f"{handler.name}: parameter {each.name!r}: no string can be read as {each.hint!r}")
+            raise TypeError(f"{handler.name}: parameter {each.name!r}: no string can be read as {each.hint!r}{why}")
         readers[each.name] = reader
 
     def keywords(values: Mapping[str, str], ctx: Any) -> dict[str, Any]:
@@ -389,7 +398,7 @@ def _string_reader(shape: Shape) -> Callable[[str], Any] | None:
     number, whole = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", r"[+-]?[0-9]{1,300}"
     match shape:
         case shapes.Described():
-            return _string_reader(shape.shape)
+            return (read := _string_reader(shape.shape)) and _load_bounded(read, shape.problems)
         case shapes.Choice():
             arms = [arm for arm in shape.here if arm != shapes.Scalar("null")]
             return _string_reader(arms[0]) if len(arms) == 1 else None
@@ -423,9 +432,25 @@ def _refuse(text: str, what: str) -> NoReturn:
 class _Unsupported(TypeError):
     """A hint that has no JSON Schema here."""
 
-    def __init__(self, hint: Any, why: str = "has no JSON Schema here") -> None:
+    def __init__(self, hint: Any, why: str = "") -> None:
+        why = why or f"has no JSON Schema here; write {_INSTEAD.get(getattr(hint, '__name__', ''), _OTHERWISE)}"
         super().__init__(f"{hint if not isinstance(hint, type) else hint.__qualname__} {why}")
 
+
+_OTHERWISE: Final = "a dataclass, or give the tool `input_schema=` (of a result: `output_schema=`)"
+_INSTEAD: Final = {
+    "bytes": "`str`, and decode it; a result is made by `image()` or `audio()`",
+    "Decimal": "`str` or `float`",
+    "timedelta": "`float`, and say in which unit",
+}
+
+_NUMBERS: Final = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+_BOUNDS: Final = {
+    **dict.fromkeys(("integer", "number"), _NUMBERS | {"multiple_of": "multipleOf"}),
+    "string": {"min_length": "minLength", "max_length": "maxLength", "pattern": "pattern"},
+    "array": {"min_length": "minItems", "max_length": "maxItems"},
+}
+"""By the type of a JSON value: the attributes of notes that bound it, and the words of JSON Schema for them."""
 
 _ARRAYS: Final[dict[Any, Callable[[list[Any]], Any]]] = dict.fromkeys((list, Sequence, Iterable, Collection), list)
 _ARRAYS.update({tuple: tuple, set: set, frozenset: frozenset, AbstractSet: frozenset})
@@ -467,8 +492,7 @@ class _Hints:
         origin, args = get_origin(hint), get_args(hint)
         bare = type(None) if hint is None else origin or hint
         if origin is typing.Annotated:
-            text = next((note for note in args[1:] if isinstance(note, str)), None)
-            return self.shape(args[0]) if text is None else shapes.Described(self.shape(args[0]), text)
+            return _noted(self.shape(args[0]), args[1:])
         if is_union(hint):
             return shapes.Choice(tuple(self.shape(arm) for arm in args))
         if origin is Literal and not any(isinstance(value, bytes | enum.Enum) for value in args):
@@ -503,8 +527,7 @@ class _Hints:
     def field(self, hint: Any, required: bool, default: tuple[Any, ...] = (), text: str | None = None) -> Field:
         """A member of an object; its default is shown if it fits and has a form in JSON."""
         peeled = peel(hint)
-        text = next((note for note in peeled.notes if isinstance(note, str)), text)
-        shape = self.shape(peeled.bare)
+        shape = _noted(self.shape(peeled.bare), peeled.notes)
         try:
             shown = tuple(map(to_json, default))
             for value in shown:
@@ -540,6 +563,31 @@ class _Hints:
                     shape.fields[field.name] = self.field(hints[field.name], required, default)
         self._unfinished.discard(hint)
         return shape
+
+
+def _noted(shape: Shape, notes: Sequence[Any]) -> Shape:
+    """A shape with the description and the bounds that its notes say; those of a `Field` stand in its `metadata`."""
+    words, known, bounding = dict[str, Any](), {"description": "description"}, set[str]().union(*_BOUNDS.values())
+    fields = [note.metadata for note in notes if isinstance(getattr(note, "metadata", None), list)]
+    for part in itertools.chain(notes, *fields):
+        if isinstance(part, str):
+            words.setdefault("description", part)
+            continue
+        schema = schema_of(shape)
+        types_but_null = {each.get("type", "") for each in schema.get("anyOf", [schema])} - {"null"}
+        known |= _BOUNDS.get(" or ".join(types_but_null), {})  # Several types have no bounds in common.
+        foreign = type(part).__module__.partition(".")[0] in ("annotated_types", "pydantic")
+        members = getattr(part, "__dataclass_fields__", None) or getattr(part, "__dict__", {})
+        for name in sorted({"description", "alias", *bounding, *members}):
+            value = getattr(part, name, None)
+            meant = foreign or name in bounding or (name == "description" and isinstance(value, str))
+            if not meant or value is None or value is False:
+                continue
+            if name not in known or words.setdefault(known[name], value) != value:
+                why = "is not understood in this place; check it in the function, or give the tool `input_schema=`"
+                raise _Unsupported(f"{name}={value!r} in Annotated", why)
+    check = prepare(words, what="what Annotated says").problems if words.keys() - {"description"} else None
+    return shapes.Described(shape, words, check) if words else shape
 
 
 # -- from a shape to what converts a value ------------------------------------------------------------------------
@@ -583,12 +631,25 @@ def _loader(shape: Shape, known: dict[Object, _Load]) -> _Load:
         case shapes.Array() | shapes.Row() | shapes.Map():
             return _load_container(shape, known)
         case shapes.Described():
-            return _loader(shape.shape, known)
+            return _load_bounded(_loader(shape.shape, known), shape.problems)
         case Object():
             return known.get(shape) or _load_object(shape, known)
         case shapes.Choice():
             return _load_choice([_loader(arm, known) for arm in shape.here])
     return lambda value: value
+
+
+def _load_bounded(inner: _Load, problems: Callable[[Any], list[str]] | None) -> _Load:
+    """What has also to be within bounds; its type is told first."""
+
+    def load(value: Any) -> Any:
+        loaded = inner(value)
+        # A number that comes as a string, to a prompt, is checked as the number.
+        if problems and (found := problems(loaded if isinstance(loaded, int | float) else value)):
+            raise BadArguments(*(("", problem) for problem in found))
+        return loaded
+
+    return load
 
 
 def _load_scalar(shape: shapes.Scalar) -> _Load:

@@ -57,6 +57,7 @@ log = logging.getLogger(__name__)
 _MAX_READ = 1 << 18  # bytes that one read gives, also after unpacking
 _MAX_IDLE = 256  # connections that are kept
 _MAX_REDIRECTS = 3
+_MAX_INTERIM = 100  # heads of interim responses before a final one
 _MAX_TARGETS = 16  # URLs whose form in a request is remembered: a server may redirect to another one each time
 _IDLE_TIMEOUT = 4.0  # seconds after which an idle connection is not used again: common servers close it after 5
 _LINGER_TIMEOUT = 0.02  # seconds that the end of a response may take, for its connection to be kept
@@ -77,9 +78,23 @@ class _NotWritten(Exception):
     """A kept connection was closed before it had taken the whole request: the server cannot have acted on it."""
 
 
+class _Final(http.client.HTTPResponse):
+    """The final response to a request; the standard library reads past 100 alone."""
+
+    def begin(self) -> None:
+        # MUST: a client can parse any number of interim responses, also unexpected ones (RFC 9110 15.2). We bound them.
+        for _ in range(_MAX_INTERIM):
+            super().begin()
+            if not 101 < self.status < 200:
+                return
+            self.headers = None  # type: ignore[assignment]  # as before the head of a response was read
+        raise http.client.HTTPException(f"more than {_MAX_INTERIM} interim responses")
+
+
 class _Connection(HTTPConnection):
     """Goes before a connection class of urllib3: requests written in one piece, by connections that a call can cut."""
 
+    response_class = _Final
     call: HttpCall | None = None
     kept = False  # whether it has carried a request before
     idle_since = 0.0
@@ -354,6 +369,8 @@ class HttpClient:
         except (requests.RequestException, OSError) as problem:
             raise TransportClosed(f"no request can be sent to {_shown(url)}: {_without_query(problem)}") from None
         self.headers: dict[str, str] = dict(prepared.headers)
+        through = requests.utils.select_proxy(self._url, self._proxies or self.shared.get("proxies"))
+        self._named = _shown(self._url) + (f" through the proxy {_shown(through)}" if through else "")
         self._targets = {self._url: self._adapter.request_url(prepared, self._proxies)}
         self._clock = DeadlineClock()
         self.begin = self._clock.watch
@@ -405,7 +422,7 @@ class HttpClient:
                 if call.reason is not None:
                     raise call.reason
             except _FAILURES as problem:
-                failure, cause = _explained(problem, call, f"no answer from {_shown(self._url)}")
+                failure, cause = _explained(problem, call, f"no answer from {self._named}")
                 raise failure from cause
             finally:
                 _sending.call = None

@@ -174,6 +174,7 @@ class HttpServer:
     Args:
         endpoints: by path, such as {"/mcp": endpoint}; any other path is 404.
         host, port: where to listen; port 0 takes a free one.
+        makes_room: once half of the places are taken, each connection ends the one that has been silent for longest.
 
     Attributes:
         address: the (host, port) that it listens at.
@@ -188,7 +189,10 @@ class HttpServer:
         host: str = "127.0.0.1",
         port: int = 0,
         limits: HttpLimits | None = None,
+        *,
+        makes_room: bool = False,
     ) -> None:
+        self._makes_room = makes_room
         self.endpoints, self.limits = dict(endpoints), limits or HttpLimits()
         self._places = Places("connections", self.limits.connections, self.limits.connections_per_client)
         self.room = Places("bytes of requests", self.limits.bodies, self.limits.bodies_per_client)
@@ -243,6 +247,9 @@ class HttpServer:
         except HttpRefusal as refusal:
             _turn_away(accepted, refusal.status)
             return True
+        if self._makes_room and len(others := self._snapshot()) > self.limits.connections // 2:
+            # So that whoever comes next finds a place.
+            min(others, key=lambda each: each.reading_since).shut_down()
         connection = _Connection(self, accepted, client, next(self._numbers))
         with self._lock:
             # Before it starts, so that close() finds it.

@@ -4,7 +4,7 @@ The contract: `decode` raises ValueError for `NaN`, an infinity, a number that i
 JSON, and RecursionError where it is nested too deeply. `check_count`, which costs a look through the text, raises
 ValueError for more than `MAX_VALUES` values; a text of up to so many characters needs none. `encode` writes no line
 break and raises TypeError, ValueError or RecursionError for what is not JSON; `encode_ascii` does the same with escapes
-for whatever is not ASCII.
+for whatever is not ASCII. `weigh` says how much of a bound in bytes a value takes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from typing import Final, NoReturn
 
 MAX_VALUES: Final = 1_000_000
@@ -43,9 +44,19 @@ def check_count(text: str) -> None:
     brackets within strings for values; only if it is too high does a second one leave the strings out.
     """
     if _values(text) > MAX_VALUES:
-        rest, strings = _STRING.subn("", text.replace("\\\\", "").replace('\\"', ""), 2 * MAX_VALUES)
+        rest, strings = _without_strings(text)
         if strings in (0, 2 * MAX_VALUES) or _values(rest) > MAX_VALUES:
             raise ValueError(f"more than {MAX_VALUES:,} values in one message")
+
+
+def weigh(value: object) -> int:
+    """Bytes that a value takes: its text, as wide as its widest character, and 100 for each value in it."""
+    text = encode(value)
+    return sys.getsizeof(text) + 100 * _values(_without_strings(text)[0])
+
+
+def _without_strings(text: str) -> tuple[str, int]:
+    return _STRING.subn("", text.replace("\\\\", "").replace('\\"', ""), 2 * MAX_VALUES)
 
 
 def _values(text: str) -> int:

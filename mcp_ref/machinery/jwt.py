@@ -140,14 +140,18 @@ def fits(key: Mapping[str, Any], algorithm: str) -> bool:
     return usable and key.get("kty") == kind and key.get("crv") == curve
 
 
-def claims_of(token: str, key: Mapping[str, Any], algorithm: str, issuer: str, leeway: float) -> dict[str, Any] | None:
-    """What a token says, if it is signed with the key, comes from the issuer and counts now; else None."""
+def claims_of(token: str, key: Mapping[str, Any], algorithm: str, issuer: str, leeway: float) -> dict[str, Any]:
+    """What a token says.
+
+    Raises: ValueError: it is not signed with the key, comes from another issuer, or does not count now. It names the
+        check that failed, and does not quote the token.
+    """
     options: Any = {"require": ["exp", "iss", "sub", "aud"], "verify_aud": False}
     try:
         public = jwt.PyJWK(dict(key), algorithm)
         return dict(jwt.decode(token, public, [algorithm], options, issuer=issuer, leeway=leeway))
-    except _WRONG:
-        return None
+    except _WRONG as problem:
+        raise ValueError(type(problem).__name__) from None
 
 
 def self_signed(token: str, kind: str, algorithms: Sequence[str]) -> tuple[str, dict[str, Any]] | None:

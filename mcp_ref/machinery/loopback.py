@@ -56,7 +56,7 @@ class Loopback:
         many = _MAX_CONNECTIONS
         limits = HttpLimits(read=_HEAD_TIMEOUT, write=_HEAD_TIMEOUT, connections=many, connections_per_client=many)
         address = "::1" if host == "[::1]" else "127.0.0.1"
-        self._server = HttpServer({path or "/": self._answer}, address, port, limits)
+        self._server = HttpServer({path or "/": self._answer}, address, port, limits, makes_room=True)
         self.port = self._server.address[1]
         self._host = host.lower()
 

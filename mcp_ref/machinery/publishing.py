@@ -80,7 +80,7 @@ class _Writing(NamedTuple):
                 values = self.write(shape.each)
                 return {"type": "object"} | ({"additionalProperties": values} if values else {})
             case shapes.Described():
-                return self.write(shape.shape) | {"description": shape.text}
+                return self.write(shape.shape) | shape.words
             case shapes.Choice():
                 arms = [self.write(arm) for arm in shape.here]
                 return {"anyOf": arms} if len(arms) > 1 else arms[0]

@@ -186,10 +186,11 @@ class Map(NamedTuple):
 
 
 class Described(NamedTuple):
-    """A shape with a text of its own, which is shown in the schema."""
+    """A shape with words of its own in the schema: a description, and the bounds that `problems` checks."""
 
     shape: Shape
-    text: str
+    words: JsonObject
+    problems: Callable[[Any], list[str]] | None
 
 
 class Choice(NamedTuple):

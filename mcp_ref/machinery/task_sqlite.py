@@ -13,18 +13,19 @@ Not here:  what runs tasks (machinery/tasking)
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from mcp_ref.machinery.json_text import decode, encode_ascii
+from mcp_ref.machinery.private_files import open_private
 from mcp_ref.machinery.shapes import JsonObject
-from mcp_ref.machinery.task_store import Waiters, expired
+from mcp_ref.machinery.task_store import Waiters, expired, listed
 
 LEASE_TIMEOUT: Final = 15.0
 """Seconds without a sign of life after which a process counts as dead."""
@@ -36,14 +37,20 @@ BUSY_TIMEOUT: Final = 5.0
 """Seconds in which another process must let go of the file."""
 
 _TABLES: Final = """
-CREATE TABLE IF NOT EXISTS tasks (id TEXT PRIMARY KEY, owner TEXT, created REAL, expires REAL, version INTEGER,
-    runs INTEGER, holder TEXT, record TEXT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tasks (id TEXT PRIMARY KEY, owner TEXT, created REAL, updated REAL, expires REAL,
+    version INTEGER, runs INTEGER, holder TEXT, size INTEGER, listed TEXT, record TEXT, params TEXT) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS of_owner ON tasks (owner, created, id);
+CREATE INDEX IF NOT EXISTS by_size ON tasks (owner, size);
+CREATE INDEX IF NOT EXISTS ended ON tasks (updated) WHERE NOT runs;
+CREATE INDEX IF NOT EXISTS ended_of_owner ON tasks (owner, updated) WHERE NOT runs;
 CREATE INDEX IF NOT EXISTS by_expiry ON tasks (expires);
 CREATE INDEX IF NOT EXISTS by_holder ON tasks (holder) WHERE runs;
 CREATE TABLE IF NOT EXISTS holders (id TEXT PRIMARY KEY, boot TEXT, until REAL) WITHOUT ROWID;
 """
 
+
+_FIELDS: Final = ("id", "owner", "created", "updated", "version", "holder", "size")
+_WRITTEN: Final = (*_FIELDS, "expires", "runs", "listed", "record")
 
 # Guards the connections of all stores, and is held for each statement that is run on one. Also while a process forks:
 # a child would find the statement of another thread in its middle, where it stays for ever.
@@ -63,14 +70,15 @@ def _boot() -> str:
 class SqliteTasks:
     """Tasks in a file: `Server("jobs", tasks=Tasks(store=SqliteTasks("jobs.db")))`. See `TaskStore`.
 
-    The file, which only its owner can read (mode 0600), holds arguments, answers and results in clear. It belongs on a
-    disk of this machine, not on a network's. A record that was written survives the process; with `full=True` also a
-    failure of the machine, at about ten times the cost of a write.
+    The file, which only its owner can read (mode 0600), holds answers and results in clear, and the arguments of what
+    may run again. It belongs on a disk of this machine, not on a network's. A record that was written survives the
+    process; with `full=True` also a failure of the machine, at about ten times the cost of a write.
 
     Args:
         lease: seconds without a sign of life after which a process counts as dead.
 
-    Raises: sqlite3.Error: the file cannot be opened, or is not a database. So do all calls, where the disk is full, or
+    Raises: PermissionError: the file is another user's, or others may read it. OSError: it is a symbolic link.
+        sqlite3.Error: the file cannot be opened, or is not a database. So do all calls, where the disk is full, or
         another process keeps the file for more than five seconds: a server then refuses to create a task, -32603, and
         keeps what one has come to until it can be written.
     Threads: any. A connection is opened in each process that uses it, also after a fork.
@@ -81,12 +89,12 @@ class SqliteTasks:
         self._boot, self._waiters = _boot(), Waiters()
         self.clock: Callable[[], float] = time.time
         self.holder: str | None = None
-        self._process = 0
+        self._process, self.seen = 0, -1
         self._run("SELECT 1")
 
     def _connect(self) -> None:
         """Open the file in this process."""
-        os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+        os.close(open_private(Path(self._path), os.O_CREAT | os.O_RDWR))
         connection = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA journal_mode=WAL")
@@ -98,7 +106,7 @@ class SqliteTasks:
         # Last: what failed is opened again by whoever comes next, and the connection of a parent is never used.
         self._connection, self._process = connection, os.getpid()
         self.holder = f"{os.getpid()}-{os.urandom(8).hex()}"
-        self._renewed, self._seen = -1e9, -1
+        self._renewed, self.seen = -1e9, -1
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> tuple[list[Any], int]:
         """Run a statement; its rows, and how many it has changed."""
@@ -110,25 +118,25 @@ class SqliteTasks:
 
     def _values(self, record: JsonObject) -> tuple[Any, ...]:
         expires = None if record["ttl"] is None else record["created"] + record["ttl"]
-        text = json.dumps(record, separators=(",", ":"))
-        return (record["owner"], record["created"], expires, record["version"], record["outcome"] is None,
-                record["holder"], text)  # fmt: skip
+        texts = (encode_ascii(listed(record)), encode_ascii({**record, "params": {}}))
+        return (*(record[field] for field in _FIELDS), expires, record["outcome"] is None, *texts)
 
     def create(self, record: JsonObject) -> None:
         """See `TaskStore`."""
         # The lease comes first: nobody may find the task of a process that has not said yet that it lives.
         self._renew()
-        self._run("INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (record["id"], *self._values(record)))
+        statement = f"INSERT INTO tasks (params, {', '.join(_WRITTEN)}) VALUES (?{', ?' * len(_WRITTEN)})"
+        self._run(statement, (encode_ascii(record["params"]), *self._values(record)))
 
     def get(self, task_id: str) -> JsonObject | None:
         """See `TaskStore`."""
         rows, _ = self._run("SELECT record FROM tasks WHERE id = ?", (task_id,))
-        record: JsonObject | None = json.loads(rows[0][0]) if rows else None
+        record: JsonObject | None = decode(rows[0][0]) if rows else None
         return None if record is None or expired(record, self.clock()) else record
 
     def replace(self, record: JsonObject, version: int) -> bool:
         """See `TaskStore`."""
-        fields = "owner = ?, created = ?, expires = ?, version = ?, runs = ?, holder = ?, record = ?"
+        fields = ", ".join(f"{field} = ?" for field in _WRITTEN) + (", params = '{}'" if record["outcome"] else "")
         values = (*self._values(record), record["id"], version)
         _, changed = self._run(f"UPDATE tasks SET {fields} WHERE id = ? AND version = ?", values)
         if changed == 1:
@@ -139,19 +147,23 @@ class SqliteTasks:
         """See `TaskStore`."""
         where = "owner = ? AND (created, id) > (?, ?) AND (expires IS NULL OR expires > ?) ORDER BY created, id LIMIT ?"
         values = (owner, *(after or (0.0, "")), self.clock(), most)
-        return self._records(f"SELECT record FROM tasks WHERE {where}", values)
+        return [decode(text) for (text,) in self._run(f"SELECT listed FROM tasks WHERE {where}", values)[0]]
 
-    def _records(self, statement: str, values: Iterable[Any]) -> list[JsonObject]:
-        return [json.loads(text) for (text,) in self._run(statement, tuple(values))[0]]
+    def usage(self, *owner: str | None) -> tuple[int, str | None]:
+        """See `TaskStore`."""
+        where = "owner IS ?" if owner else "1"
+        ((size,),), _ = self._run(f"SELECT coalesce(sum(size), 0) FROM tasks WHERE {where}", owner)
+        ended, _ = self._run(f"SELECT id FROM tasks WHERE {where} AND NOT runs ORDER BY updated LIMIT 1", owner)
+        return size, next((task_id for (task_id,) in ended), None)
 
-    def wait(self, task_id: str, version: int, timeout: float | None) -> None:
+    def wait(self, task_id: str, version: int, timeout: float | None) -> bool:
         """See `TaskStore`."""
 
         def is_current() -> bool:
             rows, _ = self._run("SELECT version FROM tasks WHERE id = ?", (task_id,))
             return bool(rows) and rows[0][0] == version
 
-        self._waiters.wait(task_id, is_current, timeout)
+        return self._waiters.wait(task_id, is_current, timeout)
 
     def _renew(self) -> None:
         """Say that this process lives, now and then."""
@@ -167,15 +179,14 @@ class SqliteTasks:
         self._renew()
         # What others have written: who waits for just that looks again.
         ((version,),), _ = self._run("PRAGMA data_version")
-        if version != self._seen:
+        if version != self.seen:
             self._waiters.look()
-            self._seen = version
-        found = self._records("SELECT record FROM tasks WHERE expires <= ?", (now,))
+            self.seen = version
+        found, _ = self._run("SELECT record, params FROM tasks WHERE expires <= ?", (now,))
         living = "SELECT id FROM holders WHERE boot = ? AND until > ?"
-        values = (self.holder, self._boot, time.monotonic())
-        return found + self._records(
-            f"SELECT record FROM tasks WHERE runs AND holder <> ? AND holder NOT IN ({living})", values
-        )
+        left = f"SELECT record, params FROM tasks WHERE runs AND holder <> ? AND holder NOT IN ({living})"
+        found += self._run(left, (self.holder, self._boot, time.monotonic()))[0]
+        return [{**decode(record), "params": decode(params)} for record, params in found]
 
     def delete(self, task_id: str) -> None:
         """See `TaskStore`."""

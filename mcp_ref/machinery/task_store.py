@@ -6,7 +6,8 @@ comes second reads again, and finds that it is over. So no state is written over
 
     id, version, owner       who may see it: None for whoever has the id
     created, updated, ttl    seconds since the epoch; seconds that it lives, None for ever
-    method, params           what was asked
+    size                     bytes that it takes, with those of its params while it runs
+    method, params           what was asked; params only while it runs, and may be run again
     asked, answered          questions by key, each key once in its life; their answers
     message                  what it is doing, for a person; None
     outcome                  None, {"result": ...}, {"error": ...} or {"cancelled": reason}
@@ -22,13 +23,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Protocol
 
-from mcp_ref.errors import InternalError
 from mcp_ref.machinery.shapes import JsonObject
-
-MAX_RECORDS: Final = 100_000
-"""Tasks that a store in memory keeps, with those that have ended; one more is refused."""
 
 
 class TaskStore(Protocol):
@@ -36,33 +33,42 @@ class TaskStore(Protocol):
 
     Attributes:
         holder: what tells this process from others that share the store; None: nobody shares it, nothing survives.
+        seen: another value, after a `due`, if another process has changed anything since the one before.
     """
 
     holder: str | None
+    seen: int
 
     def create(self, record: JsonObject) -> None:
         """Keep a record of a new id; when this returns, `get` finds it."""
         ...
 
     def get(self, task_id: str) -> JsonObject | None:
-        """The record; None: the id is unknown, or the record's time has passed."""
+        """The record, perhaps without its params; None: the id is unknown, or the record's time has passed."""
         ...
 
     def replace(self, record: JsonObject, version: int) -> bool:
-        """Put a record in the place of the one of that version; False: that is no longer there."""
+        """Put a record in the place of the one of that version; False: that is no longer there. The params stay as they
+        are, or go with the end."""
         ...
 
     def of_owner(self, owner: str, after: tuple[float, str] | None, most: int) -> list[JsonObject]:
-        """At most so many records of an owner, oldest first, behind the one with that time of creation and that id."""
+        """At most so many records of an owner, oldest first, behind the one with that time of creation and that id; in
+        short, as `listed` makes them."""
         ...
 
-    def wait(self, task_id: str, version: int, timeout: float | None) -> None:
-        """Block until the record no longer has that version, at most `timeout` seconds; it may also return early."""
+    def usage(self, *owner: str | None) -> tuple[int, str | None]:
+        """Of the records of an owner, or of all: the sum of `size`, and the id of the one that ended first."""
+        ...
+
+    def wait(self, task_id: str, version: int, timeout: float | None) -> bool:
+        """Block until the record no longer has that version, at most `timeout` seconds; it may also return early. False
+        if it still has it; nothing else of it is read."""
         ...
 
     def due(self, now: float) -> list[JsonObject]:
-        """Records whose time has passed, and those that a process has left which died. Called every now and then while
-        tasks run: it also says that this process lives, and wakes who waits for what another one has changed."""
+        """Whole records: those whose time has passed, and those that a process has left which died. Called now and then
+        while tasks run: it also says that this process lives, and wakes who waits for what another one has changed."""
         ...
 
     def delete(self, task_id: str) -> None:
@@ -75,6 +81,21 @@ def expired(record: JsonObject, now: float) -> bool:
     return record["ttl"] is not None and bool(record["created"] + record["ttl"] <= now)
 
 
+def listed(record: JsonObject) -> JsonObject:
+    """A record in short: without what was asked, what was answered, and what came of it but the words of a failure."""
+    short = record | {"params": {}, "capabilities": {}}
+    short |= {name: dict.fromkeys(record[name], {}) for name in ("asked", "answered")}
+    if "result" in (outcome := record["outcome"] or {}):
+        failed = outcome["result"].get("isError") is True
+        # So much of so many pieces has all that is ever shown of a failure.
+        parts = [part.get("resource", part) for part in outcome["result"].get("content", ())] if failed else []
+        texts = [{"text": str(part["text"])[:1_000]} for part in parts if "text" in part][:1_000]
+        short["outcome"] = {"result": {"isError": failed, "content": texts}}
+    elif "error" in outcome:
+        short["outcome"] = {"error": {"message": outcome["error"]["message"]}}
+    return short
+
+
 class Waiters:
     """Threads that wait for records to change, each by an event of its own: a change wakes only who waits for it."""
 
@@ -82,15 +103,14 @@ class Waiters:
         self._lock = threading.Lock()  # guards _waiting
         self._waiting: dict[str, list[tuple[threading.Event, Callable[[], bool]]]] = {}
 
-    def wait(self, task_id: str, is_current: Callable[[], bool], timeout: float | None) -> None:
-        """Block while `is_current`, until it is told otherwise, at most `timeout` seconds."""
+    def wait(self, task_id: str, is_current: Callable[[], bool], timeout: float | None) -> bool:
+        """Block while `is_current`, until it is told otherwise, at most `timeout` seconds. Whether it was."""
         entry = (threading.Event(), is_current)
         with self._lock:
             self._waiting.setdefault(task_id, []).append(entry)
         try:
             # Enter first, look second: a change in between is either seen here or told there.
-            if is_current():
-                entry[0].wait(timeout)
+            return not is_current() or entry[0].wait(timeout)
         finally:
             with self._lock:
                 left = [each for each in self._waiting.pop(task_id, ()) if each is not entry]
@@ -117,18 +137,30 @@ class MemoryTasks:
     """Tasks in memory: they end with the process. See `TaskStore`."""
 
     holder: str | None = None
+    seen = 0
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock, self._waiters = clock, Waiters()
-        self._lock = threading.Lock()  # guards _records
+        self._lock = threading.Lock()  # guards the two fields below
         self._records: dict[str, JsonObject] = {}
+        # Of each owner, by `(owner,)`, and of all, by `()`: the bytes, and the ids of what has ended, in this order.
+        self._shares: dict[tuple[str | None, ...], tuple[int, dict[str, None]]] = {}
+
+    def _count_locked(self, record: JsonObject, sign: int) -> None:
+        """Count a record, or what was there before."""
+        for key in ((), (record["owner"],)):
+            size, ended = self._shares.pop(key, (0, {}))
+            ended.pop(record["id"], None)
+            if record["outcome"] is not None and sign > 0:
+                ended[record["id"]] = None
+            if size + sign * record["size"]:
+                self._shares[key] = (size + sign * record["size"], ended)
 
     def create(self, record: JsonObject) -> None:
-        """See `TaskStore`. Raises: InternalError: there are too many."""
+        """See `TaskStore`."""
         with self._lock:
-            if len(self._records) >= MAX_RECORDS:
-                raise InternalError("Too many tasks are kept", {"limit": MAX_RECORDS})
             self._records[record["id"]] = record
+            self._count_locked(record, 1)
 
     def get(self, task_id: str) -> JsonObject | None:
         """See `TaskStore`."""
@@ -141,7 +173,9 @@ class MemoryTasks:
             known = self._records.get(record["id"])
             if known is None or known["version"] != version:
                 return False
+            self._count_locked(known, -1)
             self._records[record["id"]] = record
+            self._count_locked(record, 1)
         self._waiters.tell(record["id"])
         return True
 
@@ -150,17 +184,23 @@ class MemoryTasks:
         with self._lock:
             known = [each for each in self._records.values() if each["owner"] == owner]
         now, start = self._clock(), after or (0.0, "")
-        listed = sorted((each["created"], each["id"], each) for each in known if not expired(each, now))
-        return [record for created, task_id, record in listed if (created, task_id) > start][:most]
+        places = sorted((each["created"], each["id"], each) for each in known if not expired(each, now))
+        return [listed(record) for created, task_id, record in places if (created, task_id) > start][:most]
 
-    def wait(self, task_id: str, version: int, timeout: float | None) -> None:
+    def usage(self, *owner: str | None) -> tuple[int, str | None]:
+        """See `TaskStore`."""
+        with self._lock:
+            size, ended = self._shares.get(owner, (0, {}))
+            return size, next(iter(ended), None)
+
+    def wait(self, task_id: str, version: int, timeout: float | None) -> bool:
         """See `TaskStore`."""
 
         def is_current() -> bool:
             record = self._records.get(task_id)
             return record is not None and record["version"] == version
 
-        self._waiters.wait(task_id, is_current, timeout)
+        return self._waiters.wait(task_id, is_current, timeout)
 
     def due(self, now: float) -> list[JsonObject]:
         """See `TaskStore`."""
@@ -170,5 +210,6 @@ class MemoryTasks:
     def delete(self, task_id: str) -> None:
         """See `TaskStore`."""
         with self._lock:
-            self._records.pop(task_id, None)
+            if (known := self._records.pop(task_id, None)) is not None:
+                self._count_locked(known, -1)
         self._waiters.tell(task_id)

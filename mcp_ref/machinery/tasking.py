@@ -27,11 +27,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp_ref.errors import InternalError, InvalidParams, Refusal, RequestCancelled, RequestTimeout
 from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.deadline import Cancel, Deadline, check_seconds
+from mcp_ref.machinery.json_text import weigh
 from mcp_ref.machinery.shapes import JsonObject
 from mcp_ref.machinery.task_store import MemoryTasks, TaskStore, expired
 from mcp_ref.machinery.workers import Workers, before_block
@@ -57,6 +59,9 @@ MAX_CARRIERS: Final = 100
 SWEEP_INTERVAL: Final = 1.0
 """Seconds between two looks for what has expired."""
 
+RECORD_SIZE: Final = 2_000
+"""Bytes that a task takes besides what it holds; while it runs twice as many, so that there is room for its end."""
+
 Outcome = JsonObject
 
 
@@ -70,7 +75,10 @@ class Tasks:
         store: where tasks are kept; None: in memory.
         ttl: seconds that a task lives from its creation if nobody says otherwise; longest: the most that anybody gets.
         most: tasks of one owner that have not ended; one more is refused with -32603.
-        running: handlers that run at once; one that waits for an answer does not count. More wait for their turn.
+        size: bytes that are kept of all tasks, with those that have ended; size_per_owner: of those of one owner. What
+            ended first is forgotten for what is new; if nothing has ended, that is refused with -32603.
+        running: handlers that run at once; one that waits for an answer does not count. More wait for their turn. No
+            owner has more places than are left to the others: half of them, if nobody else has any.
         poll: seconds between two looks of a client, as a hint for it.
 
     Attributes:
@@ -94,6 +102,8 @@ class Tasks:
         ttl: float | None = 3_600,
         longest: float | None = 86_400,
         most: int = 1_000,
+        size: int = 256 << 20,
+        size_per_owner: int = 64 << 20,
         running: int = 32,
         poll: float = 1.0,
     ) -> None:
@@ -102,11 +112,14 @@ class Tasks:
         if most < 1 or running < 1:
             raise ValueError("most and running are at least 1")
         self.ttl, self.longest, self.most, self.running, self.poll = ttl, longest, most, running, poll
+        self.size, self.size_per_owner = size, size_per_owner
         self.clock: Callable[[], float] = time.time  # of lives, which must survive a restart
         self.store: TaskStore = store if store is not None else MemoryTasks(lambda: self.clock())
         self.workers = self._new_workers()
         self._complain = Complaints(log)
         self._swept = 0.0  # by the clock that nobody sets
+        # Guards the room in the store: held from the look for it to the write, which both have their limits.
+        self._room = threading.Lock()
         # Guards the fields below; told when this closes.
         self._changed = threading.Condition(threading.Lock())
         self.runs: dict[str, TaskRun] = {}
@@ -117,7 +130,7 @@ class Tasks:
         self._keeper: threading.Thread | None = None
 
     def _new_workers(self) -> Workers:
-        return Workers(self.running, _no_thread, name="mcp-task", idle=IDLE_TIMEOUT)
+        return Workers(self.running, _no_thread, name="mcp-task", idle=IDLE_TIMEOUT, shared=True)
 
     # -- records
 
@@ -135,8 +148,12 @@ class Tasks:
         record: JsonObject = {
             **run.seed, "id": secrets.token_hex(24), "version": 1, "created": now, "updated": now, "ttl": ttl,
             "asked": {}, "answered": {}, "keys": 0, "replayed": 0, "message": message, "outcome": None,
-            "holder": self.store.holder,
+            "holder": self.store.holder, "size": 2 * RECORD_SIZE,
         }  # fmt: skip
+        # Counted also where they are not written: the call holds them.
+        record["size"] += weigh(record)
+        if not record["again"]:
+            record["params"] = {}
         with self._changed:
             # SHOULD: enforce limits on concurrent tasks per requestor (basic/utilities/tasks#resource-management)
             if self._owned[owner] >= self.most:
@@ -144,7 +161,7 @@ class Tasks:
                 raise InternalError(f"Too many tasks: at most {self.most} may be under way", {"limit": self.most})
             self._enter_locked(record["id"], run)
         try:
-            self.store.create(record)
+            self._put(owner, record["size"], lambda: self.store.create(record))
         except BaseException as problem:
             self._leave(record["id"])
             if isinstance(problem, Refusal) or not isinstance(problem, Exception):
@@ -154,6 +171,19 @@ class Tasks:
         # SHOULD: log the creation of a task, with who asked (basic/utilities/tasks#audit-and-logging)
         log.info("created %s of %r: %s", record["id"], owner, run.seed["about"])
         return record
+
+    def _put(self, owner: str | None, more: int, put: Callable[[], Any]) -> Any:
+        """Write what takes so many bytes more, once there is room. Raises: InternalError: there is none."""
+        # SHOULD: limits that keep a requestor from exhausting resources (basic/utilities/tasks#resource-management)
+        with self._room:
+            for whose, limit in (((owner,), self.size_per_owner), ((), self.size)):
+                while more > 0 and (usage := self.store.usage(*whose))[0] + more > limit:
+                    if usage[1] is None or more > limit:
+                        self._complain("refused %r more bytes of tasks: %d are kept", owner, usage[0])
+                        raise InternalError(f"Too much is kept of tasks: at most {limit} bytes", {"limit": limit})
+                    log.info("forgot %s, which ended first, to make room", usage[1])
+                    self.store.delete(usage[1])
+            return put()
 
     def find(self, task_id: str, owner: str | None) -> JsonObject:
         """The record of a task, for one of that owner. Raises: InvalidParams: it is unknown, foreign or expired."""
@@ -182,13 +212,23 @@ class Tasks:
 
         Args:
             edit: changes a copy (members are replaced, not changed in place); False: the record is to stay as it is.
+
+        Raises: InternalError: there is no room for it.
         """
         while (known := self.store.get(task_id)) is not None:
             record = dict(known)
             if not edit(record):
                 return known
             record["version"], record["updated"] = known["version"] + 1, max(self.clock(), known["updated"])
-            if self.store.replace(record, known["version"]):
+            if record["outcome"] is None:
+                new = [name for name, value in known.items() if record[name] is not value]
+                record["size"] += sum(weigh(record[name]) - weigh(known[name]) for name in new)
+            else:
+                # What only a run needs goes with it.
+                record |= {name: {} for name in ("params", "capabilities", "asked", "answered")}
+                record["size"] = RECORD_SIZE + weigh(record)
+            replace = partial(self.store.replace, record, known["version"])
+            if self._put(record["owner"], record["size"] - known["size"], replace):
                 self._tell(record)
                 return record
         return None
@@ -197,8 +237,8 @@ class Tasks:
         """Tell of a change that was made here."""
         if self.on_change is not None:
             self.on_change(record)
-        if (run := self.runs.get(record["id"])) is not None and run.on_change is not None:
-            run.on_change(record)
+        if (run := self.runs.get(record["id"])) is not None and (tell := run.on_change) is not None:
+            tell(record)
         self._look_at(record["id"], record)
 
     def end(self, task_id: str, outcome: Outcome, *, held_by: str | None = "") -> bool:
@@ -217,7 +257,12 @@ class Tasks:
                 record["outcome"] = outcome
             return ended
 
-        record = self.change(task_id, edit)
+        try:
+            record = self.change(task_id, edit)
+        except (InternalError, TypeError, ValueError, RecursionError) as problem:
+            # Neither room for it, nor a text: what it came to is this.
+            outcome = error_of(problem)
+            record = self.change(task_id, edit)
         if record is None:
             # Its time has passed, and perhaps nobody looks for that any more: whoever waits for it is told.
             self.store.delete(task_id)
@@ -318,7 +363,7 @@ class Tasks:
 
     def _keep(self) -> None:
         interval = SWEEP_INTERVAL if self.store.holder is None else KEEPER_INTERVAL
-        said = ""  # of what fails, once: what fails may be a disk that is full
+        said, seen = "", -1  # of what fails, once: what fails may be a disk that is full; and what was looked at
         while True:
             with self._changed:
                 # Bounded; that it closes is told.
@@ -331,8 +376,9 @@ class Tasks:
                     return
             try:
                 self._sweep()
-                if self.look is not None and self.store.holder is not None:
+                if self.look is not None and self.store.holder is not None and (now := self.store.seen) != seen:
                     self.look()
+                    seen = now
                 said = ""
             except Exception as problem:
                 if str(problem) != said:
@@ -427,7 +473,7 @@ class TaskRun:
 
     Args:
         seed: the members of its record that are known: `owner`, `ttl` (seconds asked for), `about` (a name, for the
-            log), `method`, `params`, `again` (whether it may run again), and what its caller adds.
+            log), `method`, `params`, `again` (whether it may run again, with these params), and what its caller adds.
         work: makes its result. Raises Refusal, or whatever else.
         on_change: as of `Tasks`, for this task.
 
@@ -448,6 +494,7 @@ class TaskRun:
         on_change: Callable[[JsonObject], None] | None = None,
     ) -> None:
         self.tasks, self.seed, self._work, self.on_change = tasks, seed, work, on_change
+        self.owner = seed["owner"]  # by which places are shared
         self.cancel = Cancel()
         self.id: str | None = None
         self.record: JsonObject = {}
@@ -464,7 +511,7 @@ class TaskRun:
         """Become a task, if it is still a call; whether it is one now. Raises: as `Tasks.create`; it is a call then."""
         with self._lock:
             if self.id is None and not self._over:
-                self.record = self.tasks.create(self, message)
+                self.record = {**self.tasks.create(self, message), "params": {}}
                 self.id = self.record["id"]
         self._milestone.set()
         return self.id is not None
@@ -494,7 +541,7 @@ class TaskRun:
         """Run in a thread of its own, as soon as there is a place. Raises: InternalError: no thread can be started."""
         self._milestone.clear()
         try:
-            if not self.tasks.workers.run(self.run):
+            if not self.tasks.workers.run(self):
                 raise InternalError("The task could not be started: the server was shut down")
         except InternalError as problem:
             # It stays in the queue; whoever takes it from there finds it over.
@@ -507,7 +554,7 @@ class TaskRun:
         """Block until it becomes a task, asks as one, or is over, at most `timeout` seconds. Whether it has."""
         return self._milestone.wait(timeout)
 
-    def run(self) -> None:
+    def __call__(self) -> None:
         """Do the work, in this thread, and leave what it came to where it is looked for."""
         outcome: JsonObject | BaseException
         threading.current_thread().doing = f"the task {self.seed['about']}"  # type: ignore[attr-defined]
@@ -528,6 +575,12 @@ class TaskRun:
                 self, self.id, error_of(outcome) if isinstance(outcome, BaseException) else {"result": outcome}
             )
         self._milestone.set()
+        self.release()
+
+    def release(self) -> None:
+        """Forget whose work it was. That knows of this, and would hold what was asked until a cycle is collected."""
+        self._work, self.on_change = lambda run: {}, None
+        self.cancel._callbacks = []
 
     # -- what the work does with its task
 

@@ -54,15 +54,15 @@ class Turns:
             finally:
                 self._here.has_turn = False
 
-        given_up.attach(lambda reason: outcome.put((None, "withdrawn")))
-        if getattr(self._here, "has_turn", False):
-            have_turn()
-        else:
-            with self._lock:
-                self._waiting.append(given_up)
-                self._thread = self._thread or CallbackThread(self._name)
-                self._thread.put(have_turn, "a turn")
         try:
+            given_up.attach(lambda reason: outcome.put((None, "withdrawn")))
+            if getattr(self._here, "has_turn", False):
+                have_turn()
+            else:
+                with self._lock:
+                    self._waiting.append(given_up)
+                    self._thread = self._thread or CallbackThread(self._name)
+                    self._thread.put(have_turn, "a turn")
             return outcome.get(timeout=timeout)
         except Empty:
             return None, "time-out"

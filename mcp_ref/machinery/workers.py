@@ -17,16 +17,17 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from mcp_ref.machinery.deadline import Deadline, has_ended
 from mcp_ref.machinery.forks import opened_elsewhere
 
 log = logging.getLogger(__name__)
 
-Job = Callable[[], None]
+Job = Any  # called without arguments
 
 MAX_URGENT = 4
 """Urgent jobs of one conversation that run at once, above the cap."""
@@ -52,6 +53,7 @@ class Workers:
         hopeless: called, in the thread that called `run`, when the system gives the pool not even one thread. If the
             pool has some and gets no further one, jobs wait for one of these.
         name: of the threads; idle: seconds without a job after which one ends; None: with the pool.
+        shared: jobs have an `owner`, and no owner holds more places than are left to the others.
 
     Attributes:
         waiting: the jobs that wait for a place; `urgent`: those that wait for one of the few threads above the cap, so
@@ -69,8 +71,9 @@ class Workers:
         hopeless: Callable[[RuntimeError], None] | None = None,
         name: str = "mcp-worker",
         idle: float | None = None,
+        shared: bool = False,
     ) -> None:
-        self.name, self.idle = name, idle
+        self.name, self.idle, self._shared = name, idle, shared
         self._cap, self._hopeless, self._process = cap, hopeless, os.getpid()
         self._jobs: SimpleQueue[tuple[Job, bool | None] | None] = SimpleQueue()
         self._stopping = threading.Event()
@@ -78,7 +81,7 @@ class Workers:
         self._threads: list[Worker] = []
         # Threads that wait for a job and have not been promised one; less than 0: promised jobs that lack a thread.
         self._idle = 0
-        self._places = 0  # places that are held
+        self._places: list[Job] = []  # the jobs that hold one
         self._urgent = 0  # urgent jobs that run
         self.waiting: deque[Job] = deque()
         self.urgent: deque[Job] = deque()
@@ -115,10 +118,11 @@ class Workers:
             if self.urgent and self._urgent < MAX_URGENT:
                 job, place = self.urgent.popleft(), False
                 self._urgent += 1
-            elif self.waiting and self._places < min(self._width, self._cap):
-                job, place = self.waiting.popleft(), True
-                self._places += 1
-            elif self.waiting and self._places < self._cap and not self._watching:
+            elif len(self._places) < min(self._width, self._cap) and (number := self._first_locked()) is not None:
+                job, place = self.waiting[number], True
+                del self.waiting[number]
+                self._places.append(job)
+            elif self.waiting and len(self._places) < self._cap and not self._watching:
                 job, place = self._watch, None
                 self._watching = True
             else:
@@ -137,6 +141,13 @@ class Workers:
                     self._problem = None if self._threads else problem
             self._idle -= 1
 
+    def _first_locked(self) -> int | None:
+        """Where the first job waits whose owner may have one more place."""
+        if not self._shared:
+            return 0 if self.waiting else None
+        held, free = Counter(job.owner for job in self._places), self._cap - len(self._places)
+        return next((number for number, job in enumerate(self.waiting) if held[job.owner] < free), None)
+
     def _watch(self) -> None:
         """Let more jobs run at once as long as the one that is first in the queue does not move.
 
@@ -151,15 +162,15 @@ class Workers:
             self._stopping.wait(STALL_INTERVAL)
             with self._lock:
                 if self.waiting and self.waiting[0] is first:
-                    self._width = 2 * max(self._width, self._places)
+                    self._width = min(2 * max(self._width, len(self._places)), self._cap)
                     self._promise_locked()
 
-    def finished(self, place: bool | None, gave_up: bool) -> None:
+    def finished(self, job: Job, place: bool | None, gave_up: bool) -> None:
         """Called by a worker after each job: it is idle, and what it held goes to a job that waits."""
         with self._lock:
             self._idle += 1
             if place and not gave_up:
-                self._places -= 1
+                self._places.remove(job)
             elif place is False:
                 self._urgent -= 1
             self._promise_locked()
@@ -205,7 +216,7 @@ class Worker(threading.Thread):
         # Daemon: a user's handler cannot be stopped, and must not keep the process alive.
         super().__init__(name=f"{pool.name}-{number}", daemon=True)
         self._pool = pool
-        self._holds_place = False
+        self._holds_place: Job | None = None
         self.doing = NAMELESS
 
     def run(self) -> None:
@@ -221,21 +232,21 @@ class Worker(threading.Thread):
             if item is None:
                 return
             job, place = item
-            self._holds_place = bool(place)
+            self._holds_place = job if place else None
             try:
                 job()
             except BaseException:
                 # Also what is not an Exception, such as SystemExit: it ends the job, not the thread with its place.
                 log.exception("a job failed in %s", self.name)
             self.doing = NAMELESS
-            finished(place, bool(place) and not self._holds_place)
+            finished(job, place, self._holds_place is None)
 
     def give_place_up(self) -> None:
         """Let another job run in the place of this one, which is about to block."""
-        if self._holds_place:
-            self._holds_place = False
+        if (job := self._holds_place) is not None:
+            self._holds_place = None
             with self._pool._lock:
-                self._pool._places -= 1
+                self._pool._places.remove(job)
                 self._pool._promise_locked()
 
 

@@ -15,6 +15,7 @@ from mcp_ref.agreement import declares, undeclared
 from mcp_ref.basic import extensions, mrtr, tasks, utilities
 from mcp_ref.client import elicitation, roots, sampling
 from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.arguments import refuse_attribute
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options, check_options
 from mcp_ref.revisions import Revision
@@ -46,6 +47,9 @@ class Context(utilities.HandlerContext):
 
     def __repr__(self) -> str:
         return f"<Context of {self.incoming.method}, request {self.incoming.id!r}, {self.revision}>"
+
+    if not TYPE_CHECKING:
+        __getattr__ = refuse_attribute  # of what other libraries call it
 
     # server/utilities/logging
     log = logging.log
@@ -139,15 +143,15 @@ class Context(utilities.HandlerContext):
 
     @property
     def session_key(self) -> str | None:
-        """What tells this client from others, to keep state for it: who asks, as `authenticate` said, in either era;
-        else the session, or the pipe. None in the stateless era over HTTP without `authenticate`.
+        """A key for state that belongs to this client: the user whom `authenticate` named; without one the session, or
+        the pipe. None over HTTP in the stateless era without `authenticate`: nothing tells clients apart.
 
-        A session is not a user: without `authenticate` the key ends with the session, and whoever has stolen the
-        session's id has the key too. Keep nothing under it that must outlast the session, or that others must not see.
+        A session says nothing of who uses it: whoever has its id has its state. What belongs to a user needs
+        `authenticate`. Spec: client/elicitation#statefulness
         """
-        # MUST NOT: what a server remembers of an elicitation hangs on a session's id alone
-        # (client/elicitation#statefulness)
-        return self.incoming.owner or self.conversation.session_key
+        # MUST NOT: state of a user hangs on the id of a session alone (2025-11-25/client/elicitation#statefulness)
+        owner = self.incoming.owner
+        return owner or self.conversation.session_key
 
     @property
     def request_id(self) -> str | int:

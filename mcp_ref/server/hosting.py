@@ -163,7 +163,7 @@ class Endpoints:
                 self.routes |= {sse_path: sse.listen, messages_path: sse.post}
         self.has_sessions = chosen.sessions and bool(streamable.sessions.revisions)
         if not self._endpoints:
-            raise ValueError("none of this server's revisions has a way over HTTP here")
+            raise ValueError("none of this server's revisions has a way over HTTP here; 2024-11-05 needs sse_path=")
 
     def open(self, base: str) -> None:
         """Learn where the endpoints are reached: the URL before their paths."""
@@ -274,8 +274,8 @@ class HttpService:
             log.warning("listening on %s: everybody who can reach this machine can reach the server", bound)
         base = f"http://[{bound}]:{port}" if ":" in bound else f"http://{bound}:{port}"
         endpoints.open(base)
-        self.url = base + endpoints.path
         self.sse_url = None if endpoints.sse_path is None else base + endpoints.sse_path
+        self.url = base + endpoints.path if endpoints.path in endpoints.routes else str(self.sse_url)
 
     def start(self) -> None:
         """Begin to serve; once."""

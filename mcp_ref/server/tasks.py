@@ -23,7 +23,6 @@ from mcp_ref.basic.mrtr import KINDS, input_request, missing_capability
 from mcp_ref.errors import (
     ErrorResponse,
     InternalError,
-    InvalidParams,
     McpError,
     MethodNotFound,
     MissingClientCapability,
@@ -139,12 +138,13 @@ class ServerTasks:
             raise MethodNotFound(f"The tool {params['name']} can only be called as a task")
         if rule is None or not follows:
             return cast(JsonObject, tools.tools_call(ctx, params))
-        ttl = rule.ttl or self.tasks.ttl
-        if asked is not None and "ttl" in asked:
-            ttl = asked["ttl"] / 1000
-            if ttl <= 0:
-                raise InvalidParams("Invalid params: params.task.ttl must be above 0", {"path": "params.task.ttl"})
-        return self._begin(TaskCall(self, ctx, rule, ttl), 0.0 if asked is not None else rule.after)
+        ttl = page.lifetime(asked or {}, rule.ttl or self.tasks.ttl)
+        call = TaskCall(self, ctx, rule, ttl)
+        try:
+            return self._begin(call, 0.0 if asked is not None else rule.after)
+        finally:
+            if call.task.id is None:
+                call.task.release()
 
     def _begin(self, call: TaskCall, after: float | None) -> JsonObject:
         """Run a call that becomes a task after so many seconds; its answer: the task, or what it came to before."""
@@ -208,8 +208,8 @@ class ServerTasks:
         asked = {each for subscription in subscriptions for name, each in subscription.also if name == "taskIds"}
         self._told = {task_id: version for task_id, version in self._told.items() if task_id in asked}
         for task_id in asked.intersection(changed) if changed else asked:
-            record = self.tasks.store.get(task_id)
-            if record is not None and record["version"] != self._told.get(task_id):
+            is_new = self.tasks.store.wait(task_id, self._told.get(task_id, 0), 0)
+            if is_new and (record := self.tasks.store.get(task_id)) is not None:
                 self._told[task_id] = record["version"]
                 self._tell(record)
 
@@ -288,9 +288,15 @@ class TaskCall(Conversation):
             "again": rule.again, "tries": 0, "revision": self.terms.revision.name,
             "capabilities": self.client_capabilities,
         }  # fmt: skip
-        self.task = TaskRun(among.tasks, seed, self._work, self._tell)
+        self.task = run = TaskRun(among.tasks, seed, self._work, self._tell)
+
+        def given_up() -> bool:
+            # MUST NOT: take `notifications/cancelled`, or the end of a stream, for the end of a task
+            # (2025-11-25/basic/utilities/cancellation#behavior-requirements)
+            return run.id is None and incoming.cancelled
+
         # What the handler looks at: given up by the caller while it is a call, and with the task afterwards.
-        self._own = Incoming(incoming.id, incoming.method, params, incoming.reply, self._given_up)
+        self._own = Incoming(incoming.id, incoming.method, params, incoming.reply, given_up)
         self._own.answers, self._own.state = incoming.answers, incoming.state
         self.task.cancel.attach(self._own.cancel)
 
@@ -300,11 +306,6 @@ class TaskCall(Conversation):
             # MAY: notify of a change of status, without `related-task` (basic/utilities/tasks#task-notifications)
             shown = page.shown(record, self._among.tasks)
             self.origin.announce("notifications/tasks/status", cast(JsonObject, shown))
-
-    def _given_up(self) -> bool:
-        # MUST NOT: take `notifications/cancelled`, or the end of a stream, for the end of a task
-        # (2025-11-25/basic/utilities/cancellation#behavior-requirements)
-        return self.task.id is None and self.asking.cancelled
 
     def _work(self, run: TaskRun) -> JsonObject:
         if isinstance(self.origin, Call):

@@ -340,7 +340,9 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
         # MUST: sanitize tool outputs: the traceback stays here (server/tools#security-considerations)
         # A connection that is gone, which the function asked or reported over, needs none: it is not its mistake.
         log.error("tool %s failed: %s", name, failure, exc_info=not isinstance(failure, TransportClosed))
-        why = "" if ctx.server.mask_errors else f": {str(failure) or type(failure).__name__}"
+        # The text of a KeyError is its key alone.
+        told = f"KeyError: {failure}" if isinstance(failure, KeyError) else str(failure) or type(failure).__name__
+        why = "" if ctx.server.mask_errors else f": {told}"
         return _failed(f"Error executing tool {name}{why}")
 
 

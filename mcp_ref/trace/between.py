@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from mcp_ref.basic.transports.sse import EventParser, EventTooLong, event_facts
 from mcp_ref.messages import JsonObject
@@ -295,9 +295,10 @@ class _Passing(BaseHTTPRequestHandler):
         # 2. The request.
         self._body, self._origin = body, {"exchange": server.next_exchange(), "method": self.command}
         path, query = urlsplit(self.path).path, urlsplit(self.path).query
-        if path != server.path and ("/.well-known/" in path or path.rpartition("/")[2] in _AUTHORIZING):
-            # What is said about authorization is not the protocol's, and is secret, perhaps.
-            self._origin |= {"what": path, "oauth": {}}
+        if path.rstrip("/") != server.path.rstrip("/") and self.path not in server._conns:
+            # It is not the protocol's, and what is said there, as about authorization, is secret, perhaps.
+            authorizing = "/.well-known/" in path or path.rpartition("/")[2] in _AUTHORIZING
+            self._origin |= {"what": path, "oauth": {}} if authorizing else {"path": path}
         asked = {"query": sorted(dict(parse_qsl(query)))} if query else {}
         self._note("send", body, **asked, headers=dict(self.headers.items()))
         upstream, watched = server.connect(), threading.Event()
@@ -349,7 +350,7 @@ class _Passing(BaseHTTPRequestHandler):
 
     def _note(self, direction: Direction, body: bytes | bytearray | None, **facts: Any) -> None:
         """Show the request, or something of its reply; a body only if it is one of the protocol's messages."""
-        seen = bytes(body) if body and "oauth" not in self._origin else None
+        seen = bytes(body) if body and not self._origin.keys() & {"path", "oauth"} else None
         self._taps.note(direction, seen, {**self._origin, **facts})
 
     # -- clients that hang up
@@ -470,7 +471,8 @@ class _Passing(BaseHTTPRequestHandler):
             with suppress(EventTooLong):
                 for event in parser.feed(chunk):
                     if event.event == "endpoint":
-                        self.server.know(urlsplit(event.data)._replace(scheme="", netloc="").geturl(), self._taps)
+                        uri = urlsplit(urljoin(self.path, event.data))
+                        self.server.know(uri._replace(scheme="", netloc="").geturl(), self._taps)
                     message = event.data.encode() if event.event == "message" else None
                     self._note("receive", message, status=reply.status, **event_facts(event))
             yield chunk

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final
 
@@ -49,6 +50,11 @@ _MAX_TEXT: Final = 200  # lines that may be one message with line breaks in it
 class Checker:
     """Judges events, from a file or as they happen. It does no I/O and has no threads.
 
+    Attributes:
+        skipped: the rules that were not asked of some message, and why: "revision unknown" or "redacted". It is
+            complete after `end`.
+        spoken: how many messages there were in each revision; "" for those of which it is not known.
+
     Args:
         revision: the revision that is spoken where the traffic does not say it; None: unknown.
         whole: whether connections are seen from their beginning, whatever they begin with: as when standing between.
@@ -61,19 +67,14 @@ class Checker:
         self._whole = whole
         self._links: Latest[Link] = Latest()
         self._shared: Latest[Known] = Latest()  # by the two sides
+        self._lone: Latest[Link | None] = Latest()  # the client that began last; None: several, without a session id
         self._rules = Rulebook()
+        self.skipped = self._rules.skipped
+        self.spoken: Counter[str] = Counter()
 
     @property
-    def skipped(self) -> dict[str, str]:
-        """The rules that were not asked of some message, and why: "revision unknown" or "redacted".
-
-        It is complete after `end`.
-        """
-        return self._rules.skipped
-
-    @property
-    def applied(self) -> Counter[str]:
-        """How often each rule was asked."""
+    def applied(self) -> Counter[tuple[str, str, Role]]:
+        """How often each rule was asked: by its name, a sentence in the revision spoken, and who has sent it."""
         return self._rules.applied
 
     def feed(self, event: TraceEvent) -> list[Finding]:
@@ -90,9 +91,10 @@ class Checker:
                     self._rules.ask("exit", link, self._spoken(link), sender, "", event, event)
             elif event.http is None:
                 self._take(link, sender, event, None)
-            elif "oauth" not in event.http:
+            elif not event.http.keys() & {"path", "oauth"}:
                 self._take_http(link, sender, event, event.http)
-            # What is said to an authorization server stands beside the protocol; the metadata is the server's own.
+            # Other paths, and what is said to an authorization server, stand beside the protocol; the metadata is the
+            # server's own.
             elif "protected" in str(event.http.get("what")) and event.http.get("status") == 200:
                 self._judge_later(link, "metadata", as_object(event.http["oauth"]), event)
         except RecursionError:
@@ -103,7 +105,7 @@ class Checker:
         """What is wrong with connections, once the last event has come."""
         found = self._rules.findings = []
         self._rules.end()
-        for link in self._links.values():
+        for link in dict.fromkeys(self._links.values()):
             for sender in OTHER:
                 self._text_is_over(link, sender)
             last = TraceEvent(link.seq, 0.0, "", "send", "", None, link.transport, None, None)
@@ -125,8 +127,13 @@ class Checker:
             sides = (event.peer, event.transport)
             if (shared := self._shared.get(sides)) is None:
                 shared = self._shared[sides] = Known()
-            link = Link("server" if event.peer == "client" else "client", event.transport, shared, self._whole)
+            side: Role = "server" if event.peer == "client" else "client"
+            link = self._joined(sides, event) or Link(side, event.transport, shared, self._whole)
             self._links[named] = link
+            if event.http is not None and as_object(message).get("method") == "initialize":
+                before = self._lone.get(sides, link)
+                self._lone[sides] = link if before is link or (before and before.session_id) else None
+                shared.several = shared.several or self._lone[sides] is None
         if not link.settled and isinstance(message, dict) and "id" in message:
             # Only a client opens a session, or sends a request that stands alone.
             method = message.get("method")
@@ -137,6 +144,21 @@ class Checker:
         link.began = link.began or message is not None
         link.seq = event.seq
         return link
+
+    def _joined(self, sides: tuple[str, str], event: TraceEvent) -> Link | None:
+        """The connection of a client whose server gives no session id: a request by itself belongs to it.
+
+        That is so until another client begins, for nothing tells the two apart.
+        """
+        headers, message = as_object((event.http or {}).get("headers")), as_object(event.message)
+        method = str(message.get("method"))
+        alone = headers.keys() & {"mcp-session-id", "mcp-method"} or is_stateless(method, message.get("params"))
+        if sides not in self._lone or alone or method == "initialize":
+            return None
+        link = self._lone[sides]
+        if link is None:
+            self._rules.skipped.update(dict.fromkeys(_OF_A_SESSION, "several clients without a session id"))
+        return link if link and link.introduced and link.session_id is None else None
 
     def _spoken(self, link: Link, exchange: Exchange | None = None) -> Revision | None:
         """The revision of what does not say it."""
@@ -151,8 +173,7 @@ class Checker:
     # -- HTTP
 
     def _take_http(self, link: Link, sender: Role, event: TraceEvent, facts: JsonObject) -> None:
-        number = facts.get("exchange")
-        number = number if isinstance(number, int | str) else -event.seq
+        number = facts.get("exchange", -event.seq)
         exchange = link.exchanges.get(number)
         if exchange is not None:
             self._take_more(link, sender, exchange, event, facts)
@@ -171,6 +192,7 @@ class Checker:
             return
         # The messages of a batch are looked at after its head.
         broken = self._judge_batch(link, sender, event, exchange) | self._judge_head(link, exchange, event)
+        link.unread += len(event.message) if broken else 0
         for each in () if broken else event.message:
             self._take_message(link, sender, each, event, exchange)
 
@@ -181,10 +203,14 @@ class Checker:
         if again is not None and again[1] == event.message and exchange.header("last-event-id") is not None:
             # A stream that is resumed repeats what was lost: it is the message that was judged before.
             return
-        self._take(link, sender, event, exchange)
+        refuses = (exchange.status or 0) >= 300
+        # Whoever asks nothing gets no answer, which the head says; and what refuses may be any document.
+        foreign = (refuses or exchange.faults) and "jsonrpc" not in as_object(event.message)
+        if exchange.streams or not foreign and (refuses or exchange.requests):
+            self._take(link, sender, event, exchange)
         if "status" in facts:
             exchange.events += event.message is not None
-            if (exchange.status or 0) >= 300:
+            if refuses:
                 learning.refused(link, exchange)
 
     def _judge_head(self, link: Link, exchange: Exchange, event: TraceEvent) -> set[str]:
@@ -215,7 +241,7 @@ class Checker:
                 request.cancelled = True
             return
         if "end" in facts:
-            exchange.closed = str(facts["end"])
+            exchange.closed, exchange.ended = str(facts["end"]), event.time
             revision = self._spoken(link, exchange)
             if revision is not None and revision.era == "stateless":
                 self._judge_exchange("closed", link, "server", exchange, event)
@@ -231,7 +257,7 @@ class Checker:
         if not exchange.streams:
             return
         exchange.retry = facts.get("retry", exchange.retry)
-        self._judge_exchange("event", link, "server", exchange, event)
+        exchange.faults |= self._judge_exchange("event", link, "server", exchange, event)
         exchange.primed = exchange.primed or (event.message is None and "eventId" in facts)
         if "eventId" in facts:
             exchange.last_event = str(facts["eventId"])
@@ -252,7 +278,8 @@ class Checker:
             while link.cut and link.cut[0][1].seq < exchange.seq:
                 self._judge_exchange("closed", link, "server", *link.cut.popleft())
         if "headers" in facts:
-            self._judge_exchange("rebuff" if exchange.faults else "reply", link, "server", exchange, event)
+            when: Kind = "rebuff" if exchange.faults else "reply"
+            exchange.faults |= self._judge_exchange(when, link, "server", exchange, event)
 
     def _judge_later(self, link: Link, kind: Kind, what: Any, event: TraceEvent) -> None:
         """Judge what the server says of authorization, as soon as the revision that it speaks is known."""
@@ -273,9 +300,12 @@ class Checker:
         if isinstance(message, dict):
             self._take_message(link, sender, message, event, exchange)
         elif isinstance(message, list):
-            if not self._judge_batch(link, sender, event, exchange):
-                for each in message:
-                    self._take_message(link, sender, each, event, exchange)
+            # What answers a batch that was found may be one, too.
+            if (sender == "client" or not link.unread) and self._judge_batch(link, sender, event, exchange):
+                link.unread += len(message) if sender == "client" else 0
+                return
+            for each in message:
+                self._take_message(link, sender, each, event, exchange)
         elif message is not None:
             # The body of a refusal may be any text.
             is_json = exchange is not None and "json" in str(exchange.answers.get("content-type"))
@@ -288,12 +318,20 @@ class Checker:
         for each in event.message if isinstance(event.message, list) else ():
             if as_object(each).get("method") == "initialize":
                 revision = REVISIONS.get(str(as_object(each.get("params")).get("protocolVersion")), revision)
-        return self._rules.ask("batch", link, revision, sender, "", event, sender, event)
+        broken = self._rules.ask("batch", link, revision, sender, "", event, sender, event)
+        if broken:
+            link.garbled.add(sender)
+        return broken
 
     def _take_text(self, link: Link, sender: Role, event: TraceEvent) -> None:
         text = str(event.message)
+        link.garbled.add(sender)
+        link.unread += sender == "client"
         if text.startswith("[nested too deeply"):
             raise RecursionError
+        with suppress(ValueError):
+            # What is too deep for us is a message all the same.
+            json.loads(text if text.rstrip().endswith(("}", "]")) else "")
         # A message that was printed over several lines begins so, and none of its lines is one.
         begins = text.lstrip()[:1] in ("{", "[") and text.rstrip()[-1:] not in ("}", "]")
         waiting = link.text[sender]
@@ -329,6 +367,7 @@ class Checker:
         if link.text[sender]:
             self._text_is_over(link, sender)
         if not isinstance(message, dict):
+            link.garbled.add(sender)
             self._judge_text(link, sender, event)
             return
         # 1. To what it belongs.
@@ -339,11 +378,13 @@ class Checker:
             if said.id is None and sender == "server" and exchange is not None and exchange.requests:
                 request = exchange.body  # an error without an id answers what was posted
         said.belongs(request, self._revision_of(link, said, request))
+        self.spoken[str(said.revision or "")] += 1
         if exchange is not None and exchange.body is None and sender == "client":
             exchange.body = said
         # 2. Its frame.
         if not _is_framed(message):
             self._rules.judge("frame", link, said)
+            link.garbled.add(sender)
         if not said.faults and said.own_meta and not _OWN_KEYS.issuperset(said.own_meta):
             self._rules.judge("meta", link, said)
         if event.raw is not None:
@@ -357,6 +398,9 @@ class Checker:
             said.needs = _undeclared(link, said, said.sender)
             self._rules.judge("notification", link, said)
             learning.from_notification(link, said)
+        if said.faults and not said.method and request is None and (sender, *said.key) not in link.asked:
+            said.answered = True
+            link.asked[(sender, *said.key)] = said  # an error may have its id
 
     def _revision_of(self, link: Link, said: Said, request: Said | None) -> Revision | None:
         if request is not None and request.method == "initialize":
@@ -386,6 +430,13 @@ class Checker:
 
     def _take_answer(self, link: Link, said: Said, request: Said | None) -> None:
         is_error = "error" in said.message
+        if request is None:
+            link.lost = True
+            if link.unread and said.sender == "server":
+                link.unread -= 1
+                return
+        elif link.known(request).changed > request.event.seq:
+            request.tool = None  # it may have been called as it is now
         first = request is not None and not request.answered
         if request is not None and first and not request.faults and _is_of_the_other_era(link, said, request):
             if request.method == "server/discover" and said.code == -32601:
@@ -398,9 +449,7 @@ class Checker:
             self._rules.judge("error" if is_error else "result", link, said)
             if not said.faults and said.result.get("resultType") == "input_required":
                 self._rules.judge("asking", link, said)
-        if request is None:
-            link.lost = True
-        elif first:
+        if request is not None and first:
             learning.settle(link, said, request)
             if is_error:
                 learning.from_error(link, said, request)
@@ -409,6 +458,7 @@ class Checker:
                 self._judge_waiting(link)
 
 
+_OF_A_SESSION: Final = ("initialized_was_sent", "version_header_is_sent", "version_header_is_the_one_agreed")
 _OWN_KEYS: Final = frozenset({
     "progressToken", PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, SERVER_INFO, SUBSCRIPTION_ID
 })  # fmt: skip
@@ -452,4 +502,4 @@ def check(events: Iterable[TraceEvent], judge: Checker | None = None, *, hints: 
     judge = judge or Checker()
     for event in events:
         yield from (finding for finding in judge.feed(event) if hints or finding.level != "HINT")
-    yield from judge.end()
+    yield from (finding for finding in judge.end() if hints or finding.level != "HINT")

@@ -10,7 +10,6 @@ of its own. A trace is hostile input: whatever stands in it becomes text.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator
 from html import escape
@@ -19,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from mcp_ref.basic.versioning import SUBSCRIPTION_ID
 from mcp_ref.messages import JsonObject
 from mcp_ref.trace.narrate import Narrator, escaped
-from mcp_ref.trace.record import TraceEvent
+from mcp_ref.trace.record import TraceEvent, as_text
 
 MAX_ARROWS: Final = 200
 """So many arrows GitHub draws of a Mermaid diagram."""
@@ -227,7 +226,7 @@ def svg(drawn: list[Step]) -> Iterator[str]:
         here, there = (left, other) if step.sender == "client" else (other, left)
         head = "open" if step.kind in ("notification", "http") else "full"
         event, facts = step.event, step.event.http or {}
-        place = f"{facts['exchange']} " if "exchange" in facts else ""
+        place = escaped(f"{facts['exchange']} " if "exchange" in facts else "")
         yield (
             f'<g id="m{event.seq}"><title>{escape(_titled(event))}</title>'
             f'<line class="{"wrong" if step.wrong else step.kind}" x1="{here}" x2="{there}" y1="{y}" y2="{y}" '
@@ -235,15 +234,10 @@ def svg(drawn: list[Step]) -> Iterator[str]:
             f'<text x="{_WIDTH // 2}" y="{y - 5}" text-anchor="middle">{escape(step.text)}</text>'
             f'<text class="s" x="4" y="{y}">{event.seq} {1000 * (event.time - began):.1f} ms'
             f"{'' if step.answers is None else ', ' + escape(step.answers)}</text>"
-            f'<text class="s" x="{other + 10}" y="{y}">{place}{escape(escaped(event.thread))}</text></g>'
+            f'<text class="s" x="{other + 10}" y="{y}">{escape(place + escaped(event.thread))}</text></g>'
         )
     yield "</svg>"
 
 
 def _titled(event: TraceEvent) -> str:
-    shown = event.http if event.message is None else event.message
-    try:
-        text = json.dumps(shown, ensure_ascii=False, indent=1)
-    except RecursionError:
-        text = "[nested too deeply to be shown]"
-    return escaped(text[:4000], "\n")
+    return escaped(as_text(event.http if event.message is None else event.message, indent=1)[:4000], "\n")

@@ -282,7 +282,7 @@ def say(sentences: _Sentences, about: Any) -> Iterator[str]:
         for sentence in (each,) if isinstance(each, str) else each:
             try:
                 said = _FORMATTER.vformat(sentence, (), about)
-            except (KeyError, TypeError, ValueError):
+            except (KeyError, TypeError, ValueError, OverflowError):
                 continue
             yield said
             break

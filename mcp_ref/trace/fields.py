@@ -129,7 +129,7 @@ MEANINGS: Final[dict[str, str]] = {
     "roots": "The folders that the server may work in.",
     "inputRequests": "What the server has to know before it can go on, by keys of its choice.",
     "inputResponses": "The answers, by the same keys.",
-    "requestState": "What the server wants to remember: it goes back as it came, and only the server can read it.",
+    "requestState": "What the server remembers: it goes back as it came. Signed, not encrypted: anybody can read it.",
     "action": "What the user did: accept, decline, or cancel.",
     "mode": "How the user is asked (form or url); of toolChoice, how free the model is.",
     "requestedSchema": "The fields of the form.",

@@ -17,6 +17,7 @@ from mcp_ref.trace.rules.seen import (
     Exchange,
     Known,
     KnownTask,
+    Latest,
     Link,
     Question,
     Said,
@@ -72,6 +73,7 @@ def from_request(link: Link, said: Said) -> None:
 
 
 def from_notification(link: Link, said: Said) -> None:
+    link.notified.add(said.sender)
     match said.method:
         case "notifications/initialized":
             link.opened = True
@@ -88,8 +90,9 @@ def from_notification(link: Link, said: Said) -> None:
                 request.progress = said.params["progress"]
         case "notifications/subscriptions/acknowledged":
             link.acknowledged[key(said.meta.get(SUBSCRIPTION_ID))] = None
-        case "notifications/tools/list_changed":
-            link.known(said).order = None
+        case "notifications/tools/list_changed" | "notifications/prompts/list_changed":
+            known = link.known(said)
+            known.tools, known.prompts, known.order, known.changed = Latest(), Latest(), None, said.event.seq
         case "notifications/tasks/status" | "notifications/tasks":
             _learn_task(link, said, said.params)
 
@@ -100,6 +103,8 @@ def from_notification(link: Link, said: Said) -> None:
 def settle(link: Link, said: Said, request: Said) -> None:
     """Note that a request has its answer."""
     request.answered = True
+    if request.method == "tasks/result" and not said.faults and not said.refused:
+        link.results[str(request.params.get("taskId"))] = said
     link.logging.pop((request.sender, *request.key), None)
     for exchange in (said.exchange, request.exchange):
         if exchange is not None:
@@ -129,9 +134,11 @@ def from_result(link: Link, said: Said, request: Said) -> None:
             link.capabilities["server"] = as_object(result.get("capabilities"))
             link.introduced, link.early = True, None
         case "server/discover":
-            link.shared.capabilities = as_object(result.get("capabilities"))
+            link.known(request).capabilities = as_object(result.get("capabilities"))
             spoken = as_list(result.get("supportedVersions"))
             link.shared.supported = [each for each in spoken if isinstance(each, str)]
+        case "tools/list" | "prompts/list" if link.known(request).changed > request.event.seq:
+            pass  # it may be the list of before
         case "tools/list":
             known, tools = link.known(request), objects(result.get("tools"))
             known.tools.update((str(tool.get("name")), tool) for tool in tools)
@@ -144,6 +151,11 @@ def from_result(link: Link, said: Said, request: Said) -> None:
         case "tasks/result":
             if (task := link.tasks.get(str(request.params.get("taskId")))) is not None:
                 task.result = said
+        case "tasks/list" if not request.params.get("cursor") and "nextCursor" not in result:
+            listed = {str(shown.get("taskId")) for shown in tasks.states(said)}
+            for name, task in link.tasks.items():
+                early = task.polled is None or task.polled > request.event.time or task.receiver != said.sender
+                task.unlisted = None if name in listed or early else said
     if isinstance(cursor := result.get("nextCursor"), str):
         link.known(request).cursors[request.method, cursor] = None
         link.shared.cursors[request.method, cursor] = None
@@ -181,18 +193,17 @@ def _learn_task(link: Link, said: Said, state: JsonObject) -> None:
 
 def from_reply(link: Link, exchange: Exchange) -> None:
     """What the head of a reply says of the session, and of what it replies to."""
-    status, given, sent = (
-        exchange.status or 0,
-        exchange.answers.get("mcp-session-id"),
-        exchange.header("mcp-session-id"),
-    )
+    status, sent = exchange.status or 0, exchange.header("mcp-session-id")
+    given = exchange.answers.get("mcp-session-id")
     if exchange.body is not None and exchange.body.method == "initialize" and status == 200:
         link.session_id = given if isinstance(given, str) else None
-        link.gone = None
+        link.gone, link.over = None, ("", 0)
     elif status == 404 and sent is not None and sent == link.session_id:
         busy = [each for each in link.asked.values() if each.sender == "client" and not each.answered]
         # What was sent at the same time may still come.
         link.gone = sent if len(busy) <= 1 else None
+    if sent is not None and (status == 404 or exchange.method == "DELETE" and 200 <= status < 300):
+        link.over = sent, link.seq
     if status:
         link.authorized = "authorization" in exchange.headers and status < 400
 

@@ -11,7 +11,6 @@ needs input, which takes several requests, is told as the rounds of one call.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import textwrap
@@ -36,7 +35,7 @@ from mcp_ref.pages import METHODS as OF_PAGES
 from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.trace import explain
 from mcp_ref.trace.explain import quoted
-from mcp_ref.trace.record import TraceEvent
+from mcp_ref.trace.record import TraceEvent, as_text
 
 Role = Literal["client", "server"]
 
@@ -288,7 +287,9 @@ class Talk:
             method, params = _question(request)
             yield f"{quoted(key)}: {method}: {'; '.join(explain.explain_params(method, params))}".rstrip(": ")
         parts = ["with another id", "with the answers"] if requests else ["with another id"]
-        parts += ["with requestState as it came (only the server can read it)"] if "requestState" in result else []
+        # It may be encrypted as well, which nobody else can see (2026-07-28/basic/patterns/mrtr#server-requirements).
+        state = "with requestState as it came (signed, not encrypted: the server trusts it, anybody can read it)"
+        parts += [state] if "requestState" in result else []
         yield f"then the client sends the request again, {', '.join(parts)}"
         if asked is not None:
             place = _place(asked, result.get("requestState"), requests)
@@ -452,10 +453,7 @@ class Narrator:
             parts = textwrap.wrap(sentence, self._width - len(_INDENT), subsequent_indent="  ", break_on_hyphens=False)
             lines += [self._line(_INDENT + part, self._width) for part in parts]
         if message is not None:
-            try:
-                text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=repr)
-            except RecursionError:
-                text = "[nested too deeply to be shown]"
+            text = as_text(message, separators=(",", ":"))
             lines.append(self._marked(self._line(_INDENT + text, None if self._full else self._width), _DIM))
         return "\n".join(lines)
 

@@ -40,7 +40,7 @@ from mcp_ref.errors import LocalProtocolError, Refusal
 from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject, decode, encode
-from mcp_ref.trace.redact import redact, redact_headers, redact_text
+from mcp_ref.trace.redact import redact, redact_http, redact_text
 
 if TYPE_CHECKING:
     from mcp_ref.machinery.http_exchange import HttpReply, HttpRequest
@@ -66,8 +66,9 @@ class TraceEvent(NamedTuple):
         by their names in lower case; "eventId" and "retry" (milliseconds) of an event in a stream, and "event", its
         type, where it is not "message"; "hangUp", the id of the request that the end of a connection gives up; "end",
         who has ended an event stream, "server" or "client", or "broken"; "query", the names of the parameters in the
-        URL; of a request for authorization "what" it is for, and "oauth", what it says; "exchange", the number of the
-        HTTP request to which all of this belongs, unique in the trace. None elsewhere.
+        URL; "path" of what is asked beside the endpoint; of a request for authorization "what" it is for, and "oauth",
+        what it says; "exchange", the number of the HTTP request to which all of this belongs, unique in the trace. None
+        elsewhere.
     conn: the number of what the message travels on, unique in the trace: the same for all that share one set of request
         ids. A process or an in-memory pair is one; over HTTP a client is one, and to a server each session is one, and
         each request that belongs to no session. None in files recorded before there were such numbers.
@@ -229,8 +230,7 @@ class Recorder:
             event = noted._replace(message=message, http=http, raw=raw)
         else:
             if http is not None:
-                http = {name: redact_text(each) if isinstance(each, str) else each for name, each in http.items()}
-                http |= {"headers": redact_headers(http["headers"])} if "headers" in http else {}
+                http = redact_http(http)
             event = noted._replace(message=_shown(noted.message, self._forms), http=http)
         for file in self._files:
             _try(partial(_write_row, file), event)
@@ -312,7 +312,7 @@ def _shown(message: Any, forms: bool) -> Message:
         message = _parsed(message)
         return redact_text(message) if isinstance(message, str) else cast(Message, redact(message, forms=forms))
     except RecursionError:
-        return _TOO_DEEP
+        return TOO_DEEP
 
 
 def _exactly(message: Any) -> tuple[Message, str | None]:
@@ -323,11 +323,19 @@ def _exactly(message: Any) -> tuple[Message, str | None]:
         value, line = _parsed(message), bytes(message).rstrip(b"\r\n")
         same = (value.encode() if isinstance(value, str) else encode(value)) == line
     except (RecursionError, Refusal, LocalProtocolError):
-        value, same = _TOO_DEEP, False
+        value, same = TOO_DEEP, False
     return value, None if same else base64.b64encode(bytes(message)).decode("ascii")
 
 
-_TOO_DEEP: Final = "[nested too deeply to be shown]"
+TOO_DEEP: Final = "[nested too deeply to be shown]"
+
+
+def as_text(value: Any, **style: Any) -> str:
+    """JSON to be shown, whatever stands in it; still to be escaped for where it is shown."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=repr, **style)
+    except RecursionError:
+        return TOO_DEEP
 
 
 # -- files --------------------------------------------------------------------------------------------------------
@@ -352,23 +360,30 @@ def to_row(event: TraceEvent) -> str:
     )
 
 
-_MEMBERS: Final[dict[str, Any]] = {
-    "seq": int,
-    "time": str,
-    "thread": str,
-    "conn": (int, type(None)),
-    "direction": str,
-    "peer": str,
-    "transport": str,
-    "message": (dict, list, str, type(None)),
-    "http": (dict, type(None)),
-    "raw": (str, type(None)),
+_Kinds = Mapping[str, type | tuple[type, ...]]
+
+_MEMBERS: Final[_Kinds] = {
+    "seq": int, "time": str, "thread": str, "conn": (int, type(None)), "direction": str, "peer": str, "transport": str,
+    "message": (dict, list, str, type(None)), "http": (dict, type(None)), "raw": (str, type(None)),
     "end": (dict, type(None)),
-}
+}  # fmt: skip
+_INSIDE: Final[_Kinds] = {  # of `http`, and of `end`
+    "exchange": int, "method": str, "status": int, "headers": dict, "eventId": str, "retry": int, "event": str,
+    "hangUp": (str, int), "end": str, "query": list, "what": str, "url": str, "oauth": dict,
+    "eof": str, "signal": int, "exit": int,
+}  # fmt: skip
+_LARGEST: Final = 10**18  # also the longest `retry` that is recorded; as a float it is still a number
+
+
+class TruncatedTrace(ValueError):
+    """The last line of a trace stops in its middle: whoever wrote it was cut off."""
 
 
 def from_row(line: bytes | str) -> TraceEvent:
     """The event in a line of a trace file; members that it does not know are ignored.
+
+    A trace may come from a stranger: here each member gets the type that every reader of traces relies on. What stands
+    in a text, or in a message, may still be anything.
 
     Raises: ValueError saying what is wrong with the line.
     """
@@ -380,16 +395,30 @@ def from_row(line: bytes | str) -> TraceEvent:
         raise ValueError("not a JSON object")
     if row.get("message") is None and row.get("http") is None and row.get("end") is None:
         raise ValueError("message is missing or of the wrong type")
-    for name, kinds in _MEMBERS.items():
-        if not isinstance(row.get(name), kinds) or isinstance(row.get(name), bool):
-            raise ValueError(f"{name} is missing or of the wrong type")
+    members: dict[str, Any] = {name: row.get(name) for name in _MEMBERS}
+    _check(members, _MEMBERS)
+    http = members["http"] or {}
+    _check(http, _INSIDE, "http.")
+    _check(members["end"] or {}, _INSIDE, "end.")
+    if not all(isinstance(each, str) for each in (*http.get("headers", {}).values(), *http.get("query", ()))):
+        raise ValueError("http.headers or http.query holds something else than text")
     if row["direction"] not in get_args(Direction):
         raise ValueError(f"direction must be one of {', '.join(get_args(Direction))}")
     at = datetime.fromisoformat(row["time"])
     if at.tzinfo is None:
         raise ValueError("time has no time zone")
-    members: dict[str, Any] = {name: row.get(name) for name in _MEMBERS}
+    try:
+        base64.b64decode(members["raw"] or "", validate=True)
+    except ValueError:
+        raise ValueError("raw is not base64") from None
     return TraceEvent(**members | {"time": at.timestamp()})
+
+
+def _check(members: JsonObject, kinds: _Kinds, of: str = "") -> None:
+    for name, value in members.items():
+        fits = name not in kinds or (isinstance(value, kinds[name]) and not isinstance(value, bool))
+        if not fits or (isinstance(value, int) and abs(value) > _LARGEST):
+            raise ValueError(f"{of}{name} is missing or of the wrong type, or too large")
 
 
 def read_trace(path: str | os.PathLike[str]) -> Iterator[TraceEvent]:
@@ -397,7 +426,8 @@ def read_trace(path: str | os.PathLike[str]) -> Iterator[TraceEvent]:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a line is not an event; the text begins with the path and the number of the line.
+        ValueError: a line is not an event; the text begins with the path and the number of the line. It is a
+            `TruncatedTrace` for a last line without its end.
     """
     with Path(path).open("rb") as lines:
         yield from events_of(lines, os.fspath(path))
@@ -411,5 +441,6 @@ def events_of(lines: Iterable[bytes], name: str) -> Iterator[TraceEvent]:
         try:
             event = from_row(line)
         except ValueError as problem:
-            raise ValueError(f"{name}:{number}: {problem}") from None
+            kind = ValueError if line.endswith(b"\n") else TruncatedTrace
+            raise kind(f"{name}:{number}: {problem}") from None
         yield event

@@ -71,8 +71,8 @@ def redact(value: Any, *, forms: bool = False) -> Any:
     `name`. A property of a JSON Schema keeps its schema, without the values that it suggests. In strings, the user
     information and the secret parameters of URLs go, and members of JSON that is quoted as text. A `requestState` of
     more than a few characters becomes its beginning and four digits of its hash: whoever has all of it could continue
-    somebody else's call, and its content is for the server alone. What a user typed into a form is hidden, unless
-    `forms` is true: a server may call the field for a password as it likes.
+    somebody else's call, and read what is in it, since it is signed and not encrypted. What a user typed into a form is
+    hidden, unless `forms` is true: a server may call the field for a password as it likes.
 
     Raises:
         RecursionError: the value is nested too deeply.
@@ -135,6 +135,12 @@ def redact_headers(headers: Mapping[str, str]) -> dict[str, str]:
         else:
             shown[name] = REDACTED if is_secret(name) else redact_text(value)
     return shown | {name: REDACTED for name in found if name.startswith("mcp-param-")}
+
+
+def redact_http(http: dict[str, Any]) -> dict[str, Any]:
+    """What a trace shows of `TraceEvent.http`."""
+    shown = {name: redact_text(each) if isinstance(each, str) else each for name, each in http.items()}
+    return shown | ({"headers": redact_headers(http["headers"])} if "headers" in http else {})
 
 
 def _digits(text: str) -> str:

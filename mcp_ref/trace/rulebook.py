@@ -18,16 +18,20 @@ from importlib import resources
 from typing import Any, Final, NamedTuple
 
 from mcp_ref.basic.tasks import CreateTaskResult
+from mcp_ref.errors import Refusal
 from mcp_ref.machinery.checking import SchemaMismatch, checker
-from mcp_ref.messages import JsonObject
+from mcp_ref.messages import JsonObject, decode
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS, Revision
-from mcp_ref.trace.record import TraceEvent
+from mcp_ref.trace.explain import quoted
+from mcp_ref.trace.record import TraceEvent, as_text
+from mcp_ref.trace.redact import redact_http
 from mcp_ref.trace.rules import authorization, features, hints, http, messages, session, stateless, tasks
-from mcp_ref.trace.rules.seen import FRAME, MEANING, RULES, SCHEMA, Kind, Link, Redacted, Role, Said, Verdict
+from mcp_ref.trace.rules.seen import FRAME, MEANING, RULES, SCHEMA, Exchange, Kind, Link, Redacted, Role, Said, Verdict
 
 # Each declares its rules when it is imported.
 _FILES: Final = (messages, session, features, tasks, stateless, http, authorization, hints)
+_OF_MESSAGES: Final = ("request", "notification", "result", "error", "rejection")
 _METHODS: Final = METHODS.keys() | {method for declared in RULES.values() for method in declared.methods}
 
 
@@ -44,6 +48,8 @@ class Finding(NamedTuple):
         says: the sentence in our words.
         expected: what would have been right.
         message: the message at fault, as it was recorded.
+        http: what HTTP has beside it, as in `TraceEvent`, without secrets.
+        request: of a response, what it answers: "3: tools/call, id 1" or, over HTTP without a message, "3: POST".
     """
 
     seq: int
@@ -55,11 +61,36 @@ class Finding(NamedTuple):
     says: str
     expected: str
     message: Any
+    http: JsonObject | None = None
+    request: str = ""
 
     def __str__(self) -> str:
-        who = self.blame or "the checker"
-        named = f"\n    {' '.join(self.ids)}" if self.ids else ""
-        return f"{self.seq}: {self.level}, {who}: {self.says}\n    expected: {self.expected}{named}"
+        rows = {
+            "rule": self.rule, "expected": self.expected, "because": _why_text(self.message), "answers": self.request,
+            "says so": " ".join(self.ids), "HTTP": _cut(self.http), "message": _cut(self.message),
+        }  # fmt: skip
+        lines = [f"\n    {name + ':':<9} {text}" for name, text in rows.items() if text]
+        return f"{self.seq}: {self.level}, {self.blame or 'the checker'}: {self.says}{''.join(lines)}"
+
+
+def _cut(value: Any) -> str:
+    text = "" if value is None else as_text(value, separators=(",", ":"))
+    return text if len(text) <= 500 else text[:497] + "..."
+
+
+def _why_text(message: Any) -> str:
+    """Why what came is recorded as text."""
+    try:
+        decode(message if isinstance(message, str) else "null")
+    except Refusal as problem:
+        return "a byte order mark (BOM) stands before it" if message.startswith("\ufeff") else problem.message
+    return ""
+
+
+def _request_of(what: Any, seq: int) -> str:
+    if isinstance(what, Said) and what.request is not None:
+        return f"{what.request.event.seq}: {what.request.method}, id {quoted(what.request.id)}"
+    return f"{what.seq}: {what.method}" if isinstance(what, Exchange) and what.seq != seq else ""
 
 
 class Sentence(NamedTuple):
@@ -163,8 +194,9 @@ class Rulebook:
         if revision is None:
             says += " (Every revision that has it says so; which one is spoken is unknown.)"
         self.findings.append(
-            Finding(event.seq, event.conn, sender, sentence.level, name, sentence.ids, says, expected, message)
-        )
+            Finding(event.seq, event.conn, sender, sentence.level, name, sentence.ids, says, expected, message,
+                    event.http and redact_http(event.http), _request_of(what, event.seq))
+        )  # fmt: skip
         if isinstance(what, Said) and sentence.level != "HINT":
             what.faults.add(name)
         return sentence.level
@@ -182,11 +214,16 @@ class Rulebook:
                 self.skipped.setdefault(name, "revision unknown")
 
     @property
-    def applied(self) -> Counter[str]:
-        """How often each rule was asked."""
-        counts: Counter[str] = Counter()
-        for named, times in self._times.items():
-            counts.update({rule.name: times for rule in rules_for(*named) if rule.name != "schema"})
+    def applied(self) -> Counter[tuple[str, str, Role]]:
+        """How often each rule was asked: by its name, a sentence in the revision spoken, and who has sent it."""
+        counts: Counter[tuple[str, str, Role]] = Counter()
+        for (asked, method, sender, spoken, by_http), times in self._times.items():
+            # What is a message in a frame has passed these, by a quick look.
+            kinds: tuple[Kind, ...] = (asked, "text", "frame") if asked in _OF_MESSAGES else (asked,)
+            for kind in kinds:
+                for rule in rules_for(kind, method, sender, spoken, by_http) if spoken else ():
+                    ids = [] if (found := sentence_of(rule.name, spoken, method, by_http)) is None else found.ids
+                    counts.update({(rule.name, each, sender): times for each in ids})
         return counts
 
 
@@ -255,8 +292,12 @@ def _schema_rule(kind: Kind, method: str, revision: str) -> Asked | None:
     def schema(link: Link, said: Said) -> Verdict:
         if (said.request or said).faults or said.result.get("resultType") in ("input_required", "task"):
             return None
+        task = link.tasks.get(str(said.request.params.get("taskId"))) if said.request is not None else None
+        came = METHODS.get(task.request.method) if task is not None and task.request is not None else None
         try:
-            if _makes_a_task(said):
+            if method == "tasks/result" and came is not None and came.result is not None:
+                checker(came.result, spoken)(said.result, "result")
+            elif _makes_a_task(said):
                 checker(CreateTaskResult, spoken)(said.result, "result")
             elif fits is not None and kind == "result":
                 fits(said.result, "result")

@@ -21,7 +21,7 @@ from mcp_ref.messages import JsonObject
 from mcp_ref.trace.draw import Step, brackets, steps
 from mcp_ref.trace.fields import MEANINGS, members
 from mcp_ref.trace.narrate import Narrator
-from mcp_ref.trace.record import TraceEvent
+from mcp_ref.trace.record import TOO_DEEP, TraceEvent, as_text
 from mcp_ref.trace.rulebook import Finding, sentences
 
 _MAX_TEXT: Final = 100_000  # characters of one message, one string or one line that are shown
@@ -84,10 +84,7 @@ def _row(event: TraceEvent, who: str, step: Step | None) -> JsonObject:
     row["id"] = json.dumps(message["id"])[:200] if "id" in message else ""
     row["span"] = None if step is None else step.span
     if event.http is not None:
-        short = {name: each if isinstance(each, (int, dict)) else str(each)[:500] for name, each in event.http.items()}
-        row["http"] = short
-    if event.end is not None:
-        row["end"] = event.end
+        row["http"] = _shown(event.http)
     return row
 
 
@@ -122,10 +119,7 @@ def _collect(value: Any, used: set[str]) -> None:
 
 def _shown(message: Any) -> Any:
     """The message, unless it is too long or too deep for a page."""
-    try:
-        text = json.dumps(message)
-    except (RecursionError, ValueError):
-        return "[nested too deeply to be shown]"
+    text = as_text(message)
     if len(text) <= _MAX_TEXT:
-        return message
+        return text if text == TOO_DEEP else message
     return f"{text[:_MAX_TEXT]} ... [{len(text)} characters]"

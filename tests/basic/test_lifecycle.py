@@ -14,7 +14,7 @@ from mcp_ref.basic.transports.memory import pair
 from mcp_ref.errors import InvalidRequest
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
-from tests.wire import CLIENT_INFO, SERVER_INFO, Wire, opened, play, to_client, to_server
+from tests.wire import CLIENT_INFO, SERVER_INFO, Background, Wire, opened, play, to_client, to_server
 
 NAMES = [row.name for row in SESSION_REVISIONS]
 STATES = {"client": ("new", "asked", "agreed", "open", "closed"), "server": ("new", "answered", "open", "closed")}
@@ -91,6 +91,20 @@ def test_a_session_opens_in_every_revision(name: str) -> None:
         client.ping()
 
 
+@pytest.mark.parametrize("name", [row.name for row in SESSION_REVISIONS])
+def test_the_client_says_that_it_is_initialized_once_it_was_answered(name: str) -> None:
+    ours, theirs = pair()
+    wire, client = Wire(ours), Client(theirs, revision=name)
+    connecting = Background(client.connect)
+    asked = wire.receive()
+    assert asked["method"] == "initialize" and wire.silent()
+    wire.answer(asked["id"], {"protocolVersion": name, "capabilities": {}, "serverInfo": SERVER_INFO})
+    assert wire.receive() == {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    assert connecting.outcome() is client and wire.silent()
+    client.close()
+    ours.close(Deadline(1))
+
+
 @pytest.mark.parametrize("name", REVISIONS)
 def test_a_pinned_server_decides(name: str) -> None:
     with Client(Server("s", revisions=[name])) as client:
@@ -99,7 +113,7 @@ def test_a_pinned_server_decides(name: str) -> None:
 
 def test_a_client_disconnects_from_a_server_of_another_revision() -> None:
     client = Client(Server("s", revisions=["2024-11-05"]), revision="2025-11-25")
-    with pytest.raises(RemoteProtocolError, match="2024-11-05"):
+    with pytest.raises(RemoteProtocolError, match="the server speaks '2024-11-05', and this client 2025-11-25"):
         client.connect()
     with pytest.raises(ConnectionError):
         client.ping()
@@ -221,6 +235,7 @@ def test_the_client_reads_an_offer_in_an_error_and_opens_with_it() -> None:
     assert second["params"]["protocolVersion"] == "2024-11-05"
     result = {"protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": SERVER_INFO}
     wire.send({"jsonrpc": "2.0", "id": second["id"], "result": result})
+    assert wire.receive() == {"jsonrpc": "2.0", "method": "notifications/initialized"}
     thread.join(5)
     assert client.revision.name == "2024-11-05"
     client.close()

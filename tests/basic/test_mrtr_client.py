@@ -119,7 +119,7 @@ def test_what_ended_the_call_itself_is_not_a_refusal(problem: BaseException) -> 
 
 
 def test_the_state_is_echoed_as_it_is() -> None:
-    for state in ("", "AEAD \u00e9 \ud800 {}", "x" * 100_000):
+    for state in ("", " ", "\n padded \t\r\n", "null", "%20+%2B==", "AEAD \u00e9 \ud800 {}", "x" * 100_000):
         assert retry_params({"name": "x"}, {"requestState": state}, {}) == {"name": "x", "requestState": state}
 
 

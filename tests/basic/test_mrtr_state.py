@@ -156,7 +156,7 @@ def test_what_is_not_json_is_not_sealed(payload: Any) -> None:
 
 def test_a_state_ends_with_its_time() -> None:
     clock = Clock()
-    keys = StateKeys([NEW], lifetime=600, clock=clock)
+    keys = StateKeys([NEW], clock=clock)
     text = keys.seal(PAYLOAD, "b")
     clock.now += 599
     assert keys.open(text, "b") == PAYLOAD

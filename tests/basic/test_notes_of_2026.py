@@ -204,7 +204,7 @@ def test_nothing_is_decided_by_who_the_other_side_says_it_is(info: Any) -> None:
 # -- basic/transports/stdio ---------------------------------------------------------------------------------------
 
 
-def test_a_client_answers_no_request_of_the_server_and_goes_on() -> None:
+def test_a_client_answers_no_request_of_the_server_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     with open_client(MODERN, {"tools": {}}, roots=[]) as (client, wire):
         for method in ("ping", "roots/list", "sampling/createMessage", "no/such"):
             wire.send_text(f'{{"jsonrpc": "2.0", "id": 1, "method": "{method}"}}')
@@ -216,6 +216,7 @@ def test_a_client_answers_no_request_of_the_server_and_goes_on() -> None:
         wire.answer(request["id"], {"resultType": "complete", "content": []})
         assert call.outcome()["content"] == []
         assert wire.silent()
+    assert "ignored what the server sent" in caplog.text
 
 
 # -- the codes of errors (basic/index#error-codes) ----------------------------------------------------------------

@@ -49,9 +49,12 @@ def test_what_cannot_be_visited_is_not_sent(url: str) -> None:
         elicitation.elicit_url(FakeServer(None, DECLARED), "Log in", url)
 
 
-def test_credentials_in_the_url_are_not_sent() -> None:
+@pytest.mark.parametrize("before", ["ada:secret@", "ada@", ":secret@", "@", "ada:@", "ada%40home@", "a:b@c@"])
+def test_credentials_in_the_url_are_not_sent(before: str) -> None:
+    server = FakeServer(None, DECLARED)
     with pytest.raises(LocalProtocolError, match="password"):
-        elicitation.elicit_url(FakeServer(None, DECLARED), "Log in", "https://ada:secret@example.com/")
+        elicitation.elicit_url(server, "Log in", f"https://{before}example.com/")
+    assert server.sent == []
 
 
 def test_plain_http_is_sent_and_logged_unless_it_stays_here(caplog: pytest.LogCaptureFixture) -> None:
@@ -94,6 +97,23 @@ def test_the_handler_sees_the_whole_url_its_host_and_the_server() -> None:
 
     visit(Elicitors({}, url=handler))
     assert seen == [(URL, "Log in", "mcp.example.com", "asker")]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://mcp.example.com/connect?id=1#then=here",
+        "https://mcp.example.com:8443/a;b/c%2Fd?x=%20+&y=&x=2#?/",
+        "https://mcp.example.com/?" + "a" * 3_000 + "&next=https://evil.example/#tail",
+        "HTTPS://MCP.Example.com/A/../B//",
+        "https://mcp.example.com",
+    ],
+    ids=lambda url: url[:40],
+)
+def test_every_character_of_the_url_is_shown(url: str) -> None:
+    seen: list[str] = []
+    visit(Elicitors({}, url=lambda url, message, host: seen.append(url)), url=url)
+    assert seen == [url]
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "javascript:alert(1)", "https://", "http://example.com/"])

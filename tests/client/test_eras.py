@@ -88,6 +88,23 @@ def test_the_first_request_is_discovery_in_the_newest_version(revisions: str) ->
         assert client.server_info == {"name": "wire", "version": "1"}
 
 
+@pytest.mark.parametrize("versions", [["2099-01-01"], [LATEST, "2099-01-01"], []])
+def test_a_discovery_without_a_version_of_both_is_no_agreement(versions: list[str]) -> None:
+    with connecting(revision=MODERN) as (client, under_way, wire):
+        wire.answer(wire.receive()["id"], discovered({"tools": {}}, *(versions or [""])))
+        assert isinstance(under_way.outcome(), McpError)
+    with connecting(revision=list(REVISIONS)) as (client, under_way, wire):
+        wire.answer(wire.receive()["id"], discovered({"tools": {}}, *(versions or [""])))
+        if LATEST not in versions:
+            assert isinstance(under_way.outcome(), McpError)
+            return
+        # Both know the session era, and that is where they go on.
+        request = wire.receive()
+        assert request["method"] == "initialize" and request["params"]["protocolVersion"] == LATEST
+        wire.answer(request["id"], OPENED)
+        assert under_way.outcome() is client and client.revision.name == LATEST
+
+
 def test_a_late_answer_to_the_probe_disturbs_nothing() -> None:
     with connecting(probe_timeout=0.05) as (client, under_way, wire):
         probe = wire.receive()

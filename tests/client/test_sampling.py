@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mcp_ref.client import sampling
-from mcp_ref.client.answers import ClientContext
+from mcp_ref.client.answers import DEFAULT_RATES, ClientContext
 from mcp_ref.client.sampling import message_problem
 from mcp_ref.content import text
 from mcp_ref.errors import InvalidParams, LocalProtocolError
@@ -95,10 +95,15 @@ def test_no_tools_in_a_revision_without_them() -> None:
         sampling.sample(server, "x", max_tokens=1, tools=[TOOL])
 
 
+def test_sampling_has_a_rate_without_any_setting() -> None:
+    rate = DEFAULT_RATES["sampling/createMessage"]
+    assert 0 < rate.per_second <= 1_000 and 0 < rate.burst <= 10_000
+
+
 def test_context_for_a_client_without_it_is_sent_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     server = FakeServer(ANSWER, {"sampling": {}})
     sampling.sample(server, "x", max_tokens=1, include_context="thisServer")
-    assert "sampling.context" in caplog.text
+    assert "includeContext 'thisServer' for a client without `sampling.context`" in caplog.text
     caplog.clear()
     server.peer_capabilities = {"sampling": {"context": {}}}
     sampling.sample(server, "x", max_tokens=1, include_context="thisServer")

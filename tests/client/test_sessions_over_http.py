@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any
 
@@ -11,7 +12,7 @@ from mcp_ref import Client, RemoteProtocolError, RequestTimeout, Server, Transpo
 from mcp_ref.errors import SessionExpired
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import SESSION_REVISIONS
-from tests.basic.transports.streamable_http.scripted import ScriptedServer, content, status, then
+from tests.basic.transports.streamable_http.scripted import STREAM_HEAD, ScriptedServer, content, status, then
 from tests.wire import PATIENCE, Background
 
 
@@ -38,6 +39,33 @@ def test_the_next_session_is_opened_without_an_id() -> None:
     assert {asked.headers.get("mcp-protocol-version") for asked in posts if asked.json()["method"] == "initialize"} == {
         None
     }
+
+
+def test_an_answer_that_is_refused_with_404_ends_the_call_at_once_and_it_is_not_sent_again() -> None:
+    """Another process has the session: the question came from one that does not know it."""
+    question = {"jsonrpc": "2.0", "id": "q", "method": "roots/list"}
+
+    def ask(wire: Any, asked: Any) -> None:
+        wire.send(STREAM_HEAD, b"%x\r\n%b\r\n" % (len(text), text))
+        wire.until_gone()
+
+    text = b"data: " + json.dumps(question).encode() + b"\n\n"
+    result = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "s", "version": "1"},
+    }
+    first = content({"jsonrpc": "2.0", "id": 1, "result": result}, "Mcp-Session-Id: a")
+    with ScriptedServer(post=[first, status(202), ask, status(404)]) as server:
+        with Client(server.url, revision="2025-11-25", roots=["/tmp"]) as client:
+            called = Background(client.call_tool, "t", {})
+            lost = called.outcome()
+            assert isinstance(lost, SessionExpired) and lost.sent
+            assert "404" in str(lost) and "several processes" in str(lost)
+        asked = [each for each in (server.request() for _ in range(server.asked.qsize())) if each.method == "POST"]
+    assert [each.json().get("method") for each in asked] == [
+        "initialize", "notifications/initialized", "tools/call", None,
+    ]  # fmt: skip
 
 
 def test_2024_11_05_over_streamable_http_is_spoken_without_anything_younger(caplog: pytest.LogCaptureFixture) -> None:

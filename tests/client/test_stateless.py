@@ -208,9 +208,10 @@ def test_a_tool_whose_marks_break_the_rules_is_left_out_and_the_log_says_why(cap
         listing = Background(client.list_tools)
         wire.answer(wire.receive()["id"], listed({"type": "object"}, marked("a b"), marked("A"), marked("N", "number")))
         assert [tool["name"] for tool in listing.outcome()] == ["t0", "t2"]
-    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
-        "left out the tool 't1', whose x-mcp-header breaks the rules",
-        "left out the tool 't3', whose x-mcp-header breaks the rules",
+    said = [record.getMessage().partition(", whose x-mcp-header breaks the rules: ") for record in caplog.records]
+    assert [(tool, reason) for tool, _, reason in said] == [
+        ("left out the tool 't1'", "x-mcp-header of a must be the name of a header, not 'a b'"),
+        ("left out the tool 't3'", "x-mcp-header of a must be on a string, an integer or a boolean"),
     ]
 
 

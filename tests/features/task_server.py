@@ -1,5 +1,5 @@
-"""A server with tasks: `make_server()`, or over stdio `python -m tests.features.task_server [DATABASE]`, with short
-leases."""
+"""A server with tasks: `make_server()`, or over stdio `python -m tests.features.task_server [PLACE]`, with short
+leases; and the stores that several processes share, each by its place."""
 
 from __future__ import annotations
 
@@ -22,6 +22,15 @@ class Failing(SqliteTasks):
         if self.broken and not statement.startswith("SELECT"):
             raise sqlite3.OperationalError("database or disk is full")
         return super()._run(statement, values)
+
+
+def store_at(place: Any, **options: Any) -> Any:
+    """The store of a file, or of the URL of a Redis server: that of the recipe."""
+    if not str(place).startswith("redis://"):
+        return SqliteTasks(place, **options)
+    from examples.recipes.redis_tasks import RedisTasks
+
+    return RedisTasks(place, **options)
 
 
 def make_server(tasks: Tasks | None = None, **options: Any) -> Server:
@@ -130,9 +139,7 @@ def elicit(message: str, schema: Any) -> Any:
 if __name__ == "__main__":
     store = None
     if len(sys.argv) > 1 and sys.argv[1] != "--http":
-        from mcp_ref import SqliteTasks
-
-        store = SqliteTasks(sys.argv[1], lease=0.5)
+        store = store_at(sys.argv[1], lease=0.5)
     server = make_server(Tasks(store, poll=0.05))
     if "--http" in sys.argv:
         with server.serve_http() as http:

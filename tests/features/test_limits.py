@@ -22,8 +22,8 @@ from mcp_ref.basic.authorization.metadata import MAX_HEADER
 from mcp_ref.basic.authorization.resource_server import Protection
 from mcp_ref.basic.transports.streamable_http.server import MAX_ENDED
 from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
-from mcp_ref.errors import InternalError, McpError, ParseError, RemoteProtocolError, TransportClosed
-from mcp_ref.machinery import json_schema, json_text, task_store
+from mcp_ref.errors import McpError, ParseError, RemoteProtocolError, TransportClosed
+from mcp_ref.machinery import json_schema, json_text
 from mcp_ref.machinery.http_exchange import SMALL_BODY
 from mcp_ref.server.announcing import MAX_ANNOUNCEMENTS
 from tests.basic.transports.streamable_http.raw import Wire, opened, post, request, until
@@ -441,21 +441,6 @@ def test_a_schema_of_just_the_limit_is_used() -> None:
     assert not json_schema.prepare({"pattern": "a" * json_schema.MAX_PATTERN}, what="it").problems(1)
     with pytest.raises(json_schema.SchemaRefused):
         json_schema.prepare({"pattern": "a" * (json_schema.MAX_PATTERN + 1)}, what="it")
-
-
-# -- tasks --------------------------------------------------------------------------------------------------------
-
-
-def test_a_store_in_memory_keeps_so_many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_store, "MAX_RECORDS", 3)
-    store = task_store.MemoryTasks()
-    for number in range(3):
-        store.create({"id": str(number), "created": time.time(), "ttl": None})
-    with pytest.raises(InternalError, match="Too many tasks"):
-        store.create({"id": "3", "created": time.time(), "ttl": None})
-    store.delete("0")
-    store.create({"id": "3", "created": time.time(), "ttl": None})
-    assert store.get("3") and not store.get("0")
 
 
 # -- authorization ------------------------------------------------------------------------------------------------

@@ -12,10 +12,14 @@ from mcp_ref import (
     Client,
     Command,
     Context,
+    LocalProtocolError,
+    RemoteProtocolError,
     RequestTimeout,
     Server,
     ToolError,
     TransportClosed,
+    Url,
+    accept,
     audio,
     data_of,
     image,
@@ -209,6 +213,13 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "one folder": (lambda: Client(["x"], roots="/tmp"), TypeError, "roots is a list of folders"),
     "a number as trace": (lambda: Client(Server("s"), trace=cast(Any, 3)).connect(), TypeError, "trace= takes a path"),
     "no brackets": (lambda: Server("s").prompt(cast(Any, print)), TypeError, r"write @server.prompt\(\)"),
+    "proxies": (
+        lambda: Client(Url("http://a.example/mcp", options={"proxies": "x"})), TypeError, "proxies is a dict, not 'x'"
+    ),
+    "options": (lambda: Client(Url("http://a.example/mcp", options=cast(Any, "x"))), TypeError, "options is a dict"),
+    "its headers": (lambda: Client(Url("http://a.example/mcp", cast(Any, "x"))), TypeError, "headers is a dict, not"),
+    "cache": (lambda: Client(Server("s"), cache=cast(Any, {})), TypeError, "cache is a bool or a ResultCache, not {}"),
+    "old over HTTP": (lambda: Server("s", revisions="2024-11-05").serve_http(), ValueError, "-11-05 needs sse_path="),
     "no URI": (lambda: Server("s").resource(cast(Any, print)), TypeError, r'write @server.resource\("scheme:path"\)'),
     "no type of ctx": (lambda: Server("s").tool("t")(lambda ctx: ""), TypeError, "write `ctx: Context`"),
 }  # fmt: skip
@@ -246,3 +257,61 @@ def test_a_server_that_ends_without_a_word_is_asked_for_its_run() -> None:
 
 def test_one_revision_needs_no_list() -> None:
     assert [row.name for row in Server("s", revisions="2025-11-25").revisions] == ["2025-11-25"]
+
+
+def late() -> None: ...
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_what_is_registered_after_a_client_has_connected_names_what_declares_it(revision: str) -> None:
+    server, declaring = Server("s"), Server("s", declare=["tools"])
+    with Client(server, revision=revision) as client, Client(declaring, revision=revision) as told:
+        for each in (server, declaring):
+            each.tool()(late)
+        with pytest.raises(LocalProtocolError, match=r'server\.tools, which was not declared;.* declare=\["tools"\]$'):
+            client.list_tools()
+        assert [tool["name"] for tool in told.list_tools()] == ["late"]
+
+
+def test_what_only_the_other_era_has_names_the_call_of_this_one() -> None:
+    server = Server("s", declare=["resources"])
+    with Client(server, revision="2026-07-28") as client, pytest.raises(LocalProtocolError, match=r"client\.listen\("):
+        client.subscribe_resource("a:b")
+    with Client(server, revision="2025-11-25") as client:
+        with pytest.raises(LocalProtocolError, match=r"client\.subscribe_resource\(uri\) and Client\(on_change="):
+            client.listen(resources=["a:b"]).__enter__()
+
+
+@pytest.mark.parametrize(
+    ("use", "instead"),
+    [
+        (lambda ctx: ctx.info("x"), 'Context has no info; write ctx.log("info", data)'),
+        (lambda ctx: ctx.report_progress(1, 2), "Context has no report_progress; write ctx.progress(done, total)"),
+        (lambda ctx: ctx.colour, "'Context' object has no attribute 'colour'"),
+    ],
+)
+def test_what_others_call_a_member_of_the_context_is_told(use: Any, instead: str) -> None:
+    server = Server("s")
+
+    @server.tool()
+    def t(ctx: Context) -> str:
+        with pytest.raises(AttributeError) as raised:
+            use(ctx)
+        return str(raised.value)
+
+    with connected(server) as client:
+        assert text_of(client.call_tool("t")) == instead
+
+
+def test_a_handler_that_asks_something_new_each_time_is_told_as_the_cause(caplog: pytest.LogCaptureFixture) -> None:
+    server, runs = Server("s"), iter(range(100))
+
+    @server.tool()
+    def t(ctx: Context) -> str:
+        ctx.elicit(f"{next(runs)}?", {"a": {"type": "string"}})
+        return "never"
+
+    with Client(server, revision="2026-07-28", elicit=lambda message, schema: accept({"a": "b"})) as client:
+        with pytest.raises(RemoteProtocolError, match="asked for input 10 times; are its questions always new"):
+            client.call_tool("t")
+    assert "differs from the question in the round before" in caplog.text

@@ -167,6 +167,25 @@ def test_the_key_of_a_session_is_the_same_in_all_calls_of_a_client_and_no_other(
     assert keys[0] == keys[1] != keys[2] == keys[3]
 
 
+@BOTH
+def test_a_user_has_one_key_whichever_session_and_another_user_another(revision: str) -> None:
+    server = Server("s")
+
+    @server.tool()
+    def key(ctx: Context) -> str:
+        return str(ctx.session_key)
+
+    def who(request: Any) -> str:
+        return str(request.headers["authorization"])
+
+    with server.serve_http(authenticate=who) as service:
+        keys = []
+        for user in ("ann", "ann", "bob"):
+            with Client(Url(service.url, {"Authorization": user}), revision=revision) as client:
+                keys.append(text_of(client.call_tool("key")))
+    assert keys == ["ann", "ann", "bob"]
+
+
 def test_over_http_without_sessions_the_key_is_who_asks_or_none() -> None:
     server = Server("s")
 

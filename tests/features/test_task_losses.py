@@ -73,6 +73,13 @@ class Raw:
             self.body = answer.read()
         return answer
 
+    def respond(self, request_id: Any, result: Any) -> None:
+        """Answer a question of the server."""
+        with closing(http.client.HTTPConnection(str(self._where.hostname), self._where.port, timeout=LIMIT)) as sending:
+            message = {"jsonrpc": "2.0", "id": request_id, "result": result}
+            sending.request("POST", self._where.path, json.dumps(message), self._headers)
+            assert sending.getresponse().status == 202
+
     def call_as_task(self, name: str) -> str:
         self.post("tools/call", {"name": name, "task": {}})
         return str(json.loads(self.body)["result"]["task"]["taskId"])
@@ -105,6 +112,33 @@ def test_a_client_that_hangs_up_on_tasks_result_holds_no_thread() -> None:
         server.released.set()  # type: ignore[attr-defined]
         raw.post("tasks/result", {"taskId": task_id})
         assert json.loads(raw.body)["result"]["content"][0]["text"] == "released"
+
+
+def test_the_state_of_a_task_is_no_stream() -> None:
+    server = make_server()
+    with served(server) as url:
+        raw = Raw(url)
+        task_id = raw.call_as_task("wait")
+        assert raw.post("tasks/get", {"taskId": task_id}).getheader("Content-Type") == "application/json"
+        assert json.loads(raw.body)["result"]["status"] == "working"
+
+
+def test_the_stream_of_tasks_result_ends_with_the_result() -> None:
+    server = make_server()
+    with served(server) as url, client_of(url):
+        raw = Raw(url)
+        task_id = raw.call_as_task("ask_one")
+        with closing(raw.begin("tasks/result", {"taskId": task_id})) as waiting:
+            answer = waiting.getresponse()
+            assert answer.getheader("Content-Type") == "text/event-stream"
+            while not (line := answer.readline()).startswith(b"data: {"):
+                assert line
+            question = json.loads(line[6:])
+            assert question["method"] == "elicitation/create"
+            raw.respond(question["id"], {"action": "accept", "content": {"name": "Ann"}})
+            # Read to its end: it has one, though the session goes on.
+            rest = [json.loads(line[6:]) for line in answer.read().splitlines() if line.startswith(b"data: {")]
+        assert [said(message["result"]) for message in rest] == ["asked Ann"]
 
 
 def test_a_client_that_hangs_up_on_a_question_leaves_it_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:

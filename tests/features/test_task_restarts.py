@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, ErrorResponse, Server, SqliteTasks, TaskCancelled, Tasks
-from tests.features.task_server import Failing, elicit, make_server
+from tests.features.task_server import Failing, elicit, make_server, store_at
 
 CORE, EXTENSION = "2025-11-25", "2026-07-28"
 LIMIT = 10.0
@@ -39,16 +39,16 @@ def until(look: Any) -> Any:
 
 
 @pytest.mark.parametrize("revision", [CORE, EXTENSION])
-def test_another_process_carries_the_questions_and_has_the_result(tmp_path: Path, revision: str) -> None:
-    one, two = (make_server(Tasks(SqliteTasks(tmp_path / "tasks.db"), poll=0.05)) for _ in range(2))
+def test_another_process_carries_the_questions_and_has_the_result(place: str, revision: str) -> None:
+    one, two = (make_server(Tasks(store_at(place), poll=0.05)) for _ in range(2))
     with closing(one), closing(two), client_of(one, revision) as first, client_of(two, revision) as second:
         task_id = first.call_tool_as_task("ask_two", by_hand=True).task_id
         assert second.task(task_id).result(LIMIT)["content"][0]["text"] == "Ann, 1 folders"
         assert first.task(task_id).status()["status"] == "completed"
 
 
-def test_another_process_cancels_a_task_and_is_told_of_its_changes(tmp_path: Path) -> None:
-    one, two = (make_server(Tasks(SqliteTasks(tmp_path / "tasks.db"), poll=0.05)) for _ in range(2))
+def test_another_process_cancels_a_task_and_is_told_of_its_changes(place: str) -> None:
+    one, two = (make_server(Tasks(store_at(place), poll=0.05)) for _ in range(2))
     with closing(one), closing(two), client_of(one, EXTENSION) as first, client_of(two, EXTENSION) as second:
         task = first.call_tool_as_task("wait")
         with second.listen(tasks=[task.task_id]) as events:
@@ -62,11 +62,12 @@ def test_another_process_cancels_a_task_and_is_told_of_its_changes(tmp_path: Pat
             other.result(LIMIT)
 
 
-def test_two_answers_and_two_ends_at_once_count_once(tmp_path: Path) -> None:
-    stores = [SqliteTasks(tmp_path / "tasks.db") for _ in range(2)]
+def test_two_answers_and_two_ends_at_once_count_once(place: str) -> None:
+    stores = [store_at(place) for _ in range(2)]
     engines = [Tasks(store) for store in stores]
     record: Any = {"id": "x", "owner": "", "created": time.time(), "updated": 0.0, "ttl": None, "version": 1,
-                   "outcome": None, "holder": None, "asked": {"k": {}}, "answered": {}}  # fmt: skip
+                   "outcome": None, "holder": None, "asked": {"k": {}}, "answered": {},
+                   "size": 100, "params": {}}  # fmt: skip
     stores[0].create(record)
     ended: list[bool] = []
 
@@ -91,10 +92,10 @@ def test_two_answers_and_two_ends_at_once_count_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("revision", [CORE, pytest.param(EXTENSION, marks=pytest.mark.slow)])
 def test_a_task_whose_process_was_killed_fails_or_runs_again_with_the_answers_it_had(
-    tmp_path: Path, revision: str
+    place: str, tmp_path: Path, revision: str
 ) -> None:
-    path, runs = str(tmp_path / "tasks.db"), tmp_path / "runs"
-    command = [sys.executable, "-m", "tests.features.task_server", path]
+    runs = tmp_path / "runs"
+    command = [sys.executable, "-m", "tests.features.task_server", place]
     asked: list[str] = []
 
     def ask(message: str, schema: Any) -> Any:
@@ -102,11 +103,12 @@ def test_a_task_whose_process_was_killed_fails_or_runs_again_with_the_answers_it
         return elicit(message, schema)
 
     child = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, path, revision, str(runs)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLDER, place, revision, str(runs)], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
     assert child.stdout is not None
     lost, again = child.stdout.readline().split()
-    until(lambda: '"Name?"' in _dump(path, again) and '"answered":{}' not in _dump(path, again))
+    with closing(store_at(place)) as store:
+        until(lambda: store.get(again)["answered"])
     child.kill()
     child.wait()
     child.stdout.close()
@@ -120,10 +122,10 @@ def test_a_task_whose_process_was_killed_fails_or_runs_again_with_the_answers_it
 
 HOLDER = """
 import sys
-from mcp_ref import Client, SqliteTasks, Tasks
-from tests.features.task_server import elicit, make_server
-path, revision, runs = sys.argv[1:]
-server = make_server(Tasks(SqliteTasks(path, lease=0.5), poll=0.05))
+from mcp_ref import Client, Tasks
+from tests.features.task_server import elicit, make_server, store_at
+place, revision, runs = sys.argv[1:]
+server = make_server(Tasks(store_at(place, lease=0.5), poll=0.05))
 with Client(server, revision=revision, tasks=True, elicit=elicit) as client:
     lost = client.call_tool_as_task("wait")
     again = client.call_tool_as_task("again", {"path": runs})
@@ -132,15 +134,10 @@ with Client(server, revision=revision, tasks=True, elicit=elicit) as client:
 """
 
 
-def _dump(path: str, task_id: str) -> str:
-    with closing(sqlite3.connect(path)) as connection:
-        rows = connection.execute("SELECT record FROM tasks WHERE id = ?", (task_id,)).fetchall()
-    return str(rows[0][0]) if rows else ""
-
-
-def test_a_slow_process_is_not_taken_for_dead_and_a_dead_one_is(tmp_path: Path) -> None:
-    one, two = SqliteTasks(tmp_path / "tasks.db", lease=0.3), SqliteTasks(tmp_path / "tasks.db", lease=0.3)
-    record: Any = {"id": "x", "owner": "", "created": time.time(), "ttl": None, "version": 1, "outcome": None}
+def test_a_slow_process_is_not_taken_for_dead_and_a_dead_one_is(place: str) -> None:
+    one, two = store_at(place, lease=0.3), store_at(place, lease=0.3)
+    record: Any = {"id": "x", "owner": "", "created": time.time(), "ttl": None, "version": 1, "outcome": None,
+                   "updated": time.time(), "size": 100, "params": {}, "asked": {}, "answered": {}}  # fmt: skip
     one.create({**record, "holder": one.holder})
     now = time.time()
     assert two.due(now) == [] and two.due(now + 1e9) == []
@@ -155,13 +152,13 @@ def test_a_slow_process_is_not_taken_for_dead_and_a_dead_one_is(tmp_path: Path) 
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_one_of_two_processes_is_killed_again_and_again_and_every_task_ends_once(tmp_path: Path) -> None:
-    path, logs = str(tmp_path / "tasks.db"), tmp_path / "log"
+def test_one_of_two_processes_is_killed_again_and_again_and_every_task_ends_once(place: str, tmp_path: Path) -> None:
+    logs = tmp_path / "log"
 
     def start() -> tuple[subprocess.Popen[str], str]:
         with logs.open("a") as log:
             child = subprocess.Popen(
-                [sys.executable, "-c", WORKER, path], cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True
+                [sys.executable, "-c", WORKER, place], cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True
             )
         assert child.stdout is not None
         return child, child.stdout.readline().strip()
@@ -203,16 +200,18 @@ def test_one_of_two_processes_is_killed_again_and_again_and_every_task_ends_once
         child.communicate()
     said = Counter(line.split()[1] for line in logs.read_text().splitlines() if line.startswith("ended "))
     assert said and max(said.values()) == 1
-    with closing(sqlite3.connect(path)) as connection:
-        ((left,),) = connection.execute("SELECT count(*) FROM tasks WHERE runs").fetchall()
-    assert left == 0
+    # Nothing is left to a process that has died since.
+    with closing(store_at(place, lease=1)) as store:
+        threading.Event().wait(1.5)
+        assert store.due(time.time()) == []
 
 
 WORKER = """
 import logging, sys, time
-from mcp_ref import Context, Server, SqliteTasks, TaskRule, Tasks
+from mcp_ref import Context, Server, TaskRule, Tasks
+from tests.features.task_server import store_at
 logging.basicConfig(level=logging.INFO, format="%(message)s")
-server = Server("jobs", tasks=Tasks(SqliteTasks(sys.argv[1], lease=1), poll=0.1))
+server = Server("jobs", tasks=Tasks(store_at(sys.argv[1], lease=1), poll=0.1))
 @server.tool(task=TaskRule("required", again=True))
 def job(ctx: Context) -> str:
     time.sleep(0.2)
@@ -281,6 +280,7 @@ def test_a_database_that_is_locked_refuses_tasks(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_a_database_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "tasks.db").write_text("this is not a database, and has more than a hundred bytes" * 10, "utf-8")
+    (tmp_path / "tasks.db").chmod(0o600)
     with pytest.raises(sqlite3.DatabaseError):
         SqliteTasks(tmp_path / "tasks.db")
 
@@ -290,10 +290,10 @@ def test_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
         assert (tmp_path / "tasks.db").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_a_clock_that_jumps_makes_lives_shorter_or_longer(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_clock_that_jumps_makes_lives_shorter_or_longer(place: str, shared: bool) -> None:
     now = [1_000.0]
-    store = SqliteTasks(tmp_path / "tasks.db") if kind == "sqlite" else None
+    store = store_at(place) if shared else None
     tasks = Tasks(store, ttl=100)
     tasks.clock = lambda: now[0]
     if store is not None:
@@ -309,14 +309,14 @@ def test_a_clock_that_jumps_makes_lives_shorter_or_longer(tmp_path: Path, kind: 
             task.status()
 
 
-def test_a_server_that_closes_in_order_leaves_what_may_run_again(tmp_path: Path) -> None:
-    path, runs = tmp_path / "tasks.db", str(tmp_path / "runs")
-    first = make_server(Tasks(SqliteTasks(path), poll=0.05))
+def test_a_server_that_closes_in_order_leaves_what_may_run_again(place: str, tmp_path: Path) -> None:
+    runs = str(tmp_path / "runs")
+    first = make_server(Tasks(store_at(place), poll=0.05))
     with client_of(first, CORE) as client:
         lost, again = client.call_tool_as_task("wait"), client.call_tool_as_task("again", {"path": runs}, by_hand=True)
         until(lambda: Path(runs).exists())
         assert first.close(1) == []
-    second = make_server(Tasks(SqliteTasks(path), poll=0.05))
+    second = make_server(Tasks(store_at(place), poll=0.05))
     with closing(second), client_of(second, CORE) as client:
         assert client.task(lost.task_id or "").status()["status"] == "failed"
         assert client.task(again.task_id or "").result(LIMIT)["content"][0]["text"] == "Ann, 12A"

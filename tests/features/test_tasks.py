@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -23,6 +23,7 @@ from mcp_ref import (
     HttpRequest,
     InvalidParams,
     LocalProtocolError,
+    MemoryTasks,
     Rate,
     RemoteProtocolError,
     RequestCancelled,
@@ -35,9 +36,15 @@ from mcp_ref import (
     TransportClosed,
     Url,
     reply,
+    text,
 )
+from mcp_ref.basic.mrtr import MAX_ROUNDS
+from mcp_ref.basic.tasks import MAX_TTL
+from mcp_ref.client import following
+from mcp_ref.client import tasks as hosting
 from mcp_ref.methods import Method
 from tests.features.task_server import elicit, make_server
+from tests.wire import opened
 
 CORE, EXTENSION = "2025-11-25", "2026-07-28"
 LIMIT = 20.0
@@ -154,8 +161,8 @@ def test_a_client_asks_for_the_state_no_more_often_than_the_server_wishes(revisi
     with connected(server, revision=revision, trace=count) as client:
         task, began = client.call_tool_as_task("held"), time.monotonic()
         assert [state["status"] for state in task][-1] == "completed"
-        # A pause before each of the four, a little more or less than the server said.
-        assert time.monotonic() - began >= 4 * 0.9 * 0.2
+        # A pause before each of the four, and none of them shorter than the server said.
+        assert time.monotonic() - began >= 4 * 0.2
 
 
 @pytest.mark.parametrize("revision", [CORE, EXTENSION])
@@ -357,18 +364,145 @@ def test_calls_that_do_not_fit_the_tool_are_refused() -> None:
             client.call_tool_as_task("plain")
 
 
-@pytest.mark.parametrize("ttl", [True, 1.5, "60", 0, -1])
+@pytest.mark.parametrize("ttl", [True, 1.5, "60", 0, -1, MAX_TTL + 1, 10**400])
 def test_a_malformed_lifetime_is_refused_with_its_path(ttl: Any) -> None:
     with connected() as client:
         problem = refused(client, "tools/call", {"name": "steps", "task": {"ttl": ttl}})
         assert problem.code == -32602 and problem.data == {"path": "params.task.ttl"}
+        assert client.request("tools/call", {"name": "steps", "task": {"ttl": MAX_TTL}})["task"]["ttl"] == 86_400_000
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
 def test_an_unknown_task_is_refused(method: str) -> None:
     with connected() as client:
-        assert refused(client, method, {"taskId": "nonsense"}).code == -32602
+        unknown = refused(client, method, {"taskId": "nonsense"})
+        assert unknown.code == -32602 and "Unknown task" in str(unknown)
         assert refused(client, method, {"taskId": 7}).data == {"path": "params.taskId"}
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+def test_an_unknown_task_is_refused_in_the_extension(method: str) -> None:
+    with connected(revision=EXTENSION) as client:
+        unknown = refused(client, method, {"taskId": "nonsense", "inputResponses": {}})
+        assert unknown.code == -32602 and "Unknown task" in str(unknown)
+
+
+def test_a_task_says_when_it_changed() -> None:
+    now, tasks = [1_000.0], Tasks(poll=0.05)
+    tasks.clock = lambda: now[0]
+    with connected(make_server(tasks)) as client:
+        task = client.call_tool_as_task("wait")
+        now[0] += 10
+        task.cancel()
+        state = task.status()
+    assert (state["createdAt"], state["lastUpdatedAt"]) == ("1970-01-01T00:16:40.000Z", "1970-01-01T00:16:50.000Z")
+
+
+def test_no_part_of_an_id_can_be_told_beforehand() -> None:
+    with connected() as client:
+        ids = [str(client.call_tool_as_task("must").task_id) for _ in range(12)]
+    # By chance two of these parts are equal once in a hundred million runs.
+    assert all(len({each[start : start + 8] for each in ids}) == 12 for start in range(0, 48, 8))
+
+
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_a_client_that_hangs_up_has_not_cancelled_its_task(revision: str) -> None:
+    server, go_on = Server("jobs", tasks=Tasks(poll=0.05)), threading.Event()
+
+    @server.tool(task="required")
+    def late(ctx: Context) -> str:
+        assert go_on.wait(LIMIT)
+        ctx.check_cancelled()
+        return "done"
+
+    with closing(server), server.serve_http() as http, Client(http.url, revision=revision, tasks=True) as client:
+        with Client(http.url, revision=revision, tasks=True) as first:
+            task_id = first.call_tool_as_task("late").task_id
+        # Its connections are closed. What it would have said over stdio is said, too.
+        client.notify("notifications/cancelled", {"requestId": 1})
+        go_on.set()
+        assert client.task(str(task_id)).result(LIMIT)["content"][0]["text"] == "done"
+
+
+def test_a_cancelled_call_does_not_end_the_task_that_it_has_become(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The answer to the call waits for the end of its handler, so that there is a call to cancel.
+    monkeypatch.setattr("mcp_ref.server.tasks.QUICK", LIMIT)
+    server, entered, given_up = Server("jobs", tasks=(tasks := Tasks())), threading.Event(), threading.Event()
+
+    @server.tool(task="optional")
+    def late(ctx: Context) -> str:
+        call: Any = ctx.conversation
+        call.asking.attach(lambda reason: given_up.set())
+        entered.set()
+        assert given_up.wait(LIMIT)
+        ctx.check_cancelled()
+        return "done"
+
+    with opened(server, CORE) as wire:
+        wire.send({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": {"name": "late", "task": {}}})
+        assert entered.wait(LIMIT)
+        wire.notify("notifications/cancelled", {"requestId": "c"})
+        (record,) = tasks.store.of_owner("", None, 10)
+        assert wire.request(2, "tasks/result", {"taskId": record["id"]})["result"]["content"] == [text("done")]
+
+
+def test_a_task_asked_for_by_the_other_design_is_ignored() -> None:
+    server = make_server(Tasks(poll=0.05))
+    with closing(server), server.serve_http() as http:
+        for name, capabilities in (("steps", None), ("plain", DECLARED)):
+            status, answer = post(http.url, "tools/call", {"name": name, "task": {}}, capabilities, name=name)
+            assert (status, answer["result"]["resultType"]) == (200, "complete")
+    extension = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    with closing(make_server()) as server, opened(server, CORE, extension) as wire:
+        assert wire.request(1, "tools/call", {"name": "must"})["error"]["code"] == -32601
+        assert wire.request(2, "tools/call", {"name": "steps"})["result"]["content"] == [text("task: False")]
+
+
+def test_a_question_before_a_call_becomes_a_task_is_a_round_of_the_call() -> None:
+    server, can = make_server(Tasks(poll=0.05)), json.loads(json.dumps(DECLARED))
+    can["io.modelcontextprotocol/clientCapabilities"]["elicitation"] = {"form": {}}
+    with closing(server), server.serve_http() as http:
+        call: Any = {"name": "book", "arguments": {"city": "Oslo"}}
+        result = post(http.url, "tools/call", call, can, name="book")[1]["result"]
+        assert result["resultType"] == "input_required"
+        ((key, question),) = result["inputRequests"].items()
+        assert question["params"]["message"] == "Name?"
+        answers = {key: {"action": "accept", "content": {"name": "Ann"}}}
+        call |= {"inputResponses": answers, "requestState": result["requestState"]}
+        task = post(http.url, "tools/call", call, can, name="book")[1]["result"]
+        assert task["resultType"] == "task" and task["status"] in ("working", "input_required")
+
+
+def test_updates_and_cancels_are_acknowledged_with_an_empty_result() -> None:
+    server = make_server(Tasks(poll=0.05))
+    with closing(server), server.serve_http() as http:
+        made = post(http.url, "tools/call", {"name": "wait"}, DECLARED, name="wait")[1]["result"]
+        for method in ("tasks/update", "tasks/cancel", "tasks/cancel"):
+            params = {"taskId": made["taskId"], "inputResponses": {}}
+            status, answer = post(http.url, method, params, DECLARED, name=made["taskId"])
+            assert (status, answer["result"].keys() - {"_meta"}) == (200, {"resultType"})
+
+
+def test_two_that_wait_for_one_task_show_its_question_once() -> None:
+    shown, looks, answer_it = list[str](), list[str](), threading.Event()
+
+    def ask(message: str, schema: Any) -> Any:
+        shown.append(message)
+        assert answer_it.wait(LIMIT)
+        return elicit(message, schema)
+
+    def look(event: Any) -> None:
+        if shown and event.direction == "send" and (event.message or {}).get("method") == "tasks/get":
+            looks.append("")
+            if len(looks) == 3:
+                answer_it.set()
+
+    with connected(revision=EXTENSION, elicit=ask, trace=look) as client:
+        task, results = client.call_tool_as_task("ask_one"), list[Any]()
+        waiting = [threading.Thread(target=lambda: results.append(task.result(LIMIT))) for _ in range(2)]
+        [thread.start() for thread in waiting], [thread.join(LIMIT) for thread in waiting]
+    assert [result["content"][0]["text"] for result in results] == ["asked Ann"] * 2
+    assert shown == ["Name?"]
 
 
 @pytest.mark.parametrize("cursor", ["", "nonsense", "W10=", "WzEsIDJd "])
@@ -412,7 +546,8 @@ def test_a_cancelled_task_stays_cancelled_and_has_no_result() -> None:
         with pytest.raises(TaskCancelled):
             task.result(LIMIT)
         assert task.status()["status"] == "cancelled"
-        assert refused(client, "tasks/cancel", {"taskId": task.task_id}).code == -32602
+        ended = refused(client, "tasks/cancel", {"taskId": task.task_id})
+        assert ended.code == -32602 and "already in terminal status 'cancelled'" in str(ended)
         task.cancel()
 
 
@@ -555,7 +690,8 @@ def test_a_server_without_tasks_has_no_thread_and_no_method_of_them() -> None:
     assert server.tasks is None and "tasks/get" not in {**server.answers["session"], **server.answers["stateless"]}
     with connected(server) as client:
         assert refused(client, "tools/call", {"name": "plain", "task": True}).code == -32602
-        assert client.request("tools/call", {"name": "plain"})["content"][0]["text"] == "plain"
+        for ignored in ({}, {"task": {}}, {"task": {"ttl": 60_000}}):
+            assert client.request("tools/call", {"name": "plain", **ignored})["content"][0]["text"] == "plain"
 
 
 # -- what is told and logged ---------------------------------------------------------------------------------------
@@ -584,16 +720,58 @@ def test_requests_for_tasks_have_rates() -> None:
         assert refused(client, "tasks/get", {"taskId": task.task_id}).code == 429
 
 
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"])
+def test_every_request_for_a_task_has_a_rate_without_any_setting(method: str) -> None:
+    assert Server("s").limits.rates[method].per_second <= 50_000
+    revision = EXTENSION if method == "tasks/update" else CORE
+    with connected(make_server(rates={method: Rate(per_second=0.01, burst=1)}), revision=revision) as client:
+        params = {} if method == "tasks/list" else {"taskId": "x", "inputResponses": {}}
+        with suppress(ErrorResponse):
+            client.request(method, params)
+        assert refused(client, method, params).code == 429
+
+
 def test_the_life_of_a_task_is_logged_without_contents(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "mcp_ref.tasks")
     with connected() as client:
         task = client.call_tool_as_task("book", {"city": "Oslo"})
         task.result(LIMIT)
         refused(client, "tasks/get", {"taskId": "nonsense"})
-    said = [record.getMessage() for record in caplog.records if record.name == "mcp_ref.tasks"]
-    for word in ("created", "answered", "ended", "read", "refused", "the server made"):
-        assert any(line.startswith(word) for line in said), word
-    assert not any("Oslo" in line or "Ann" in line for line in said)
+        cancelled = client.call_tool_as_task("wait")
+        cancelled.cancel()
+        assert cancelled.status()["status"] == "cancelled"
+    records = [record for record in caplog.records if record.name == "mcp_ref.tasks"]
+    # Both roles are in this process: each has to say its part.
+    requestor = [record.getMessage() for record in records if "/mcp_ref/client/" in record.pathname]
+    receiver = [record.getMessage() for record in records if "/mcp_ref/client/" not in record.pathname]
+    for word in ("created", "answered", "ended", "read", "refused"):
+        assert any(line.startswith(word) for line in receiver), word
+    assert [record.levelname for record in records if record.getMessage().startswith("refused")] == ["WARNING"]
+    for line in (
+        f"the server made {task.task_id} of a call of book",
+        f"got the result of {task.task_id} of book",
+        f"the server made {cancelled.task_id} of a call of wait",
+        f"asks to cancel {cancelled.task_id} of wait",
+        f"saw that {cancelled.task_id} of wait is cancelled",
+    ):
+        assert line in requestor
+    assert not any("Oslo" in line or "Ann" in line for line in (*requestor, *receiver))
+
+
+def test_the_log_says_whose_a_task_is(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "mcp_ref.tasks")
+    server, who = make_server(Tasks(poll=0.05)), list[str]()
+    with closing(server), server.serve_http(authenticate=lambda request: who[-1]) as http:
+        for name in ("ada", "bob"):
+            who.append(name)
+            with Client(http.url, revision=CORE, tasks=True) as client:
+                task = client.call_tool_as_task("must")
+                task.result(LIMIT)
+                refused(client, "tasks/get", {"taskId": "nonsense"})
+            for line in (f"created {task.task_id} of '{name}': must", f"ended {task.task_id} of '{name}': result",
+                         f"read {task.task_id} by '{name}'"):  # fmt: skip
+                assert line in caplog.messages
+    assert "refused 'ada' a task that it does not have" in caplog.messages
 
 
 # -- the extension -------------------------------------------------------------------------------------------------
@@ -668,6 +846,139 @@ def test_no_tool_is_called_as_a_task_unless_the_server_declared_that_whatever_th
         assert {"taskSupport": "required"} in [tool.get("execution") for tool in client.list_tools()]
         with pytest.raises(LocalProtocolError, match=r"did not declare tasks\.requests\.tools\.call"):
             client.call_tool_as_task("wait")
+
+
+def test_a_tool_is_called_as_a_task_without_the_declaration_if_the_caller_says_so(monkeypatch: Any) -> None:
+    server = make_server()
+    server.released.set()  # type: ignore[attr-defined]
+    # As servers of the Python SDK 1.23 to 1.26 declare it.
+    capability = {"list": {}, "cancel": {}, "requests": {"tools": {}}}
+    monkeypatch.setattr(server.tasks, "capability", lambda owner: capability)
+    with connected(server) as client:
+        assert client.server_capabilities["tasks"] == capability
+        with pytest.raises(LocalProtocolError):
+            client.call_tool_as_task("wait")
+        assert refused_call(client, "wait").code == -32601
+        assert client.call_tool("wait", undeclared=True)["content"][0]["text"] == "released"
+        task = client.call_tool_as_task("wait", undeclared=True)
+        assert task.result(LIMIT)["content"][0]["text"] == "released"
+        with pytest.raises(LocalProtocolError, match="cannot be called as a task"):
+            client.call_tool_as_task("plain", undeclared=True)
+
+
+def refused_call(client: Client, name: str) -> ErrorResponse:
+    with pytest.raises(ErrorResponse) as caught:
+        client.call_tool(name)
+    return caught.value
+
+
+# -- servers that answer otherwise -----------------------------------------------------------------------------------
+
+
+def answering(server: Server, method: str, answer: Any) -> None:
+    """Have a server of the session era answer a method by `answer(usual, ctx, params)`."""
+    usual = server.answers["session"][method]
+    server.answers["session"] = {
+        **server.answers["session"],
+        method: lambda ctx, params: answer(usual, ctx, params),
+    }
+
+
+def test_a_server_that_refuses_tasks_result_while_the_task_works_is_polled_to_its_end() -> None:
+    server, refusals = make_server(Tasks(poll=0.05)), list[str]()
+
+    def impatient(usual: Any, ctx: Any, params: Any) -> Any:
+        assert server.tasks is not None
+        if server.tasks.tasks.find(params["taskId"], "")["outcome"] is None:
+            refusals.append("not yet")
+            if len(refusals) == 3:
+                server.released.set()  # type: ignore[attr-defined]
+            raise InvalidParams("the task has not completed yet")
+        return usual(ctx, params)
+
+    answering(server, "tasks/result", impatient)
+    with connected(server) as client:
+        task = client.call_tool_as_task("wait")
+        assert task.result(LIMIT)["content"][0]["text"] == "released" and len(refusals) >= 3
+        failing = client.call_tool_as_task("fail", {"how": "protocol"})
+        with pytest.raises(ErrorResponse, match="it is refused"):
+            failing.result(LIMIT)
+        with pytest.raises(ErrorResponse, match="Unknown task"):
+            client.task("nonsense").result(LIMIT)
+
+
+def test_a_server_that_refuses_tasks_result_for_ever_is_given_up_in_time() -> None:
+    server = make_server(Tasks(poll=0.05))
+
+    def never(usual: Any, ctx: Any, params: Any) -> Any:
+        raise InvalidParams("not yet")
+
+    answering(server, "tasks/result", never)
+    with connected(server) as client:
+        task = client.call_tool_as_task("wait")
+        with pytest.raises(RequestTimeout):
+            task.result(0.3)
+        task.cancel()
+
+
+def test_an_empty_result_of_a_cancelled_task_says_that_it_was_cancelled() -> None:
+    server = make_server(Tasks(poll=0.05))
+
+    def empty(usual: Any, ctx: Any, params: Any) -> Any:
+        return {"_meta": {"io.modelcontextprotocol/related-task": {"taskId": params["taskId"]}}}
+
+    answering(server, "tasks/result", empty)
+    with connected(server) as client:
+        task = client.call_tool_as_task("wait")
+        task.cancel()
+        with pytest.raises(TaskCancelled):
+            task.result(LIMIT)
+        other = client.call_tool_as_task("wait")
+        with pytest.raises(RemoteProtocolError):
+            other.result(LIMIT)
+        other.cancel()
+
+
+def test_a_pause_is_never_shorter_than_the_server_said(monkeypatch: Any) -> None:
+    asked: list[Any] = []
+
+    def lowest(low: float, high: float) -> float:
+        asked.append((low, high))
+        return low
+
+    monkeypatch.setattr(following, "uniform", lowest)
+    server = make_server(Tasks(poll=0.1))
+    with connected(server, revision=EXTENSION) as client:
+        task = client.call_tool_as_task("wait")
+        began = time.monotonic()
+        task._pause(task.status(), following.Deadline(None), None)
+        assert time.monotonic() - began >= 0.1 and asked == [(1.0, 1.1)]
+        task.cancel()
+
+
+@pytest.mark.parametrize(("questions", "refused"), [(MAX_ROUNDS, False), (MAX_ROUNDS + 1, True)])
+def test_a_task_may_ask_in_so_many_rounds(questions: int, refused: bool) -> None:
+    server, asked = Server("asks", tasks=Tasks(poll=0.05)), list[str]()
+
+    @server.tool(task="required")
+    def ask(ctx: Context) -> str:
+        for _ in range(questions):
+            ctx.elicit("Name?", {"name": {"type": "string"}})
+        return "done"
+
+    def answer(message: str, schema: Any) -> Any:
+        asked.append(message)
+        return {"name": "Ann"}
+
+    with connected(server, revision=EXTENSION, elicit=answer) as client:
+        if refused:
+            task = client.call_tool_as_task("ask")
+            with pytest.raises(RemoteProtocolError, match=f"asked for input {questions} times"):
+                task.result(LIMIT)
+            task.cancel()
+        else:
+            assert client.call_tool("ask")["content"][0]["text"] == "done"
+        assert len(asked) == MAX_ROUNDS
 
 
 def test_the_state_has_what_belongs_to_it_and_nothing_of_the_other_design() -> None:
@@ -745,6 +1056,46 @@ def test_progress_of_a_task_is_its_status_message_in_the_extension() -> None:
         task.result(LIMIT)
         assert task.status()["statusMessage"] == "step 2"
     assert not any(each.message.get("method") == "notifications/progress" for each in trace if each.message)
+
+
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+def test_a_task_can_be_found_when_the_answer_that_names_it_is_sent(revision: str) -> None:
+    server, found = make_server(Tasks(store := MemoryTasks(), poll=0.05)), list[bool]()
+
+    def look(event: Any) -> None:
+        result = (event.message or {}).get("result") or {}
+        if event.direction == "receive" and (named := result.get("task", result).get("taskId")):
+            found.append(store.get(named) is not None)
+
+    with connected(server, revision=revision, trace=look) as client:
+        client.call_tool_as_task("must").result(LIMIT)
+    assert found and all(found)
+
+
+@pytest.mark.parametrize("transport", ["memory", "http"])
+def test_who_listens_to_a_task_hears_its_states_and_neither_progress_nor_log_messages(transport: str) -> None:
+    server, trace, go_on = Server("jobs", tasks=Tasks(poll=0.05)), list[Any](), threading.Event()
+
+    @server.tool(task="required")
+    def speak(ctx: Context) -> str:
+        assert go_on.wait(LIMIT)
+        ctx.progress(1, 2, "half")
+        ctx.log("error", "halfway")
+        return "done"
+
+    with connected(server, transport, EXTENSION, trace=trace.append, on_log=lambda params: None) as client:
+        task = client.call_tool_as_task("speak", on_progress=lambda *report: None)
+        with client.listen(tasks=[task.task_id]) as events:
+            # The stream is open before the handler has a word to say.
+            state = events.get(LIMIT).params["status"]
+            assert state == "working"
+            go_on.set()
+            while state != "completed":
+                state = events.get(LIMIT).params["status"]
+    heard = {
+        each.message["method"] for each in trace if each.direction == "receive" and "method" in (each.message or {})
+    }
+    assert heard == {"notifications/subscriptions/acknowledged", "notifications/tasks"}
 
 
 def test_a_task_in_answer_to_another_method_is_an_invalid_response() -> None:
@@ -944,6 +1295,35 @@ def test_a_client_without_tasks_is_asked_for_none(revision: str, tasks: bool) ->
     with connected(asking_server(), revision=revision, tasks=tasks, sample=sample) as client:
         assert "tasks" not in client.capabilities
         assert "did not declare tasks.requests" in client.call_tool("ask_model")["content"][0]["text"]
+
+
+def test_a_client_hosts_so_many_tasks_of_a_server_and_so_many_bytes(monkeypatch: Any) -> None:
+    monkeypatch.setattr(hosting, "MAX_HOSTED", 3)
+    monkeypatch.setattr(hosting, "MAX_KEPT", 100_000)
+    over, server, said = threading.Event(), Server("hostile"), list[str]()
+
+    def slow(params: Any) -> Any:
+        over.wait(LIMIT)
+        return sample(params)
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        def try_it(text: str) -> None:
+            try:
+                ctx.sample_as_task(text, max_tokens=10)
+                said.append("made")
+            except ErrorResponse as refusal:
+                said.append(f"{refusal.code} {refusal.data}")
+
+        try_it("x" * 100_000)
+        for _ in range(4):
+            try_it("x")
+        return "done"
+
+    with connected(server, sample=slow) as client:
+        client.call_tool("ask")
+        over.set()
+    assert said == ["-32603 {'limit': 100000}", "made", "made", "made", "-32603 {'limit': 3}"]
 
 
 def test_a_closed_client_leaves_no_task_of_its_own() -> None:

@@ -182,6 +182,7 @@ def test_servers_ask_the_same_model_and_learn_only_that_it_failed(endpoint: Endp
         failed = host.call("a/ask")
         assert failed["isError"] and "secret" not in str(failed) and "500" not in str(failed)
     asked = endpoint.asked[0]
+    assert asked["max_tokens"] == 5
     assert asked["model"] == "fast" and asked["temperature"] == 0.5 and asked["stop"] == ["."]
     kinds = [part["type"] for part in asked["messages"][1]["content"]]
     assert kinds == ["text", "image_url", "input_audio"] and asked["messages"][0]["content"] == "be brief"

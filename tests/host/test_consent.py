@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import _thread
 import json
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pytest
 
-from mcp_ref import Answer, Cancel, Consent, ConsentRefused, Host, McpError, Question, Rule, Server
+from mcp_ref import Answer, Cancel, Consent, ConsentRefused, Host, Question, Rule, Server
 from mcp_ref.client.entries import Entry, dangers
 from mcp_ref.host.consent import KINDS, matches
 from mcp_ref.host.pins import print_of
@@ -73,7 +73,59 @@ def test_where_nobody_is_there_to_be_asked_it_is_denied(kind: str) -> None:
     assert offline().decide(question(kind)) == (False, "nobody", None)
 
 
-@pytest.mark.parametrize("kind", ["form", "url"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("said", "by"),
+    [(False, "user"), (Answer(False, value={"a": 1}), "user"), (None, "user"), (1, "user"), ("yes", "user")],
+)
+def test_anything_but_a_yes_is_a_no_at_every_door(kind: str, said: Any, by: str) -> None:
+    assert offline(ask=User(said)).decide(question(kind))[:2] == (False, by)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_silence_is_a_no_at_every_door(kind: str) -> None:
+    over = threading.Event()
+    decision = offline(ask=lambda asked: bool(over.wait(PATIENCE)), timeout=0.01).decide(question(kind))
+    over.set()
+    assert decision == (False, "time-out", None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("problem", [EOFError, ValueError])
+def test_a_question_that_fails_is_a_no_at_every_door(kind: str, problem: type[Exception]) -> None:
+    def ask(asked: Question) -> bool:
+        raise problem
+
+    assert offline(ask=ask).decide(question(kind)) == (False, "failed", None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ctrl_c_while_a_question_is_open_lets_nothing_pass(kind: str) -> None:
+    asked, over = question(kind), threading.Event()
+
+    def ask(shown: Question) -> bool:
+        shown.withdrawn.attach(lambda reason: over.set())
+        signal.raise_signal(signal.SIGINT)  # the main thread waits for the answer
+        assert over.wait(PATIENCE)
+        return True
+
+    consent = offline(ask=ask)
+    with pytest.raises(KeyboardInterrupt):
+        consent.decide(asked)
+    assert asked.withdrawn.cancelled and consent.remembered() == []
+
+
+def test_arguments_come_last_and_whole_whatever_the_server_says() -> None:
+    definition = {"name": "x", "description": "line\n" * 5_000, "inputSchema": {"title": "y" * 90_000}}
+    arguments = {"path": "/etc/passwd", "text": "z" * 500}
+    lines = Question("tool", "a", "a/x", "b", "1", {"arguments": arguments, "definition": definition}).lines()
+    text = "\n".join(lines)
+    assert len(lines) < 12 and "z" * 500 in lines[-3] and text.index("the server says") < text.index("/etc/passwd")
+    whole = Question("tool", "a", "a/x", "b", "1", {"arguments": arguments, "definition": definition}).lines(whole=True)
+    assert "y" * 90_000 in "\n".join(whole) and "/etc/passwd" in "\n".join(whole[-6:]) and "call the tool" in whole[-1]
+
+
+@pytest.mark.parametrize("kind", ["form", "url", "again"])
 def test_no_rule_and_no_earlier_answer_answers_for_the_user(kind: str) -> None:
     user = User(Answer(True, "always"))
     consent = offline(Rule("allow", kind), ask=user)
@@ -175,55 +227,6 @@ def test_a_question_that_is_not_answered_in_time_is_denied() -> None:
     thinking.set()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_no_counts_at_every_door_and_leaves_nothing_behind(kind: str) -> None:
-    no: list[Any] = [False, None, "yes", 1, Answer(False), Answer(False, "always", {"seat": 1}, all=True)]
-    no += [Answer("no", "always", {"seat": 1}), Answer(1, "run")]  # type: ignore[arg-type]
-    user = User(*no, True)
-    consent = offline(ask=user)
-    for _ in no:
-        assert consent.decide(question(kind)) == (False, "user", None)
-    assert not consent.remembered()
-    assert consent.decide(question(kind)).allowed and len(user.asked) == len(no) + 1
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_silence_and_the_end_of_the_input_are_a_no_at_every_door(kind: str) -> None:
-    thinking = threading.Event()
-
-    def silent(given: Question) -> Answer:
-        thinking.wait(PATIENCE)
-        return Answer(True, "always", {"seat": 1})
-
-    def ended(given: Question) -> Answer:
-        raise EOFError
-
-    consent = offline(ask=silent, timeout=0.02)
-    assert consent.decide(question(kind)) == (False, "time-out", None)
-    thinking.set()
-    consent.close(Deadline(PATIENCE))  # the late answer has come
-    assert not consent.remembered()
-    assert offline(ask=ended).decide(question(kind)) == (False, "failed", None)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="a wait is not interrupted there")
-@pytest.mark.parametrize("kind", KINDS)
-def test_ctrl_c_at_a_door_withdraws_the_question_and_a_late_yes_counts_for_nothing(kind: str) -> None:
-    withdrawn = threading.Event()
-
-    def ask(given: Question) -> Answer:
-        given.withdrawn.attach(lambda reason: withdrawn.set())
-        _thread.interrupt_main()
-        assert withdrawn.wait(PATIENCE)
-        return Answer(True, "always", {"seat": 1})
-
-    consent = offline(ask=ask)
-    with pytest.raises(KeyboardInterrupt):
-        consent.decide(question(kind))
-    consent.close(Deadline(PATIENCE))
-    assert withdrawn.is_set() and not consent.remembered()
-
-
 def test_questions_come_one_at_a_time_and_in_order() -> None:
     showing: list[str] = []
     gate, overlap = threading.Semaphore(0), threading.Lock()
@@ -298,23 +301,9 @@ def test_what_was_decided_is_written_down_without_contents_and_secrets(tmp_path:
 def test_a_question_shows_all_of_it_and_cannot_move_the_cursor() -> None:
     said = "\x1b[2J\u202eallow?\r\n? yes" + "x" * 5000
     lines = Question("form", "a", "a", "b", "1", {"message": said}, ["odd\n"]).lines()
-    assert lines[0] == "a: answer this form of the server a?" and lines[-1] == "  ! odd\\n"
-    assert all(line.startswith("  | ") and line.isprintable() for line in lines[1:-1])
+    assert lines[0] == "a: answer this form of the server a?" and lines[1] == "  ! odd\\n"
+    assert all(line.startswith("  | ") and line.isprintable() for line in lines[2:])
     assert "x" * 5000 in "".join(lines)
-
-
-def test_however_much_a_server_says_the_arguments_come_last_and_in_full() -> None:
-    definition = {"name": "x", "description": "Adds.\nyes? " + "long " * 2000, "inputSchema": {"title": "y" * 5000}}
-    arguments = {"first": 1, "text": "z" * 3000}
-    asked = Question("tool", "a", "a/x", "b", "1", {"definition": definition, "arguments": arguments})
-    head, said, *rest = asked.lines()
-    assert head == "a: call the tool a/x?" and said.startswith("  | definition: Adds.\\nyes? long") and len(said) < 200
-    assert json.loads("".join(line.removeprefix("  | ") for line in rest)) == {"arguments": arguments}
-    whole = asked.lines(whole=True)
-    assert json.loads("".join(line.removeprefix("  | ") for line in whole[1:])) == asked.shown
-    assert whole[-len(rest) + 1 :] == rest[1:]
-    page = Question("url", "a", "a", "b", "1", {"message": "m" * 5000, "url": "https://x"}, ["odd", "o" * 5000])
-    assert len("".join(page.lines())) < 700 and page.lines()[-2] == "  ! odd" and "https://x" in page.lines()[-4]
 
 
 @pytest.mark.parametrize(
@@ -349,37 +338,6 @@ def test_a_start_is_bound_to_the_command_and_to_what_stands_behind_its_names(tmp
     assert asked.asked == []
     for changed in ({"env": {"X": "2"}}, {"args": ["y"]}, {"cwd": "/"}, {"env": {"X": "1"}, "inheritEnv": ["HOME"]}):
         assert start(**changed) == ["start"], changed
-
-
-def test_a_start_is_bound_to_the_values_in_an_env_file(tmp_path: Path) -> None:
-    file, asked = tmp_path / "env", User(Answer(True, "always"))
-    config = {"servers": {"a": {"command": "/no/such/program", "envFile": str(file), "env": {"OWN": "1"}}}}
-
-    def start(content: str) -> list[str]:
-        asked.asked.clear()
-        file.write_text(content, "utf-8")
-        with Host(config, consent=Consent(ask=asked, keep=tmp_path), start_timeout=30):
-            return asked.kinds
-
-    assert start("LIBRARY=good\nTOKEN=swordfish\n") == ["start"] and "swordfish" not in str(asked.asked[0].shown)
-    assert start("# the same\nTOKEN=swordfish\nLIBRARY=good\n") == []
-    for changed in ("LIBRARY=evil\nTOKEN=swordfish\n", "LIBRARY=good\nTOKEN=other\n", "TOKEN=swordfish\n"):
-        assert start(changed) == ["start"], changed
-
-
-def test_a_host_that_can_ask_nobody_says_which_rule_would_start_a_server(caplog: pytest.LogCaptureFixture) -> None:
-    entry = Entry("a", Server("s"))
-    with Host([entry]) as host:
-        assert "Rule('allow', 'start', 'a') would allow it" in caplog.text and caplog.records[0].levelname == "WARNING"
-        with pytest.raises(McpError, match="server 'a' is stopped: not started, by nobody; Rule"):
-            host.call("a/x")
-    caplog.clear()
-    with Host([entry], consent=Consent([Rule("allow", "start", "a")], keep=False)) as host:
-        assert host.servers["a"].state == "ready"
-    for ask in (User(False), None):
-        with Host([entry], consent=Consent(ask=ask, keep=False), on_event=lambda *told: None):
-            pass
-    assert not caplog.records
 
 
 def test_the_whole_command_is_shown_before_a_server_is_started_and_no_means_no() -> None:

@@ -42,10 +42,13 @@ PAIRS = [
     Pair(OLD_SDK, OLD_SDK, "stdio"),
     Pair(BOTH_ERAS, BOTH_ERAS, "stdio"),
     Pair(BOTH_ERAS, BOTH_ERAS, "http"),
+    Pair(BOTH_ERAS, TYPESCRIPT_2, "stdio"),
     Pair(BOTH_ERAS, TYPESCRIPT_2, "http"),
     Pair(TYPESCRIPT, TYPESCRIPT, "http"),
     Pair(TYPESCRIPT, NEW_SDK, "http"),
+    Pair(TYPESCRIPT, TYPESCRIPT_2, "http"),
     Pair(NEW_SDK, TYPESCRIPT, "http"),
+    Pair(TYPESCRIPT_2, TYPESCRIPT_2, "stdio"),
     Pair(TYPESCRIPT_2, TYPESCRIPT_2, "http"),
     Pair(TYPESCRIPT_2, BOTH_ERAS, "http"),
 ]

@@ -39,7 +39,7 @@ REVIEWED = {
     (
         "input_is_closed_before_signals",
         "client",
-    ): "mcp 1.8.1 ends its server with SIGTERM, and does not close its input",
+    ): "mcp 1.8.1 does not close the input of its server before SIGTERM; TypeScript 2, after its probe, does not wait",
     ("ended_subscriptions_are_announced", "server"): "mcp 2 ends a subscription over stdio with its result alone",
     ("method_header_matches", "client"): "the SDK for TypeScript sends notifications/cancelled without Mcp-Method",
 }

@@ -162,6 +162,47 @@ def test_its_client_finds_out_that_a_server_is_of_the_session_era(
     assert called(one_file, programs.our_server(SESSION), STATELESS) == (SESSION, "42")
 
 
+OLDER, NEWER = {"supported": [STATELESS, SESSION]}, {"supported": ["2027-01-01"]}
+
+
+@pytest.mark.parametrize(
+    ("code", "data", "goes_back"),
+    [
+        (-32601, None, True),
+        (-32602, {"supported": []}, True),
+        (-32000, "no", True),
+        (-32022, OLDER, True),
+        (-32022, NEWER, False),
+        (-32022, {}, False),
+        (-32021, {"requiredCapabilities": {"sampling": {}}}, False),
+        (-32020, None, False),
+    ],
+)
+def test_its_client_takes_no_error_of_the_stateless_era_for_one_of_the_session_era(
+    one_file: ModuleType, code: int, data: Any, goes_back: bool
+) -> None:
+    error = {"code": code, "message": "no"} | ({} if data is None else {"data": data})
+    script = f"""
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    result = {{"protocolVersion": "2025-11-25", "capabilities": {{}}, "serverInfo": {{"name": "s", "version": "1"}}}}
+    failed = {{"error": json.loads({json.dumps(error)!r})}}
+    outcome = {{"result": result}} if message["method"] == "initialize" else failed
+    if "id" in message:
+        print(json.dumps({{"jsonrpc": "2.0", "id": message["id"], **outcome}}), flush=True)
+"""
+    sent: list[str] = []
+    command, note = [sys.executable, "-c", script], lambda way, message: sent.append(message.get("method"))
+    if goes_back:
+        with one_file.Client(command, STATELESS, note) as client:
+            assert client.version == SESSION
+    else:
+        with pytest.raises(one_file.RpcError, match=str(code)):
+            one_file.Client(command, STATELESS, note)
+    assert ("initialize" in sent) == goes_back
+
+
 def test_its_client_leaves_a_server_that_speaks_neither_revision(
     one_file: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Self
 import pytest
 import requests
 
-from mcp_ref import Client, TransportClosed
+from mcp_ref import Client, HttpStatusError, TransportClosed
 from mcp_ref.client.config import Url
 from tests.basic.transports.collector import WAIT
 from tests.basic.transports.streamable_http.scripted import ScriptedServer, content, result, status
@@ -205,3 +205,21 @@ def test_a_proxy_that_opens_no_tunnel_raises_transport_closed(said: bytes, told:
     with Proxy(lambda sock: sock.sendall(said)) as proxy:
         with pytest.raises(TransportClosed, match=told):
             client_through("https://127.0.0.1:1/mcp", proxy, True).connect()
+
+
+def test_a_proxy_that_is_not_there_is_named_and_its_password_is_not(client_through: Through) -> None:
+    with Proxy() as proxy:
+        address = proxy.proxies["https"]
+    proxy.proxies["https"] = address.replace("http://", "http://user:secret@")
+    with pytest.raises(
+        TransportClosed, match=f"no answer from https://127.0.0.1:1/mcp through the proxy {address}"
+    ) as e:
+        client_through("https://127.0.0.1:1/mcp", proxy, True).connect()
+    assert "secret" not in str(e.value)
+
+
+def test_a_proxy_that_refuses_is_told_as_a_proxy() -> None:
+    with ScriptedServer(post=[status(407)]) as proxy:
+        target = Url("http://192.0.2.1/mcp", options={"proxies": {"http": proxy.url.removesuffix("/mcp")}})
+        with pytest.raises(HttpStatusError, match="^a proxy refused .* with HTTP status 407"):
+            Client(target, revision="2025-11-25", timeout=WAIT).connect()

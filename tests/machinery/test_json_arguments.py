@@ -4,9 +4,11 @@ import enum
 import functools
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, Optional, TypedDict
 from uuid import UUID
@@ -515,6 +517,143 @@ def test_a_return_annotation_without_schema_is_refused() -> None:
         returning(bytes)
     with pytest.raises(TypeError, match="complex"):
         returning(complex)
+
+
+# -- bounds
+
+
+@dataclass(frozen=True)
+class Ge:
+    """As in the package annotated_types, whose classes are told by this name."""
+
+    ge: Any
+
+
+@dataclass(frozen=True)
+class Len:
+    min_length: int = 0
+    max_length: int | None = None
+
+
+@dataclass(frozen=True)
+class Predicate:
+    func: Callable[[Any], bool]
+
+
+class FieldInfo:
+    """What `Field(...)` of pydantic returns."""
+
+    __slots__ = ("alias", "default_factory", "description", "metadata")
+
+    def __init__(self, *metadata: Any, description: str | None = None, alias: str | None = None) -> None:
+        self.metadata, self.description, self.alias, self.default_factory = list(metadata), description, alias, None
+
+
+Ge.__module__ = Len.__module__ = Predicate.__module__ = "annotated_types"
+FieldInfo.__module__ = "pydantic.fields"
+
+
+@pytest.mark.parametrize(
+    ("hint", "schema", "good", "bad"),
+    [
+        (Annotated[int, Ge(1)], {"type": "integer", "minimum": 1}, 1, 0),
+        (Annotated[float, FieldInfo(Ge(0))], {"type": "number", "minimum": 0}, 0.5, -0.5),
+        (Annotated[str, Len(1, 2)], {"type": "string", "minLength": 1, "maxLength": 2}, "a", ""),
+        (Annotated[set[int], Len(1)], {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}, [1], []),
+        (Annotated[int | None, Ge(1)], {"anyOf": [{"type": "integer"}, {"type": "null"}], "minimum": 1}, None, 0),
+        (list[Annotated[int, Ge(1)]], {"type": "array", "items": {"type": "integer", "minimum": 1}}, [1], [0]),
+    ],
+)
+def test_the_bounds_of_a_hint_are_shown_and_kept(hint: Any, schema: Any, good: Any, bad: Any) -> None:
+    found = of(hint)
+    assert found.input_schema["properties"]["v"].items() >= schema.items()
+    assert jsonschema.Draft202012Validator(found.input_schema).is_valid({"v": good})
+    assert not jsonschema.Draft202012Validator(found.input_schema).is_valid({"v": bad})
+    found.arguments({"v": good})
+    with pytest.raises(BadArguments, match=r"^v"):
+        found.arguments({"v": bad})
+
+
+def test_a_result_keeps_its_bounds() -> None:
+    assert returning(Annotated[int, Ge(1)]).output_problems(0) == ["0 is less than the minimum of 1"]
+
+
+def test_a_field_describes_a_parameter() -> None:
+    def f(v):  # type: ignore[no-untyped-def]
+        return v
+
+    f.__annotations__["v"] = Annotated[int, FieldInfo(Ge(1), description="stars")]
+    assert inspect(f).input_schema["properties"]["v"] == {"type": "integer", "description": "stars", "minimum": 1}
+    assert inspect_handler(f, Context).parameters["v"].description == "stars"
+
+
+@pytest.mark.parametrize(
+    ("hint", "names"),
+    [
+        (Annotated[str, Predicate(str.isdigit)], "func="),
+        (Annotated[int, FieldInfo(alias="w")], "alias='w'"),
+        (Annotated[str, Ge(1)], "ge=1"),
+        (Annotated[date, Ge(date(2025, 11, 25))], "ge="),
+        (Annotated[int, Ge(1), Ge(2)], "ge=2"),
+        (Annotated[int, Ge(float("inf"))], "not JSON"),
+        (Annotated[int | str, Ge(1)], "ge=1"),
+    ],
+)
+def test_a_bound_that_is_not_understood_is_refused(hint: Any, names: str) -> None:
+    with pytest.raises(TypeError, match=names):
+        of(hint)
+
+
+class Marker:
+    """A note of a user's own, which says nothing of bounds."""
+
+    metadata = {"unit": "cm"}
+
+    def description(self) -> str:
+        return "not a text"
+
+
+def test_a_note_of_somebody_else_is_left_alone() -> None:
+    assert of(Annotated[int, Marker()]).input_schema["properties"]["v"] == {"type": "integer"}
+    assert of(Annotated[int, Point(1), "a text"]).input_schema["properties"]["v"] == {
+        "type": "integer",
+        "description": "a text",
+    }
+
+
+def test_a_field_as_a_default_is_refused_with_what_to_write() -> None:
+    def f(v: int = FieldInfo(Ge(1))) -> int:  # type: ignore[assignment]
+        return v
+
+    def g(v: dict[str, Any] = defaultdict(list)) -> None: ...  # noqa: B006
+
+    inspect(g)
+    with pytest.raises(TypeError, match=r"parameter 'v'.*Annotated\[type, Field\(...\)\] = default"):
+        inspect(f)
+
+
+class Model:
+    """As a model of pydantic is: a class that the hints know nothing of."""
+
+
+@pytest.mark.parametrize(
+    ("hint", "instead"),
+    [(Model, "a dataclass.*input_schema="), (Decimal, "str"), (timedelta, "float"), (bytes, r"image\(\)")],
+)
+def test_a_hint_without_schema_is_refused_with_what_to_write(hint: Any, instead: str) -> None:
+    with pytest.raises(TypeError, match=f"{hint.__name__} has no JSON Schema here; write .*{instead}"):
+        of(hint)
+
+
+def test_pydantic_and_annotated_types_are_read_as_they_are() -> None:
+    pydantic = pytest.importorskip("pydantic", reason="needs pydantic, which comes with the official SDK")
+    field = pydantic.Field(ge=1, le=5, description="stars")
+    schema = {"type": "integer", "minimum": 1, "maximum": 5, "description": "stars"}
+    assert of(Annotated[int, field]).input_schema["properties"]["v"] == schema
+    of(Annotated[str, pydantic.StringConstraints(min_length=1)]).arguments({"v": "a"})
+    for unread in (pydantic.StringConstraints(min_length=1, strip_whitespace=True), pydantic.AfterValidator(str)):
+        with pytest.raises(TypeError, match="is not understood in this place"):
+            of(Annotated[str, unread])
 
 
 # -- values to JSON

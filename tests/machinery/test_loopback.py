@@ -73,6 +73,15 @@ def test_the_answer_is_taken_while_others_say_nothing() -> None:
     assert got == ["code=right"]
 
 
+def test_connections_that_say_nothing_keep_no_browser_out() -> None:
+    with waiting() as (listener, got):
+        silent = [connected(listener) for _ in range(150)]
+        assert b" 200 " in answered(listener, RIGHT)
+        for conn in silent:
+            conn.close()
+    assert got == ["code=right"]
+
+
 def test_a_head_without_an_end_is_refused() -> None:
     with waiting() as (listener, got):
         with connected(listener) as conn:

@@ -161,3 +161,16 @@ def test_dates_are_read_and_members_whose_values_are_not_json_go_by_their_names(
     assert reading(Shade, "DARK") is Shade.DARK
     with pytest.raises(ValueError, match="argument 'value': expected a string of the format date"):
         reading(date, "25.11.2025")
+
+
+class Ge:
+    def __init__(self, ge: Any) -> None:
+        self.ge = ge
+
+
+def test_a_number_in_a_string_is_within_its_bounds() -> None:
+    assert reading(Annotated[int, Ge(1)], "1") == 1
+    with pytest.raises(ValueError, match="argument 'value': 0 is less than the minimum of 1"):
+        reading(Annotated[int, Ge(1)], "0")
+    with pytest.raises(TypeError, match="no string can be read as .*'a' is not of type 'number'"):
+        reading(Annotated[int, Ge("a")], "0")

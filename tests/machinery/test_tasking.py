@@ -17,7 +17,7 @@ from mcp_ref.extensions.tasks import tasks_update
 from mcp_ref.machinery import tasking
 from mcp_ref.machinery.deadline import Deadline
 from tests.features.conftest import until
-from tests.features.task_server import Failing
+from tests.features.task_server import Failing, store_at
 from tests.features.test_forks import in_a_child
 from tests.features.test_forks import pytestmark as of_forks
 
@@ -32,14 +32,14 @@ def of_a_dead_process(task_id: str, **other: Any) -> Any:
         "id": task_id, "version": 1, "owner": "", "created": time.time(), "updated": time.time(), "ttl": None,
         "about": "job", "method": "tools/call", "params": {"name": "job"}, "again": True, "tries": 0,
         "revision": CORE, "capabilities": {}, "asked": {}, "answered": {}, "keys": 0, "replayed": 0,
-        "message": None, "outcome": None, "holder": "dead", **other,
+        "message": None, "outcome": None, "holder": "dead", "size": 100, **other,
     }  # fmt: skip
 
 
 @contextmanager
-def jobs(path: Path) -> Iterator[tuple[Server, Tasks, list[str]]]:
-    """A server whose tasks are in a file, and the runs of its tool `job`; nobody else looks after the tasks."""
-    runs, server = list[str](), Server("jobs", tasks=Tasks(SqliteTasks(path), poll=0.05))
+def jobs(place: str) -> Iterator[tuple[Server, Tasks, list[str]]]:
+    """A server with a store that is shared, and the runs of its tool `job`; nobody else looks after the tasks."""
+    runs, server = list[str](), Server("jobs", tasks=Tasks(store_at(place), poll=0.05))
 
     @server.tool(task=TaskRule("required", again=True))
     def job(ctx: Context) -> str:
@@ -54,8 +54,8 @@ def jobs(path: Path) -> Iterator[tuple[Server, Tasks, list[str]]]:
 # -- what a dead process has left -----------------------------------------------------------------------------------
 
 
-def test_two_threads_that_find_the_same_task_of_a_dead_process_run_it_once(tmp_path: Path) -> None:
-    with jobs(tmp_path / "tasks.db") as (server, tasks, runs):
+def test_two_threads_that_find_the_same_task_of_a_dead_process_run_it_once(place: str) -> None:
+    with jobs(place) as (server, tasks, runs):
         left = of_a_dead_process("x")
         tasks.store.create(left)
         publish = tasks.on_change
@@ -73,8 +73,8 @@ def test_two_threads_that_find_the_same_task_of_a_dead_process_run_it_once(tmp_p
         assert tasks.workers.close(Deadline(LIMIT)) == [] and runs == ["x"]
 
 
-def test_a_process_that_cannot_run_a_task_again_leaves_it_to_one_that_has_taken_it(tmp_path: Path) -> None:
-    with jobs(tmp_path / "tasks.db") as (server, tasks, _):
+def test_a_process_that_cannot_run_a_task_again_leaves_it_to_one_that_has_taken_it(place: str) -> None:
+    with jobs(place) as (server, tasks, _):
         tasks.store.create(of_a_dead_process("x"))
 
         def too_late(record: Any) -> bool:
@@ -87,8 +87,8 @@ def test_a_process_that_cannot_run_a_task_again_leaves_it_to_one_that_has_taken_
         assert record is not None and (record["holder"], record["outcome"]) == ("another", None)
 
 
-def test_a_task_that_this_process_can_make_nothing_of_fails_and_the_next_one_runs(tmp_path: Path) -> None:
-    with jobs(tmp_path / "tasks.db") as (server, tasks, runs):
+def test_a_task_that_this_process_can_make_nothing_of_fails_and_the_next_one_runs(place: str) -> None:
+    with jobs(place) as (server, tasks, runs):
         tasks.store.create(of_a_dead_process("x", revision="of the future"))
         tasks.store.create(of_a_dead_process("y"))
         tasks._sweep()
@@ -97,8 +97,8 @@ def test_a_task_that_this_process_can_make_nothing_of_fails_and_the_next_one_run
         assert record is not None and record["outcome"]["error"]["code"] == -32603 and runs == ["y"]
 
 
-def test_what_another_process_writes_wakes_only_who_waits_for_it(tmp_path: Path) -> None:
-    one, two = SqliteTasks(tmp_path / "tasks.db"), SqliteTasks(tmp_path / "tasks.db")
+def test_what_another_process_writes_wakes_only_who_waits_for_it(place: str) -> None:
+    one, two = store_at(place), store_at(place)
     with closing(one), closing(two):
         record = of_a_dead_process("x", holder=two.holder)
         two.create(record)

@@ -58,6 +58,19 @@ def test_refuses_a_file_that_others_could_have_read_or_written(change: Callable[
         store.get(NAME)
 
 
+def test_whatever_the_umask_nobody_else_can_read_what_is_kept(tmp_path: Path) -> None:
+    former = os.umask(0)
+    try:
+        store = FileStore(tmp_path / "store")
+        store.put(NAME, {"a": 1})
+        with store.lock(NAME, lambda seconds: None):
+            pass
+    finally:
+        os.umask(former)
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "store").iterdir()}
+    assert modes == {0o600} and stat.S_IMODE((tmp_path / "store").stat().st_mode) == 0o700
+
+
 def test_refuses_what_belongs_to_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = FileStore(tmp_path / "store")
     store.put(NAME, {"a": 1})

@@ -221,6 +221,14 @@ def limited() -> Server:
     return server
 
 
+@pytest.mark.parametrize(
+    "method", ["tools/call", "completion/complete", "notifications/message", "notifications/progress"]
+)
+def test_what_can_flood_has_a_rate_without_any_setting(method: str) -> None:
+    rate = Server("s").limits.rates[method]
+    assert 0 < rate.per_second <= 50_000 and 0 < rate.burst <= 50_000
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_too_many_requests_are_refused_with_429_and_told_when_to_try_again(name: str) -> None:
     completion = {"ref": prompt_ref("p"), "argument": {"name": "a", "value": ""}}

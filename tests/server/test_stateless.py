@@ -742,6 +742,19 @@ def test_several_questions_in_one_call() -> None:
     assert len(runs) == 4
 
 
+def test_a_question_is_no_request_on_a_stream_that_is_open() -> None:
+    def tool(ctx: Context) -> str:
+        ctx.progress(1)
+        return str(ctx.elicit("who?", FORM)["content"]["name"])
+
+    server, can, reply = with_tool(tool), {**meta(ASKS), "progressToken": "p"}, Reply()
+    result = call(server, "t", envelope=can, reply=reply)
+    assert result["resultType"] == "input_required"
+    ((key, _),) = result["inputRequests"].items()
+    assert text_of(retried(server, "t", result, {key: ANA}, envelope=can, reply=reply)) == "Ana"
+    assert set(reply.methods()) == {"notifications/progress"} and not [each for each in reply if "id" in each]
+
+
 def test_questions_that_are_asked_together() -> None:
     def tool(ctx: Context) -> str:
         answers: Any = ctx.ask_all(lambda: ctx.elicit("who?", FORM), lambda: ctx.roots())

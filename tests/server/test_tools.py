@@ -165,6 +165,7 @@ def test_names_that_break_the_rule_are_logged_and_taken(name: str, caplog: pytes
     server.tool(name)(lambda: None)
     assert list(server.entries) == [name]
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert f"the tool name {name!r} is not 1 to 128 of" in caplog.text
 
 
 def test_names_are_unique_and_case_sensitive() -> None:
@@ -291,15 +292,22 @@ def test_a_tool_error_is_a_result_with_its_text() -> None:
     assert answering(f).call("t") == {"content": [text("the city is closed")], "isError": True}
 
 
-@pytest.mark.parametrize("error", [ErrorResponse(-32002, "of another server"), KeyError("x"), ZeroDivisionError()])
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ErrorResponse(-32002, "of another server"), "of another server (-32002)"),
+        (KeyError("x"), "KeyError: 'x'"),
+        (ZeroDivisionError(), "ZeroDivisionError"),
+    ],
+)
 def test_any_other_exception_is_a_result_without_a_traceback_which_is_logged(
-    error: Exception, caplog: pytest.LogCaptureFixture
+    error: Exception, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     def f() -> str:
         raise error
 
     told = failed(answering(f).call("t"))
-    assert told == f"Error executing tool t: {str(error) or type(error).__name__}"
+    assert told == f"Error executing tool t: {text}"
     assert caplog.records[0].exc_info is not None
 
 

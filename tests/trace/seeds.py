@@ -94,6 +94,19 @@ def seeds() -> Iterator[Seed]:
     for wrong in (1.5, True, [1]):
         yield Seed("request_id_is_string_or_integer", ping, [Line("client", {**listing.message, "id": wrong})])
     yield Seed("id_is_not_null", ping, [Line("client", {**listing.message, "id": None})])
+    nobody = E(None, -32601)
+    late = [listing, T("notifications/x"), nobody, S(1, tools=[])]
+    unread = [raw("client", {"jsonrpc": "2.0", "id": {}, "method": "x"}), nobody]
+    yield Seed("notifications_are_not_answered", late, [T("notifications/x"), nobody])
+    yield Seed("notifications_are_not_answered", unread, [N("notifications/x"), raw("client", nobody.message)],
+               base=("request_id_is_string_or_integer",), only=SESSIONS)  # fmt: skip
+    batched: dict[str, Any] = {"only": ("2025-03-26",)}
+    pair = raw("client", [listing.message, C(2, "ping").message])
+    yield Seed("batches_are_not_empty", [pair], [raw("client", []), nobody], **batched)
+    answered = raw("server", [S(1, tools=[]).message, S(2).message])
+    yield Seed("batches_are_received", [pair, answered], [pair, nobody], **batched)
+    yield Seed("batches_are_received", [raw("client", "x"), nobody, pair, answered], [pair, E(None, -32600)],
+               base=("stdin_has_messages_only",), **batched)  # fmt: skip
     yield Seed("notification_has_no_id", [], [raw("client", {"jsonrpc": "2.0", "id": 9, "method": "notifications/x"})])
     yield Seed("result_or_error", ping, [listing, raw("server", {"jsonrpc": "2.0", "id": 1})])
     both = {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete"}, "error": {"code": 1, "message": "x"}}
@@ -247,6 +260,13 @@ def seeds() -> Iterator[Seed]:
         )
         yield Seed("initialized_is_sent", [*begun, early, S(9, tools=[])], [*begun[:2], early, S(9, tools=[])], **one)
         yield Seed("initialize_comes_first", begun, [early, E(9, -32600), *begun], **one)
+        anew = C(8, "initialize", **begun[0].message["params"])
+        other = SESSIONS[SESSIONS.index(revision) - 1]
+        older = C(8, "initialize", **{**begun[0].message["params"], "protocolVersion": other})
+        told = S(8, **{**begun[1].message["result"], "protocolVersion": other})
+        one = {"only": (other,), "opened": False}
+        same = S(8, **begun[1].message["result"])
+        yield Seed("version_is_agreed_once", [*begun, anew, same, ready], [*begun, older, told, ready], **one)
     old, new = "2024-11-05 2025-03-26", "2025-06-18 2025-11-25"
     for revisions in (old.split(), new.split()):
         later = "elicitation/create" if revisions[0] == "2024-11-05" else "subscriptions/listen"
@@ -287,7 +307,10 @@ def seeds() -> Iterator[Seed]:
     yield Seed("only_what_was_negotiated", [], [C(1, "tools/list"), E(1, -32601)], server=without, only=SESSIONS)
     yield Seed("only_what_was_negotiated", [], [Q(1, "roots/list"), X(1, -32601)], client={}, only=SESSIONS)
     subscribe = [C(1, "resources/subscribe", uri="a:b"), S(1)]
-    yield Seed("only_the_part_that_was_negotiated", [], subscribe, server={**SERVER, "resources": {}}, only=SESSIONS)
+    used = "only_what_was_negotiated_is_used"
+    yield Seed(used, [], subscribe, server={**SERVER, "resources": {}}, only=SESSIONS)
+    yield Seed(used, [], ping, server=without, only=SESSIONS, base=("tools_are_declared",))
+    yield Seed(used, [], [Q(1, "roots/list"), A(1, roots=[])], client={}, only=SESSIONS, base=("roots_are_declared",))
     yield Seed(
         "notifies_only_what_was_negotiated",
         [],
@@ -320,11 +343,8 @@ def seeds() -> Iterator[Seed]:
     ):
         less = {each: SERVER[each] for each in SERVER if each != name}
         changing = rule.startswith("changing")
-        if name == "logging":
-            yield Seed(rule, [], lines, server=less, only=SESSIONS)
-            continue
-        yield Seed(rule, [], lines, server=less, only=SESSIONS)
-        if not changing:
+        yield Seed(rule, [], lines, server=less, only=SESSIONS, base=(used,))
+        if not changing and name != "logging":
             yield Seed(rule, [], lines, server=less, only=LAST)
     logged = C(1, "tools/call", name="t", _meta={LOG_LEVEL: "info"})
     yield Seed(
@@ -334,11 +354,12 @@ def seeds() -> Iterator[Seed]:
         server={name: SERVER[name] for name in SERVER if name != "logging"},
         only=LAST,
     )
-    yield Seed("roots_are_declared", [], [Q(1, "roots/list"), A(1, roots=[])], client={}, only=SESSIONS)
-    yield Seed("sampling_is_declared", [], [Q(1, **_flat(sample())), A(1, **SAMPLED)], client={}, only=SESSIONS)
-    yield Seed(
-        "elicitation_is_declared", [], [Q(1, **_flat(elicit())), A(1, action="decline")], client={}, only=SESSIONS
-    )
+    for rule, lines in (
+        ("roots_are_declared", [Q(1, "roots/list"), A(1, roots=[])]),
+        ("sampling_is_declared", [Q(1, **_flat(sample())), A(1, **SAMPLED)]),
+        ("elicitation_is_declared", [Q(1, **_flat(elicit())), A(1, action="decline")]),
+    ):
+        yield Seed(rule, [], lines, client={}, only=SESSIONS, base=(used,))
     yield Seed(
         "unknown_roots_are_32601",
         [Q(1, "roots/list"), X(1, -32601)],
@@ -1006,6 +1027,18 @@ def task_seeds() -> Iterator[Seed]:
     yield Seed("completed_tasks_give_their_result", [*begun, *over, fetch, fetched], lost, **one)
     yield Seed("results_wait_for_the_end", [*begun, fetch, fetched, *get(7, status="completed")],
                [*begun, fetch, fetched, *get(7)], **one)  # fmt: skip
+    second = C(8, "tasks/result", taskId="k")
+    other = S(8, content=[{"type": "text", "text": "y"}], _meta=about)
+    twice = [*begun, *over, fetch, fetched, second]
+    yield Seed("results_stay_the_same", [*twice, S(8, content=TEXT, _meta={**about, "x": 1})], [*twice, other], **one)
+    none, page = (S(8, tasks=[], **more) for more in ({}, {"nextCursor": "c"}))
+    listing = C(8, "tasks/list")
+    for sound in (
+        [*begun, *get(3), listing, page, *get(9)], [*begun, *get(3), listing, none],
+        [*begun, listing, none, *get(9)], [*begun, *get(3), listing, S(8, tasks=[state]), *get(9)],
+        [*begun, *get(3), get(9)[0], listing, none, get(9)[1]],
+    ):  # fmt: skip
+        yield Seed("tasks_that_are_shown_are_listed", sound, [*begun, *get(3), listing, none, *get(9)], **one)
     yield Seed("results_name_their_task", [*begun, fetch, fetched], [*begun, fetch, S(6, content=TEXT)], **one)
     yield Seed("results_name_their_task", [*begun, fetch, fetched],
                [*begun, fetch, S(6, content=TEXT, _meta={RELATED: {"taskId": "x"}})], **one)  # fmt: skip
@@ -1060,6 +1093,8 @@ def hint_seeds() -> Iterator[Seed]:
     yield Seed("clients_name_themselves", ping, unnamed, only=LAST)
     cancel = [ping[0], T("notifications/cancelled", requestId=1)]
     yield Seed("cancelled_requests_get_no_result", cancel, [*cancel, ping[1]])
+    yield Seed("requests_are_answered", [*cancel, C(2, "tools/list"), S(2, tools=[])], [*ping, C(2, "tools/list")])
+    yield Seed("requests_are_answered", [Q(1, "roots/list"), A(1, roots=[])], [Q(1, "roots/list")], only=SESSIONS)
     form = {"type": "object", "properties": {"apiKey": {"type": "string"}}}
     right, wrong = ({"message": "m", "requestedSchema": each} for each in (FORM, form))
     for revision in ("2025-06-18", "2025-11-25"):
@@ -1111,6 +1146,7 @@ def authorization_seeds() -> Iterator[Seed]:
     yield seed("challenges_name_the_scopes", challenged(401, f"Bearer {where}"))
     lacks = f'Bearer error="insufficient_scope", {where}'
     yield seed("insufficient_scope_is_403", challenged(400, f"{lacks}, {scope}"))
+    yield seed("invalid_tokens_are_401", challenged(403, f'Bearer error="invalid_token", {where}, {scope}'))
     yield seed("insufficient_scope_names_the_scopes", challenged(403, lacks))
     yield seed("insufficient_scope_names_the_metadata", challenged(403, f'Bearer error="insufficient_scope", {scope}'))
     offline = f'Bearer {where}, scope="a offline_access"'
@@ -1212,6 +1248,8 @@ def http_seeds() -> Iterator[Seed]:
         yield seed("session_id_is_sent", header("tools/list", "mcp-session-id", GONE), **one)
         yield seed("session_id_is_visible_ascii", _session_id("a b"), **one)
         yield seed("new_session_after_404", _after_404, **one)
+        yield seed("sessions_that_ended_are_404", _after_delete(200), **one)
+        yield seed("sessions_that_ended_are_404", _after_delete(400), **one)
         yield seed("accepted_is_202", status("notifications/initialized", 200), **one)
         yield seed("accepted_is_202", status("notifications/initialized", 204), **one)
         yield seed("messages_are_posted", _by_put, **one)
@@ -1253,6 +1291,7 @@ def http_seeds() -> Iterator[Seed]:
         ("retry_comes_before_the_end", ("2025-11-25",)),
     ):
         yield seed(rule, _cut, progressing, only=only)
+    yield seed("retry_is_waited_for", resumed(retry=5_000), progressing, only=("2025-11-25",))
     yield seed("utf8", _not_utf8, only=later)
     yield seed(
         "streams_are_not_buffered", answer_header("tools/call", "x-accel-buffering", GONE), progressing, only=LAST
@@ -1377,6 +1416,7 @@ def http_seeds() -> Iterator[Seed]:
     )
     yield Seed("bodies_are_messages", [], [], change=_no_json, over="http+sse", only=("2024-11-05",))
     yield Seed("first_event_names_the_endpoint", [], [], change=_no_endpoint, over="http+sse")
+    yield Seed("first_event_names_the_endpoint", [], [], change=_late_endpoint, over="http")
     yield Seed("messages_are_posted", [], [], change=_by_put, over="http+sse", only=("2024-11-05",))
     yield Seed("initialized_was_sent", [], [], change=_without_initialized, over="http+sse", only=("2024-11-05",))
 
@@ -1403,6 +1443,19 @@ def _after_404(rows: list[Row]) -> None:
     post, reply = _post(rows, "tools/list"), _reply(rows, "tools/list")
     reply["message"], reply["http"]["status"] = None, 404
     rows.append({**post, "message": {**post["message"], "id": 55}, "http": {**post["http"], "exchange": 95}})
+
+
+def _after_delete(status: int) -> Change:
+    """The session ends, and a GET with its id is answered all the same."""
+
+    def change(rows: list[Row]) -> None:
+        headers = {**_post(rows, "notifications/initialized")["http"]["headers"], "accept": "text/event-stream"}
+        for number, method, answer in ((96, "DELETE", 200), (97, "GET", status)):
+            rows.append(row("client", None, exchange=number, method=method, headers=headers))
+            kind = {"content-type": "text/event-stream"} if method == "GET" else {}
+            rows.append(row("server", None, exchange=number, method=method, status=answer, headers=kind))
+
+    return change
 
 
 def _by_put(rows: list[Row]) -> None:
@@ -1459,6 +1512,25 @@ def _cut(rows: list[Row]) -> None:
         rows.append(reply)
 
 
+def resumed(retry: int) -> Change:
+    """The stream of a call breaks off after an event with `retry`, and the client goes on with it a second later."""
+
+    def change(rows: list[Row]) -> None:
+        at = next(n for n, each in enumerate(rows) if "end" in each["http"])
+        answer, end = rows[at - 1 : at + 1]
+        asked, opened = _post(rows, "tools/call")["http"], _reply(rows, "tools/call")["http"]
+        again = {"exchange": 90, "method": "GET"}
+        rows[at - 1 :] = [
+            row("server", None, exchange=asked["exchange"], method="POST", status=200, eventId="r", retry=retry),
+            end,
+            row("client", None, **again, headers={**asked["headers"], "last-event-id": "r"}),
+            row("server", None, **again, status=200, headers=opened["headers"]),
+            row("server", answer["message"], **again, status=200, eventId="r2"),
+        ]
+
+    return change
+
+
 def _not_utf8(rows: list[Row]) -> None:
     reply = _reply(rows, "tools/list")
     reply["message"], reply["raw"] = (
@@ -1503,3 +1575,15 @@ def _key_twice(rows: list[Row]) -> None:
 
 def _no_endpoint(rows: list[Row]) -> None:
     del rows[2]
+
+
+def _late_endpoint(rows: list[Row]) -> None:
+    """The stream of HTTP+SSE, as somebody records it who knows of no such transport, with a message first."""
+    get = {"exchange": 1, "method": "GET"}
+    told = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": 1}}
+    rows[:] = [
+        row("client", None, **get, headers={"accept": "text/event-stream"}),
+        row("server", None, **get, status=200, headers={"content-type": "text/event-stream"}),
+        row("server", told, **get, status=200),
+        row("server", None, **get, status=200, event="endpoint"),
+    ]

@@ -310,10 +310,12 @@ def test_bodies_pass_byte_for_byte_in_every_framing(how: str, kind: str, bodies:
     with proxied(echo) as (upstream, proxy, _):
         for seed in range(bodies):
             body = noise(seed, 20_000)
-            status, headers, got = exchange(proxy.url, body, X_How=how, X_Type=kind, X_Status="203", X_Mine="a, b")
+            status, headers, got = exchange(
+                proxy.url, body, X_How=how, X_Type=kind, X_Status="203", X_Mine="a, b", Mcp_Param_Own="1"
+            )
             assert (status, headers["X-Own"], got) == (203, "kept", body)
             _, sent, came = upstream.requests[-1]
-            assert came == body and ("X-Mine", "a, b") in sent
+            assert came == body and {("X-Mine", "a, b"), ("Mcp-Param-Own", "1")} <= set(sent)
             assert dict(sent)["Host"] == upstream.url.removeprefix("http://").partition("/")[0]
 
 
@@ -353,6 +355,46 @@ def test_the_name_of_another_host_is_for_the_server_to_refuse() -> None:
             exchange(proxy.url, b"{}", Host=host, X_How="length")
         named = [dict(headers)["Host"] for _, headers, _ in upstream.requests]
         assert named == ["evil.example.com", f"127.0.0.1:{upstream.server_port}"]
+
+
+def test_only_the_path_of_the_endpoint_is_judged() -> None:
+    def found(path: str) -> list[str]:
+        with proxied(echo) as (upstream, proxy, seen):
+            with closing(http.client.HTTPConnection(urlsplit(proxy.url).netloc, timeout=PATIENCE)) as connection:
+                for body in (b'{"secret": "swordfish"}', b"not a message"):
+                    headers = {"MCP-Protocol-Version": "2025-11-25", "X-Type": "application/json", "X-How": "length"}
+                    connection.request("POST", path, body, headers)
+                    assert connection.getresponse().read() == body
+            assert len(upstream.requests) == 2
+        checker = Checker()
+        assert ("swordfish" in str(seen)) == (path in ("/mcp", "/mcp?x=1", "/mcp/"))
+        return sorted({finding.rule for event in seen for finding in checker.feed(event)})
+
+    assert (
+        found("/mcp?x=1") == found("/mcp/") == ["bodies_are_messages", "is_json_rpc", "post_accepts_json_and_streams"]
+    )
+    for path in ("/health", "/protected/api", "/mcp2", "/mcp/x", "/token"):
+        assert found(path) == []
+
+
+@pytest.mark.parametrize("uri", ["/post?id=1", "post?id=1", "http://{}/post?id=1"])
+def test_what_is_posted_to_an_endpoint_event_is_judged(uri: str) -> None:
+    def answer(handler: _Answering, body: bytes) -> None:
+        handler.send_response_only(200)
+        data = b"event: endpoint\ndata: %b\n\n" % uri.format(handler.headers["host"]).encode()
+        for name, value in (("Content-Type", "text/event-stream"), ("Content-Length", str(len(data)))):
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(data)
+
+    with proxied(answer) as (_, proxy, seen):
+        for method, path in (("GET", "/mcp"), ("POST", "/post?id=1")):
+            with closing(http.client.HTTPConnection(urlsplit(proxy.url).netloc, timeout=PATIENCE)) as connection:
+                connection.request(method, path, b"{}" if method == "POST" else None)
+                connection.getresponse().read()
+    assert len({event.conn for event in seen}) == 1
+    assert {} in [event.message for event in seen]
+    assert not any("path" in (event.http or {}) for event in seen)
 
 
 def test_a_stream_arrives_as_it_is_written_and_a_hang_up_passes_within_a_second() -> None:

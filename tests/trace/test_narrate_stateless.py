@@ -146,6 +146,7 @@ def test_a_call_that_needs_input_is_told_as_rounds_that_belong_together() -> Non
     assert '"q": elicitation/create: asks the user: "Seat?"; a form with: seat' in told[1]
     assert '"r": roots/list' in told[1]
     assert "sends the request again, with another id, with the answers, with requestState as it came" in told[1]
+    assert "(signed, not encrypted: the server trusts it, anybody can read it)" in told[1]
     assert "round 2 of the call that request 4 began" in told[2]
     assert 'answers "q": the user\'s action: "accept", with seat' in told[2]
     assert 'leaves open "r", which will be asked again' in told[2]

@@ -170,15 +170,36 @@ class AuthorizationServer:
     def verify(self, token: str) -> Principal | None:
         """See `resource_server.Verify`."""
         found = self._tokens.get(_hash(token))
-        if found is None or found.refreshes or found.grant.revoked or found.until <= time.time():
-            return None
-        # MUST: check that the third party's authorization is still valid
-        # (2025-03-26/basic/authorization#session-binding-requirements)
-        if not self._alive(found.grant.subject):
-            found.grant.revoked = True
+        if found is None or found.refreshes or found.until <= time.time() or self._ended(found.grant):
             return None
         grant = found.grant
         return Principal(grant.subject, self.issuer, grant.client, frozenset(found.scopes), grant.audience, found.until)
+
+    def sign_in(self, user: str) -> Callable[[str], str]:
+        """For tests, in place of a browser: `OAuth("tests", visit=login.sign_in("ada"))`.
+
+        Returns: what visits the page of a login, signs in one of `users` and allows what is asked; it returns the URL
+            that the browser would come back to.
+        """
+        password = self._users[user]
+
+        def visit(url: str) -> str:
+            import requests
+
+            with requests.Session() as browser:
+                page = browser.get(url, timeout=10)
+                (ticket,) = re.findall('name=ticket value="([^"]*)"', page.text)
+                form = {"ticket": ticket, "user": user, "password": password, "answer": "allow"}
+                reply = browser.post(page.url.partition("?")[0], form, allow_redirects=False, timeout=10)
+                return reply.headers["Location"]
+
+        return visit
+
+    def _ended(self, grant: Consent) -> bool:
+        # MUST: check that the third party's authorization is still valid
+        # (2025-03-26/basic/authorization#session-binding-requirements)
+        grant.revoked = grant.revoked or not self._alive(grant.subject)
+        return grant.revoked
 
     # -- metadata and registration
 
@@ -361,6 +382,9 @@ class AuthorizationServer:
         now, access, refresh = time.time(), secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         with self._lock:
             grant, scopes = exchange(form, client, now)
+        if self._ended(grant):
+            raise _not_valid()
+        with self._lock:
             self._tokens = {name: each for name, each in self._tokens.items() if each.until > now}
             # SHOULD: issue short-lived access tokens (basic/authorization#token-theft)
             self._tokens[_hash(access)] = IssuedToken(grant, scopes, now + ACCESS_LIFETIME, False)

@@ -79,8 +79,9 @@ def discover(
     named = challenge.parameters.get("resource_metadata") if challenge is not None else None
     origin = urlsplit(server)._replace(path="", query="", fragment="").geturl()
     places = [named] if named else []
-    if not named and rules.metadata_probing:
-        places = list(dict.fromkeys((resource_metadata_url(server), resource_metadata_url(origin))))
+    if named or rules.metadata_probing:
+        # Also after what was named: some servers name a place that is 404, and have the document at the usual one.
+        places = list(dict.fromkeys((*places, resource_metadata_url(server), resource_metadata_url(origin))))
     for place in places:
         if (document := fetcher.document(_RESOURCE, place, server)) is not None:
             return _named(fetcher, server, place, checked(_RESOURCE, place, ProtectedResourceMetadata, document),

@@ -81,8 +81,10 @@ class Token(NamedTuple):
         """The token in a record of a store; None if the record is not a token of this kind."""
         try:
             token = cls(**(record or {}))
+            texts = (token.issuer, token.resource, token.client_id, token.login, token.refresh, *(token.scopes or ()))
+            sound = isinstance(token.fresh_until, int | float | None) and all(isinstance(x, str | None) for x in texts)
             fits = token.kind == kind and _ACCESS_TOKEN.fullmatch(token.access)
-            return token._replace(scopes=token.scopes and tuple(token.scopes)) if fits else None
+            return token._replace(scopes=token.scopes and tuple(token.scopes)) if sound and fits else None
         except TypeError:
             return None
 

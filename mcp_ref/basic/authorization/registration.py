@@ -24,6 +24,7 @@ from mcp_ref.basic.authorization.fetching import Fetcher, checked, secrets_in, s
 from mcp_ref.basic.authorization.metadata import basic_credentials
 from mcp_ref.deprecated import warn_deprecated
 from mcp_ref.errors import AuthorizationError
+from mcp_ref.machinery.guarded_fetch import is_loopback
 from mcp_ref.messages import JsonObject
 
 ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -79,9 +80,9 @@ def checked_document(url: str) -> str:
 
 
 def _about(name: str, redirect_uri: str) -> JsonObject:
-    # MUST: say "native" in `application_type` if the browser comes back to a program on this machine
+    # MUST: say "native" in `application_type` if the browser comes back to a program on this machine, by http or https
     # (basic/authorization/client-registration#application-type-and-redirect-uri-constraints)
-    native = redirect_uri.startswith("http:")
+    native = is_loopback(redirect_uri)
     return {
         "client_name": name,
         "redirect_uris": [redirect_uri],
@@ -105,7 +106,9 @@ def register(fetcher: Fetcher, found: Discovered, name: str, redirect_uri: str, 
         )
     # MAY: register dynamically, which 2026-07-28 deprecates
     # (basic/authorization/client-registration#dynamic-client-registration)
-    warn_deprecated("Dynamic Client Registration", found.rules)
+    # Where the authorization server knows no documents there is nothing that the program could do instead.
+    if found.metadata.get("client_id_metadata_document_supported"):
+        warn_deprecated("Dynamic Client Registration", found.rules)
     methods = found.metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
     # We prefer to be a public client: a program on a user's machine could not keep a secret anyway.
     usable = [each for each in ("none", "client_secret_basic", "client_secret_post") if each in methods]

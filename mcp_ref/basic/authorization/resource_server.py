@@ -226,15 +226,20 @@ class Door:
         # MUST: validate the token before the request is processed (basic/authorization#token-handling)
         # MUST: accept only tokens whose audience is this server (basic/authorization#token-handling)
         # MUST: answer 401 to an invalid or expired token (basic/authorization#token-handling)
-        if (
-            principal is None
-            or (principal.expires is not None and principal.expires <= time.time())
-            # SHOULD: accept upper-case scheme and host (basic/authorization#canonical-server-uri)
-            or not (self.resource in (meant := principal.audience) or canonical(self.resource) in map(canonical, meant))
-            # A token that is bound to a key, and comes without a proof of that key, may be stolen.
-            or (is_bound != ("cnf" in principal.claims))
-            or (self._protection.dpop == "required" and not is_bound)
-        ):
+        why = ""
+        if principal is None:
+            why = "it is unknown, or its verifier refuses it"
+        elif principal.expires is not None and principal.expires <= time.time():
+            why = "it has expired"
+        # SHOULD: accept upper-case scheme and host (basic/authorization#canonical-server-uri)
+        elif canonical(self.resource) not in map(canonical, principal.audience):
+            why = f"its audience is {ascii(sorted(principal.audience))[:200]}, and this server is {self.resource}"
+        # A token that is bound to a key, and comes without a proof of that key, may be stolen.
+        elif is_bound != ("cnf" in principal.claims) or (self._protection.dpop == "required" and not is_bound):
+            why = "it must come with a proof if, and only if, it is bound to a key (DPoP)"
+        if principal is None or why:
+            # Here alone: whoever tries tokens must not learn how far one came.
+            log.info("refused a token: %s", why)
             raise self._refusal(401, "The token does not count here", "invalid_token")
         # 4. Does the sender hold the key that the token is bound to?
         if (proofs := self._protection.proofs) is not None and is_bound:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,8 @@ from mcp_ref.basic.authorization.resource_server import RETRY_AFTER, Principal
 from mcp_ref.errors import McpError
 from mcp_ref.machinery.guarded_fetch import Reach, check_url, fetch, is_loopback, is_secure
 from mcp_ref.machinery.http_call import origin_of
+
+log = logging.getLogger(__name__)
 
 MAX_KNOWN: Final = 1_000
 """Tokens that a verifier remembers. When there are more, it forgets the one that it has known longest."""
@@ -54,31 +57,36 @@ class _Verifier:
         digest, now = hashlib.sha256(token.encode()).digest(), time.time()
         if (known := self._known.get(digest)) is not None and known[1] > now:
             return known[0]
-        if (principal := self._verify(token)) is not None:
-            with self._lock:
-                self._known[digest] = principal, min(now + self._lifetime, principal.expires or float("inf"))
-                if len(self._known) > MAX_KNOWN:
-                    del self._known[next(iter(self._known))]
+        try:
+            principal = self._verify(token)
+        except ValueError as problem:
+            # The client is not told: whoever tries tokens must not learn how far one came.
+            log.info("a token is not valid: %s", problem)
+            return None
+        with self._lock:
+            self._known[digest] = principal, min(now + self._lifetime, principal.expires or float("inf"))
+            if len(self._known) > MAX_KNOWN:
+                del self._known[next(iter(self._known))]
         return principal
 
-    def _verify(self, token: str) -> Principal | None:
-        """Verify a token that is not known."""
+    def _verify(self, token: str) -> Principal:
+        """Verify a token that is not known. Raises: ValueError: it is not valid; the text goes into the log."""
         raise NotImplementedError
 
 
-def _principal(claims: Mapping[str, Any], issuer: str, leeway: float) -> Principal | None:
-    """The principal that claims describe (RFC 9068, RFC 7662); None if they describe nobody."""
+def _principal(claims: Mapping[str, Any], issuer: str, leeway: float) -> Principal:
+    """The principal that claims describe (RFC 9068, RFC 7662). Raises: ValueError: they describe nobody."""
     client, audience, ends = claims.get("client_id", claims.get("azp", "")), claims.get("aud"), claims.get("exp")
     # A program that acts for itself may have no `sub`. Several products call the scopes `scp`.
     subject, scopes = claims.get("sub", client), claims.get("scope", claims.get("scp", ""))
     scopes = scopes.split() if isinstance(scopes, str) else scopes
     urls = [audience] if isinstance(audience, str) else audience or []
-    if not isinstance(scopes, list) or not isinstance(urls, list) or not subject or isinstance(ends, bool):
-        return None
-    if not all(isinstance(each, str) for each in (subject, client, *scopes, *urls)):
-        return None
-    if not isinstance(ends, int | float | None):
-        return None
+    lists = isinstance(scopes, list) and isinstance(urls, list) and bool(subject)
+    if not lists or not all(isinstance(each, str) for each in (subject, client, *scopes, *urls)):
+        raise ValueError("its claims name nobody, or one of sub, client_id, scope and aud is malformed")
+    # NaN and Infinity, which Python's parser reads, would never come.
+    if ends is not None and not (type(ends) in (int, float) and ends < float("inf")):
+        raise ValueError("its exp is not a time")
     expires = None if ends is None else ends + leeway
     return Principal(subject, issuer, client, frozenset(scopes), frozenset(urls), expires, dict(claims))
 
@@ -139,17 +147,17 @@ class JwtVerifier(_Verifier):
         self._fetching = False
         self._fetched = self._again = float("-inf")  # when the keys were fetched; when they may be fetched again
 
-    def _verify(self, token: str) -> Principal | None:
+    def _verify(self, token: str) -> Principal:
         # Nothing that the header says is believed: it only selects among the algorithms, types and keys that we accept
         # (RFC 8725). `jku`, `x5u` and `jwk` are not read at all.
         header = self._jwt.header_of(token) or {}
         kind, algorithm = str(header.get("typ")).lower().removeprefix("application/"), str(header.get("alg"))
         if algorithm not in self._algorithms or kind not in self._types or "crit" in header:
-            return None
+            raise ValueError(f"type {kind[:20]!a} or algorithm {algorithm[:20]!a} is not accepted, or it is not a JWT")
         if (key := self._key(algorithm, header.get("kid"))) is None:
-            return None
+            raise ValueError("no key of the issuer, or more than one, fits it")
         claims = self._jwt.claims_of(token, key, algorithm, self._issuer, self._leeway)
-        return None if claims is None else _principal(claims, self._issuer, self._leeway)
+        return _principal(claims, self._issuer, self._leeway)
 
     def _key(self, algorithm: str, named: Any) -> dict[str, Any] | None:
         """The key with this name. Without a name: the one key that fits the algorithm."""
@@ -224,14 +232,14 @@ class Introspection(_Verifier):
             "Content-Type": "application/x-www-form-urlencoded",
         }
 
-    def _verify(self, token: str) -> Principal | None:
+    def _verify(self, token: str) -> Principal:
         form = urlencode({"token": token, "token_type_hint": "access_token"}).encode()
         claims = _document(self._url, Reach(anywhere=True), method="POST", headers=self._headers, body=form)
         if claims is None:
             raise ConnectionError("the authorization server does not let this server ask")
         starts = claims.get("nbf", 0)
         if claims.get("active") is not True or claims.get("iss", self._issuer) != self._issuer:
-            return None
-        if not isinstance(starts, int | float) or starts > time.time() + 30:
-            return None
+            raise ValueError("the authorization server calls it inactive, or names another issuer")
+        if not isinstance(starts, int | float) or not starts <= time.time() + 30:
+            raise ValueError("it is not valid yet (nbf)")
         return _principal(claims, self._issuer, 0)

@@ -470,10 +470,11 @@ class StdioClientTransport(StdioTransport):
         how = f"exited with code {code}" if code >= 0 else f"was ended by signal {-code}"
         if not self._heard and code == 0 and not words:
             how += " and has said nothing: does the program call server.run()?"
+        how += f"; its last words:{words}" if words else ""
         if not self._heard and self._withheld:
             # It may have ended for the lack of one of them. Names alone: the values may be secrets.
             how += f"\n    (without these variables of this process: {', '.join(self._withheld)}; see inherit=)"
-        return f"{self._server} {how}" + (f"; its last words:{words}" if words else "")
+        return f"{self._server} {how}"
 
     def _end(self, deadline: Deadline) -> None:
         def patience() -> Deadline:

@@ -12,15 +12,13 @@ import re
 
 from mcp_ref.messages import JsonObject
 from mcp_ref.trace.record import TraceEvent
-from mcp_ref.trace.rules.seen import Exchange, Link, Redacted, Verdict, as_list, hidden, rule
+from mcp_ref.trace.rules.seen import Exchange, Link, Verdict, as_list, rule, shown
 
 
 @rule("head", sender="client")
 def authorization_is_sent_each_time(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    misses = (
-        link.authorized and "authorization" not in exchange.headers and exchange.method in ("GET", "POST", "DELETE")
-    )
-    return "Authorization, as in the request before" if misses else None
+    asks = exchange.method in ("GET", "POST", "DELETE") and "authorization" not in exchange.headers
+    return "Authorization, as in the request before" if asks and link.authorized else None
 
 
 @rule("head", sender="client")
@@ -36,9 +34,13 @@ def _said(exchange: Exchange, name: str) -> str | None:
     challenge = exchange.answers.get("www-authenticate", "")
     found = re.search(rf'(?:^|[\s,]){name}\s*=\s*(?:"([^"]*)"|([^\s,"]+))', str(challenge), re.I)
     value = None if found is None else found[1] if found[1] is not None else found[2]
-    if hidden(challenge) or hidden(value):
-        raise Redacted
+    shown(challenge), shown(value)
     return value
+
+
+def _is_foreign(exchange: Exchange) -> bool:
+    """Whether a challenge asks for no token: a gateway before the server wants something for itself."""
+    return not re.search(r"(^|,)\s*Bearer\b|^$|^\[redacted", str(exchange.answers.get("www-authenticate", "")), re.I)
 
 
 def _lacks_scope(exchange: Exchange) -> bool:
@@ -47,19 +49,24 @@ def _lacks_scope(exchange: Exchange) -> bool:
 
 @rule("challenge", sender="server")
 def unauthorized_says_where(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    misses = exchange.status == 401 and _said(exchange, "resource_metadata") is None
+    misses = exchange.status == 401 and not _is_foreign(exchange) and _said(exchange, "resource_metadata") is None
     return "WWW-Authenticate with resource_metadata" if misses else None
 
 
 @rule("challenge", sender="server")
 def challenges_name_the_scopes(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    challenged = exchange.status == 401 and "www-authenticate" in exchange.answers
+    challenged = exchange.status == 401 and "www-authenticate" in exchange.answers and not _is_foreign(exchange)
     return "scope in WWW-Authenticate" if challenged and _said(exchange, "scope") is None else None
 
 
 @rule("challenge", sender="server")
 def insufficient_scope_is_403(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     return "403" if _lacks_scope(exchange) and exchange.status != 403 else None
+
+
+@rule("challenge", sender="server")
+def invalid_tokens_are_401(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    return "401" if exchange.status != 401 and _said(exchange, "error") == "invalid_token" else None
 
 
 @rule("challenge", sender="server")
@@ -87,9 +94,7 @@ def challenges_leave_offline_access_out(link: Link, exchange: Exchange, event: T
 
 @rule("metadata", sender="server")
 def metadata_names_authorization_servers(link: Link, document: JsonObject, event: TraceEvent) -> Verdict:
-    named = document.get("authorization_servers")
-    if hidden(named):
-        raise Redacted
+    named = shown(document.get("authorization_servers"))
     return None if isinstance(named, list) and named else "authorization_servers, with one or more"
 
 

@@ -23,18 +23,7 @@ from mcp_ref.machinery.json_schema import SchemaRefused, Validator, prepare
 from mcp_ref.messages import JsonObject, encode
 from mcp_ref.revisions import Revision
 from mcp_ref.trace.rules import session
-from mcp_ref.trace.rules.seen import (
-    ORDER,
-    SHAPE,
-    Link,
-    Said,
-    Verdict,
-    as_list,
-    as_object,
-    hidden,
-    objects,
-    rule,
-)
+from mcp_ref.trace.rules.seen import ORDER, SHAPE, Link, Said, Verdict, as_list, as_object, objects, rule, shown
 
 # -- JSON Schema --------------------------------------------------------------------------------------------------
 
@@ -85,15 +74,18 @@ def _validator(schema: JsonObject) -> Validator | None:
 
 def _misfit(schema: Any, value: Any) -> str | None:
     """How a value does not fit a schema that can be used."""
-    if not isinstance(schema, dict) or _redacted(value) or (found := _validator(schema)) is None:
+    if not isinstance(schema, dict) or (found := _validator(schema)) is None:
         return None
+    _show_all(value)
     problem = next(iter(found.problems(value)), None)
     return None if problem and problem.startswith(("nested too", "needs more", "cannot be")) else problem
 
 
-def _redacted(value: Any) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return hidden(value) or any(map(_redacted, inner))
+def _show_all(value: Any) -> None:
+    """Raises: Redacted: the trace hides the value, or something in it."""
+    shown(value)
+    for inner in value.values() if isinstance(value, dict) else as_list(value):
+        _show_all(inner)
 
 
 # -- tools --------------------------------------------------------------------------------------------------------
@@ -303,7 +295,8 @@ def _is_base64(data: Any) -> bool:
     try:
         base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError, TypeError):
-        return hidden(data)
+        shown(data)
+        return False
     return True
 
 
@@ -347,13 +340,9 @@ def blobs_are_base64(link: Link, said: Said) -> Verdict:
 @rule("result", "resources/list")
 def resource_uris_are_uris(link: Link, said: Said) -> Verdict:
     for entry in objects(said.result.get("resources")):
-        if not _URI.fullmatch(uri := str(entry.get("uri"))) and not _redacted_inside(uri):
-            return f"a URI by RFC 3986, unlike {uri!r}"
+        if not _URI.fullmatch(uri := str(entry.get("uri"))):
+            return f"a URI by RFC 3986, unlike {shown(uri)!r}"
     return None
-
-
-def _redacted_inside(text: str) -> bool:
-    return "[redacted]" in text
 
 
 # -- prompts, completion, logging, pagination ---------------------------------------------------------------------
@@ -372,7 +361,8 @@ def missing_arguments_are_32602(link: Link, said: Said) -> Verdict:
 
 
 def _missing_arguments(link: Link, said: Said) -> str | None:
-    params = {} if said.request is None else said.request.params
+    stale = said.request is None or link.known(said).changed > said.request.event.seq
+    params = {} if stale or said.request is None else said.request.params
     prompt = link.known(said).prompts.get(str(params.get("name")), {})
     given = as_object(params.get("arguments"))
     required = [each.get("name") for each in objects(prompt.get("arguments")) if each.get("required") is True]
@@ -427,7 +417,7 @@ def cursors_go_back_as_they_came(link: Link, said: Said) -> Verdict:
 @rule("request", sender="client", having="cursor")
 def cursors_stay_in_their_session(link: Link, said: Said) -> Verdict:
     cursor = said.params.get("cursor")
-    if said.stateless or not isinstance(cursor, str) or not _elsewhere(link, said, cursor):
+    if said.stateless or link.scattered or not isinstance(cursor, str) or not _elsewhere(link, said, cursor):
         return None
     return "a cursor of this session"
 
@@ -603,13 +593,13 @@ def elicitation_url_is_valid(link: Link, said: Said) -> Verdict:
 
 def url_problem(params: JsonObject) -> Verdict:
     url = params.get("url")
-    if params.get("mode") != "url" or not isinstance(url, str) or _redacted_inside(url):
+    if params.get("mode") != "url" or not isinstance(url, str):
         return None
     try:
         valid = bool(urlsplit(url).scheme) and _URI.fullmatch(url) is not None
     except ValueError:
         valid = False
-    return None if valid else f"a valid URL, not {url[:80]!r}"
+    return None if valid else f"a valid URL, not {shown(url)[:80]!r}"
 
 
 @rule("request", "elicitation/create", sender="server")
@@ -638,10 +628,11 @@ def answers_fit_the_form(link: Link, said: Said) -> Verdict:
 
 def answer_problem(params: JsonObject, result: JsonObject, revision: Revision | None) -> Verdict:
     schema, content = params.get("requestedSchema"), result.get("content")
-    if result.get("action") != "accept" or not isinstance(schema, dict) or revision is None or _redacted(content):
+    if result.get("action") != "accept" or not isinstance(schema, dict) or revision is None:
         return None
     if schema_problem(schema, revision):
         return None
+    _show_all(content)
     if not isinstance(content, dict):
         return "content that fits the requestedSchema"
     problem = content_problem(schema, content)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from mcp_ref.basic.versioning import CLIENT_INFO
 from mcp_ref.trace.record import TraceEvent
 from mcp_ref.trace.redact import is_secret
-from mcp_ref.trace.rules.seen import Exchange, Link, Said, Verdict, as_object, hidden, objects, rule
+from mcp_ref.trace.rules.seen import OTHER, Exchange, Link, Said, Verdict, as_object, objects, rule, shown
 
 
 @rule("request", sender="client")
@@ -51,9 +51,20 @@ def secrets_are_not_mirrored(link: Link, said: Said) -> Verdict:
     return None
 
 
+@rule("end")
+def requests_are_answered(link: Link, event: TraceEvent) -> Verdict:
+    waiting = [each for each in link.asked.values() if not (each.answered or each.cancelled or each.faults)]
+    request = next((each for each in waiting if each.method != "subscriptions/listen"), None)
+    if link.lost or request is None:
+        return None
+    missing = Said(OTHER[request.sender], request.message, request.event, None)
+    missing.belongs(None, request.revision)
+    return missing, f"a response to the request {request.id!r}, before the end of the trace"
+
+
 @rule("reply", sender="server")
 def session_ids_cannot_be_guessed(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     given = exchange.answers.get("mcp-session-id")
-    if not isinstance(given, str) or hidden(given) or len(given) >= 16 and not given.isdigit():
+    if not isinstance(given, str) or len(shown(given)) >= 16 and not given.isdigit():
         return None
     return "an id that is long and random, such as a UUID"

@@ -15,19 +15,9 @@ from mcp_ref.errors import HeaderMismatch
 from mcp_ref.messages import encode
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.record import TraceEvent
-from mcp_ref.trace.rules.seen import (
-    FRAME,
-    ORDER,
-    SHAPE,
-    Exchange,
-    Link,
-    Redacted,
-    Said,
-    Verdict,
-    as_object,
-    hidden,
-    rule,
-)
+from mcp_ref.trace.rules.seen import FRAME, ORDER, SHAPE, Exchange, Link, Said, Verdict, as_object, rule, shown
+
+_CLOCKS = 50.0  # milliseconds by which a wait may look shorter than it was
 
 # -- requests -----------------------------------------------------------------------------------------------------
 
@@ -68,11 +58,8 @@ def post_accepts_json_and_streams(link: Link, exchange: Exchange, event: TraceEv
 
 @rule("head", sender="client")
 def get_accepts_streams(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    return (
-        "Accept: text/event-stream"
-        if exchange.method == "GET" and not _accepts(exchange, "text/event-stream")
-        else None
-    )
+    misses = exchange.method == "GET" and not _accepts(exchange, "text/event-stream")
+    return "Accept: text/event-stream" if misses else None
 
 
 @rule("head", sender="client")
@@ -87,6 +74,12 @@ def new_session_after_404(link: Link, exchange: Exchange, event: TraceEvent) -> 
     named = exchange.header("mcp-session-id")
     again = link.gone is not None and named == link.gone and exchange.method == "POST"
     return "initialize, without a session id: this session was answered with 404" if again else None
+
+
+@rule("reply", sender="server")
+def sessions_that_ended_are_404(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    over = exchange.header("mcp-session-id") == link.over[0] and exchange.seq > link.over[1]
+    return "404: this session has ended" if over and exchange.status in (200, 202, 400) else None
 
 
 @rule("head", sender="client")
@@ -146,8 +139,7 @@ def name_header_matches(link: Link, exchange: Exchange, event: TraceEvent) -> Ve
     body, sent = _body(exchange), exchange.header("mcp-name")
     if body is None or body.method not in NAMED or not isinstance(name := body.params.get(NAMED[body.method]), str):
         return None
-    if hidden(sent):
-        raise Redacted
+    shown(sent)
     if sent is not None and (_unsafe(sent) or _decoded(sent) is None):
         return None
     return None if sent is not None and _decoded(sent) == name else f"Mcp-Name for {name!r}"
@@ -156,9 +148,7 @@ def name_header_matches(link: Link, exchange: Exchange, event: TraceEvent) -> Ve
 @rule("head", sender="client", stage=ORDER)
 def name_header_is_encoded(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     sent = exchange.header("mcp-name")
-    if sent is None or hidden(sent) or not _unsafe(sent):
-        return None
-    return "=?base64?...?= for what is not plain ASCII"
+    return None if sent is None or not _unsafe(shown(sent)) else "=?base64?...?= for what is not plain ASCII"
 
 
 def _unsafe(value: str) -> bool:
@@ -183,8 +173,7 @@ def _mirrored(link: Link, exchange: Exchange) -> Iterator[tuple[str, Any, bool, 
             there = isinstance(value, dict) and name in value
             value = value[name] if there else None
         sent = exchange.header(f"mcp-param-{part.lower()}")
-        if hidden(sent):
-            raise Redacted
+        shown(sent)
         yield f"Mcp-Param-{part}", value, there, sent
 
 
@@ -239,12 +228,7 @@ def what_looks_encoded_is_encoded(link: Link, exchange: Exchange, event: TraceEv
 @rule("mirror", sender="client", stage=SHAPE)
 def base64_marker_is_lower_case(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     for name, value, _, sent in _mirrored(link, exchange):
-        if (
-            sent is not None
-            and sent != value
-            and re.match(r"=\?base64\?", sent, re.I)
-            and not sent.startswith("=?base64?")
-        ):
+        if sent not in (None, value) and re.match(r"=\?(?!base64)(?i:base64)\?", str(sent)):
             return f"=?base64? in {name}, in lower case"
     return None
 
@@ -354,7 +338,7 @@ def integers_are_compared_as_numbers(link: Link, said: Said) -> Verdict:
 def accepted_is_202(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     body = exchange.body
     carried = body is not None and exchange.method == "POST" and not exchange.requests and not exchange.answered
-    if not carried or exchange.status is None or not 200 <= exchange.status < 300:
+    if not carried or (body and body.faults) or exchange.status is None or not 200 <= exchange.status < 300:
         return None
     return None if exchange.status == 202 and event.message is None else "202, without a body"
 
@@ -377,9 +361,7 @@ def get_is_answered_with_a_stream_or_405(link: Link, exchange: Exchange, event: 
 @rule("reply", sender="server")
 def session_id_is_visible_ascii(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     given = exchange.answers.get("mcp-session-id")
-    if not isinstance(given, str) or hidden(given):
-        return None
-    return None if re.fullmatch(r"[!-~]+", given) else "visible ASCII"
+    return None if not isinstance(given, str) or re.fullmatch(r"[!-~]+", shown(given)) else "visible ASCII"
 
 
 @rule("rebuff", sender="server")
@@ -435,8 +417,11 @@ def _streamed(said: Said) -> bool:
 
 @rule("event", sender="server")
 def first_event_names_the_endpoint(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    first = exchange.method == "GET" and link.sse and not exchange.primed and event.message is not None
-    return "an event of type endpoint, with the URI to post to" if first and exchange.events == 0 else None
+    # Any transport may be meant until a client posts, or the event comes after all.
+    meant = exchange.method == "GET" and (link.sse or link.offered is None)
+    late = as_object(event.http).get("event") == "endpoint" and exchange.events > 0
+    first = event.message is not None and exchange.events == 0 and not exchange.primed
+    return "an event of type endpoint, with the URI to post to" if meant and (first or late) else None
 
 
 @rule("event", sender="server")
@@ -444,10 +429,12 @@ def streams_are_primed(link: Link, exchange: Exchange, event: TraceEvent) -> Ver
     first = exchange.method == "POST" and exchange.events == 0 and event.message is not None and not exchange.primed
     # A server without event ids cannot: nothing of it can be resumed.
     first = first and bool(link.event_ids or "eventId" in as_object(event.http))
+    # Nor does it to who names a revision without these events, or none: its client may not know them.
+    first = first and not exchange.faults and exchange.header("mcp-protocol-version") in (None, str(link.revision))
     return "an event with an id and empty data before it" if first else None
 
 
-@rule("event", sender="server")
+@rule("event", sender="server", stage=ORDER)
 def no_responses_on_the_standing_stream(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     answers = isinstance(event.message, dict) and "method" not in event.message
     alone = exchange.method == "GET" and exchange.header("last-event-id") is None
@@ -502,13 +489,22 @@ def retry_comes_before_the_end(link: Link, exchange: Exchange, event: TraceEvent
     return "an event with retry" if cut and exchange.retry is None and not _cancelled(link, exchange) else None
 
 
+@rule("head", sender="client")
+def retry_is_waited_for(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    named = link.event_ids.get(str(exchange.header("last-event-id")))
+    cut = None if named is None else link.exchanges.get(named[0])
+    if cut is None or not isinstance(cut.retry, int) or cut.ended is None or cut.closed == "client":
+        return None
+    waited = (exchange.time - cut.ended) * 1000
+    return f"a wait of {cut.retry} ms, not {waited:.0f}" if waited < cut.retry - _CLOCKS else None
+
+
 @rule("closed", sender="server")
 def subscriptions_end_with_a_result(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     body = exchange.body
     listens = body is not None and body.method == "subscriptions/listen" and not body.cancelled
-    return (
-        "a result for subscriptions/listen" if listens and exchange.requests and exchange.closed == "server" else None
-    )
+    cut = listens and exchange.requests and exchange.closed == "server"
+    return "a result for subscriptions/listen" if cut else None
 
 
 def _cancelled(link: Link, exchange: Exchange) -> bool:

@@ -167,11 +167,27 @@ def batches_only_where_they_exist(link: Link, sender: Role, event: TraceEvent) -
     return None if link.revision is None or link.revision.batching or link.http else "one message, not an array"
 
 
+@rule("batch", stage=FRAME)
+def batches_are_not_empty(link: Link, sender: Role, event: TraceEvent) -> Verdict:
+    return None if event.message else "one message or more in the array"
+
+
+@rule("error")
+def batches_are_received(link: Link, said: Said) -> Verdict:
+    posted = said.exchange
+    if posted is not None and (posted.faults or posted.status not in (200, 400)):
+        return None
+    batch = any(each.exchange is posted and isinstance(each.event.message, list) for each in _waiting(link, said))
+    return "a response to each request of the batch" if batch and _has_read_all(link, said) else None
+
+
 # -- ids ----------------------------------------------------------------------------------------------------------
 
 
 @rule("request", stage=ORDER)
 def id_not_used_before(link: Link, said: Said) -> Verdict:
+    if link.http and said.method == "initialize":
+        return None  # a session begins, and its ids with it
     return "an id that no request before it has had" if (said.sender, *said.key) in link.used else None
 
 
@@ -193,14 +209,36 @@ def error_answers_a_request(link: Link, said: Said) -> Verdict:
     return None if said.id is None else _answers(link, said)
 
 
+_MISPLACED = {"the_response_ends_the_stream", "messages_go_on_one_stream", "no_responses_on_the_standing_stream"}
+
+
 def _answers(link: Link, said: Said) -> Verdict:
     request = link.answering(said)
-    if request is not None and request.answered:
+    # What is misplaced was found with its event.
+    if request is not None and request.answered and not (said.exchange and said.exchange.faults & _MISPLACED):
         return f"one response to the request {said.id!r}"
     if request is not None or not link.whole:
         return None
-    waiting = [str(each.id) for each in link.asked.values() if each.sender != said.sender and not each.answered]
+    waiting = [str(each.id) for each in _waiting(link, said)]
     return f"the id of a request that waits for it: {', '.join(waiting[:5]) or 'there is none'}"
+
+
+@rule("error")
+def notifications_are_not_answered(link: Link, said: Said) -> Verdict:
+    # With requests still open, the error may as well be the answer to one of them.
+    told = OTHER[said.sender] in link.notified and not _waiting(link, said)
+    return "no response to a notification" if told and _has_read_all(link, said) else None
+
+
+def _waiting(link: Link, said: Said) -> list[Said]:
+    """The requests that a response may answer."""
+    return [each for each in link.asked.values()
+            if each.sender != said.sender and not each.answered and not each.cancelled]  # fmt: skip
+
+
+def _has_read_all(link: Link, said: Said) -> bool:
+    """Whether an error has no id though the id of everything that its sender was sent could be read."""
+    return said.id is None and link.whole and OTHER[said.sender] not in link.garbled
 
 
 # -- _meta --------------------------------------------------------------------------------------------------------
@@ -271,7 +309,7 @@ def _cancelled(link: Link, said: Said) -> Said | None:
 def cancels_its_own_request(link: Link, said: Said) -> Verdict:
     if (said.stateless and said.sender == "server") or "requestId" not in said.params or not link.whole:
         return None
-    if said.stateless and link.http:
+    if link.scattered or (said.stateless and link.http):
         # The request may have come by another connection.
         return None
     return None if _cancelled(link, said) else f"the id of a request that the {said.sender} has sent"
@@ -295,9 +333,8 @@ def server_cancels_subscriptions_only(link: Link, said: Said) -> Verdict:
     request = link.asked.get(("client", *named))
     if request is None and not link.whole or "requestId" not in said.params:
         return None
-    return (
-        None if request is not None and request.method == "subscriptions/listen" else "the id of subscriptions/listen"
-    )
+    listens = request is not None and request.method == "subscriptions/listen"
+    return None if listens else "the id of subscriptions/listen"
 
 
 # -- progress -----------------------------------------------------------------------------------------------------
@@ -364,4 +401,4 @@ def pong_is_empty(link: Link, said: Said) -> Verdict:
 
 @rule("error", "ping")
 def ping_is_answered(link: Link, said: Said) -> Verdict:
-    return "an empty result"
+    return None if said.refused else "an empty result"

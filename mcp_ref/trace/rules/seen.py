@@ -88,6 +88,7 @@ class Exchange:
     last_event: str | None = None
     retry: int | None = None
     closed: str | None = None
+    ended: float | None = None  # when
     faults: set[str] = field(default_factory=set)
 
     def header(self, name: str) -> str | None:
@@ -150,6 +151,11 @@ class Said:
     def code(self) -> Any:
         return self.error.get("code")
 
+    @property
+    def refused(self) -> bool:
+        """Whether HTTP refuses what this answers: whoever does so need not be the server."""
+        return self.exchange is not None and (self.exchange.status or 0) >= 300
+
 
 class Question(NamedTuple):
     """A result that asked for input: the request that it answered, and its questions by key."""
@@ -166,7 +172,7 @@ class KnownTask:
     Attributes:
         request: the one that became the task; None if that was not seen.
         seq: the event that has said so; `polled`: the time of the last answer to `tasks/get`.
-        result: the answer to `tasks/result`.
+        result: the answer to `tasks/result`; `unlisted`: a whole list that it was not in.
     """
 
     receiver: Role
@@ -177,6 +183,7 @@ class KnownTask:
     seq: int = 0
     polled: float | None = None
     result: Said | None = None
+    unlisted: Said | None = None
 
 
 @dataclass
@@ -190,12 +197,15 @@ class Known:
     scopes: Latest[str] = field(default_factory=Latest)  # of the pages of a list, by the cursor that leads on
     states: Latest[Question] = field(default_factory=Latest)
     questions: deque[Question] = field(default_factory=lambda: deque(maxlen=100))
+    several: bool = False  # whether more than one client without a session id has been seen
+    changed: int = 0  # the event that has said last that the tools or the prompts are others now
     capabilities: JsonObject | None = None  # the server's; None until it has said them
     supported: list[str] = field(default_factory=list)  # of server/discover
     undiscovered: Said | None = None  # the refusal of server/discover
     spoke: bool = False  # it has answered in the stateless era
     waiting: deque[tuple[Kind, Any, TraceEvent]] = field(default_factory=lambda: deque(maxlen=100))
     """What is judged once the server has said which revision it speaks: challenges, and metadata."""
+    users: Latest[Known] = field(default_factory=Latest)  # what each is told, by the header `Authorization`, or None
 
 
 class Link:
@@ -227,6 +237,7 @@ class Link:
         self.tokens: Latest[Said] = Latest()
         self.logging: Latest[Said] = Latest()  # requests without an answer that ask for log messages
         self.tasks: Latest[KnownTask] = Latest()
+        self.results: Latest[Said] = Latest()  # the answers to `tasks/result`, by task
         self.elicitations: Latest[None] = Latest()
         self.subscriptions: Latest[Said] = Latest()
         self.acknowledged: Latest[None] = Latest()
@@ -238,15 +249,29 @@ class Link:
         self.cut: deque[tuple[Exchange, TraceEvent]] = deque(maxlen=1000)  # streams that ended before the response
         self.session_id: str | None = None
         self.gone: str | None = None  # a session id that was answered with 404
+        self.over: tuple[str, int] = ("", 0)  # the session id that has ended last, and the event that shows it
+        self.garbled: set[Role] = set()  # sides that sent what has no id that can be read
+        self.notified: set[Role] = set()  # sides that sent a notification
         self.authorized = False  # the request before had a token, and was let in
         self.text: dict[Role, list[TraceEvent]] = {"client": [], "server": []}
         self.closed = False  # the input of the server's process
         self.unsupported: list[str] | None = None  # what a refusal of a version has offered instead
         self.modern: Said | None = None  # an error that only a server of the stateless era gives
         self.lost = False  # an answer could not be placed: it may be that of any request
+        self.unread = 0  # so many messages of the client could have been any request
 
     def known(self, said: Said) -> Known:
-        return self.shared if said.stateless else self.session
+        """What the server has told whoever a message is of or for: it may tell each user something else."""
+        user = None if said.exchange is None else said.exchange.header("authorization")
+        if not said.stateless or hidden(user):
+            return self.session  # which user it is, is hidden: those of one connection are taken for one
+        self.shared.users[user] = known = self.shared.users.get(user) or Known()
+        return known
+
+    @property
+    def scattered(self) -> bool:
+        """Whether parts of the session may come by other connections: over HTTP, of several clients without an id."""
+        return self.http and not self.sse and self.session_id is None and self.shared.several
 
     def answering(self, said: Said) -> Said | None:
         """The request that a response answers."""
@@ -257,7 +282,7 @@ class Link:
         if not said.stateless:
             return self.capabilities[role]
         if role == "server":
-            return self.shared.capabilities
+            return self.known(said).capabilities
         request = said.request or said
         return as_object(request.meta[CLIENT_CAPABILITIES]) if CLIENT_CAPABILITIES in request.meta else None
 
@@ -326,7 +351,17 @@ def row_of(said: Said) -> Method | None:
 
 def hidden(value: Any) -> bool:
     """Whether the trace hides a value."""
-    return isinstance(value, str) and (value.startswith("[redacted") or value == "[encoded]")
+    return isinstance(value, str) and ("[redacted" in value or value == "[encoded]")
+
+
+def shown(value: Value) -> Value:
+    """A value that the trace does not hide.
+
+    Raises: Redacted.
+    """
+    if hidden(value):
+        raise Redacted
+    return value
 
 
 class Redacted(Exception):

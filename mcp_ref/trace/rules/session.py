@@ -13,17 +13,7 @@ from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from mcp_ref.errors import STATELESS_ERRORS
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS
-from mcp_ref.trace.rules.seen import (
-    ORDER,
-    SHAPE,
-    Link,
-    Said,
-    Verdict,
-    as_list,
-    as_object,
-    row_of,
-    rule,
-)
+from mcp_ref.trace.rules.seen import ORDER, SHAPE, Link, Said, Verdict, as_list, as_object, row_of, rule
 
 # -- initialize ---------------------------------------------------------------------------------------------------
 
@@ -83,7 +73,7 @@ def initialized_is_sent(link: Link, said: Said) -> Verdict:
 
 @rule("end")
 def initialized_was_sent(link: Link, event: Any) -> Verdict:
-    if link.http and link.unopened is not None and not link.opened:
+    if link.http and link.unopened is not None and not link.opened and not link.scattered:
         return link.unopened, "notifications/initialized before it"
     return None
 
@@ -108,6 +98,12 @@ def methods_of_the_version(link: Link, said: Said) -> Verdict:
 @rule("notification", stage=ORDER)
 def notifications_of_the_version(link: Link, said: Said) -> Verdict:
     return f"a notification of {said.revision}, which has no {said.method}" if _foreign(said) else None
+
+
+@rule("request", "initialize", sender="client", stage=ORDER)
+def version_is_agreed_once(link: Link, said: Said) -> Verdict:
+    other = link.opened and link.revision is not None and said.params.get("protocolVersion") != link.revision.name
+    return f"no initialize with another version than {link.revision}, or in a process of its own" if other else None
 
 
 @rule("result", stage=ORDER)
@@ -137,9 +133,8 @@ def retries_with_a_supported_version(link: Link, said: Said) -> Verdict:
 
 @rule("error", "server/discover")
 def discover_is_there(link: Link, said: Said) -> Verdict:
-    return (
-        "a result: the server has answered requests of this revision" if _unknown(said) and link.shared.spoke else None
-    )
+    spoke = _unknown(said) and link.shared.spoke
+    return "a result: the server has answered requests of this revision" if spoke else None
 
 
 @rule("result", stage=ORDER)
@@ -209,15 +204,10 @@ def only_what_was_negotiated(link: Link, said: Said) -> Verdict:
     return request, f"nothing: {request.needs} was not declared"
 
 
-@rule("result", stage=ORDER)
-def only_the_part_that_was_negotiated(link: Link, said: Said) -> Verdict:
-    request = said.request
-    if request is None or request.needs is None or _feature(request.needs) == request.needs:
-        return None
-    declared = link.capabilities["client" if request.sender == "server" else "server"] or {}
-    if _feature(request.needs).partition(".")[2] not in declared:
-        return None
-    return request, f"nothing: {request.needs} was not declared"
+@rule("result")
+def only_what_was_negotiated_is_used(link: Link, said: Said) -> Verdict:
+    # Who answers it all the same has it, and has not declared it: that is another sentence.
+    return only_what_was_negotiated(link, said)
 
 
 @rule("notification", stage=ORDER)
@@ -327,17 +317,17 @@ def _lists(link: Link, said: Said, name: str) -> Verdict:
     return f"a list: the server has declared {name}" if declared and _unknown(said) else None
 
 
-@rule("error", "tools/list")
+@rule("error", "tools/list", stage=ORDER)
 def declared_tools_are_listed(link: Link, said: Said) -> Verdict:
     return _lists(link, said, "tools")
 
 
-@rule("error", "prompts/list")
+@rule("error", "prompts/list", stage=ORDER)
 def declared_prompts_are_listed(link: Link, said: Said) -> Verdict:
     return _lists(link, said, "prompts")
 
 
-@rule("error", "resources/list")
+@rule("error", "resources/list", stage=ORDER)
 def declared_resources_are_listed(link: Link, said: Said) -> Verdict:
     return _lists(link, said, "resources")
 

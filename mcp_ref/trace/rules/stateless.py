@@ -67,7 +67,7 @@ def requests_say_what_they_are(link: Link, said: Said) -> Verdict:
 @rule("rejection")
 def incomplete_requests_are_refused(link: Link, said: Said) -> Verdict:
     broken = said.request is not None and "requests_say_what_they_are" in said.request.faults
-    return "error -32602" if broken and said.code != -32602 else None
+    return "error -32602" if broken and said.code != -32602 and not said.refused else None
 
 
 @rule("result", stage=SHAPE)
@@ -78,13 +78,10 @@ def results_have_a_type(link: Link, said: Said) -> Verdict:
 @rule("result", stage=SHAPE)
 def result_types_are_known(link: Link, said: Said) -> Verdict:
     kind = said.result.get("resultType")
-    declared = as_object(link.shared.capabilities).get("extensions")
-    if (
-        not isinstance(kind, str)
-        or kind in ("complete", "input_required")
-        or declared
-        or link.shared.capabilities is None
-    ):
+    declared = link.declared("server", said)
+    if not isinstance(kind, str) or kind in ("complete", "input_required"):
+        return None
+    if declared is None or declared.get("extensions"):
         return None
     return f'"complete" or "input_required": the server declares no extension that would have {kind!r}'
 

@@ -129,7 +129,7 @@ def undeclared_tasks_are_ignored(link: Link, said: Said) -> Verdict:
     return "what the request returns without a task" if broken and "task" in said.result else None
 
 
-@rule("result", *_CAN)
+@rule("result", *_CAN, stage=ORDER)
 def accepted_tasks_are_answered_with_a_task(link: Link, said: Said) -> Verdict:
     tool = None if said.request is None else said.request.tool
     can = said.about != "tools/call" or (tool is not None and _support(tool) in ("optional", "required"))
@@ -180,7 +180,8 @@ def task_ids_are_unique(link: Link, said: Said) -> Verdict:
 @rule("result", *_CAN, having="task")
 def tasks_begin_as_working(link: Link, said: Said) -> Verdict:
     status = as_object(said.result.get("task")).get("status") if _asked(said) else None
-    return f"working, not {status}" if isinstance(status, str) and status != "working" else None
+    # It may ask for input already when the answer goes out.
+    return f"working, not {status}" if isinstance(status, str) and status not in ("working", "input_required") else None
 
 
 @rule("result", "tasks/get")
@@ -194,11 +195,8 @@ def failed_tasks_say_why(link: Link, said: Said) -> Verdict:
 
 def _changed(link: Link, said: Said, *before: str) -> Verdict:
     known, status = _known(link, said), said.result.get("status")
-    return (
-        f"{known.status}, as before"
-        if known is not None and known.status in before and status != known.status
-        else None
-    )
+    changed = known is not None and known.status in before and status != known.status
+    return f"{known.status}, as before" if known is not None and changed else None
 
 
 @rule("result", "tasks/get")
@@ -220,7 +218,7 @@ def ended_tasks_are_not_cancelled(link: Link, said: Said) -> Verdict:
 @rule("error", "tasks/cancel")
 def cancels_of_ended_tasks_are_32602(link: Link, said: Said) -> Verdict:
     known = _known(link, said)
-    ended = known is not None and known.status in ENDED
+    ended = known is not None and known.status in ENDED and not said.refused
     return "code -32602: the task has ended" if ended and said.code != -32602 else None
 
 
@@ -233,7 +231,7 @@ def tasks_are_cancelled_before_the_answer(link: Link, said: Said) -> Verdict:
 @rule("error", "tasks/result")
 def completed_tasks_give_their_result(link: Link, said: Said) -> Verdict:
     known = _known(link, said)
-    if known is None or known.status != "completed":
+    if known is None or known.status != "completed" or said.refused:
         return None
     # Whoever lives for a while only may be forgotten after it.
     lives = "ttl" in known.state and (known.state["ttl"] is None or _lives(known, said))
@@ -248,11 +246,27 @@ def _lives(known: KnownTask, said: Said) -> bool:
 @rule("result", "tasks/get", stage=ORDER)
 def results_wait_for_the_end(link: Link, said: Said) -> Verdict:
     request = said.request
-    known = None if request is None else link.tasks.get(str(request.params.get("taskId")))
-    early = None if known is None or request is None else known.result
+    early = None if request is None else link.results.get(str(request.params.get("taskId")))
     if early is None or request is None or early.event.seq > request.event.seq or said.result.get("status") in ENDED:
         return None
     return early, "no answer before the task has ended; it had not"
+
+
+@rule("result", "tasks/result")
+def results_stay_the_same(link: Link, said: Said) -> Verdict:
+    known = None if said.request is None else link.tasks.get(str(said.request.params.get("taskId")))
+    before = None if known is None else known.result
+    other = before is not None and {**before.result, "_meta": 0} != {**said.result, "_meta": 0}
+    return "the result that tasks/result has given before" if other else None
+
+
+@rule("result", "tasks/get")
+def tasks_that_are_shown_are_listed(link: Link, said: Said) -> Verdict:
+    known = _known(link, said)
+    unlisted = None if known is None else known.unlisted
+    if unlisted is None or said.request is None or said.request.event.seq < unlisted.event.seq:
+        return None
+    return unlisted, f"the task {said.request.params.get('taskId')!r}, which tasks/get shows before and after"
 
 
 # -- to which task a message belongs ------------------------------------------------------------------------------

@@ -135,7 +135,6 @@ ATTACKS: list[tuple[str, Change, str, str]] = [
     ("HTML", raw(AS, b"<html>"), "no JSON", "/register"),
     ("packed with gzip, unasked", raw(AS, b"x", **{"Content-Encoding": "gzip"}), "encoded", "/register"),
     ("resource_metadata twice", challenge('Bearer resource_metadata="URL/a", resource_metadata="URL/b"'), "once", PRM),
-    ("resource_metadata that is not there", challenge('Bearer resource_metadata="URL/gone"'), "is not at", PRM),
     ("the invitation to another network", challenge('Bearer resource_metadata="https://10.0.0.1/x"'), "10.0.0.1", AS),
     ("the cloud's own address", challenge('Bearer resource_metadata="https://169.254.169.254/x"'), "169.254", AS),
     ("a host that cannot be", metadata(token_endpoint="https://a..b/token"), "no answer .*label", "/token"),
@@ -163,6 +162,28 @@ def test_refuses(world: World, change: Change, says: str, never: str) -> None:
     assert never not in world.paths()
     assert not (never == VISIT and world.visits)
     assert not [asked for asked in world.asked if "authorization" in asked.headers]
+
+
+def test_a_refused_registration_is_told_with_its_code_its_words_and_the_redirect_uri(world: World) -> None:
+    said = {"error": "invalid_redirect_uri", "error_description": "ports must be 443"}
+    world.at["/register"] = answer(said, 400)
+    with pytest.raises(AuthorizationError) as caught:
+        world.client().connect()
+    (asked,) = [asked.json for asked in world.asked if asked.path == "/register"]
+    assert caught.value.error == "invalid_redirect_uri"
+    for words in ("invalid_redirect_uri", "ports must be 443", *asked["redirect_uris"]):
+        assert words in str(caught.value)
+
+
+def test_a_call_after_a_refused_registration_registers_again(world: World) -> None:
+    with world.client() as client:
+        world.valid, world.token["access_token"] = {"token-2"}, "token-2"
+        client.target.options["auth"].authorizer.grant.store._kept.clear()
+        world.at["/register"] = answer({"error": "invalid_redirect_uri"}, 400)
+        with pytest.raises(AuthorizationError, match="invalid_redirect_uri"):
+            client.call_tool("t")
+        del world.at["/register"]
+        assert client.call_tool("t")["content"][0]["text"] == "token-2"
 
 
 def test_an_error_of_another_issuer_is_not_shown(world: World, caplog: pytest.LogCaptureFixture) -> None:
@@ -251,6 +272,19 @@ def test_credentials_registered_beforehand_are_not_offered_to_another_issuer(wor
     assert "/token" not in world.paths(world.other)
     with pytest.raises(AuthorizationError, match="trusts"):
         world.client(OAuth("tests", issuer=world.issuer, visit=world.visit)).connect()
+
+
+def test_a_stored_token_of_another_issuer_is_not_used(world: World) -> None:
+    store = MemoryStore()
+    with world.client(OAuth("tests", visit=world.visit, store=store)) as client:
+        (name,) = [name for name in store._kept if name.startswith("token ")]
+        kept = store.get(name) or {}
+        # Another process has been told of another authorization server meanwhile.
+        store.put(name, {**kept, "access": "of-another", "issuer": world.other, "refresh": "of-another-too"})
+        world.valid, world.token["access_token"] = {"token-2"}, "token-2"
+        client.call_tool("t")
+    assert not [asked for asked in world.asked if "of-another" in f"{asked.headers} {asked.body!r}"]
+    assert len(world.visits) == 2
 
 
 def test_a_token_is_of_one_url(world: World) -> None:
@@ -496,6 +530,27 @@ def test_a_step_up_asks_for_everything_together_and_once(world: World) -> None:
     assert [visit["scope"] for visit in world.visits] == ["read", "read write", "read write admin"]
 
 
+def test_a_second_login_asks_for_what_was_granted_and_what_was_asked_for_before(world: World) -> None:
+    world.challenge += ', scope="read"'
+    world.needed, world.granted = {"write": "write"}, {"token-1": "extra", "token-2": "write"}
+    # The authorization server grants something else than it was asked for.
+    world.token["scope"] = "extra"
+    with world.client() as client:
+        world.token["access_token"] = "token-2"
+        world.valid |= {"token-2"}
+        client.call_tool("write")
+    assert [set(visit["scope"].split()) for visit in world.visits] == [{"read"}, {"extra", "read", "write"}]
+
+
+def test_a_step_up_asks_for_what_the_refusal_names_beside_scopes_of_the_programs_own(world: World) -> None:
+    world.needed, world.granted = {"write": "write"}, {"token-1": "read", "token-2": "read write"}
+    with world.client(OAuth("tests", visit=world.visit, scopes=["read"])) as client:
+        world.token["access_token"] = "token-2"
+        world.valid |= {"token-2"}
+        client.call_tool("write")
+    assert [visit["scope"] for visit in world.visits] == ["read", "read write"]
+
+
 def test_a_client_registers_again_for_scopes_that_its_registration_does_not_name(world: World) -> None:
     world.challenge += ', scope="read"'
     world.needed, world.granted = {"write": "write"}, {"token-1": "read", "token-2": "read write"}
@@ -711,6 +766,31 @@ def test_no_shell_is_started_for_the_browser(world: World, query: str, monkeypat
     for thread in threading.enumerate():
         if thread.name == "browser":
             thread.join(WAIT)
+
+
+@pytest.mark.parametrize(
+    ("entry", "changed"),
+    [
+        *[("token", {"fresh_until": "soon"}), ("token", {"scopes": [7]}), ("token", {"scopes": 7})],
+        *[("token", {"refresh": 7}), ("token", {"login": {}}), ("token", {"access": 7}), ("token", {"more": 7})],
+        *[("client", {"client_id": 7}), ("client", {"client_secret": 7}), ("client", {"scope": [7]})],
+        *[("client", {"redirect_uri": 7}), ("client", {"token_endpoint_auth_method": []})],
+    ],
+    ids=str,
+)
+def test_an_entry_of_the_store_that_has_another_form_counts_as_absent(world: World, entry: str, changed: Any) -> None:
+    store = MemoryStore()
+    auth = OAuth("tests", visit=world.visit, store=store, scopes=["read"])
+    with world.client(auth):
+        pass
+    (name,) = [name for name in store._kept if name.startswith(f"{entry} ")]
+    store.put(name, {**(store.get(name) or {}), **changed})
+    if entry == "client":
+        world.valid, world.token["access_token"] = {"token-2"}, "token-2"
+    with world.client(OAuth("tests", visit=world.visit, store=store, scopes=["read"])) as client:
+        client.call_tool("t")
+    assert len(world.visits) == 2
+    assert world.paths().count("/register") == (2 if entry == "client" else 1)
 
 
 def test_a_port_that_somebody_took_is_replaced_and_registered(world: World, tmp_path: Path) -> None:

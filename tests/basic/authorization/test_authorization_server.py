@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import requests
 
-from mcp_ref import HttpRefusal
+from mcp_ref import Client, HttpRefusal, OAuth, TransportClosed, text_of
 from mcp_ref.basic.authorization import authorization_server as page
 from mcp_ref.basic.authorization.authorization_server import AuthorizationServer
 from mcp_ref.basic.authorization.metadata import s256
@@ -137,6 +137,7 @@ def test_the_way_to_a_token_and_on() -> None:
         metadata = requests.get(f"{here.base}/.well-known/oauth-authorization-server", timeout=5).json()
         assert metadata["issuer"] == here.base
         assert metadata["code_challenge_methods_supported"] == ["S256"]
+        assert metadata["authorization_response_iss_parameter_supported"] is True
         client = here.client()
         came_back = back(here.answer(here.ask(client)))
         assert (came_back["state"], came_back["iss"]) == ("st", here.base)
@@ -188,8 +189,10 @@ def test_the_browser_is_sent_nowhere_that_was_not_registered(uri: str) -> None:
     with site() as here:
         answer = here.ask(here.client(), redirect_uri=uri)
         assert (answer.status_code, "Location" in answer.headers) == (400, False)
+        assert "is not known here" in answer.text, "the user is told"
         answer = here.ask("unknown", redirect_uri=BACK)
         assert (answer.status_code, "Location" in answer.headers) == (400, False)
+        assert "is not known here" in answer.text
 
 
 def test_on_this_machine_the_port_may_differ() -> None:
@@ -283,6 +286,21 @@ def test_a_refresh_token_counts_once_and_a_second_use_ends_the_family() -> None:
         assert error(here.refresh(client, second["refresh_token"])) == (400, "invalid_grant")
 
 
+def test_an_access_token_ends_after_ten_minutes_and_a_refresh_token_after_thirty_days(monkeypatch: Any) -> None:
+    with site() as here:
+        client, now = here.client(), time.time()
+        answer = here.token(client, here.code(client)).json()
+        assert answer["expires_in"] == 600
+        monkeypatch.setattr(time, "time", lambda: now + 590)
+        assert here.call(answer["access_token"]).status_code == 200
+        monkeypatch.setattr(time, "time", lambda: now + 610)
+        assert here.call(answer["access_token"]).status_code == 401
+        answer = here.refresh(client, answer["refresh_token"]).json()
+        assert here.call(answer["access_token"]).status_code == 200
+        monkeypatch.setattr(time, "time", lambda: now + 31 * 86_400)
+        assert error(here.refresh(client, answer["refresh_token"])) == (400, "invalid_grant")
+
+
 def test_consent_is_given_by_the_user_who_was_asked_once() -> None:
     with site() as here:
         client = here.client()
@@ -301,6 +319,20 @@ def test_consent_is_given_by_the_user_who_was_asked_once() -> None:
         assert "name=ticket" in here.ask(here.client()).text, "another client of the same name asks again"
         got = requests.Session()
         assert "Location" not in here.ask(client, got, answer="allow", user="ada", password="pw").headers
+
+
+@pytest.mark.parametrize(
+    ("uri", "warned"),
+    [
+        *[(f"http://{host}/x", True) for host in ("127.0.0.1:7", "localhost:7", "LOCALHOST", "[::1]:7", "127.9.9.9")],
+        *[("https://localhost/x", True), ("https://app.example/x", False), ("https://localhost.example/x", False)],
+    ],
+)
+def test_the_page_shows_the_place_and_warns_of_one_on_this_computer(uri: str, warned: bool) -> None:
+    with site() as here:
+        shown = here.ask(here.client(redirect_uris=[uri]), redirect_uri=uri).text
+        assert f"It is at <b>{urlsplit(uri).netloc}</b>" in shown
+        assert ("a program on this computer. Go on only if you have just started it" in shown) is warned
 
 
 def test_what_clients_say_of_themselves_is_shown_escaped_with_the_place() -> None:
@@ -374,6 +406,20 @@ def test_a_third_party_signs_the_user_in_and_may_take_it_back() -> None:
         assert error(here.refresh(client, tokens["refresh_token"])) == (400, "invalid_grant")
 
 
+def test_what_a_third_party_has_taken_back_gets_no_new_tokens() -> None:
+    alive = True
+    with site(alive=lambda subject: alive) as here:
+        client = here.client()
+        tokens = here.tokens(client)
+        tokens = here.refresh(client, tokens["refresh_token"]).json()
+        code, alive = here.code(client), False
+        # Nobody has used the access token since, so it is here that the third party is asked.
+        assert error(here.refresh(client, tokens["refresh_token"])) == (400, "invalid_grant")
+        assert error(here.token(client, code)) == (400, "invalid_grant")
+        alive = True
+        assert here.call(tokens["access_token"]).status_code == 401, "it does not come back with the user"
+
+
 def test_a_client_may_be_the_url_of_its_metadata() -> None:
     with issuing() as web, site(documents=True) as here, site() as without:
         url = f"{web.url}/client.json"
@@ -406,6 +452,25 @@ def test_a_client_may_be_the_url_of_its_metadata() -> None:
         assert web.asked == []
 
 
+@pytest.mark.parametrize(("issuer", "neighbours"), [("https://auth.example", False), ("http://127.0.0.1:7", True)])
+def test_a_stranger_makes_it_fetch_nothing_of_a_private_network(
+    issuer: str, neighbours: bool, monkeypatch: Any
+) -> None:
+    reaches: list[Any] = []
+
+    def fetch(url: str, reach: Any) -> Any:
+        reaches.append(reach)
+        raise TransportClosed("nothing is fetched in this test")
+
+    monkeypatch.setattr(page, "fetch", fetch)
+    server = AuthorizationServer(users={}, documents=True)
+    server.issuer = issuer
+    assert server._client("https://client.example/about.json") is None
+    (reach,) = reaches
+    assert reach.admits("93.184.216.34") and reach.admits("127.0.0.1") is neighbours
+    assert not any(reach.admits(address) for address in ("10.0.0.1", "192.168.0.1", "169.254.169.254", "fc00::1"))
+
+
 def test_parameters_that_come_twice_or_cannot_be_read() -> None:
     with site() as here:
         client = here.client()
@@ -420,3 +485,14 @@ def test_mistakes_of_configuration() -> None:
     for wrong in ({}, {"users": {}, "login": lambda request: "x"}):
         with pytest.raises(ValueError):
             AuthorizationServer(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_user_signs_in_without_a_browser() -> None:
+    login = AuthorizationServer(users={"ada": "a password"}, scopes=["basic"])
+    server, _ = notes()
+    server.remove_tool("add")
+    with server.serve_http(authorization=login.protection(scopes=["basic"])) as service:
+        with Client(service.url, auth=OAuth("tests", visit=login.sign_in("ada"))) as client:
+            assert text_of(client.call_tool("read")) == "ada"
+    with pytest.raises(KeyError):
+        login.sign_in("bob")

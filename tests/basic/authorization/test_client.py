@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from mcp_ref import AuthorizationError, HttpStatusError, OAuth, Registered, client_metadata, deprecated
+from mcp_ref import AuthorizationError, HttpStatusError, MemoryStore, OAuth, Registered, client_metadata, deprecated
 from tests.basic.authorization.world import World, answer
 
 PRM, AS, OPENID = (
@@ -53,6 +53,19 @@ def test_without_an_address_the_well_known_ones_are_tried_path_first(world: Worl
         assert searched(world) == [f"{PRM}/mcp", *([PRM] if place == "root" else []), AS]
 
 
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
+def test_after_an_address_in_the_challenge_that_is_404_the_well_known_ones_are_tried(
+    world: World, revision: str
+) -> None:
+    world.challenge = f'Bearer resource_metadata="{world.issuer}/custom"'
+    world.at["/custom"] = answer({}, 404)
+    with world.client(revision=revision):
+        assert searched(world) == ["/custom", f"{PRM}/mcp", AS]
+    world.at |= {f"{PRM}/mcp": answer({}, 404), PRM: answer({}, 404)}
+    with pytest.raises(AuthorizationError, match="is not at .*/custom, where the server says it is"):
+        world.client(revision=revision).connect()
+
+
 def test_2025_06_18_knows_the_address_in_the_challenge_alone(world: World) -> None:
     world.challenge = "Bearer"
     with pytest.raises(AuthorizationError, match="does not say by whom"):
@@ -88,8 +101,12 @@ def test_in_2025_03_26_the_server_is_its_own_authorization_server(world: World, 
     if not published:
         world.at[AS] = answer({}, 404)
         world.came_back = {"iss": None}
-    with world.client(revision="2025-03-26"):
+    visited: list[str] = []
+    auth = OAuth("tests", visit=lambda url: (visited.append(url), world.visit(url))[1])
+    with world.client(auth, revision="2025-03-26"):
         pass
+    assert [urlsplit(url)._replace(query="").geturl() for url in visited] == [f"{world.issuer}/authorize"]
+    assert [path for path in world.paths() if path.endswith("/token")] == ["/token"]
     assert searched(world) == [AS], "and no path of the server's URL in it"
     (asked,) = [asked for asked in world.asked if asked.path == AS]
     assert asked.headers["mcp-protocol-version"] == "2025-03-26"
@@ -131,6 +148,25 @@ def test_a_client_registered_beforehand_comes_before_a_document_and_that_before_
     assert who(document=DOCUMENT) == "client-of-127.0.0.1"
 
 
+def test_a_client_registered_beforehand_comes_before_a_registration_that_is_stored(world: World) -> None:
+    # The registration is for the place that the browser comes back to, so that it fits.
+    usual: dict[str, Any] = {"visit": world.visit, "store": MemoryStore(), "redirect_uri": "https://app.example/back"}
+    world.metadata["client_id_metadata_document_supported"] = True
+    world.token |= {"refresh_token": "refresh-1"}
+    with world.client(OAuth("tests", **usual)):
+        pass
+    for number, (options, expected) in enumerate(
+        [({"client": Registered("mine")}, "mine"), ({"document": DOCUMENT}, DOCUMENT)]
+    ):
+        world.valid, world.token["access_token"] = {f"new-{number}"}, f"new-{number}"
+        with world.client(OAuth("tests", **usual, **options)) as client:
+            assert (world.visits[-1]["client_id"], world.forms()[-1]["client_id"]) == (expected, expected)
+            # The refresh is by the same client.
+            world.valid, world.token["access_token"] = {f"newer-{number}"}, f"newer-{number}"
+            client.call_tool("t")
+        assert (world.forms()[-1]["grant_type"], world.forms()[-1]["client_id"]) == ("refresh_token", expected)
+
+
 def test_the_document_to_publish_names_its_own_url() -> None:
     made = client_metadata("My script", DOCUMENT)
     assert made["client_id"] == DOCUMENT and made["client_name"] == "My script"
@@ -139,7 +175,11 @@ def test_the_document_to_publish_names_its_own_url() -> None:
 
 @pytest.mark.parametrize(
     ("redirect_uri", "kind"),
-    [("http://127.0.0.1:0/callback", "native"), ("https://app.example/back", "web")],
+    [
+        *[("http://127.0.0.1:0/callback", "native"), ("http://localhost:0/callback", "native")],
+        *[("https://localhost:8443/back", "native"), ("https://127.0.0.1/back", "native")],
+        *[("https://app.example/back", "web"), ("https://localhost.example/back", "web")],
+    ],
 )
 def test_a_registration_says_what_the_program_is(world: World, redirect_uri: str, kind: str) -> None:
     auth = OAuth("tests", visit=world.visit, redirect_uri=redirect_uri)
@@ -251,12 +291,15 @@ def test_what_is_sent_for_authorization_goes_over_https_but_on_this_machine(worl
     assert urlsplit(world.url).hostname == "127.0.0.1"
 
 
-def test_dynamic_registration_is_warned_of_where_it_is_deprecated(
+def test_dynamic_registration_is_warned_of_where_it_is_deprecated_and_something_replaces_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deprecated, "_unsaid", dict(deprecated.FEATURES))
     with world.client(revision="2025-11-25"):
         pass
+    with world.client():
+        pass  # An authorization server that takes no documents leaves no other way.
+    world.metadata = world.metadata_of(world.issuer) | {"client_id_metadata_document_supported": True}
     with pytest.warns(DeprecationWarning, match="Client ID Metadata Documents") as warned, world.client():
         pass
     assert [warning.filename for warning in warned] == [__file__], "the line is that of whoever opened the client"

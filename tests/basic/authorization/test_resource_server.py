@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import pytest
+import requests
 
 from mcp_ref import Client, Context, ErrorResponse, Refusal, Server, Url, resource_ref
 from mcp_ref.basic.authorization.resource_server import Principal, Protection
@@ -75,6 +76,32 @@ def test_a_token_that_does_not_count_is_told_as_one_that_is_unknown(changed: Any
     with guarded(Tokens(ada=principal("ada", "basic", **changed)), scopes=["basic"]) as server:
         assert challenge(server.ask(called("read"), "ada")) == INVALID
         assert challenge(server.ask(called("read"), "unknown")) == INVALID
+
+
+@pytest.mark.parametrize(
+    ("token", "reason"),
+    [
+        ("unknown", "it is unknown"),
+        ("late", "it has expired"),
+        ("elsewhere", "its audience is ['https://other.example/mcp'], and this server is " + RESOURCE),
+        ("bound", "it is bound to a key"),
+    ],
+)
+def test_only_the_log_says_why_a_token_was_refused(token: str, reason: str, caplog: Any) -> None:
+    caplog.set_level("INFO", "mcp_ref")
+    tokens = {
+        "ada": principal(),
+        "late": principal(expires=1.0),
+        "elsewhere": principal(audience=frozenset({"https://other.example/mcp"})),
+        "bound": principal(claims={"cnf": {"jkt": "x"}}),
+    }
+    with guarded(Tokens(**tokens), scopes=["basic"]) as server:
+        server.ask(called("read"), "ada")
+        assert caplog.messages == []
+        answer = server.ask(called("read"), token)
+    (said,) = caplog.messages
+    assert said.startswith("refused a token: ") and reason in said
+    assert challenge(answer) == INVALID and reason not in answer.body.decode()
 
 
 @pytest.mark.parametrize("audience", [[RESOURCE], ["https://other.example", RESOURCE], ["HTTPS://Notes.Example/mcp"]])
@@ -440,6 +467,15 @@ def test_the_state_of_a_call_is_bound_to_the_principal_and_survives_a_refresh() 
 
 
 # -- the older transport ------------------------------------------------------------------------------------------
+
+
+def test_the_event_stream_of_2024_needs_the_scopes_of_every_request() -> None:
+    ours = frozenset({"https://notes.example/sse"})
+    with guarded(Tokens(ada=principal(audience=ours)), scopes=["basic"], sse_path="/sse") as server:
+        headers = {"Accept": "text/event-stream", "Authorization": "Bearer ada"}
+        with requests.get(server.service.sse_url or "", headers=headers, timeout=5, stream=True) as answer:
+            assert answer.status_code == 403
+            assert 'error="insufficient_scope", scope="basic"' in answer.headers["WWW-Authenticate"]
 
 
 def test_the_event_stream_of_2024_is_guarded_in_its_own_name() -> None:

@@ -149,6 +149,27 @@ def forged(issuer: Issuer) -> dict[str, str]:
     }
 
 
+@pytest.mark.parametrize(
+    ("changed", "header", "reason"),
+    [
+        ({"exp": -40}, {}, "ExpiredSignatureError"),
+        ({"iss": "https://other.example"}, {}, "InvalidIssuerError"),
+        ({"scope": 7}, {}, "one of sub, client_id, scope and aud is malformed"),
+        ({}, {"typ": "JWT"}, "type 'jwt' or algorithm 'ES256' is not accepted"),
+        ({}, {"kid": "other"}, "no key of the issuer"),
+        ({}, {"key": ec.generate_private_key(ec.SECP256R1())}, "InvalidSignatureError"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_log_says_which_check_failed(issuer: Issuer, changed: Any, header: Any, reason: str, caplog: Any) -> None:
+    caplog.set_level("INFO", "mcp_ref")
+    token = signed(issuer.claims(**_from_now(changed)), **header)
+    assert JwtVerifier(issuer.url)(token) is None
+    (said,) = caplog.messages
+    assert said.startswith("a token is not valid: ") and reason in said and "ada" not in said
+    assert not any(part in said for part in token.split("."))
+
+
 def test_forged_tokens_are_nobodys(issuer: Issuer) -> None:
     verify = JwtVerifier(issuer.url)
     assert verify(signed(issuer.claims())) is not None
@@ -309,6 +330,7 @@ def test_an_active_token_is_asked_about_once_in_ten_seconds(issuer: Issuer, monk
     [
         *({"active": False}, {"active": "true"}, {"active": 1}, {"iss": "https://other.example"}),
         *({"sub": None, "client_id": None}, {"nbf": 4e9}, {"nbf": "x"}, {"aud": [1]}),
+        *({"exp": float("nan")}, {"exp": float("inf")}, {"exp": True}, {"exp": "4000000000"}, {"nbf": float("nan")}),
     ],
     ids=str,
 )

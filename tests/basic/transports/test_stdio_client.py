@@ -447,6 +447,14 @@ def test_the_reason_has_the_exit_code_and_the_last_words():
             server.transport.send({"id": 2}, soon())
 
 
+def test_the_last_words_come_before_the_variables_that_were_missing(monkeypatch):
+    monkeypatch.setenv("SOME_KEY", "secret")
+    with Server("sys.stderr.write('no SOME_KEY'); sys.exit(1)", inherit=False) as server:
+        reason = server.reason()
+    assert re.search(r"exited with code 1; its last words:\n    no SOME_KEY\n    \(without these .*SOME_KEY", reason)
+    assert "secret" not in reason
+
+
 def test_the_last_words_are_at_most_8_kib():
     code = "[print(str(n) * 1000, file=sys.stderr) for n in range(10)]; sys.exit(1)"
     with Server(code) as server:

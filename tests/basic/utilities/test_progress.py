@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from mcp_ref import Context, LocalProtocolError, Server
+from mcp_ref import Client, Context, LocalProtocolError, Server, text_of
 from mcp_ref import peer as requester
 from mcp_ref.basic.utilities import HandlerContext, token_of
 from mcp_ref.client.answers import ClientContext
@@ -91,7 +93,8 @@ class Recorder(HandlerContext):
 
     progress_token: Any = "t"
 
-    def __init__(self) -> None:
+    def __init__(self, method: str = "tools/call") -> None:
+        self.incoming = SimpleNamespace(method=method, params={"name": "count"})  # type: ignore[assignment]
         self.last_progress: float | None = None
         self.sent: list[Any] = []
 
@@ -100,21 +103,40 @@ class Recorder(HandlerContext):
 
 
 @pytest.mark.parametrize("values", [(1, 1), (1, 0.5), (0, -1), (0.1, 0.1)])
-def test_progress_must_increase(values: Any) -> None:
+def test_progress_that_does_not_increase_is_dropped(values: Any) -> None:
     recorder = Recorder()
     recorder.progress(values[0])
-    with pytest.raises(LocalProtocolError, match="increase"):
+    with pytest.warns(UserWarning, match="progress must increase") as warned:
         recorder.progress(values[1])
-    assert recorder.sent == [values[0]]
+    recorder.progress(2)
+    assert recorder.sent == [values[0], 2]
+    assert warned[0].filename == __file__, "the line is that of whoever reports"
 
 
-def test_progress_must_increase_even_where_nobody_asked() -> None:
+def test_progress_that_does_not_increase_is_told_once_for_each_line() -> None:
     recorder = Recorder()
-    recorder.progress_token = None
-    recorder.progress(1)
-    with pytest.raises(LocalProtocolError):
-        recorder.progress(1)
-    assert recorder.sent == []
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        for value in (1, 1, 0, 2, 2):
+            recorder.progress(value)
+    assert len(told) == 1
+
+
+@pytest.mark.filterwarnings("ignore:progress must increase")
+def test_a_tool_goes_on_after_progress_that_does_not_increase() -> None:
+    server = Server("s")
+
+    @server.tool()
+    def thirds(ctx: Context) -> str:
+        for i in range(7):
+            ctx.progress(int(i / 3), 3)
+        return "done"
+
+    with Client(server) as client:
+        assert text_of(client.call_tool("thirds")) == "done"
+        heard: list[float] = []
+        client.call_tool("thirds", on_progress=lambda progress, total, message: heard.append(progress))
+    assert heard == [0, 1, 2]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), True, "1", None])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.errors import InvalidParams, RemoteProtocolError, RequestTimeout
+from mcp_ref.errors import ErrorResponse, InvalidParams, RemoteProtocolError, RequestTimeout
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
@@ -113,6 +113,22 @@ def test_walk_gathers_every_page_and_takes_an_empty_string_for_a_cursor() -> Non
         return {"tools": [entry]} if following is None else {"tools": [entry], "nextCursor": following}
 
     assert walk(Asker(answer), "tools/list", "tools", {}) == [1, 2, 3]
+
+
+def test_each_walk_begins_at_the_first_page_also_after_one_that_failed() -> None:
+    asked: list[str | None] = []
+
+    def answer(cursor: str | None) -> JsonObject:
+        asked.append(cursor)
+        if len(asked) == 2:
+            raise ErrorResponse(-32603, "no", None)
+        return {"tools": [1], "nextCursor": "x"} if cursor is None else {"tools": [2]}
+
+    asker = Asker(answer)
+    with pytest.raises(ErrorResponse):
+        walk(asker, "tools/list", "tools", {})
+    assert walk(asker, "tools/list", "tools", {}) == walk(asker, "tools/list", "tools", {}) == [1, 2]
+    assert asked == [None, "x"] * 3
 
 
 def test_walk_ends_at_a_null_cursor() -> None:

@@ -441,6 +441,14 @@ class HttpClientTransport(HttpTransport):
             if missing:
                 raise RemoteProtocolError(f"the server's reply lacks the response to {len(missing)} requests")
             answered = True
+        except SessionExpired:
+            if isinstance(message, dict) and "method" not in message and self._http is not None:
+                # Whoever waits for the request with which the question came would wait in vain.
+                why = (
+                    "HTTP 404: the server has forgotten the session of an answer; do several processes serve this URL?"
+                )
+                self._http.cut_all(SessionExpired(why, sent=True))
+            raise
         except Interrupted:
             raise TransportClosed(CLOSED) from None
         finally:
@@ -606,6 +614,8 @@ class HttpClientTransport(HttpTransport):
                     yield event.data.encode() if event.event == "message" else b""
                 ended = "server"
             except TransportClosed as broke:
+                if broke is call.reason:
+                    raise
                 problem, ended = f"broke ({broke})", "broken"
             except HttpStatusError as refusal:
                 if not standing or self._auth is None or refusal.status != 401:

@@ -277,7 +277,9 @@ class SessionEra:
         return len(self._open)
 
     def _connect(self, session: HttpSession, resume: Revision | None = None) -> None:
-        session.conversation = self._server.connect(session, tuple(self.revisions.values()))
+        # 2024-11-05 is older than this transport; but clients that have both ask for it here, and other servers agree.
+        older = [row for row in self._server.revisions if row.http == "sse"] if resume is None else []
+        session.conversation = self._server.connect(session, (*older, *self.revisions.values()))
         if resume is not None:
             session.conversation.resume(resume)
         if session.principal is not None:

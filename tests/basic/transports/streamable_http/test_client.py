@@ -310,6 +310,41 @@ def test_a_reply_without_the_response_is_the_servers_mistake(answer: bytes, mess
             client.call()
 
 
+EARLY = b"HTTP/1.1 103 Early Hints\r\nLink: </x>; rel=preload\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 102 Processing\r\n\r\n", EARLY, EARLY * 99,
+        b"HTTP/1.1 199 X\r\nA: b\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n" + EARLY + b"HTTP/1.1 100 Continue\r\n\r\n",
+    ],
+)  # fmt: skip
+def test_interim_responses_are_read_past_and_the_request_is_sent_once(before: bytes) -> None:
+    with ScriptedServer(post=[before + content(result()), content(result())]) as server, Client(server) as client:
+        assert client.call() == [result()] and client.call() == [result()]
+        assert [server.request().connection for _ in range(2)] == [1, 1], "and the connection is kept"
+        assert server.asked.empty()
+
+
+def test_interim_responses_that_come_apart_and_before_a_stream_are_read_past() -> None:
+    def answer(wire: Wire, asked: Asked) -> None:
+        for byte in EARLY + EARLY:
+            wire.send(bytes([byte]))
+        wire.send(STREAM_HEAD, chunk(event(result())), END)
+
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        assert client.call() == [result()]
+
+
+def test_interim_responses_without_end_are_refused_and_nothing_is_sent_again() -> None:
+    with ScriptedServer(post=EARLY * 101 + content(result())) as server, Client(server) as client:
+        with pytest.raises(TransportClosed, match="interim"):
+            client.call()
+        assert server.request() and server.asked.empty()
+
+
 @pytest.mark.parametrize("answer", [content(result(text="x" * 5000)), stream(event(result(text="x" * 5000)))])
 def test_a_reply_beyond_the_bound_is_refused(answer: bytes) -> None:
     with ScriptedServer(post=answer) as server, Client(server, max_message=1000) as client:

@@ -171,6 +171,7 @@ def test_a_question_travels_on_the_stream_of_the_request_it_belongs_to(server: S
     with Front(server) as front:
         front.open(capabilities={"roots": {}})
         standing, _ = front.listen()
+        assert until(lambda: standing.streaming)
         reply = ListReply()
         asking = threading.Thread(target=front.request, args=(7, "tools/call", call("ask"), reply))
         asking.start()
@@ -194,6 +195,39 @@ def test_what_belongs_to_no_request_goes_on_one_standing_stream(server: Server) 
         assert until(lambda: len(first.messages + second.messages) > 1)
         heard = {each["method"] for each in first.messages + second.messages}
         assert heard == {"notifications/tools/list_changed", "notifications/message"}
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_what_belongs_to_no_request_does_not_go_on_the_open_stream_of_a_post(server: Server, listens: bool) -> None:
+    spoken, leave = threading.Event(), threading.Event()
+
+    @server.tool()
+    def slow(ctx: Context) -> str:
+        ctx.log("info", "of the call")
+        spoken.set()
+        leave.wait(PATIENCE)
+        return "done"
+
+    with Front(server) as front:
+        front.open()
+        if listens:
+            standing, _ = front.listen()
+            assert until(lambda: standing.streaming)
+        reply = ListReply()
+        calling = threading.Thread(target=front.request, args=(7, "tools/call", call("slow"), reply))
+        calling.start()
+        assert spoken.wait(PATIENCE) and reply.wait_for(1)
+        server.tool("later")(lambda: "x")
+        if not listens:
+            standing, _ = front.listen()
+        # It has found its way, while the stream of the POST was open.
+        assert standing.wait_for(1, 5)[0]["method"] == "notifications/tools/list_changed"
+        leave.set()
+        calling.join(PATIENCE)
+        assert [message.get("method", "the answer") for message in reply.messages] == [
+            "notifications/message",
+            "the answer",
+        ]
 
 
 def test_messages_wait_for_a_stream_to_be_opened(server: Server) -> None:
@@ -279,6 +313,8 @@ def test_the_session_id_is_long_random_and_visible_ascii(server: Server) -> None
         ids = {front.initialize().headers["Mcp-Session-Id"] for _ in range(20)}
         assert len(ids) == 20
         assert all(len(each) >= 32 and all("!" <= character <= "~" for character in each) for each in ids)
+        # No part is the same in any two.
+        assert all(len({each[start : start + 8] for each in ids}) == 20 for start in range(0, 32, 8))
 
 
 def test_a_session_id_is_required_once_it_was_given(server: Server) -> None:
@@ -390,9 +426,15 @@ def test_initialize_asks_for_no_version_header(server: Server) -> None:
         assert front.initialize().json["result"]["protocolVersion"] == "2025-11-25"
 
 
-def test_the_oldest_revision_is_not_carried_by_this_transport(server: Server) -> None:
+def test_the_oldest_revision_is_agreed_on_by_who_asks_for_it_here_and_nothing_younger_follows(server: Server) -> None:
     with Front(server) as front:
-        assert front.initialize("2024-11-05").json["result"]["protocolVersion"] == "2025-11-25"
+        assert front.initialize("2024-11-05").json["result"]["protocolVersion"] == "2024-11-05"
+        opened = front.open("2024-11-05")
+        assert opened.post(PING, mcp_protocol_version=None).status == 200
+        # It has no batches, and knows nothing of titles.
+        assert opened.post([PING], mcp_protocol_version=None).status == 400
+    with Front(Server("s", revisions=["2025-06-18"])) as front:
+        assert front.initialize("2024-11-05").json["result"]["protocolVersion"] == "2025-06-18"
 
 
 # -- standing streams and resuming --------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Context, Server
+from mcp_ref import Client, Context, Server
 from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.machinery.http_exchange import HttpLimits
 from mcp_ref.server.hosting import HttpService
@@ -329,6 +329,8 @@ def test_both_transports_of_a_time_stand_side_by_side(server: Server) -> None:
 def test_a_server_without_a_way_over_http_says_so() -> None:
     with pytest.raises(ValueError, match="no.*way over HTTP"):
         Server("s", revisions=["2024-11-05"]).serve_http()
+    with Server("s", revisions=["2024-11-05"]).serve_http(sse_path="/sse") as service, Client(service.url) as client:
+        assert (service.url, str(client.revision)) == (service.sse_url, "2024-11-05")
 
 
 def test_the_client_of_this_package_and_the_server_agree(server: Server) -> None:

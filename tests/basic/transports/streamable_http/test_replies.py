@@ -84,6 +84,27 @@ def test_an_answer_to_a_client_that_is_gone_is_an_error_where_it_cannot_be_fetch
     post(reply, end).send(NOTE, SOON)
 
 
+@pytest.mark.parametrize("resumable", [True, False])
+def test_a_client_that_hung_up_is_given_up_at_once_only_if_it_cannot_come_back(
+    resumable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reply, end = ListReply(), session()
+    end.store = MemoryEventStore() if resumable else None
+    posted = PostReply(reply, end.new_stream, None, gone=lambda: reply.broken)
+    posted.open()
+    assert not posted.abandoned()
+    reply.broken = True
+    assert posted.abandoned() is not resumable
+    if resumable:
+        stream = posted.stream
+        assert stream is not None and stream.attach(ListReply(), 0)
+        reply.broken = False
+        assert not posted.abandoned(), "it came back, and has as long again"
+        monkeypatch.setattr(page, "RESUME_TIMEOUT", 0.0)
+        stream.end(hang_up=True)
+        assert posted.abandoned()
+
+
 # -- what belongs to no request -----------------------------------------------------------------------------------
 
 
