@@ -249,6 +249,7 @@ NOT_MET: dict[str, str] = {
     "MAX_ENDED": "how much one request does of what is due",
     "MAX_LIFETIME": "how far a number is believed",
     "MAX_NAME": "a name that the user of a host chooses",
+    "MAX_ENV_FILE": "a file that the user of a host names",
     "MAX_PAUSE": "of a wait for a task; the one of a call is above",
     "MAX_RESTARTS": "how often a host starts a server again",
     "MAX_SAFE": "the specification's",

@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 
 from mcp_ref import Answer, Cancel, Question
 from mcp_ref.cli import main
-from mcp_ref.cli.host import Console
+from mcp_ref.cli.host import Console, Terminal
 from mcp_ref.host.consent import KINDS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="terminals are made by pty")
@@ -390,18 +391,30 @@ def test_the_definition_is_shown_on_request_and_the_question_stays(
 
 def test_a_question_stays_before_the_prompt_for_commands() -> None:
     """The prompt is shown again while a question of a server is open: the next line is the answer all the same."""
-    program = (
-        "import threading\nfrom mcp_ref.cli.host import Terminal\nfrom mcp_ref.machinery.deadline import Cancel\n"
-        "terminal, got = Terminal(), []\n"
-        "asking = threading.Thread(target=lambda: got.append(terminal.line('sure? ', Cancel())))\n"
-        "asking.start()\nwhile not terminal._takers:\n    threading.Event().wait(0.001)\n"
-        "command = terminal.line('> ')\nasking.join()\nprint(got, command)\nterminal.close()\n"
-    )
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", program], text=True, **pipes) as child:  # type: ignore[call-overload]
-        assert child.stderr.read(12) == "sure? sure? "
-        out, _ = child.communicate("n\n/quit\n", timeout=30)
-    assert out == "['n'] /quit\n"
+    before, (reads, writes) = os.dup(0), os.pipe()
+    os.dup2(reads, 0)
+    terminal, got = Terminal(), list[tuple[str, str]]()
+    threads = []
+    try:
+        for name, given_up in (("question", [Cancel()]), ("command", [])):
+            asking = threading.Thread(
+                target=lambda name=name, more=given_up: got.append((name, terminal.line(f"{name}: ", *more)))  # type: ignore[misc]
+            )
+            asking.start()
+            threads.append(asking)
+            limit = time.monotonic() + 5
+            while len(terminal._takers) < len(threads) and time.monotonic() < limit:
+                threading.Event().wait(0.001)
+        for line in (b"n\n", b"/quit\n"):
+            os.write(writes, line)
+        for each in threads:
+            each.join(5)
+    finally:
+        terminal.close()
+        os.dup2(before, 0)
+        for descriptor in (before, reads, writes):
+            os.close(descriptor)
+    assert sorted(got) == [("command", "/quit"), ("question", "n")]
 
 
 def test_the_prompt_is_drawn_again_below_what_is_told_about_servers(config: str) -> None:
