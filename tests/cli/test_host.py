@@ -398,7 +398,7 @@ def test_a_question_stays_before_the_prompt_for_commands() -> None:
     try:
         for name, given_up in (("question", [Cancel()]), ("command", [])):
             asking = threading.Thread(
-                target=lambda name=name, more=given_up: got.append((name, terminal.line(f"{name}: ", *more)))  # type: ignore[misc]
+                target=lambda name=name, more=given_up: got.append((name, terminal.line(f"{name}: ", *more)))
             )
             asking.start()
             threads.append(asking)
