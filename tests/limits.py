@@ -245,11 +245,11 @@ MET: dict[str, list[Limit]] = {
 
 NOT_MET: dict[str, str] = {
     "MAX_BODY": "a form of the server for lessons and tests",
+    "MAX_ENV_FILE": "a file that the user of a host names",
     "MAX_DEPTH": "of a schema in headers; the one of schemas is above",
     "MAX_ENDED": "how much one request does of what is due",
     "MAX_LIFETIME": "how far a number is believed",
     "MAX_NAME": "a name that the user of a host chooses",
-    "MAX_ENV_FILE": "a file that the user of a host names",
     "MAX_PAUSE": "of a wait for a task; the one of a call is above",
     "MAX_RESTARTS": "how often a host starts a server again",
     "MAX_SAFE": "the specification's",

@@ -36,9 +36,10 @@ LEASE_INTERVAL: Final = 5.0
 BUSY_TIMEOUT: Final = 5.0
 """Seconds in which another process must let go of the file."""
 
+# Not WITHOUT ROWID, which reads whole rows to compare ids; and what is long comes last, so that the rest is read alone.
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS tasks (id TEXT PRIMARY KEY, owner TEXT, created REAL, updated REAL, expires REAL,
-    version INTEGER, runs INTEGER, holder TEXT, size INTEGER, listed TEXT, record TEXT, params TEXT) WITHOUT ROWID;
+    version INTEGER, runs INTEGER, holder TEXT, size INTEGER, listed TEXT, record TEXT, params TEXT);
 CREATE INDEX IF NOT EXISTS of_owner ON tasks (owner, created, id);
 CREATE INDEX IF NOT EXISTS by_size ON tasks (owner, size);
 CREATE INDEX IF NOT EXISTS ended ON tasks (updated) WHERE NOT runs;

@@ -104,7 +104,7 @@ class Tasks:
         most: int = 1_000,
         size: int = 256 << 20,
         size_per_owner: int = 64 << 20,
-        running: int = 32,
+        running: int = 64,
         poll: float = 1.0,
     ) -> None:
         for name, value in {"ttl": ttl, "longest": longest, "poll": poll}.items():

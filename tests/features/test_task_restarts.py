@@ -211,7 +211,7 @@ import logging, sys, time
 from mcp_ref import Context, Server, TaskRule, Tasks
 from tests.features.task_server import store_at
 logging.basicConfig(level=logging.INFO, format="%(message)s")
-server = Server("jobs", tasks=Tasks(store_at(sys.argv[1], lease=1), poll=0.1))
+server = Server("jobs", tasks=Tasks(store_at(sys.argv[1], lease=1), poll=0.1, most=50))
 @server.tool(task=TaskRule("required", again=True))
 def job(ctx: Context) -> str:
     time.sleep(0.2)
