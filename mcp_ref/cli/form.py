@@ -48,7 +48,7 @@ class Form:
                 return cancel()
             if value is not None:
                 content[name] = value
-            elif name in required:
+            elif name in required and "default" not in field:
                 shown.note(f"not answered, for {name} is missing: --answer {name}=...")
                 return decline()
         return accept(content)

@@ -40,6 +40,11 @@ _CHOICES: Final = {
     "y": Answer(True), "r": Answer(True, "run"), "a": Answer(True, "always"), "t": Answer(True, "always", all=True),
     "n": Answer(False),
 }  # fmt: skip
+_WORDS: Final = {
+    "tool": "y(es), for this r(un), a(lways), n(o), d(efinition), always all t(ools) of this server as they are",
+    "url": "y(es), n(o), d(etails)", "again": "y(es), n(o)",
+    "sampling": "y(es), n(o), e(dit)", "answer": "y(es), n(o), e(dit)",
+}  # fmt: skip
 _HELP: Final = """\
 /servers  /start NAME  /stop NAME  /restart NAME  /check      the servers, and how they are
 /tools [WORD]  /call SERVER/TOOL [key=value...]               tools
@@ -51,16 +56,15 @@ _HELP: Final = """\
 
 
 class Terminal:
-    """The lines of a terminal, each for whoever asked last; what nobody has asked for goes to the next prompt.
+    """The lines of a terminal, each for the last question; without one, and what nobody has asked for, for the prompt.
 
     Threads: any may ask. `mcp-host-input` reads; it ends with the input, or by `close`.
     """
 
     def __init__(self) -> None:
-        # Guards the five fields below, and the reads, which do not block: what is read is handed over in the same step.
+        # Guards the four fields below, and the reads, which do not block: what is read is handed over in the same step.
         self._lock = threading.Lock()
-        self._takers: list[SimpleQueue[str | None]] = []
-        self._prompts: dict[int, str] = {}  # by the id of the taker
+        self._takers: list[tuple[SimpleQueue[str | None], str]] = []  # with their prompts; the last gets the next line
         self._early: deque[str] = deque()
         self._rest = b""
         self._ended = False
@@ -93,16 +97,16 @@ class Terminal:
             self._hand_over_locked(_read())
 
     def _hand_over_locked(self, chunk: bytes) -> None:
-        """Give each line to whoever asked last; the end of the input to all."""
+        """Give each line to the last taker; the end of the input to all."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             text = line.decode("utf-8", "replace").strip()
             if self._takers:
-                self._takers.pop().put(text)
+                self._takers.pop()[0].put(text)
             else:
                 self._early.append(text)
         self._ended = not chunk
-        for taker in self._takers if self._ended else ():
+        for taker, _ in self._takers if self._ended else ():
             taker.put(None)
 
     def line(self, prompt: str, withdrawn: Cancel | None = None) -> str:
@@ -119,27 +123,27 @@ class Terminal:
                 return self._early.popleft()
             if self._ended:
                 raise EOFError
-            self._takers.append(taker)
-            self._prompts[id(taker)] = prompt
-            print(prompt, end="", file=sys.stderr, flush=True)
+            # A question stays before the prompt for commands, also one that was asked while a command ran.
+            self._takers.insert(0 if withdrawn is None else len(self._takers), (taker, prompt))
         if withdrawn is not None:
             withdrawn.attach(lambda reason: taker.put(None))
+        self.draw()
         try:
             text = taker.get()
         finally:
             with self._lock:
-                self._takers = [each for each in self._takers if each is not taker]
-                del self._prompts[id(taker)]
+                self._takers = [each for each in self._takers if each[0] is not taker]
         if text is None:
             raise EOFError
         return text
 
-    def note(self, text: str) -> None:
-        """Print a line, and below it once more the prompt that waits for an answer."""
+    def draw(self, above: str = "") -> None:
+        """Print the prompt whose turn it is, below a text."""
         with self._lock:
-            waiting = self._prompts[id(self._takers[-1])] if self._takers else ""
-            shown.note(f"\n{text}" if waiting else text)
-            print(waiting, end="", file=sys.stderr, flush=True)
+            prompt = self._takers[-1][1] if self._takers else ""
+        if above:
+            shown.note("\n" * bool(prompt) + above)
+        print(prompt, end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """End the thread: its wait for the input ends by a pipe of its own."""
@@ -180,47 +184,49 @@ class Console:
         except EOFError:
             shown.note(f"the question about {question.subject} was withdrawn" if question.withdrawn.cancelled else "no")
             return False
+        finally:
+            self._terminal.draw()
 
     def _answer(self, question: Question) -> Answer | bool:
         kind = question.kind
         if kind == "form":
             form = Form({}, asking=True, read=lambda text: self._terminal.line(text, question.withdrawn))
             who: Any = SimpleNamespace(server_info={"name": question.server})
-            filled = form("an empty line leaves a field out", question.shown["form"], who)
+            schema = question.shown["form"]
+            filled = form("an empty line leaves a field out", schema, who)
             if filled["action"] != "accept":
-                return False
-            # MUST: the user can review and change what goes out before it does
-            # (client/elicitation#user-interaction-model)
+                raise EOFError  # a no, as everywhere
             content = filled["content"]
+            defaults = {name: field["default"] for name, field in schema["properties"].items() if "default" in field}
             while True:
+                # MUST: the user can review and change what goes out before it does, defaults as well
+                # (client/elicitation#user-interaction-model)
+                content = {**defaults, **content}
                 show(json.dumps(content, indent=2, ensure_ascii=False).split("\n"))
-                asked = f"send this to {question.server}? y(es), n(o), e(dit): "
-                typed = self._terminal.line(asked, question.withdrawn)[:1].lower()
-                if typed in ("y", "n"):
+                typed = self._choose(question, f"send this to {question.server}? y(es), n(o), e(dit)")
+                if typed != "e":
                     return Answer(typed == "y", value=content)
-                if typed == "e":
-                    name, _, text = self._terminal.line("NAME=value: ", question.withdrawn).partition("=")
-                    content = form.changed(question.shown["form"], content, name.strip(), text.strip())
-        words = "y(es), n(o)" if kind in ("url", "again") else "y(es), for this r(un), a(lways), n(o)"
-        if kind == "tool":
-            words += ", always all t(ools) of this server as they are; d: its definition"
-        if kind in ("sampling", "answer"):
-            words = "y(es), n(o), e(dit)"
+                name, _, text = self._terminal.line("NAME=value: ", question.withdrawn).partition("=")
+                content = form.changed(schema, content, name.strip(), text.strip())
+        words = _WORDS.get(kind, "y(es), for this r(un), a(lways), n(o)")
+        while (typed := self._choose(question, words)) == "d":
+            shown.note("\n".join(question.lines(whole=True)))
+        if typed == "e":
+            return Answer(True, value=_edited(question, self._terminal.line("instead: ", question.withdrawn)))
+        return _CHOICES[typed]
+
+    def _choose(self, question: Question, words: str) -> str:
+        """The letter before a bracket in the words, typed alone or with what follows; anything else asks again."""
         while True:
-            typed = self._terminal.line(f"{words}: ", question.withdrawn)[:1].lower()
-            if typed == "d" and kind == "tool":
-                shown.note("\n".join(question.lines(whole=True)))
-            if typed == "e" and kind in ("sampling", "answer"):
-                text = self._terminal.line("instead: ", question.withdrawn)
-                return Answer(True, value=_edited(question, text))
-            if typed in _CHOICES and (typed != "t" or kind == "tool"):
-                return _CHOICES[typed]
+            typed = self._terminal.line(f"{words}: ", question.withdrawn).lower()
+            if typed and f"{typed[0]}({typed[1:]}" in words:
+                return typed[0]
 
     def hear(self, server: str, what: str, said: str) -> None:
         """Keep what a server says, for /log, and show at once what changes its life or its tools."""
         self._heard.append((server, what, said))
         if what not in ("log", "stderr"):
-            self._terminal.note(f"  {escaped(server)}: {escaped(said)}")
+            self._terminal.draw(f"  {escaped(server)}: {escaped(said)}")
 
     # -- commands
 

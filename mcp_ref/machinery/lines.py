@@ -90,7 +90,7 @@ class LineTransport:
                 if self._closed:
                     raise TransportClosed(CLOSED)
                 # Daemon: a program that ends without close() must end, though the peer has not.
-                self._threads.append(threading.Thread(target=self._read, name=f"mcp-{self.name}-reader", daemon=True))
+                self._threads.append(threading.Thread(target=self._read, name="mcp-stdio-reader", daemon=True))
                 for thread in self._threads:
                     thread.start()
             except BaseException as problem:

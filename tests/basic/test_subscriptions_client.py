@@ -621,7 +621,7 @@ class Served:
         capabilities = {"tools": {"listChanged": True}, "resources": {"subscribe": True}}
         params: Any = incoming.params
         subscription = self.subscriptions.open(incoming, params, capabilities)
-        subscription.carry(partial(self.server._run, partial(self.flush, subscription), urgent=True))
+        subscription.carry(partial(self.server.run_soon, partial(self.flush, subscription)))
 
     def flush(self, subscription: Subscription) -> None:
         if subscription.flush():

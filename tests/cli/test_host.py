@@ -8,15 +8,17 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mcp_ref import Answer, Cancel, Question
 from mcp_ref.cli import main
-from mcp_ref.cli.host import Console
+from mcp_ref.cli.host import Console, Terminal
 from mcp_ref.roles.host.consent import KINDS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="terminals are made by pty")
@@ -208,9 +210,9 @@ def test_at_a_terminal_the_user_is_asked_and_ctrl_c_cancels_what_runs(console: P
     console.type("y")
     console.until("mine: ready")
     console.type("/call mine/slow")
-    console.until("as they are; d: its definition: ")
+    console.until("as they are: ")
     console.type("d")
-    assert "inputSchema" in console.until("as they are; d: its definition: ")
+    assert "inputSchema" in console.until("as they are: ")
     console.type("t")
     console.type("")
     begun, limit = Path(config).with_name("server.py.begun"), time.monotonic() + 10
@@ -264,7 +266,7 @@ def test_a_no_at_the_review_of_a_form_sends_nothing(console: Pty, said: str) -> 
     console.type("y")
     console.until("mine: ready")
     console.type("/call mine/book")
-    console.until("its definition: ")
+    console.until("as they are: ")
     console.type("y")
     console.until("allow?: ")
     console.type("window")
@@ -276,41 +278,6 @@ def test_a_no_at_the_review_of_a_form_sends_nothing(console: Pty, said: str) -> 
         console.type("/quit")
     assert console.code() in (0, 1)
     assert "'seat': 'window'" not in console.seen
-
-
-FORM = {"message": "Which?", "form": {"type": "object", "properties": {"seat": {"type": "string"}}}}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("typed", [["n"], ["no"], ["maybe", "x", "n"], []])
-def test_the_console_takes_a_no_and_the_end_of_the_input_as_a_no_at_every_door(kind: str, typed: list[str]) -> None:
-    lines = (["window"] if kind == "form" else []) + typed
-
-    class Typed:
-        def line(self, prompt: str, withdrawn: Cancel) -> str:
-            if not lines:
-                raise EOFError
-            return lines.pop(0)
-
-    console = Console.__new__(Console)
-    console._terminal = Typed()  # type: ignore[assignment]
-    answer = console.ask(Question(kind, "a", "a/x", "b", "1", FORM if kind == "form" else {"shown": 1}))
-    assert answer is False or (isinstance(answer, Answer) and answer.allow is False)
-
-
-def test_what_servers_say_does_not_bury_an_open_question(capfd: Capture) -> None:
-    program = (
-        "import threading\nfrom mcp_ref.cli.host import Terminal\nfrom mcp_ref.machinery.deadline import Cancel\n"
-        "terminal = Terminal()\n"
-        "thread = threading.Thread(target=lambda: print(terminal.line('sure? ', Cancel())))\nthread.start()\n"
-        "while not terminal._takers: pass\n"
-        "terminal.note('mine: ready')\nthread.join()\nterminal.note('mine: stopped')\nterminal.close()\n"
-    )
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", program], text=True, **pipes) as child:  # type: ignore[call-overload]
-        assert child.stderr.read(len("sure? \nmine: ready\nsure? ")) == "sure? \nmine: ready\nsure? "
-        out, err = child.communicate("y\n", timeout=30)
-    assert (out, err) == ("y\n", "mine: stopped\n")
 
 
 def test_a_question_is_not_answered_by_what_was_typed_before_it(console: Pty) -> None:
@@ -325,3 +292,171 @@ def test_a_question_is_not_answered_by_what_was_typed_before_it(console: Pty) ->
     console.until("not started, by user")
     console.type("/quit")
     console.code()
+
+
+# -- the console's questions
+
+
+class Typed:
+    """In place of a terminal: lines that somebody types, and then the end of the input."""
+
+    def __init__(self, *lines: str) -> None:
+        self.lines = list(lines)
+        self.prompts: list[str] = []
+
+    def line(self, prompt: str, withdrawn: Cancel | None = None) -> str:
+        self.prompts.append(prompt)
+        if not self.lines:
+            raise EOFError
+        return self.lines.pop(0)
+
+    def draw(self, above: str = "") -> None:
+        pass
+
+
+FORM = {
+    "type": "object", "required": ["seat", "row"], "properties": {
+        "seat": {"type": "string"}, "row": {"type": "integer", "default": 7}, "note": {"type": "string"}},
+}  # fmt: skip
+SHOWN: dict[str, Any] = {
+    "tool": {"definition": {"name": "x", "description": "Adds.", "inputSchema": {"type": "object"}},
+             "arguments": {"a": 1}},
+    "sampling": {"model": "m", "request": {"messages": [{"role": "user", "content": {"type": "text", "text": "p"}}]}},
+    "answer": {"answer": {"role": "assistant", "content": {"type": "text", "text": "a"}, "model": "m"}},
+    "form": {"message": "Which seat?", "form": FORM},
+}  # fmt: skip
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, kind: str, *lines: str) -> tuple[Any, Typed]:
+    """What the console answers to a question of a kind when somebody types these lines."""
+    terminal = Typed(*lines)
+    monkeypatch.setattr("mcp_ref.cli.host.Terminal", lambda: terminal)
+    console = Console()
+    return console.ask(Question(kind, "mine", "mine", "b", "1", SHOWN.get(kind, {"what": kind}))), terminal
+
+
+def said_yes(answer: Any) -> bool:
+    return answer is True or (isinstance(answer, Answer) and answer.allow)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_no_is_a_no_at_every_door_of_the_console(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled = ["window", "", ""] if kind == "form" else []
+    for no in ("n", "no", "NO"):
+        answer, terminal = asked(monkeypatch, kind, *filled, no)
+        assert isinstance(answer, Answer) and answer.allow is False and not terminal.lines
+    answer, terminal = asked(monkeypatch, kind, *filled, "y")
+    assert answer.allow is True and answer.remember == "once" and not terminal.lines
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_choice_is_asked_again_and_the_end_of_the_input_is_a_no(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled = ["window", "", ""] if kind == "form" else []
+    # Not even the first letter of a longer word; and nothing that this door does not offer.
+    typed = ["", " ", "abort", "reject", "yikes", "never", "(", "x"]
+    typed += ["a", "r", "t"] if kind in ("url", "again", "form", "sampling", "answer") else ["e"]
+    answer, terminal = asked(monkeypatch, kind, *filled, *typed)
+    assert answer is False and len(terminal.prompts) == len(filled) + len(typed) + 1
+    for length in range(len(filled) + 1):
+        assert not said_yes(asked(monkeypatch, kind, *filled[:length])[0])
+
+
+@pytest.mark.parametrize("kind", ["sampling", "answer"])
+def test_the_end_of_the_input_in_the_middle_of_an_edit_is_a_no(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(monkeypatch, kind, "e")[0] is False
+    assert "better" in str(asked(monkeypatch, kind, "e", "better")[0].value)
+
+
+def test_what_a_form_says_can_be_changed_at_its_review(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    answer, terminal = asked(monkeypatch, "form", "window", "", "x", "e", "seat=aisle", "e", "note=", "y")
+    # What goes out for a field that was left empty is reviewed, too.
+    assert answer == Answer(True, value={"row": 7, "seat": "aisle"}) and not terminal.lines
+    reviews = capsys.readouterr().out
+    assert reviews.count('"row": 7') == 3 and '"note": "x"' in reviews and reviews.count('"seat": "aisle"') == 2
+    answer, _ = asked(monkeypatch, "form", "window", "", "", "edit", "row=3", "e", "other=1", "yes")
+    assert answer == Answer(True, value={"row": 3, "seat": "window"})
+    for typed in (["e"], ["e", "seat"], ["e", "seat=aisle"], ["e", "seat=aisle", "n"], ["e", "seat="]):
+        assert not said_yes(asked(monkeypatch, "form", "window", "", "", *typed)[0])
+
+
+def test_the_definition_is_shown_on_request_and_the_question_stays(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    answer, _ = asked(monkeypatch, "tool", "d", "n")
+    brief, whole = capsys.readouterr().err.split("inputSchema")
+    assert answer == Answer(False) and "definition: Adds." in brief and '"arguments"' in brief and '"a": 1' in whole
+
+
+def test_a_question_stays_before_the_prompt_for_commands() -> None:
+    """The prompt is shown again while a question of a server is open: the next line is the answer all the same."""
+    before, (reads, writes) = os.dup(0), os.pipe()
+    os.dup2(reads, 0)
+    terminal, got = Terminal(), list[tuple[str, str]]()
+    threads = []
+    try:
+        for name, given_up in (("question", [Cancel()]), ("command", [])):
+            asking = threading.Thread(
+                target=lambda name=name, more=given_up: got.append((name, terminal.line(f"{name}: ", *more)))
+            )
+            asking.start()
+            threads.append(asking)
+            limit = time.monotonic() + 5
+            while len(terminal._takers) < len(threads) and time.monotonic() < limit:
+                threading.Event().wait(0.001)
+        for line in (b"n\n", b"/quit\n"):
+            os.write(writes, line)
+        for each in threads:
+            each.join(5)
+    finally:
+        terminal.close()
+        os.dup2(before, 0)
+        for descriptor in (before, reads, writes):
+            os.close(descriptor)
+    assert sorted(got) == [("command", "/quit"), ("question", "n")]
+
+
+def test_the_prompt_is_drawn_again_below_what_is_told_about_servers(config: str) -> None:
+    entries = json.loads(Path(config).read_text("utf-8"))
+    entries["mcpServers"]["second"] = entries["mcpServers"]["mine"]
+    Path(config).write_text(json.dumps(entries), "utf-8")
+    console = Pty(sys.executable, "-m", "mcp_ref", "host", config)
+    console.until("n(o): ")
+    console.type("y")
+    console.until("second: start, or connect to, the server second?")
+    console.until("mine: ready")
+    assert console.until("n(o): ").strip().startswith("y(es)")
+    console.type("n")
+    console.until("second: stopped: not started, by user")
+    console.until("> ")
+    console.type("/quit")
+    assert console.code() == 0
+    os.close(console.fd)
+
+
+@pytest.mark.parametrize("at", ["start", "tool", "field", "review"])
+def test_ctrl_c_at_a_question_is_a_no(at: str, console: Pty, config: str) -> None:
+    console.until("n(o): ")
+    if at == "start":
+        console.interrupt()
+        assert console.code() == 130 and "mine: ready" not in console.seen
+        return
+    console.type("y")
+    console.until("mine: ready")
+    console.until("> ")
+    console.type("/call mine/book")
+    console.until("t(ools) of this server as they are: ")
+    if at != "tool":
+        console.type("y")
+        console.until("Seat\\nallow?: ")
+    if at == "review":
+        console.type("window")
+        console.until("send this to mine? y(es), n(o), e(dit): ")
+    console.interrupt()
+    console.until_all("was withdrawn", "asked to cancel", "> ")
+    console.type("y")
+    seen = console.until("this host has no model to say this to")
+    assert "accept" not in seen and "'seat'" not in seen
+    console.type("/quit")
+    assert console.code() == 0

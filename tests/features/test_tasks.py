@@ -742,8 +742,8 @@ def test_the_life_of_a_task_is_logged_without_contents(caplog: pytest.LogCapture
         assert cancelled.status()["status"] == "cancelled"
     records = [record for record in caplog.records if record.name == "mcp_ref.tasks"]
     # Both roles are in this process: each has to say its part.
-    requestor = [record.getMessage() for record in records if "/mcp_ref/client/" in record.pathname]
-    receiver = [record.getMessage() for record in records if "/mcp_ref/client/" not in record.pathname]
+    requestor = [record.getMessage() for record in records if "/mcp_ref/roles/client/" in record.pathname]
+    receiver = [record.getMessage() for record in records if "/mcp_ref/roles/client/" not in record.pathname]
     for word in ("created", "answered", "ended", "read", "refused"):
         assert any(line.startswith(word) for line in receiver), word
     assert [record.levelname for record in records if record.getMessage().startswith("refused")] == ["WARNING"]

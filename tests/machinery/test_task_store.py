@@ -284,11 +284,11 @@ def test_one_owner_does_not_hold_up_the_tasks_of_another() -> None:
             held = [ann.call_tool_as_task("held") for _ in range(10)]
             assert server.tasks is not None
             workers = server.tasks.tasks.workers
-            until(lambda: len(workers._places) == 2)
+            until(lambda: workers.waiting.running == 2)
             bobs = [bob.call_tool_as_task("held") for _ in range(10)]
-            until(lambda: len(workers._places) == 3)
+            until(lambda: workers.waiting.running == 3)
             assert eve.call_tool_as_task("quick").result(LIMIT)["content"][0]["text"] == "done"
-            assert len(workers._places) == 3
+            assert workers.waiting.running == 3
             go_on.set()
             for task in (*held, *bobs):
                 task.result(LIMIT)

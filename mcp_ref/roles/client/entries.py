@@ -29,8 +29,8 @@ MAX_ENV_FILE: Final = 1 << 20
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}|\$\{[^}]*\}")
 # A string that does not end, or a comment, is taken to its end: read again from each character it would cost a square.
-_TOKENS = re.compile(r'("(?:[^"\\]|\\.)*+(?:"|\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
-_LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+(?:"|\Z))|,(?=\s*+[}\]])', re.DOTALL)
+_TOKENS = re.compile(r'("(?:[^"\\]|\\.)*+"?|/\*(?!.*?\*/).*)|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+"?)|,(?=\s*+[}\]])', re.DOTALL)
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?(\w+)\s*=(.*)")
 _URLS: Final = ("url", "serverUrl", "httpUrl")
 _TYPES: Final = {
@@ -160,7 +160,9 @@ class _Members:
             return match[0] if shown and is_secret(match[1]) else found or ""
 
         if isinstance(value, str):
-            return _VARIABLE.sub(variable, value)
+            # One that is not closed is not a variable, and would be looked for from each of its beginnings.
+            before, brace, rest = value.rpartition("}")
+            return _VARIABLE.sub(variable, before + brace) + rest
         self.wrong.append(f"{member} must be a string")
         return ""
 
@@ -200,7 +202,10 @@ class _Members:
             self.wrong.append(f"type must fit what is given, and be one of {', '.join(_TYPES)}")
             return None
         if wanted == "url":
-            return Url(self.text(given[urls[0]], urls[0]), self.values("headers"))
+            url = self.text(given[urls[0]], urls[0])
+            if not url.startswith(("http://", "https://")):
+                self.wrong.append(f"{urls[0]} must begin with http:// or https://")
+            return Url(url, self.values("headers"))
         argv = [self.text(given["command"], "command"), *self.texts("args")]
         if " " in argv[0] and shutil.which(argv[0]) is None:
             self.wrong.append("command is the name of a program alone; its arguments stand in args")
@@ -240,8 +245,9 @@ def _entry(name: str, given: Any) -> Entry:
         spoken = None
     tools, patterns = members.table("tools"), []
     for word in ("allow", "deny"):
-        patterns.append(tuple(each for each in tools.get(word) or () if isinstance(each, str)))
-        if len(patterns[-1]) < len(tools.get(word) or ()) or isinstance(tools.get(word), str):
+        named = tools.get(word) or []
+        patterns.append(tuple(each for each in named if isinstance(each, str)) if isinstance(named, list) else ())
+        if not isinstance(named, list) or len(patterns[-1]) < len(named):
             members.wrong.append(f"tools.{word} must be a list of strings")
     roots = tuple(members.texts("roots")) if "roots" in given else None
     timeout, start_timeout = members.seconds("timeoutMs"), members.seconds("startTimeoutMs")
@@ -290,7 +296,7 @@ def described(target: Any, table: Mapping[str, Any] | None = None) -> JsonObject
 
     def without_secrets(given: Mapping[str, Any]) -> JsonObject:
         hidden = {
-            name: " ".join(match[0] for match in _VARIABLE.finditer(str(value))) or "[hidden]"
+            name: " ".join(match[0] for match in _VARIABLE.finditer(str(value).rpartition("}")[0] + "}")) or "[hidden]"
             for name, value in given.items()
             if is_secret(name) and value != "[in envFile]"
         }

@@ -57,6 +57,8 @@ KINDS: Final = {
     "roots": "tell the server these folders",
 }
 _THE_USERS_OWN: Final = ("form", "url", "again")  # no rule answers for the user, and no answer is remembered
+_SAID: Final = {"tool": "definition", "url": "message"}  # what is said of what is to be allowed
+_MAX_LINE: Final = 160
 _MAX_RULINGS: Final = 10_000
 
 
@@ -115,7 +117,7 @@ class Question:
         kind, subject: see the module; server: the name in the configuration, "" for the model.
         bound: what tells the server from another of the same name: the fingerprint of how it is started.
         fingerprint: of what is shown; what is remembered is bound to it.
-        shown: what it is about, in full: JSON, with texts of the server as they came.
+        shown: what it is about, in full: JSON, with texts of the server as they came; what is to be allowed comes last.
         warnings: what stands out in it.
         alike: gives the subjects that `Answer.all` is for, with their fingerprints first.
         withdrawn: used when the answer is no longer needed; attach a callback to end a prompt.
@@ -132,24 +134,25 @@ class Question:
     withdrawn: Cancel = field(default_factory=Cancel)
 
     def lines(self, *, whole: bool = False) -> list[str]:
-        """The question for a terminal: what is said about it, escaped and set off, and the host's own words around it.
+        """The question for a terminal, escaped; what is not the host's own words is set off by `|`.
 
-        Of a tool what its server says about it is one short line, unless it is wanted `whole`; the arguments come last,
-        so that no server can push them out of sight.
+        However much a server says about a tool or a page, it pushes nothing off the screen: one line of that comes
+        first, or with `whole` all of it; then what is to be allowed, in full, and the warnings.
         """
-        about = dict(self.shown)
-        arguments = about.pop("arguments", None)
-        if self.kind == "tool" and not whole:
-            said = about.get("definition", about).get("description") or json.dumps(about, ensure_ascii=False)
-            about = {"the server says": str(said).partition("\n")[0][:100]}
+        rest, name = dict(self.shown), "" if whole else _SAID.get(self.kind, "")
+        said = rest.pop(name, "")
+        said = said.get("description") if isinstance(said, dict) else said
+        head = f"{self.server or 'the model'}: {KINDS[self.kind]} {self.subject}?"
         # SHOULD: show the user the inputs of a tool before the call, all of them (server/tools#security-considerations)
-        about |= {} if arguments is None else {"arguments": arguments}
-        shown = json.dumps(about, indent=2, ensure_ascii=False, default=str).split("\n")
-        head = escaped(f"{self.server or 'the model'}: {KINDS[self.kind]} {self.subject}?")
-        warnings = [f"  ! {escaped(warning)}" for warning in self.warnings]
-        # Again at the end: what is long has scrolled the beginning away.
-        end = [*warnings, head] if len(shown) > 12 else []
-        return [head, *warnings, *(f"  | {escaped(line)}" for line in shown), *end]
+        given = json.dumps(rest, indent=2, ensure_ascii=False, default=str).split("\n")
+        lines = [*([_cut(f"  | {name}: {said}")] if said else ()), *(f"  | {escaped(line)}" for line in given)]
+        # What is long has scrolled the head away.
+        again = [escaped(head)] if len(lines) > 12 else []
+        return [escaped(head), *lines, *(_cut(f"  ! {warning}") for warning in self.warnings), *again]
+
+
+def _cut(line: str) -> str:
+    return line if len(line := escaped(line)) <= _MAX_LINE else f"{line[:_MAX_LINE]}..."
 
 
 class Consent:
@@ -237,7 +240,8 @@ class Consent:
         answer, problem = self._turns.take(partial(ask, question), question.withdrawn, self.timeout)
         if problem is not None:
             return Decision(False, problem)
-        if not isinstance(answer, Answer):
+        # Nothing but True is a yes; with anything else nothing is remembered, and nothing goes out.
+        if not isinstance(answer, Answer) or answer.allow is not True:
             answer = Answer(answer is True)
         if answer.allow and answer.remember != "once" and question.kind not in _THE_USERS_OWN:
             subjects = [(question.subject, question.fingerprint, None), *(question.alike() if answer.all else ())]
@@ -246,7 +250,7 @@ class Consent:
                 self._run[key] = now
                 if answer.remember == "always":
                     self._kept.put(key, now)
-        return Decision(answer.allow is True, "user", answer.value)
+        return Decision(answer.allow, "user", answer.value)
 
     def remembered(self) -> list[str]:
         """What was decided for this run or for always, as "kind fingerprint subject"."""

@@ -298,8 +298,11 @@ class Host:
             try:
                 result: JsonObject = hosted.ask("call_tool", tool, arguments, options=options, safe=options["resend"])
             except ErrorResponse as refusal:
-                if not self._visited(hosted, refusal):
+                if not self._visited(hosted, refusal, question, options.get("cancel")):
                     raise
+                # While the user was away the server may have put another tool behind the name.
+                if hosted.definition(tool, Deadline(hosted.timeout)) != found:
+                    raise ConsentRefused("tool", name, "the definition changed meanwhile") from None
                 result = hosted.ask("call_tool", tool, arguments, options=options, safe=options["resend"])
             outcome = "isError" if result.get("isError") else "ok"
             return result
@@ -309,7 +312,7 @@ class Host:
         finally:
             self.consent.note(question, outcome, began, arguments)
 
-    def _visited(self, hosted: Hosted, refusal: ErrorResponse) -> bool:
+    def _visited(self, hosted: Hosted, refusal: ErrorResponse, call: Question, cancel: Cancel | None) -> bool:
         """Whether the user has visited every page that an error -32042 requires, and wants the call sent again."""
         pages, client = required_urls(refusal), hosted.client
         if not pages or client is None or self.consent.ask is None or self.consent.ruling("url", hosted.name) == "deny":
@@ -318,8 +321,9 @@ class Host:
             return False
         # SHOULD: the user can go on by hand, for a server need not tell that the visit ended
         # (2025-11-25/client/elicitation#completion-notifications-for-url-mode-elicitation)
-        shown = {"visited": [page["url"] for page in pages], "when you are done there": "call the tool again"}
+        shown = {"visited": [page["url"] for page in pages], call.subject: call.shown["arguments"]}
         question = Question("again", hosted.name, hosted.name, hosted.bound, fingerprint(shown), shown)
+        (cancel or Cancel()).attach(question.withdrawn)
         return self.consent.decide(question).allowed
 
     def _consented(
@@ -335,9 +339,8 @@ class Host:
             state = "same"
         # 2. May it be called?
         # SHOULD: a human can always deny a call of a tool (server/tools#user-interaction-model)
-        claims = {"the server claims": definition.get("annotations") or {}}
-        about = {"definition": definition} if state == "new" else claims
-        question = Question("tool", hosted.name, name, hosted.bound, now, {"arguments": arguments, **about})
+        about = {"definition": definition, "arguments": arguments}
+        question = Question("tool", hosted.name, name, hosted.bound, now, about)
         question.alike = lambda: self.compare(hosted, hosted.tools(Deadline(hosted.timeout)))
         if cancel is not None:
             cancel.attach(question.withdrawn)

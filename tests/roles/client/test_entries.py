@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mcp_ref import Host
 from mcp_ref.roles.client.config import Command, Url
 from mcp_ref.roles.client.entries import MAX_ENV_FILE, Entry, entry_of, read_entries
 
@@ -74,6 +75,9 @@ def test_a_file_that_cannot_be_read_as_a_whole_is_named(text: str, tmp_path: Pat
         ({"command": "x", "startTimeoutMs": True}, "startTimeoutMs must be a number"),
         ({"command": "x", "revision": "2020-01-01"}, "revision must be one"),
         ({"command": "x", "tools": {"allow": "all"}}, "tools.allow must be a list"),
+        ({"command": "x", "tools": {"deny": 5}}, "tools.deny must be a list"),
+        ({"url": "x"}, "url must begin with http:// or https://"),
+        ({"serverUrl": "ftp://secret"}, "serverUrl must begin with http:// or https://"),
     ],
 )
 def test_a_wrong_entry_disables_itself_alone_and_says_no_value(given: Any, problem: str) -> None:
@@ -188,3 +192,50 @@ def test_reads_what_the_documents_of_servers_print(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").write_text("A=b", "utf-8")
     assert one(given).problem is None
+
+
+@pytest.mark.parametrize("given", [{}, [], [[]], [{}], 5, 10**400, "x", "", None, True, {"a": {}}, {"allow": 5}, "\0"])
+def test_no_value_of_a_member_spoils_another_entry_or_the_host(given: Any) -> None:
+    members = ("command", "url", "args", "env", "cwd", "envFile", "headers", "type", "disabled", "revision",
+               "timeoutMs", "startTimeoutMs", "roots", "tools", "inheritEnv", "timeout", "trust", "else")  # fmt: skip
+    for member in members:
+        for base in ({"command": "x"}, {"url": "https://x"}):
+            config = {"servers": {"wrong": {**base, member: given}, "right": {"command": "x"}}}
+            with_all = Host(config, on_event=lambda *told: None)
+            assert with_all.servers["right"].problem is None and with_all.servers["right"].state == "waiting"
+            with_all.close()
+
+
+def test_an_env_file_of_the_greatest_size_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "env"
+    path.write_bytes(b"A=b\n" + b"#" * (MAX_ENV_FILE - 4))
+    assert one({"command": "x", "envFile": str(path)}).target.env == {"A": "b"}
+
+
+MUCH = 100_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"' + '\\"' * MUCH, '"\\"' * MUCH + "\\", "/*" * MUCH, "/**/" * MUCH + "/*", "," + " " * MUCH, ', "' * MUCH],
+    ids=["string", "strings", "comment", "comments", "comma", "commas"],
+)
+def test_a_text_that_does_not_end_is_refused_at_once(text: str, tmp_path: Path) -> None:
+    """The square of this length would take minutes."""
+    path = tmp_path / "mcp.json"
+    for before in ("", '{"servers": {}} '):
+        path.write_text(before + text, "utf-8")
+        began = time.process_time()
+        with pytest.raises(ValueError, match="mcp.json"):
+            read_entries(path)
+        assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("text", ["${a:-" * MUCH, "}" + "${" * MUCH, "$" * MUCH])
+def test_variables_that_are_not_closed_are_text_and_take_no_time(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "env"
+    path.write_text(f"A=a{' ' * MUCH}b\n{' ' * MUCH}\n", "utf-8")
+    began = time.process_time()
+    found = one({"command": "x", "args": [text], "env": {"API_TOKEN": text}, "envFile": str(path)})
+    assert time.process_time() - began < 5
+    assert found.target.argv == ["x", text] and text[:100] not in str(found.shown["environment"])  # type: ignore[index]

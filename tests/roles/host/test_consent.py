@@ -99,13 +99,15 @@ def test_a_question_that_fails_is_a_no_at_every_door(kind: str, problem: type[Ex
     assert offline(ask=ask).decide(question(kind)) == (False, "failed", None)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a signal cannot be sent to a thread there")
 @pytest.mark.parametrize("kind", KINDS)
 def test_ctrl_c_while_a_question_is_open_lets_nothing_pass(kind: str) -> None:
     asked, over = question(kind), threading.Event()
 
     def ask(shown: Question) -> bool:
         shown.withdrawn.attach(lambda reason: over.set())
-        signal.raise_signal(signal.SIGINT)  # the main thread waits for the answer
+        # To the main thread, which waits for the answer: no other thread's signal would end its wait.
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         assert over.wait(PATIENCE)
         return True
 
@@ -118,11 +120,25 @@ def test_ctrl_c_while_a_question_is_open_lets_nothing_pass(kind: str) -> None:
 def test_arguments_come_last_and_whole_whatever_the_server_says() -> None:
     definition = {"name": "x", "description": "line\n" * 5_000, "inputSchema": {"title": "y" * 90_000}}
     arguments = {"path": "/etc/passwd", "text": "z" * 500}
-    lines = Question("tool", "a", "a/x", "b", "1", {"arguments": arguments, "definition": definition}).lines()
+    lines = Question("tool", "a", "a/x", "b", "1", {"definition": definition, "arguments": arguments}).lines()
     text = "\n".join(lines)
-    assert len(lines) < 12 and "z" * 500 in lines[-3] and text.index("the server says") < text.index("/etc/passwd")
-    whole = Question("tool", "a", "a/x", "b", "1", {"arguments": arguments, "definition": definition}).lines(whole=True)
+    assert len(lines) < 12 and "z" * 500 in lines[-3] and text.index("definition: line") < text.index("/etc/passwd")
+    whole = Question("tool", "a", "a/x", "b", "1", {"definition": definition, "arguments": arguments}).lines(whole=True)
     assert "y" * 90_000 in "\n".join(whole) and "/etc/passwd" in "\n".join(whole[-6:]) and "call the tool" in whole[-1]
+
+
+def test_however_much_a_server_says_the_arguments_come_last_and_in_full() -> None:
+    definition = {"name": "x", "description": "Adds.\nyes? " + "long " * 2000, "inputSchema": {"title": "y" * 5000}}
+    arguments = {"first": 1, "text": "z" * 3000}
+    asked = Question("tool", "a", "a/x", "b", "1", {"definition": definition, "arguments": arguments})
+    head, said, *rest = asked.lines()
+    assert head == "a: call the tool a/x?" and said.startswith("  | definition: Adds.\\nyes? long") and len(said) < 200
+    assert json.loads("".join(line.removeprefix("  | ") for line in rest)) == {"arguments": arguments}
+    whole = asked.lines(whole=True)
+    assert json.loads("".join(line.removeprefix("  | ") for line in whole[1:-1])) == asked.shown and whole[-1] == head
+    assert whole[-len(rest) : -1] == rest[1:]
+    page = Question("url", "a", "a", "b", "1", {"message": "m" * 5000, "url": "https://x"}, ["odd", "o" * 5000])
+    assert len("".join(page.lines())) < 700 and page.lines()[-2] == "  ! odd" and "https://x" in page.lines()[-4]
 
 
 @pytest.mark.parametrize("kind", ["form", "url", "again"])
@@ -210,6 +226,18 @@ def test_a_broken_file_of_pins_makes_every_definition_count_as_changed(tmp_path:
         host.call("a/x")
     assert user.kinds == ["definition", "tool", "tool"] and "pins.json is not used" in str(list(user.asked[0].warnings))
     assert (tmp_path / "pins.json").read_text("utf-8") == '{"a": "b"}'
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_no_counts_at_every_door_and_leaves_nothing_behind(kind: str) -> None:
+    no: list[Any] = [False, None, "yes", 1, Answer(False), Answer(False, "always", {"seat": 1}, all=True)]
+    no += [Answer("no", "always", {"seat": 1}), Answer(1, "run")]  # type: ignore[arg-type]
+    user = User(*no, True)
+    consent = offline(ask=user)
+    for _ in no:
+        assert consent.decide(question(kind)) == (False, "user", None)
+    assert not consent.remembered()
+    assert consent.decide(question(kind)).allowed and len(user.asked) == len(no) + 1
 
 
 def test_what_ask_raises_or_returns_beside_an_answer_is_a_denial() -> None:
@@ -301,8 +329,8 @@ def test_what_was_decided_is_written_down_without_contents_and_secrets(tmp_path:
 def test_a_question_shows_all_of_it_and_cannot_move_the_cursor() -> None:
     said = "\x1b[2J\u202eallow?\r\n? yes" + "x" * 5000
     lines = Question("form", "a", "a", "b", "1", {"message": said}, ["odd\n"]).lines()
-    assert lines[0] == "a: answer this form of the server a?" and lines[1] == "  ! odd\\n"
-    assert all(line.startswith("  | ") and line.isprintable() for line in lines[2:])
+    assert lines[0] == "a: answer this form of the server a?" and lines[-1] == "  ! odd\\n"
+    assert all(line.startswith("  | ") and line.isprintable() for line in lines[1:-1])
     assert "x" * 5000 in "".join(lines)
 
 
