@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -18,6 +19,8 @@ from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Cancel, Deadline
 
 log = logging.getLogger(__name__)
+
+_SIGNAL_INTERVAL = 0.5  # seconds until Ctrl-C is noticed, at most
 
 Thing = TypeVar("Thing")
 
@@ -63,8 +66,11 @@ class Turns:
                     self._waiting.append(given_up)
                     self._thread = self._thread or CallbackThread(self._name)
                     self._thread.put(have_turn, "a turn")
-            return outcome.get(timeout=timeout)
-        except Empty:
+            deadline = Deadline(timeout)
+            while deadline.left() != 0.0:
+                # Ctrl-C that comes just before a wait begins is not noticed until it has ended: so none takes long.
+                with suppress(Empty):
+                    return outcome.get(timeout=deadline.at_most(_SIGNAL_INTERVAL))
             return None, "time-out"
         finally:
             # Also by Ctrl-C: what comes later is thrown away.
