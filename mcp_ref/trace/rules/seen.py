@@ -311,20 +311,35 @@ RULES: Final[dict[str, Declared]] = {}
 
 
 def rule(
-    kind: Kind, *methods: str, sender: Role | None = None, stage: int = MEANING, having: str | None = None
+    kind: Kind,
+    *methods: str,
+    sender: Role | None = None,
+    stage: int = MEANING,
+    having: str | None = None,
+    name: str = "",
 ) -> Callable[[Rule], Rule]:
     """Declare a rule.
 
     Args:
         methods: of the message, or of the request that it answers; none: any.
         having: a member of the params or the result, or of their `_meta`, without which there is nothing to ask.
+        name: of the rule, if it is not the function's: of a row in a table, or of a second rule that says the same.
     """
 
     def declare(function: Rule) -> Rule:
-        RULES[function.__name__] = Declared(function, kind, frozenset(methods), sender, stage, having)
+        RULES[name or function.__name__] = Declared(function, kind, frozenset(methods), sender, stage, having)
         return function
 
     return declare
+
+
+def refused(name: str, expected: str, code: int, broken: str, *methods: str) -> None:
+    """Declare a rule: a request that breaks the rule `broken` is answered with the error `code`."""
+
+    def ask(link: Link, said: Said) -> Verdict:
+        return expected if said.request and broken in said.request.faults and said.code != code else None
+
+    rule("rejection", *methods, name=name)(ask)
 
 
 def as_object(value: Any) -> JsonObject:
