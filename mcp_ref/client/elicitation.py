@@ -730,8 +730,6 @@ def visit(handlers: Elicitors, ctx: Asked | Client, params: ElicitRequestURLPara
     # Before the user is asked: the visit may end, and that be reported, before the handler returns.
     if name is not None:
         handlers.visits[name] = True
-        if len(handlers.visits) > MAX_VISITS:
-            handlers.visits.pop(next(iter(handlers.visits)), None)
     action: Any = None
     try:
         # MUST NOT: open the URL, or fetch anything of it, without the user's consent; MUST: show the user the whole URL

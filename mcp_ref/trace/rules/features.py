@@ -12,7 +12,7 @@ import binascii
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from mcp_ref.basic.transports.streamable_http.headers import parameters
@@ -20,6 +20,7 @@ from mcp_ref.basic.versioning import LOG_LEVEL
 from mcp_ref.client.elicitation import content_problem, modes_of, schema_problem
 from mcp_ref.client.sampling import message_problem
 from mcp_ref.machinery.json_schema import SchemaRefused, Validator, prepare
+from mcp_ref.machinery.latest import once
 from mcp_ref.messages import JsonObject, encode
 from mcp_ref.trace.rules import session
 from mcp_ref.trace.rules.seen import (
@@ -40,8 +41,6 @@ from mcp_ref.trace.rules.seen import (
 
 # -- JSON Schema --------------------------------------------------------------------------------------------------
 
-Made = TypeVar("Made")
-_MAX_KEPT = 1000
 _DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07", "draft/2019-09", "draft/2020-12")
 
 
@@ -63,21 +62,7 @@ def _schema_problem(text: bytes) -> str | None:
     return None
 
 
-def _kept(make: Callable[[JsonObject], Made]) -> Callable[[JsonObject], Made]:
-    """Remember what is made of a part of a message: which one it is counts, for nobody changes it."""
-    known: dict[int, tuple[JsonObject, Made]] = {}
-
-    def get(part: JsonObject) -> Made:
-        if (found := known.get(id(part))) is None or found[0] is not part:
-            if len(known) > _MAX_KEPT:
-                known.clear()
-            found = known[id(part)] = part, make(part)
-        return found[1]
-
-    return get
-
-
-@_kept
+@once
 def _validator(schema: JsonObject) -> Validator | None:
     try:
         return prepare(schema, what="a schema")
@@ -198,16 +183,7 @@ def _asks_input(said: Said) -> bool:
 # -- x-mcp-header -------------------------------------------------------------------------------------------------
 
 
-@_kept
-def mirrored_by(tool: JsonObject) -> dict[str, tuple[str, ...]]:
-    """The arguments that headers repeat; none of a tool that breaks the rules."""
-    try:
-        return parameters(as_object(tool.get("inputSchema")))
-    except ValueError:
-        return {}
-
-
-@_kept
+@once
 def _header_problem(tool: JsonObject) -> tuple[str, str] | None:
     """The rule that an annotation of a tool breaks, and how."""
     if not any(True for _ in _annotations(tool.get("inputSchema"), 0)):

@@ -13,12 +13,13 @@ A rule is a plain function. It returns None if all is well, or what would have b
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES
+from mcp_ref.machinery import latest
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
 from mcp_ref.pages import METHODS
@@ -52,14 +53,11 @@ MAX_KNOWN: Final = 10_000
 Value = TypeVar("Value")
 
 
-class Latest(OrderedDict[Any, Value]):
-    """A table of the entries that were set last; beyond `MAX_KNOWN` the oldest is forgotten."""
+class Latest(latest.Latest[Any, Value]):
+    """A table of the `MAX_KNOWN` entries that were set last."""
 
-    def __setitem__(self, name: Any, value: Value) -> None:
-        super().__setitem__(name, value)
-        self.move_to_end(name)
-        if len(self) > MAX_KNOWN:
-            self.popitem(last=False)
+    def __init__(self) -> None:
+        super().__init__(MAX_KNOWN)
 
 
 @dataclass(slots=True)
