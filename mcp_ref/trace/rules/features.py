@@ -251,8 +251,8 @@ def _blocks(said: Said) -> Iterator[JsonObject]:
         yield from objects([message.get("content")])
 
 
-def _data(blocks: Iterator[JsonObject], kind: str) -> Verdict:
-    for block in blocks:
+def _data(kind: str, link: Link, said: Said) -> Verdict:
+    for block in _blocks(said):
         if block.get("type") == kind:
             if not _is_base64(block.get("data")):
                 return "data in base64"
@@ -270,14 +270,8 @@ def _is_base64(data: Any) -> bool:
     return True
 
 
-@rule("result", "prompts/get", stage=SHAPE)
-def images_are_base64_with_a_type(link: Link, said: Said) -> Verdict:
-    return _data(_blocks(said), "image")
-
-
-@rule("result", "prompts/get", stage=SHAPE)
-def sounds_are_base64_with_a_type(link: Link, said: Said) -> Verdict:
-    return _data(_blocks(said), "audio")
+rule("result", "prompts/get", stage=SHAPE, name="images_are_base64_with_a_type")(partial(_data, "image"))
+rule("result", "prompts/get", stage=SHAPE, name="sounds_are_base64_with_a_type")(partial(_data, "audio"))
 
 
 @rule("result", "prompts/get", stage=SHAPE)
@@ -396,21 +390,30 @@ Problem: TypeAlias = Callable[[JsonObject, Link, Said], Verdict]
 Misfit: TypeAlias = Callable[[JsonObject, JsonObject, Said], Verdict]
 """How an answer does not fit the params of its question."""
 
-QUESTIONS: Final[list[tuple[str, str, Problem]]] = []
-"""Rules for a session's request that also hold for a question within a result: their name there, the method."""
 ANSWERS: Final[list[tuple[str, str, Misfit]]] = []
 """Rules for a session's result that also hold for an answer within a request that is sent again."""
 
 
-def _question(
-    method: str, asked: str, *, sender: Role | None = None, stage: int = MEANING
-) -> Callable[[Problem], None]:
+def asked(name: str, method: str, problem: Problem) -> None:
+    """Declare a rule for a question within a result."""
+
+    def ask(link: Link, said: Said) -> Verdict:
+        given = objects(list(as_object(said.result.get("inputRequests")).values()))
+        found = (problem(as_object(q.get("params")), link, said) for q in given if q.get("method") == method)
+        return next((each for each in found if each), None)
+
+    rule("asking", name=name)(ask)
+
+
+def question(method: str, name: str, *, sender: Role | None = None, stage: int = MEANING) -> Callable[[Problem], None]:
+    """Declare a rule for a session's request and, under a name of its own, for the same question within a result."""
+
     def declare(problem: Problem) -> None:
         def ask(link: Link, said: Said) -> Verdict:
             return problem(said.params, link, said)
 
         rule("request", method, sender=sender, stage=stage, name=problem.__name__)(ask)
-        QUESTIONS.append((asked, method, problem))
+        asked(name, method, problem)
 
     return declare
 
@@ -437,13 +440,13 @@ def roots_are_file_uris(params: JsonObject, result: JsonObject, said: Said) -> V
 # -- sampling -----------------------------------------------------------------------------------------------------
 
 
-@_question("sampling/createMessage", "asked_results_alone", sender="server")
+@question("sampling/createMessage", "asked_results_alone", sender="server")
 def tool_results_stand_alone(params: JsonObject, link: Link, said: Said) -> Verdict:
     problem = message_problem(objects(params.get("messages")))
     return "tool results and nothing else in that message" if problem and "mixed" in problem else None
 
 
-@_question("sampling/createMessage", "asked_uses_have_results", sender="server")
+@question("sampling/createMessage", "asked_uses_have_results", sender="server")
 def tool_uses_have_results(params: JsonObject, link: Link, said: Said) -> Verdict:
     problem = message_problem(objects(params.get("messages")))
     return f"a result for each tool use, in the next message; {problem}" if problem and "mixed" not in problem else None
@@ -481,7 +484,7 @@ def sampling_tools_are_declared(link: Link, said: Said) -> Verdict:
     return "sampling.tools among the capabilities of the client, which takes them"
 
 
-@_question("sampling/createMessage", "asked_context_is_declared", sender="server")
+@question("sampling/createMessage", "asked_context_is_declared", sender="server")
 def context_only_where_declared(params: JsonObject, link: Link, said: Said) -> Verdict:
     declared = link.declared("client", said)
     if declared is None or params.get("includeContext", "none") == "none":
@@ -520,12 +523,12 @@ def _content(message: JsonObject) -> list[JsonObject]:
 # -- elicitation --------------------------------------------------------------------------------------------------
 
 
-@_question("elicitation/create", "asked_with_a_message", stage=SHAPE)
+@question("elicitation/create", "asked_with_a_message", stage=SHAPE)
 def elicitation_has_a_message(params: JsonObject, link: Link, said: Said) -> Verdict:
     return None if isinstance(params.get("message"), str) else "message, a string"
 
 
-@_question("elicitation/create", "asked_forms_are_complete", stage=SHAPE)
+@question("elicitation/create", "asked_forms_are_complete", stage=SHAPE)
 def form_elicitation_is_complete(params: JsonObject, link: Link, said: Said) -> Verdict:
     if params.get("mode", "form") == "url":
         return None
@@ -534,7 +537,7 @@ def form_elicitation_is_complete(params: JsonObject, link: Link, said: Said) -> 
     return None if isinstance(params.get("requestedSchema"), dict) else "requestedSchema, an object"
 
 
-@_question("elicitation/create", "asked_urls_are_complete", stage=SHAPE)
+@question("elicitation/create", "asked_urls_are_complete", stage=SHAPE)
 def url_elicitation_is_complete(params: JsonObject, link: Link, said: Said) -> Verdict:
     for name in ("url",) if said.stateless else ("url", "elicitationId"):
         if params.get("mode") == "url" and not isinstance(params.get(name), str):
@@ -542,7 +545,7 @@ def url_elicitation_is_complete(params: JsonObject, link: Link, said: Said) -> V
     return None
 
 
-@_question("elicitation/create", "asked_urls_are_valid", stage=SHAPE)
+@question("elicitation/create", "asked_urls_are_valid", stage=SHAPE)
 def elicitation_url_is_valid(params: JsonObject, link: Link, said: Said) -> Verdict:
     url = params.get("url")
     if params.get("mode") != "url" or not isinstance(url, str):
@@ -554,7 +557,7 @@ def elicitation_url_is_valid(params: JsonObject, link: Link, said: Said) -> Verd
     return None if valid else f"a valid URL, not {shown(url)[:80]!r}"
 
 
-@_question("elicitation/create", "asked_mode_is_supported", sender="server")
+@question("elicitation/create", "asked_mode_is_supported", sender="server")
 def elicitation_mode_is_supported(params: JsonObject, link: Link, said: Said) -> Verdict:
     declared = link.declared("client", said)
     if said.revision is None or declared is None or "elicitation" not in declared:

@@ -169,16 +169,6 @@ def _undeclared(link: Link, said: Said, *methods: str) -> Verdict:
     return None
 
 
-def _question(name: str, method: str, problem: features.Problem) -> None:
-    """A rule of a session's request, here for a question within a result."""
-
-    def ask(link: Link, said: Said) -> Verdict:
-        given = [as_object(each.get("params")) for each in _asked(said) if each.get("method") == method]
-        return next((found for params in given if (found := problem(params, link, said))), None)
-
-    rule("asking", name=name)(ask)
-
-
 def asked_messages_have_roles(params: JsonObject, link: Link, said: Said) -> Verdict:
     for message in objects(params.get("messages")):
         if message.get("role") not in ("user", "assistant") or "content" not in message:
@@ -192,10 +182,8 @@ def asked_tools_are_declared(params: JsonObject, link: Link, said: Said) -> Verd
     return "no tools: the request does not declare sampling.tools" if undeclared else None
 
 
-_question("asked_messages_have_roles", "sampling/createMessage", asked_messages_have_roles)
-_question("asked_tools_are_declared", "sampling/createMessage", asked_tools_are_declared)
-for _row in features.QUESTIONS:
-    _question(*_row)
+features.asked("asked_messages_have_roles", "sampling/createMessage", asked_messages_have_roles)
+features.asked("asked_tools_are_declared", "sampling/createMessage", asked_tools_are_declared)
 
 
 def question_of(link: Link, said: Said) -> Question | None:
