@@ -72,6 +72,11 @@ class ErrorResponse(McpError):
         super().__init__(f"{message} ({code})")
         self.code, self.message, self.data = code, message, data
 
+    @classmethod
+    def of(cls, error: Mapping[str, Any]) -> ErrorResponse:
+        """The exception for the `error` of a response or of a task."""
+        return cls(error.get("code", -32603), error.get("message", ""), error.get("data"))
+
 
 class AuthorizationError(McpError):
     """No token for the server was obtained: the user refused, or a peer broke the rules; the text says which and where.

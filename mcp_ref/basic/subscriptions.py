@@ -591,7 +591,7 @@ class Listening:
             if first is None:
                 raise TransportClosed("the stream ended before the subscription was acknowledged")
             if "error" in first:
-                raise _error_in(first)
+                raise ErrorResponse.of(first["error"])
             # MUST: `notifications/subscriptions/acknowledged` comes before any other message of the subscription
             # (basic/patterns/subscriptions#acknowledgment)
             if first.get("method") != ACKNOWLEDGED:
@@ -744,7 +744,7 @@ class Listening:
         # The server ends it with the response or with `notifications/cancelled`; after the one, the other may follow or
         # not.
         if "error" in message:
-            raise _error_in(message)
+            raise ErrorResponse.of(message["error"])
         kind = message.get("result", {}).get("resultType", "complete")
         if kind != "complete":
             raise RemoteProtocolError(f"the server ended the subscription with a result of the kind {kind!r}")
@@ -781,8 +781,3 @@ class Listening:
                 self._on_reopen()
             return
         raise TransportClosed(f"the subscription broke and could not be reopened: {latest}") from latest
-
-
-def _error_in(response: JsonObject) -> ErrorResponse:
-    error = response["error"]
-    return ErrorResponse(error["code"], error["message"], error.get("data"))

@@ -36,7 +36,6 @@ from mcp_ref.revisions import LATEST_SESSION, Revision
 from mcp_ref.types import RequestMetaObject
 
 if TYPE_CHECKING:
-    from ipaddress import IPv4Address, IPv6Address
     from urllib.parse import SplitResult
 
     from mcp_ref.callers import Asked, Client, Context
@@ -575,20 +574,10 @@ def _url_problem(url: str) -> str | None:
 
 def _is_protected(url: str) -> bool:
     """Whether nobody on the way can read along: encrypted, or not leaving this machine."""
+    from mcp_ref.machinery.guarded_fetch import is_loopback
+
     parts = _parts(url)
-    host = parts.hostname or ""
-    address = _address(host)
-    here = address.is_loopback if address is not None else host == "localhost" or host.endswith(".localhost")
-    return here or parts.scheme == "https"
-
-
-def _address(host: str) -> IPv4Address | IPv6Address | None:
-    from ipaddress import ip_address
-
-    try:
-        return ip_address(host)
-    except ValueError:
-        return None
+    return parts.scheme == "https" or is_loopback(url) or (parts.hostname or "").endswith(".localhost")
 
 
 _NUMBER: Final = re.compile(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)\.?$")
@@ -599,15 +588,17 @@ def url_warnings(url: str) -> list[str]:
 
     Spec: client/elicitation#safe-url-handling
     """
+    from mcp_ref.machinery.guarded_fetch import is_loopback
+
     parts = _parts(url)
     host = parts.hostname or ""
-    address = _address(host)
+    is_number = ":" in host or _NUMBER.search(host) is not None
     # SHOULD: warn of ambiguous or suspicious URLs, such as Punycode (client/elicitation#safe-url-handling)
     signs = {
         "the address begins with a user name, which can hide the real host": "@" in parts.netloc,
         "the host name has letters that may look like others (Punycode)": "xn--" in host,
         # As browsers read it: where the last part is a number, all of it is an address, be it octal, hex or shortened.
-        "the host is a number and not a name": not address.is_loopback if address else bool(_NUMBER.search(host)),
+        "the host is a number and not a name": is_number and not is_loopback(url),
         "the host name has percent signs, which can hide the real host": "%" in host,
         "the connection is not encrypted": not _is_protected(url),
     }
@@ -730,8 +721,6 @@ def visit(handlers: Elicitors, ctx: Asked | Client, params: ElicitRequestURLPara
     # Before the user is asked: the visit may end, and that be reported, before the handler returns.
     if name is not None:
         handlers.visits[name] = True
-        if len(handlers.visits) > MAX_VISITS:
-            handlers.visits.pop(next(iter(handlers.visits)), None)
     action: Any = None
     try:
         # MUST NOT: open the URL, or fetch anything of it, without the user's consent; MUST: show the user the whole URL

@@ -8,10 +8,11 @@ Only a few methods tell something that is their own.
 
 from __future__ import annotations
 
+from mcp_ref.basic.transports.streamable_http.headers import mirrored_by
 from mcp_ref.basic.versioning import LOG_LEVEL, SUBSCRIPTION_ID
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import REVISIONS
-from mcp_ref.trace.rules import features, session, tasks
+from mcp_ref.trace.rules import session, tasks
 from mcp_ref.trace.rules.seen import (
     OTHER,
     Exchange,
@@ -35,7 +36,7 @@ def look_up(link: Link, said: Said) -> None:
     if said.method == "tools/call":
         said.tool = link.known(said).tools.get(str(said.params.get("name")))
         if link.http and said.tool is not None:
-            said.mirrored = features.mirrored_by(said.tool)
+            said.mirrored = mirrored_by(as_object(said.tool.get("inputSchema")))
     if said.sender == "client" and not said.stateless and said.method not in ("ping", "initialize"):
         if link.offered is None and link.early is None:
             link.early = said

@@ -16,7 +16,7 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TextIO, TypeVar
+from typing import Any, Final, Literal, TextIO
 
 from mcp_ref.basic.versioning import (
     CLIENT_CAPABILITIES,
@@ -29,6 +29,7 @@ from mcp_ref.basic.versioning import (
 )
 from mcp_ref.extensions.tasks import METHODS as OF_TASKS
 from mcp_ref.extensions.tasks import NAME
+from mcp_ref.machinery.latest import Latest
 from mcp_ref.messages import JsonObject, id_key, is_id
 from mcp_ref.methods import Method
 from mcp_ref.pages import METHODS as OF_PAGES
@@ -110,7 +111,7 @@ class Repeated:
     envelope: tuple[JsonObject, Any] = field(default_factory=lambda: ({}, None))
     server: Any = None
     complete: bool = False
-    questions: dict[str, tuple[Asked, JsonObject]] = field(default_factory=dict)
+    questions: Latest[str, tuple[Asked, JsonObject]] = field(default_factory=lambda: Latest(_MAX_REMEMBERED))
 
 
 class Talk:
@@ -123,7 +124,7 @@ class Talk:
         self.asked: dict[Any, Asked] = {}
         self.tokens: dict[Any, Asked] = {}
         # What each exchange over HTTP began with.
-        self.exchanges: dict[Any, str] = {}
+        self.exchanges: Latest[Any, str] = Latest(_MAX_REMEMBERED)
 
     def tell(self, sender: Role, message: Any, at: float) -> Told:
         """A message, or a batch, in words."""
@@ -293,7 +294,7 @@ class Talk:
         yield f"then the client sends the request again, {', '.join(parts)}"
         if asked is not None:
             place = _place(asked, result.get("requestState"), requests)
-            _remember(self.repeated.questions, place, (asked, requests))
+            self.repeated.questions[place] = (asked, requests)
 
     def _round(self, asked: Asked) -> Iterator[str]:
         """Which round of which call a request is, and what it answers."""
@@ -340,15 +341,6 @@ def _object(value: Any) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-_V = TypeVar("_V")
-
-
-def _remember(table: dict[Any, _V], key: Any, value: _V) -> None:
-    table[key] = value
-    if len(table) > _MAX_REMEMBERED:
-        del table[next(iter(table))]
-
-
 # -- narrate ------------------------------------------------------------------------------------------------------
 
 
@@ -385,7 +377,7 @@ class Narrator:
     ) -> None:
         self._viewpoint, self._width = viewpoint, max(width, _MIN_WIDTH)
         self._color, self._full, self._ascii = color, full, ascii
-        self._talks: dict[Any, Talk] = {}
+        self._talks: Latest[Any, Talk] = Latest(_MAX_REMEMBERED)
         self._repeated: dict[tuple[str, str], Repeated] = {}
         self._connections = 0
 
@@ -410,7 +402,7 @@ class Narrator:
         else:
             told = talk.tell(sender, event.message, event.time)
             if "status" not in http and exchange is not None:
-                _remember(talk.exchanges, exchange, told.head)
+                talk.exchanges[exchange] = told.head
         if event.http is not None:
             told.lines += explain.explain_headers(http, beside=event.message is not None)
         if talk.number > 1:
@@ -428,7 +420,7 @@ class Narrator:
                 self._connections += 1
             role = self._viewpoint or ("server" if event.peer == "client" else "client")
             talk = Talk(role, self._connections, repeated)
-            _remember(self._talks, key, talk)
+            self._talks[key] = talk
         message = event.message
         if self._viewpoint is None and isinstance(message, dict) and "id" in message:
             # Only a client opens a session, or sends a request that stands alone.

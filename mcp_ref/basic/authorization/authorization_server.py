@@ -38,6 +38,7 @@ from mcp_ref.basic.authorization.resource_server import Door, Principal, Protect
 from mcp_ref.errors import McpError
 from mcp_ref.machinery.guarded_fetch import Reach, check_url, fetch, is_loopback, is_secure
 from mcp_ref.machinery.http_exchange import Endpoint, HttpRefusal, HttpReply, HttpRequest
+from mcp_ref.machinery.latest import Latest
 from mcp_ref.machinery.scopes import checked_scopes
 
 if TYPE_CHECKING:
@@ -158,8 +159,8 @@ class AuthorizationServer:
         self._doors: list[Door] = []
         self._lock = threading.Lock()  # guards the four fields below
         self._clients: dict[str, KnownClient] = {}
-        self._questions: dict[str, Question] = {}
-        self._codes: dict[bytes, Question] = {}
+        self._questions: Latest[str, Question] = Latest(MAX_KEPT)
+        self._codes: Latest[bytes, Question] = Latest(MAX_KEPT)
         self._tokens: dict[bytes, IssuedToken] = {}
 
     def protection(self, **options: Any) -> Protection:
@@ -314,7 +315,7 @@ class AuthorizationServer:
         ticket, browser = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         asked = Question(client, params, scopes, audience, subject, browser, time.time() + TICKET_LIFETIME)
         with self._lock:
-            _keep(self._questions, ticket, asked)
+            self._questions[ticket] = asked
         # MUST: ask for consent for each client, whatever the user consented to before
         # (basic/authorization#confused-deputy-problem)
         _send_page(reply, 200, _question(asked, ticket), {"Set-Cookie": self._cookie(browser)})
@@ -345,7 +346,7 @@ class AuthorizationServer:
         asked.grant = Consent(asked.client.id, subject, asked.scopes, asked.audience)
         asked.until = time.time() + CODE_LIFETIME
         with self._lock:
-            _keep(self._codes, _hash(code), asked)
+            self._codes[_hash(code)] = asked
         self._go_back(reply, asked.params, {"code": code})
 
     def _go_back(self, reply: HttpReply, params: Mapping[str, str], answer: Mapping[str, str]) -> None:
@@ -583,9 +584,3 @@ def _same_place(registered: str, asked: str) -> bool:
 
 def _hash(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
-
-
-def _keep(kept: dict[Any, Any], key: Any, value: Any) -> None:
-    kept[key] = value
-    if len(kept) > MAX_KEPT:
-        del kept[next(iter(kept))]

@@ -25,6 +25,7 @@ from mcp_ref.basic.authorization.resource_server import RETRY_AFTER, Principal
 from mcp_ref.errors import McpError
 from mcp_ref.machinery.guarded_fetch import Reach, check_url, fetch, is_loopback, is_secure
 from mcp_ref.machinery.http_call import origin_of
+from mcp_ref.machinery.latest import Latest
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,8 @@ class _Verifier:
     def __init__(self, lifetime: float) -> None:
         self._lifetime = lifetime
         self._lock = threading.Lock()  # guards _known
-        self._known: dict[bytes, tuple[Principal, float]] = {}  # by the hash of the token; until when it is believed
+        # By the hash of the token; until when it is believed.
+        self._known: Latest[bytes, tuple[Principal, float]] = Latest(MAX_KNOWN)
 
     def __call__(self, token: str) -> Principal | None:
         """See `Verify`. Raises: ConnectionError: the authorization server cannot be reached, or refuses this server."""
@@ -65,8 +67,6 @@ class _Verifier:
             return None
         with self._lock:
             self._known[digest] = principal, min(now + self._lifetime, principal.expires or float("inf"))
-            if len(self._known) > MAX_KNOWN:
-                del self._known[next(iter(self._known))]
         return principal
 
     def _verify(self, token: str) -> Principal:

@@ -22,6 +22,7 @@ from mcp_ref.basic import utilities
 from mcp_ref.client import elicitation, roots, sampling
 from mcp_ref.errors import MethodNotFound
 from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.latest import Latest
 from mcp_ref.machinery.rates import Rate, RateLimited, RateLimits
 from mcp_ref.messages import JsonObject
 
@@ -76,7 +77,7 @@ class Answers:
         rates: Mapping[str, Rate] | None,
     ) -> None:
         self._limits = RateLimits({**DEFAULT_RATES, **(rates or {})})
-        self.elicitors = elicitation.Elicitors({}, elicit, open_url)
+        self.elicitors = elicitation.Elicitors(Latest(elicitation.MAX_VISITS), elicit, open_url)
         self.capabilities: JsonObject = {}  # what the client can declare because of what it was given
         self._answers: dict[str, Callable[[Any, Any], Any]] = {}
         # MUST: a client that was given roots declares `roots`, and one with a model `sampling`

@@ -347,8 +347,7 @@ class ExtensionTask(TaskHandle):
         if state["status"] == "cancelled":
             raise TaskCancelled(self._said())
         if state["status"] == "failed":
-            error = state.get("error") or {}
-            raise ErrorResponse(error.get("code", -32603), error.get("message", ""), error.get("data"))
+            raise ErrorResponse.of(state.get("error") or {})
         if not isinstance(state.get("result"), dict):
             raise RemoteProtocolError("the server says that the task is completed, and gives no result")
         return self._checked(state["result"], deadline.left(), began)

@@ -241,9 +241,8 @@ class Host:
 
         Returns: for each tool its name here, its fingerprint, and what the client knows of it.
         """
-        rows = [(f"{hosted.name}/{name}", hosted.printed(name, each.tool)[1], each) for name, each in tools.items()]
+        rows = [(f"{hosted.name}/{name}", hosted.print_of(each.tool), each) for name, each in tools.items()]
         prints = {name: now for name, now, _ in rows}
-        hosted.prints = {name: kept for name, kept in hosted.prints.items() if name in tools}
         for name in self.consent.pins.pinned(hosted.bound):
             now = prints.get(name, "gone")
             changed = "/" in name and self.consent.pins.state(hosted.bound, name, now) == "changed"

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from mcp_ref.errors import AnswerLost, McpError, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.kept import fingerprint
+from mcp_ref.machinery.latest import once
 from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
@@ -102,7 +103,7 @@ class Hosted:
         self.bound = fingerprint([self.name, self.shown, given, in_file])
         self.rates = RateLimits(RATES)
         self.told: set[Any] = set()  # what the user is told once
-        self.prints: dict[str, tuple[Any, str]] = {}  # fingerprints of definitions, by name; replaced by what is newer
+        self.print_of = once(print_of)  # the fingerprint of a definition
         # Guards state, problem, client and what follows; told of each change.
         self._changed = threading.Condition()
         self.state = "failed" if entry.problem else "disabled" if entry.disabled else "waiting"
@@ -270,14 +271,7 @@ class Hosted:
     def definition(self, tool: str, deadline: Deadline) -> tuple[Any, str] | None:
         """A tool's definition as last listed, and its fingerprint; None: there is no such tool."""
         found = self.tools(deadline).get(tool)
-        return None if found is None or not self.entry.offers(tool) else self.printed(tool, found.tool)
-
-    def printed(self, name: str, definition: Any) -> tuple[Any, str]:
-        """A definition and its fingerprint, which is made once."""
-        kept = self.prints.get(name)
-        if kept is None or kept[0] is not definition:
-            kept = self.prints[name] = (definition, print_of(definition))
-        return kept
+        return None if found is None or not self.entry.offers(tool) else (found.tool, self.print_of(found.tool))
 
     def __repr__(self) -> str:
         return f"<Hosted {self.name}: {self.state}>"

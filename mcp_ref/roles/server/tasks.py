@@ -315,8 +315,7 @@ class TaskCall(Conversation):
         limits = options or {}
         answer = self.task.ask(KINDS[method].name, question, limits.get("timeout"), limits.get("cancel"))
         if "error" in answer:
-            error = answer["error"]
-            raise ErrorResponse(error["code"], error["message"], error.get("data"))
+            raise ErrorResponse.of(answer["error"])
         return cast(JsonObject, messages.decode(messages.encode(answer["result"])))
 
     def ask_all(self, asks: Sequence[Callable[[], Any]]) -> list[Any]:

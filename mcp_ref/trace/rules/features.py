@@ -11,8 +11,8 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache
-from typing import Any, TypeVar
+from functools import lru_cache, partial
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from mcp_ref.basic.transports.streamable_http.headers import parameters
@@ -20,15 +20,27 @@ from mcp_ref.basic.versioning import LOG_LEVEL
 from mcp_ref.client.elicitation import content_problem, modes_of, schema_problem
 from mcp_ref.client.sampling import message_problem
 from mcp_ref.machinery.json_schema import SchemaRefused, Validator, prepare
+from mcp_ref.machinery.latest import once
 from mcp_ref.messages import JsonObject, encode
-from mcp_ref.revisions import Revision
 from mcp_ref.trace.rules import session
-from mcp_ref.trace.rules.seen import ORDER, SHAPE, Link, Said, Verdict, as_list, as_object, objects, rule, shown
+from mcp_ref.trace.rules.seen import (
+    MEANING,
+    ORDER,
+    SHAPE,
+    Link,
+    Role,
+    Said,
+    Verdict,
+    as_list,
+    as_object,
+    objects,
+    refused,
+    rule,
+    shown,
+)  # fmt: skip
 
 # -- JSON Schema --------------------------------------------------------------------------------------------------
 
-Made = TypeVar("Made")
-_MAX_KEPT = 1000
 _DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07", "draft/2019-09", "draft/2020-12")
 
 
@@ -50,21 +62,7 @@ def _schema_problem(text: bytes) -> str | None:
     return None
 
 
-def _kept(make: Callable[[JsonObject], Made]) -> Callable[[JsonObject], Made]:
-    """Remember what is made of a part of a message: which one it is counts, for nobody changes it."""
-    known: dict[int, tuple[JsonObject, Made]] = {}
-
-    def get(part: JsonObject) -> Made:
-        if (found := known.get(id(part))) is None or found[0] is not part:
-            if len(known) > _MAX_KEPT:
-                known.clear()
-            found = known[id(part)] = part, make(part)
-        return found[1]
-
-    return get
-
-
-@_kept
+@once
 def _validator(schema: JsonObject) -> Validator | None:
     try:
         return prepare(schema, what="a schema")
@@ -185,16 +183,7 @@ def _asks_input(said: Said) -> bool:
 # -- x-mcp-header -------------------------------------------------------------------------------------------------
 
 
-@_kept
-def mirrored_by(tool: JsonObject) -> dict[str, tuple[str, ...]]:
-    """The arguments that headers repeat; none of a tool that breaks the rules."""
-    try:
-        return parameters(as_object(tool.get("inputSchema")))
-    except ValueError:
-        return {}
-
-
-@_kept
+@once
 def _header_problem(tool: JsonObject) -> tuple[str, str] | None:
     """The rule that an annotation of a tool breaks, and how."""
     if not any(True for _ in _annotations(tool.get("inputSchema"), 0)):
@@ -225,7 +214,7 @@ def _annotations(schema: Any, depth: int) -> Iterator[Any]:
         yield from _annotations(each, depth + 1)
 
 
-def _annotated(said: Said, what: str) -> Verdict:
+def _annotated(what: str, link: Link, said: Said) -> Verdict:
     for tool in _tools(said):
         found = _header_problem(tool)
         if found is not None and found[0] == what:
@@ -233,34 +222,15 @@ def _annotated(said: Said, what: str) -> Verdict:
     return None
 
 
-@rule("result", "tools/list")
-def header_annotation_is_not_empty(link: Link, said: Said) -> Verdict:
-    return _annotated(said, "empty")
-
-
-@rule("result", "tools/list")
-def header_annotation_is_a_token(link: Link, said: Said) -> Verdict:
-    return _annotated(said, "token")
-
-
-@rule("result", "tools/list")
-def header_annotation_has_no_control_characters(link: Link, said: Said) -> Verdict:
-    return _annotated(said, "control")
-
-
-@rule("result", "tools/list")
-def header_annotation_is_unique(link: Link, said: Said) -> Verdict:
-    return _annotated(said, "unique")
-
-
-@rule("result", "tools/list")
-def header_annotation_is_on_a_primitive(link: Link, said: Said) -> Verdict:
-    return _annotated(said, "primitive")
-
-
-@rule("result", "tools/list")
-def header_annotation_is_reachable(link: Link, said: Said) -> Verdict:
-    return _annotated(said, "reachable")
+for _name, _what in {
+    "header_annotation_is_not_empty": "empty",
+    "header_annotation_is_a_token": "token",
+    "header_annotation_has_no_control_characters": "control",
+    "header_annotation_is_unique": "unique",
+    "header_annotation_is_on_a_primitive": "primitive",
+    "header_annotation_is_reachable": "reachable",
+}.items():
+    rule("result", "tools/list", name=_name)(partial(_annotated, _what))
 
 
 @rule("request", "tools/call", sender="client")
@@ -281,8 +251,8 @@ def _blocks(said: Said) -> Iterator[JsonObject]:
         yield from objects([message.get("content")])
 
 
-def _data(blocks: Iterator[JsonObject], kind: str) -> Verdict:
-    for block in blocks:
+def _data(kind: str, link: Link, said: Said) -> Verdict:
+    for block in _blocks(said):
         if block.get("type") == kind:
             if not _is_base64(block.get("data")):
                 return "data in base64"
@@ -300,14 +270,8 @@ def _is_base64(data: Any) -> bool:
     return True
 
 
-@rule("result", "prompts/get", stage=SHAPE)
-def images_are_base64_with_a_type(link: Link, said: Said) -> Verdict:
-    return _data(_blocks(said), "image")
-
-
-@rule("result", "prompts/get", stage=SHAPE)
-def sounds_are_base64_with_a_type(link: Link, said: Said) -> Verdict:
-    return _data(_blocks(said), "audio")
+rule("result", "prompts/get", stage=SHAPE, name="images_are_base64_with_a_type")(partial(_data, "image"))
+rule("result", "prompts/get", stage=SHAPE, name="sounds_are_base64_with_a_type")(partial(_data, "audio"))
 
 
 @rule("result", "prompts/get", stage=SHAPE)
@@ -369,20 +333,10 @@ def _missing_arguments(link: Link, said: Said) -> str | None:
     return next((str(name) for name in required if name not in given), None)
 
 
-@rule("rejection", "completion/complete")
-def incomplete_completion_is_32602(link: Link, said: Said) -> Verdict:
-    request = said.request
-    if request is None or "schema" not in request.faults or said.code == -32602:
-        return None
-    return "error -32602: an argument is missing"
-
-
-@rule("rejection", "logging/setLevel")
-def unknown_levels_are_refused(link: Link, said: Said) -> Verdict:
-    if said.request is None or "schema" not in said.request.faults or said.code == -32602:
-        return None
-    return "error -32602: there is no such level"
-
+refused(
+    "incomplete_completion_is_32602", "error -32602: an argument is missing", -32602, "schema", "completion/complete"
+)
+refused("unknown_levels_are_refused", "error -32602: there is no such level", -32602, "schema", "logging/setLevel")
 
 _LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
 
@@ -431,12 +385,52 @@ def _elsewhere(link: Link, said: Said, cursor: str) -> bool:
 # -- roots --------------------------------------------------------------------------------------------------------
 
 
-@rule("result", "roots/list")
-def roots_are_file_uris(link: Link, said: Said) -> Verdict:
-    return roots_problem(said.result)
+Problem: TypeAlias = Callable[[JsonObject, Link, Said], Verdict]
+"""What is wrong with the params of a question, in the message that has them."""
+Misfit: TypeAlias = Callable[[JsonObject, JsonObject, Said], Verdict]
+"""How an answer does not fit the params of its question."""
+
+ANSWERS: Final[list[tuple[str, str, Misfit]]] = []
+"""Rules for a session's result that also hold for an answer within a request that is sent again."""
 
 
-def roots_problem(result: JsonObject) -> Verdict:
+def asked(name: str, method: str, problem: Problem) -> None:
+    """Declare a rule for a question within a result."""
+
+    def ask(link: Link, said: Said) -> Verdict:
+        given = objects(list(as_object(said.result.get("inputRequests")).values()))
+        found = (problem(as_object(q.get("params")), link, said) for q in given if q.get("method") == method)
+        return next((each for each in found if each), None)
+
+    rule("asking", name=name)(ask)
+
+
+def question(method: str, name: str, *, sender: Role | None = None, stage: int = MEANING) -> Callable[[Problem], None]:
+    """Declare a rule for a session's request and, under a name of its own, for the same question within a result."""
+
+    def declare(problem: Problem) -> None:
+        def ask(link: Link, said: Said) -> Verdict:
+            return problem(said.params, link, said)
+
+        rule("request", method, sender=sender, stage=stage, name=problem.__name__)(ask)
+        asked(name, method, problem)
+
+    return declare
+
+
+def _answer(method: str, answered: str) -> Callable[[Misfit], None]:
+    def declare(misfit: Misfit) -> None:
+        def ask(link: Link, said: Said) -> Verdict:
+            return None if said.request is None else misfit(said.request.params, said.result, said)
+
+        rule("result", method, name=misfit.__name__)(ask)
+        ANSWERS.append((answered, method, misfit))
+
+    return declare
+
+
+@_answer("roots/list", "answered_roots_are_files")
+def roots_are_file_uris(params: JsonObject, result: JsonObject, said: Said) -> Verdict:
     for root in objects(result.get("roots")):
         if not str(root.get("uri")).startswith("file://"):
             return f"a file:// URI, not {root.get('uri')!r}"
@@ -446,43 +440,26 @@ def roots_problem(result: JsonObject) -> Verdict:
 # -- sampling -----------------------------------------------------------------------------------------------------
 
 
-def role_problem(params: JsonObject) -> Verdict:
-    for message in objects(params.get("messages")):
-        if message.get("role") not in ("user", "assistant") or "content" not in message:
-            return 'a role, "user" or "assistant", and a content'
-    return None
-
-
-@rule("request", "sampling/createMessage", sender="server")
-def tool_results_stand_alone(link: Link, said: Said) -> Verdict:
-    return mixing_problem(said.params)
-
-
-def mixing_problem(params: JsonObject) -> Verdict:
+@question("sampling/createMessage", "asked_results_alone", sender="server")
+def tool_results_stand_alone(params: JsonObject, link: Link, said: Said) -> Verdict:
     problem = message_problem(objects(params.get("messages")))
     return "tool results and nothing else in that message" if problem and "mixed" in problem else None
 
 
-@rule("request", "sampling/createMessage", sender="server")
-def tool_uses_have_results(link: Link, said: Said) -> Verdict:
-    return balance_problem(said.params)
-
-
-def balance_problem(params: JsonObject) -> Verdict:
+@question("sampling/createMessage", "asked_uses_have_results", sender="server")
+def tool_uses_have_results(params: JsonObject, link: Link, said: Said) -> Verdict:
     problem = message_problem(objects(params.get("messages")))
     return f"a result for each tool use, in the next message; {problem}" if problem and "mixed" not in problem else None
 
 
-@rule("rejection", "sampling/createMessage")
-def missing_results_are_32602(link: Link, said: Said) -> Verdict:
-    broken = said.request is not None and "tool_uses_have_results" in said.request.faults
-    return "error -32602: a tool result is missing" if broken and said.code != -32602 else None
-
-
-@rule("rejection", "sampling/createMessage")
-def mixed_results_are_32602(link: Link, said: Said) -> Verdict:
-    broken = said.request is not None and "tool_results_stand_alone" in said.request.faults
-    return "error -32602: tool results are mixed with other content" if broken and said.code != -32602 else None
+refused(
+    "missing_results_are_32602", "error -32602: a tool result is missing",
+    -32602, "tool_uses_have_results", "sampling/createMessage",
+)  # fmt: skip
+refused(
+    "mixed_results_are_32602", "error -32602: tool results are mixed with other content",
+    -32602, "tool_results_stand_alone", "sampling/createMessage",
+)  # fmt: skip
 
 
 def samples_with_tools(params: JsonObject, declared: JsonObject | None) -> bool:
@@ -507,12 +484,9 @@ def sampling_tools_are_declared(link: Link, said: Said) -> Verdict:
     return "sampling.tools among the capabilities of the client, which takes them"
 
 
-@rule("request", "sampling/createMessage", sender="server")
-def context_only_where_declared(link: Link, said: Said) -> Verdict:
-    return context_problem(said.params, link.declared("client", said))
-
-
-def context_problem(params: JsonObject, declared: JsonObject | None) -> Verdict:
+@question("sampling/createMessage", "asked_context_is_declared", sender="server")
+def context_only_where_declared(params: JsonObject, link: Link, said: Said) -> Verdict:
+    declared = link.declared("client", said)
     if declared is None or params.get("includeContext", "none") == "none":
         return None
     if "context" in as_object(declared.get("sampling")):
@@ -520,19 +494,18 @@ def context_problem(params: JsonObject, declared: JsonObject | None) -> Verdict:
     return "no includeContext: the client has not declared sampling.context"
 
 
-@rule("result", "sampling/createMessage")
-def required_tools_are_used(link: Link, said: Said) -> Verdict:
-    return None if said.request is None else choice_problem(said.request.params, said.result, "required")
+@_answer("sampling/createMessage", "answered_with_required_tools")
+def required_tools_are_used(params: JsonObject, result: JsonObject, said: Said) -> Verdict:
+    return _choice_problem(params, result, "required")
 
 
-@rule("result", "sampling/createMessage")
-def forbidden_tools_are_not_used(link: Link, said: Said) -> Verdict:
-    return None if said.request is None else choice_problem(said.request.params, said.result, "none")
+@_answer("sampling/createMessage", "answered_without_forbidden_tools")
+def forbidden_tools_are_not_used(params: JsonObject, result: JsonObject, said: Said) -> Verdict:
+    return _choice_problem(params, result, "none")
 
 
-def choice_problem(params: JsonObject, result: JsonObject, mode: str) -> Verdict:
-    content = result.get("content")
-    used = any(each.get("type") == "tool_use" for each in objects(content if isinstance(content, list) else [content]))
+def _choice_problem(params: JsonObject, result: JsonObject, mode: str) -> Verdict:
+    used = any(each.get("type") == "tool_use" for each in _content(result))
     if as_object(params.get("toolChoice")).get("mode") != mode or used == (mode == "required"):
         return None
     if mode == "none":
@@ -550,21 +523,13 @@ def _content(message: JsonObject) -> list[JsonObject]:
 # -- elicitation --------------------------------------------------------------------------------------------------
 
 
-@rule("request", "elicitation/create", stage=SHAPE)
-def elicitation_has_a_message(link: Link, said: Said) -> Verdict:
-    return message_missing(said.params)
-
-
-def message_missing(params: JsonObject) -> Verdict:
+@question("elicitation/create", "asked_with_a_message", stage=SHAPE)
+def elicitation_has_a_message(params: JsonObject, link: Link, said: Said) -> Verdict:
     return None if isinstance(params.get("message"), str) else "message, a string"
 
 
-@rule("request", "elicitation/create", stage=SHAPE)
-def form_elicitation_is_complete(link: Link, said: Said) -> Verdict:
-    return form_problem(said.params)
-
-
-def form_problem(params: JsonObject) -> Verdict:
+@question("elicitation/create", "asked_forms_are_complete", stage=SHAPE)
+def form_elicitation_is_complete(params: JsonObject, link: Link, said: Said) -> Verdict:
     if params.get("mode", "form") == "url":
         return None
     if params.get("mode", "form") != "form":
@@ -572,26 +537,16 @@ def form_problem(params: JsonObject) -> Verdict:
     return None if isinstance(params.get("requestedSchema"), dict) else "requestedSchema, an object"
 
 
-@rule("request", "elicitation/create", stage=SHAPE)
-def url_elicitation_is_complete(link: Link, said: Said) -> Verdict:
-    return url_missing(said.params, with_id=not said.stateless)
-
-
-def url_missing(params: JsonObject, *, with_id: bool) -> Verdict:
-    if params.get("mode") != "url":
-        return None
-    for name in ("url", "elicitationId") if with_id else ("url",):
-        if not isinstance(params.get(name), str):
+@question("elicitation/create", "asked_urls_are_complete", stage=SHAPE)
+def url_elicitation_is_complete(params: JsonObject, link: Link, said: Said) -> Verdict:
+    for name in ("url",) if said.stateless else ("url", "elicitationId"):
+        if params.get("mode") == "url" and not isinstance(params.get(name), str):
             return f"{name}, a string"
     return None
 
 
-@rule("request", "elicitation/create", stage=SHAPE)
-def elicitation_url_is_valid(link: Link, said: Said) -> Verdict:
-    return url_problem(said.params)
-
-
-def url_problem(params: JsonObject) -> Verdict:
+@question("elicitation/create", "asked_urls_are_valid", stage=SHAPE)
+def elicitation_url_is_valid(params: JsonObject, link: Link, said: Said) -> Verdict:
     url = params.get("url")
     if params.get("mode") != "url" or not isinstance(url, str):
         return None
@@ -602,35 +557,27 @@ def url_problem(params: JsonObject) -> Verdict:
     return None if valid else f"a valid URL, not {shown(url)[:80]!r}"
 
 
-@rule("request", "elicitation/create", sender="server")
-def elicitation_mode_is_supported(link: Link, said: Said) -> Verdict:
+@question("elicitation/create", "asked_mode_is_supported", sender="server")
+def elicitation_mode_is_supported(params: JsonObject, link: Link, said: Said) -> Verdict:
     declared = link.declared("client", said)
-    return None if said.revision is None else mode_problem(said.params, declared, said.revision)
-
-
-def mode_problem(params: JsonObject, declared: JsonObject | None, revision: Revision) -> Verdict:
-    if declared is None or "elicitation" not in declared:
+    if said.revision is None or declared is None or "elicitation" not in declared:
         return None
-    modes, mode = modes_of(declared, revision), params.get("mode", "form")
+    modes, mode = modes_of(declared, said.revision), params.get("mode", "form")
     return None if mode in modes else f"mode {' or '.join(sorted(modes))}: that is what the client has declared"
 
 
-@rule("rejection", "elicitation/create")
-def undeclared_modes_are_32602(link: Link, said: Said) -> Verdict:
-    broken = said.request is not None and "elicitation_mode_is_supported" in said.request.faults
-    return "error -32602: the client has not declared this mode" if broken and said.code != -32602 else None
+refused(
+    "undeclared_modes_are_32602", "error -32602: the client has not declared this mode",
+    -32602, "elicitation_mode_is_supported", "elicitation/create",
+)  # fmt: skip
 
 
-@rule("result", "elicitation/create")
-def answers_fit_the_form(link: Link, said: Said) -> Verdict:
-    return None if said.request is None else answer_problem(said.request.params, said.result, said.revision)
-
-
-def answer_problem(params: JsonObject, result: JsonObject, revision: Revision | None) -> Verdict:
+@_answer("elicitation/create", "answered_forms_fit")
+def answers_fit_the_form(params: JsonObject, result: JsonObject, said: Said) -> Verdict:
     schema, content = params.get("requestedSchema"), result.get("content")
-    if result.get("action") != "accept" or not isinstance(schema, dict) or revision is None:
+    if result.get("action") != "accept" or not isinstance(schema, dict) or said.revision is None:
         return None
-    if schema_problem(schema, revision):
+    if schema_problem(schema, said.revision):
         return None
     _show_all(content)
     if not isinstance(content, dict):

@@ -6,8 +6,10 @@ Spec:      the sections on security of the pages, cancellation, basic/index#_met
 from __future__ import annotations
 
 from mcp_ref.basic.versioning import CLIENT_INFO
+from mcp_ref.messages import JsonObject
 from mcp_ref.trace.record import TraceEvent
 from mcp_ref.trace.redact import is_secret
+from mcp_ref.trace.rules.features import question
 from mcp_ref.trace.rules.seen import OTHER, Exchange, Link, Said, Verdict, as_object, objects, rule, shown
 
 
@@ -25,21 +27,11 @@ def cancelled_requests_get_no_result(link: Link, said: Said) -> Verdict:
     return "nothing: the request was cancelled before" if given_up else None
 
 
-def _form_problem(params: object) -> Verdict:
-    fields = as_object(as_object(as_object(params).get("requestedSchema")).get("properties"))
+@question("elicitation/create", "asked_forms_ask_for_no_secrets", sender="server")
+def forms_ask_for_no_secrets(params: JsonObject, link: Link, said: Said) -> Verdict:
+    fields = as_object(as_object(params.get("requestedSchema")).get("properties"))
     secret = next((name for name in fields if is_secret(name)), None)
     return None if secret is None else f"no {secret!r} in a form: a secret belongs on a page of yours (URL mode)"
-
-
-@rule("request", "elicitation/create", sender="server")
-def forms_ask_for_no_secrets(link: Link, said: Said) -> Verdict:
-    return _form_problem(said.params)
-
-
-@rule("asking")
-def asked_forms_ask_for_no_secrets(link: Link, said: Said) -> Verdict:
-    questions = objects(list(as_object(said.result.get("inputRequests")).values()))
-    return next((found for each in questions if (found := _form_problem(each.get("params")))), None)
 
 
 @rule("result", "tools/list")

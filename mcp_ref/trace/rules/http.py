@@ -6,7 +6,8 @@ Spec:      basic/transports (2024-11-05 ... 2025-11-25), basic/transports/stream
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from mcp_ref.basic.transports.streamable_http.headers import MAX_SAFE, NAMED, decode_value
@@ -177,70 +178,52 @@ def _mirrored(link: Link, exchange: Exchange) -> Iterator[tuple[str, Any, bool, 
         yield f"Mcp-Param-{part}", value, there, sent
 
 
-@rule("mirror", sender="client", stage=SHAPE)
-def arguments_are_mirrored(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    for name, value, _, sent in _mirrored(link, exchange):
-        if isinstance(value, str | int | float) and sent is None and _safe(value):
-            return f"{name}, since the tool's inputSchema asks for it"
-    return None
+_Mirrored = Callable[[Any, bool, str | None], bool]  # of a value, whether it is there, and its header
 
 
-@rule("mirror", sender="client", stage=SHAPE)
-def null_is_not_mirrored(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    for name, value, there, sent in _mirrored(link, exchange):
-        if there and value is None and sent is not None:
-            return f"no {name}: the argument is null"
-    return None
+def _mirroring(expected: str, wrong: _Mirrored, link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
+    found = (name for name, value, there, sent in _mirrored(link, exchange) if wrong(value, there, sent))
+    return next((expected.format(name) for name in found), None)
 
 
-@rule("mirror", sender="client", stage=SHAPE)
-def missing_arguments_are_not_mirrored(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    for name, _, there, sent in _mirrored(link, exchange):
-        if not there and sent is not None:
-            return f"no {name}: there is no such argument"
-    return None
+def _mismatch(value: Any, there: bool, sent: str | None) -> bool:
+    if sent is None or _unsafe(sent) or value is None or not _safe(value) or value == sent or _fits(value, sent):
+        return False
+    return not re.match(r"=\?base64\?", sent, re.I) or sent.startswith("=?base64?")
 
 
-@rule("mirror", sender="client", stage=SHAPE)
-def mirrored_integers_are_safe(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    for name, value, _, sent in _mirrored(link, exchange):
-        if sent is not None and not _safe(value):
-            return f"an integer within -(2**53 - 1) and 2**53 - 1 for {name}"
-    return None
-
-
-@rule("mirror", sender="client", stage=SHAPE)
-def mirrored_values_are_encoded(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    for name, _, _, sent in _mirrored(link, exchange):
-        if sent is not None and _unsafe(sent):
-            return f"=?base64?...?= in {name}, for what is not plain ASCII"
-    return None
-
-
-@rule("mirror", sender="client", stage=SHAPE)
-def what_looks_encoded_is_encoded(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    for name, value, _, sent in _mirrored(link, exchange):
-        if isinstance(value, str) and value == sent and re.fullmatch(r"=\?base64\?.*\?=", value):
-            return f"=?base64?...?= in {name}, around a value that looks like it"
-    return None
-
-
-@rule("mirror", sender="client", stage=SHAPE)
-def base64_marker_is_lower_case(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    for name, value, _, sent in _mirrored(link, exchange):
-        if sent not in (None, value) and re.match(r"=\?(?!base64)(?i:base64)\?", str(sent)):
-            return f"=?base64? in {name}, in lower case"
-    return None
-
-
-@rule("mirror", sender="client", stage=SHAPE)
-def mirrored_values_match(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    for name, value, _, sent in _mirrored(link, exchange):
-        if sent is None or _unsafe(sent) or value is None or not _safe(value) or value == sent or _fits(value, sent):
-            continue
-        if not re.match(r"=\?base64\?", sent, re.I) or sent.startswith("=?base64?"):
-            return f"{name} as it stands in the arguments"
-    return None
+_MIRRORS: dict[str, tuple[str, _Mirrored]] = {
+    "arguments_are_mirrored": (
+        "{}, since the tool's inputSchema asks for it",
+        lambda value, there, sent: isinstance(value, str | int | float) and sent is None and _safe(value),
+    ),
+    "null_is_not_mirrored": (
+        "no {}: the argument is null", lambda value, there, sent: there and value is None and sent is not None
+    ),
+    "missing_arguments_are_not_mirrored": (
+        "no {}: there is no such argument", lambda value, there, sent: not there and sent is not None
+    ),
+    "mirrored_integers_are_safe": (
+        "an integer within -(2**53 - 1) and 2**53 - 1 for {}",
+        lambda value, there, sent: sent is not None and not _safe(value),
+    ),
+    "mirrored_values_are_encoded": (
+        "=?base64?...?= in {}, for what is not plain ASCII",
+        lambda value, there, sent: sent is not None and _unsafe(sent),
+    ),
+    "what_looks_encoded_is_encoded": (
+        "=?base64?...?= in {}, around a value that looks like it",
+        lambda value, there, sent: value == sent is not None and bool(re.fullmatch(r"=\?base64\?.*\?=", sent)),
+    ),
+    "base64_marker_is_lower_case": (
+        "=?base64? in {}, in lower case",
+        lambda value, there, sent: sent not in (None, value)
+        and bool(re.match(r"=\?(?!base64)(?i:base64)\?", str(sent))),
+    ),
+    "mirrored_values_match": ("{} as it stands in the arguments", _mismatch),
+}  # fmt: skip
+for _name, _row in _MIRRORS.items():
+    rule("mirror", sender="client", stage=SHAPE, name=_name)(partial(_mirroring, *_row))
 
 
 def _safe(value: Any) -> bool:
@@ -259,50 +242,24 @@ def _fits(value: Any, sent: str) -> bool:
     return bool(text == value)
 
 
-_MIRRORING = frozenset({
-    "post_names_the_version", "version_header_matches", "method_header_matches", "name_header_matches",
-    "name_header_is_encoded", "arguments_are_mirrored", "mirrored_values_match", "mirrored_values_are_encoded",
-    "base64_marker_is_lower_case",
-})  # fmt: skip
+_MISMATCHES = {
+    "other_versions_are_a_mismatch": {"version_header_matches"},
+    "other_headers_are_a_mismatch": {"method_header_matches", "name_header_matches", "post_names_the_version"},
+    "missing_arguments_are_a_mismatch": {"arguments_are_mirrored"},
+    "other_arguments_are_a_mismatch": {"mirrored_values_match"},
+    "invalid_characters_are_a_mismatch": {"mirrored_values_are_encoded", "base64_marker_is_lower_case"},
+}
+"""The rules for whose breach a request is refused as a mismatch."""
 
 
-def _mismatched(said: Said) -> set[str]:
-    return said.request.faults & _MIRRORING if said.request is not None else set()
+def _is_a_mismatch(rules: set[str], link: Link, said: Said) -> Verdict:
+    broken = said.request is not None and said.request.faults & rules
+    refused = said.code == HeaderMismatch.code and _status(said) == 400
+    return "400, and error -32020 (HeaderMismatch)" if broken and not refused else None
 
 
-def _refused(said: Said) -> bool:
-    status = None if said.exchange is None else said.exchange.status
-    return bool(said.code == HeaderMismatch.code and status == 400)
-
-
-@rule("rejection")
-def other_versions_are_a_mismatch(link: Link, said: Said) -> Verdict:
-    broken = "version_header_matches" in _mismatched(said)
-    return "400, and error -32020 (HeaderMismatch)" if broken and not _refused(said) else None
-
-
-@rule("rejection")
-def other_headers_are_a_mismatch(link: Link, said: Said) -> Verdict:
-    broken = _mismatched(said) & {"method_header_matches", "name_header_matches", "post_names_the_version"}
-    return "400, and error -32020 (HeaderMismatch)" if broken and not _refused(said) else None
-
-
-@rule("rejection")
-def missing_arguments_are_a_mismatch(link: Link, said: Said) -> Verdict:
-    broken = "arguments_are_mirrored" in _mismatched(said)
-    return "400, and error -32020 (HeaderMismatch)" if broken and not _refused(said) else None
-
-
-@rule("rejection")
-def other_arguments_are_a_mismatch(link: Link, said: Said) -> Verdict:
-    broken = "mirrored_values_match" in _mismatched(said)
-    return "400, and error -32020 (HeaderMismatch)" if broken and not _refused(said) else None
-
-
-@rule("rejection")
-def invalid_characters_are_a_mismatch(link: Link, said: Said) -> Verdict:
-    broken = _mismatched(said) & {"mirrored_values_are_encoded", "base64_marker_is_lower_case"}
-    return "400, and error -32020 (HeaderMismatch)" if broken and not _refused(said) else None
+for _name, _rules in _MISMATCHES.items():
+    rule("rejection", name=_name)(partial(_is_a_mismatch, _rules))
 
 
 def _wrongly_refused(link: Link, said: Said) -> list[tuple[Any, str]] | None:
@@ -386,19 +343,15 @@ def incomplete_requests_are_400(link: Link, said: Said) -> Verdict:
     return "400" if broken and said.code == -32602 and _status(said) not in (None, 400) else None
 
 
-@rule("error")
-def missing_capabilities_are_400(link: Link, said: Said) -> Verdict:
-    return "400" if said.code == -32021 and not _streamed(said) and _status(said) not in (None, 400) else None
+def _is_400(code: int, streamed: bool, link: Link, said: Said) -> Verdict:
+    """streamed: whether the error also counts if it came on an event stream, which has begun with 200."""
+    wrong = said.code == code and _status(said) not in (None, 400) and (streamed or not _streamed(said))
+    return "400" if wrong else None
 
 
-@rule("error")
-def unsupported_versions_are_400(link: Link, said: Said) -> Verdict:
-    return "400" if said.code == -32022 and _status(said) not in (None, 400) else None
-
-
-@rule("error")
-def mismatches_are_400(link: Link, said: Said) -> Verdict:
-    return "400" if said.code == -32020 and _status(said) not in (None, 400) else None
+rule("error", name="missing_capabilities_are_400")(partial(_is_400, -32021, False))
+rule("error", name="unsupported_versions_are_400")(partial(_is_400, -32022, True))
+rule("error", name="mismatches_are_400")(partial(_is_400, -32020, True))
 
 
 @rule("error")

@@ -199,20 +199,14 @@ def id_not_in_flight(link: Link, said: Said) -> Verdict:
     return f"another id: the request {said.id!r} ({before.method}) has no answer yet"
 
 
-@rule("result", stage=ORDER)
-def result_answers_a_request(link: Link, said: Said) -> Verdict:
-    return _answers(link, said)
-
-
-@rule("error", stage=ORDER)
-def error_answers_a_request(link: Link, said: Said) -> Verdict:
-    return None if said.id is None else _answers(link, said)
-
-
 _MISPLACED = {"the_response_ends_the_stream", "messages_go_on_one_stream", "no_responses_on_the_standing_stream"}
 
 
-def _answers(link: Link, said: Said) -> Verdict:
+@rule("error", stage=ORDER, name="error_answers_a_request")
+@rule("result", stage=ORDER)
+def result_answers_a_request(link: Link, said: Said) -> Verdict:
+    if said.id is None and "error" in said.message:
+        return None
     request = link.answering(said)
     # What is misplaced was found with its event.
     if request is not None and request.answered and not (said.exchange and said.exchange.faults & _MISPLACED):

@@ -13,12 +13,13 @@ A rule is a plain function. It returns None if all is well, or what would have b
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES
+from mcp_ref.machinery import latest
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
 from mcp_ref.pages import METHODS
@@ -52,14 +53,11 @@ MAX_KNOWN: Final = 10_000
 Value = TypeVar("Value")
 
 
-class Latest(OrderedDict[Any, Value]):
-    """A table of the entries that were set last; beyond `MAX_KNOWN` the oldest is forgotten."""
+class Latest(latest.Latest[Any, Value]):
+    """A table of the `MAX_KNOWN` entries that were set last."""
 
-    def __setitem__(self, name: Any, value: Value) -> None:
-        super().__setitem__(name, value)
-        self.move_to_end(name)
-        if len(self) > MAX_KNOWN:
-            self.popitem(last=False)
+    def __init__(self) -> None:
+        super().__init__(MAX_KNOWN)
 
 
 @dataclass(slots=True)
@@ -311,20 +309,35 @@ RULES: Final[dict[str, Declared]] = {}
 
 
 def rule(
-    kind: Kind, *methods: str, sender: Role | None = None, stage: int = MEANING, having: str | None = None
+    kind: Kind,
+    *methods: str,
+    sender: Role | None = None,
+    stage: int = MEANING,
+    having: str | None = None,
+    name: str = "",
 ) -> Callable[[Rule], Rule]:
     """Declare a rule.
 
     Args:
         methods: of the message, or of the request that it answers; none: any.
         having: a member of the params or the result, or of their `_meta`, without which there is nothing to ask.
+        name: of the rule, if it is not the function's: of a row in a table, or of a second rule that says the same.
     """
 
     def declare(function: Rule) -> Rule:
-        RULES[function.__name__] = Declared(function, kind, frozenset(methods), sender, stage, having)
+        RULES[name or function.__name__] = Declared(function, kind, frozenset(methods), sender, stage, having)
         return function
 
     return declare
+
+
+def refused(name: str, expected: str, code: int, broken: str, *methods: str) -> None:
+    """Declare a rule: a request that breaks the rule `broken` is answered with the error `code`."""
+
+    def ask(link: Link, said: Said) -> Verdict:
+        return expected if said.request and broken in said.request.faults and said.code != code else None
+
+    rule("rejection", *methods, name=name)(ask)
 
 
 def as_object(value: Any) -> JsonObject:

@@ -6,6 +6,7 @@ Spec:      basic/lifecycle (2024-11-05 ... 2025-11-25), basic/versioning and ser
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from mcp_ref.basic.meta import is_meta_key
@@ -85,19 +86,12 @@ def _asks(said: Said) -> bool:
 # -- the version --------------------------------------------------------------------------------------------------
 
 
-def _foreign(said: Said) -> bool:
-    row = row_of(said)
-    return row is not None and said.revision is not None and not row.exists_in(said.revision)
-
-
+@rule("notification", stage=ORDER, name="notifications_of_the_version")
 @rule("request", stage=ORDER)
 def methods_of_the_version(link: Link, said: Said) -> Verdict:
-    return f"a method of {said.revision}, which has no {said.method}" if _foreign(said) else None
-
-
-@rule("notification", stage=ORDER)
-def notifications_of_the_version(link: Link, said: Said) -> Verdict:
-    return f"a notification of {said.revision}, which has no {said.method}" if _foreign(said) else None
+    row, kind = row_of(said), "method" if "id" in said.message else "notification"
+    foreign = row is not None and said.revision is not None and not row.exists_in(said.revision)
+    return f"a {kind} of {said.revision}, which has no {said.method}" if foreign else None
 
 
 @rule("request", "initialize", sender="client", stage=ORDER)
@@ -176,17 +170,9 @@ def _extensions(said: Said) -> JsonObject:
     return as_object(as_object(own).get("extensions"))
 
 
+@rule("result", "server/discover", name="extension_names_have_a_prefix_here")
 @rule("request", sender="client")
 def extension_names_have_a_prefix(link: Link, said: Said) -> Verdict:
-    return _prefixlacks(said)
-
-
-@rule("result", "server/discover")
-def extension_names_have_a_prefix_here(link: Link, said: Said) -> Verdict:
-    return _prefixlacks(said)
-
-
-def _prefixlacks(said: Said) -> Verdict:
     for name in _extensions(said):
         if not is_meta_key(name) or "/" not in name or name.endswith("/"):
             return f"a name with a prefix, such as com.example/audit, not {name!r}"
@@ -196,18 +182,14 @@ def _prefixlacks(said: Said) -> Verdict:
 # -- capabilities -------------------------------------------------------------------------------------------------
 
 
+# Who answers it all the same has it, and has not declared it: that is another sentence.
+@rule("result", name="only_what_was_negotiated_is_used")
 @rule("error", stage=ORDER)
 def only_what_was_negotiated(link: Link, said: Said) -> Verdict:
     request = said.request
     if request is None or request.needs is None:
         return None
     return request, f"nothing: {request.needs} was not declared"
-
-
-@rule("result")
-def only_what_was_negotiated_is_used(link: Link, said: Said) -> Verdict:
-    # Who answers it all the same has it, and has not declared it: that is another sentence.
-    return only_what_was_negotiated(link, said)
 
 
 @rule("notification", stage=ORDER)
@@ -223,7 +205,7 @@ def _feature(needs: str) -> str:
     return ".".join(needs.split(".")[:2])
 
 
-def _declares(said: Said, name: str, side: str) -> Verdict:
+def _declares(side: str, name: str, link: Link, said: Said) -> Verdict:
     needs = said.needs if said.request is None else said.request.needs
     if needs is None or needs.partition(".")[0] != side or needs.split(".")[1] != name:
         return None
@@ -236,64 +218,40 @@ def lacks(link: Link, said: Said, name: str) -> bool:
     return declared is not None and name not in declared
 
 
-@rule("result", "tools/list", "tools/call")
-def tools_are_declared(link: Link, said: Said) -> Verdict:
-    return _declares(said, "tools", "server")
-
-
-@rule("result", "prompts/list", "prompts/get")
-def prompts_are_declared(link: Link, said: Said) -> Verdict:
-    return _declares(said, "prompts", "server")
+_DECLARED = {
+    "tools_are_declared": ("server", "tools", "tools/list", "tools/call"),
+    "prompts_are_declared": ("server", "prompts", "prompts/list", "prompts/get"),
+    "completions_are_declared": ("server", "completions", "completion/complete"),
+    "logging_is_declared": ("server", "logging", "logging/setLevel"),
+    "roots_are_declared": ("client", "roots", "roots/list"),
+    "sampling_is_declared": ("client", "sampling", "sampling/createMessage"),
+    "elicitation_is_declared": ("client", "elicitation", "elicitation/create"),
+}
+"""Who answers a method has this capability."""
+for _name, (_side, _feature_of, *_methods) in _DECLARED.items():
+    rule("result", *_methods, name=_name)(partial(_declares, _side, _feature_of))
 
 
 @rule("result", "resources/list", "resources/read", "resources/templates/list", "resources/subscribe")
 def resources_are_declared(link: Link, said: Said) -> Verdict:
-    return _declares(said, "resources", "server") if lacks(link, said, "resources") else None
+    return _declares("server", "resources", link, said) if lacks(link, said, "resources") else None
 
 
-@rule("result", "completion/complete")
-def completions_are_declared(link: Link, said: Said) -> Verdict:
-    return _declares(said, "completions", "server")
+def _notifies(name: str, which: str, link: Link, said: Said) -> Verdict:
+    return f"{name} among the capabilities of the server{which}" if lacks(link, said, name) else None
 
 
-@rule("result", "logging/setLevel")
-def logging_is_declared(link: Link, said: Said) -> Verdict:
-    return _declares(said, "logging", "server")
-
-
-@rule("notification", "notifications/message", sender="server")
-def log_messages_are_declared(link: Link, said: Said) -> Verdict:
-    return "logging among the capabilities of the server, which logs" if lacks(link, said, "logging") else None
-
-
-@rule("notification", "notifications/tools/list_changed", sender="server")
-def changing_tools_are_declared(link: Link, said: Said) -> Verdict:
-    return "tools among the capabilities of the server" if lacks(link, said, "tools") else None
-
-
-@rule("notification", "notifications/prompts/list_changed", sender="server")
-def changing_prompts_are_declared(link: Link, said: Said) -> Verdict:
-    return "prompts among the capabilities of the server" if lacks(link, said, "prompts") else None
-
-
-@rule("notification", "notifications/resources/list_changed", "notifications/resources/updated", sender="server")
-def changing_resources_are_declared(link: Link, said: Said) -> Verdict:
-    return "resources among the capabilities of the server" if lacks(link, said, "resources") else None
-
-
-@rule("result", "roots/list")
-def roots_are_declared(link: Link, said: Said) -> Verdict:
-    return _declares(said, "roots", "client")
-
-
-@rule("result", "sampling/createMessage")
-def sampling_is_declared(link: Link, said: Said) -> Verdict:
-    return _declares(said, "sampling", "client")
-
-
-@rule("result", "elicitation/create")
-def elicitation_is_declared(link: Link, said: Said) -> Verdict:
-    return _declares(said, "elicitation", "client")
+_NOTIFIED = {
+    "log_messages_are_declared": ("logging", ", which logs", "message"),
+    "changing_tools_are_declared": ("tools", "", "tools/list_changed"),
+    "changing_prompts_are_declared": ("prompts", "", "prompts/list_changed"),
+    "changing_resources_are_declared": ("resources", "", "resources/list_changed", "resources/updated"),
+}
+"""Who notifies of something has this capability."""
+for _name, (_feature_of, _which, *_methods) in _NOTIFIED.items():
+    rule("notification", *(f"notifications/{each}" for each in _methods), sender="server", name=_name)(
+        partial(_notifies, _feature_of, _which)
+    )
 
 
 @rule("error", "roots/list", stage=ORDER)
@@ -312,37 +270,22 @@ def unknown_completion_is_32601(link: Link, said: Said) -> Verdict:
     return None if said.code == -32601 else "error -32601: the server has no completions"
 
 
-def _lists(link: Link, said: Said, name: str) -> Verdict:
+def _lists(name: str, link: Link, said: Said) -> Verdict:
     declared = name in (link.declared("server", said) or {})
     return f"a list: the server has declared {name}" if declared and _unknown(said) else None
 
 
-@rule("error", "tools/list", stage=ORDER)
-def declared_tools_are_listed(link: Link, said: Said) -> Verdict:
-    return _lists(link, said, "tools")
+for _feature_of in ("tools", "prompts", "resources"):
+    rule("error", f"{_feature_of}/list", stage=ORDER, name=f"declared_{_feature_of}_are_listed")(
+        partial(_lists, _feature_of)
+    )
 
 
-@rule("error", "prompts/list", stage=ORDER)
-def declared_prompts_are_listed(link: Link, said: Said) -> Verdict:
-    return _lists(link, said, "prompts")
-
-
-@rule("error", "resources/list", stage=ORDER)
-def declared_resources_are_listed(link: Link, said: Said) -> Verdict:
-    return _lists(link, said, "resources")
-
-
+@rule("request", sender="client", name="elicitation_has_a_mode_here")
 @rule("request", "initialize", sender="client")
 def elicitation_has_a_mode(link: Link, said: Said) -> Verdict:
-    return _mode(said.params.get("capabilities"))
-
-
-@rule("request", sender="client")
-def elicitation_has_a_mode_here(link: Link, said: Said) -> Verdict:
-    return _mode(said.meta.get(CLIENT_CAPABILITIES))
-
-
-def _mode(capabilities: Any) -> Verdict:
+    stateless = said.method != "initialize"
+    capabilities = said.meta.get(CLIENT_CAPABILITIES) if stateless else said.params.get("capabilities")
     declared = as_object(as_object(capabilities).get("elicitation"))
     modes = [each for each in (declared.get("form"), declared.get("url")) if isinstance(each, dict)]
     return "form, or url, or both" if declared and not modes else None

@@ -6,7 +6,7 @@ Spec:      basic/index#_meta, basic/index#resulttype, basic/index#error-codes, b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from mcp_ref.agreement import MAY_ASK
@@ -35,7 +35,7 @@ from mcp_ref.trace.rules.seen import (
     key,
     objects,
     rule,
-)
+)  # fmt: skip
 
 # -- who says what ------------------------------------------------------------------------------------------------
 
@@ -45,13 +45,9 @@ def servers_send_no_requests(link: Link, said: Said) -> Verdict:
     return "an InputRequiredResult, as the answer to a request of the client"
 
 
+@rule("error", sender="client", stage=FRAME, name="clients_send_no_errors")
 @rule("result", sender="client", stage=FRAME)
 def clients_send_no_results(link: Link, said: Said) -> Verdict:
-    return "no response: the answers go with the request when it is sent again"
-
-
-@rule("error", sender="client", stage=FRAME)
-def clients_send_no_errors(link: Link, said: Said) -> Verdict:
     return "no response: the answers go with the request when it is sent again"
 
 
@@ -173,60 +169,21 @@ def _undeclared(link: Link, said: Said, *methods: str) -> Verdict:
     return None
 
 
-def _question(method: str, problem: Callable[..., Verdict], name: str) -> None:
-    """A rule of a session's request, here for a question within a result."""
-
-    def ask(link: Link, said: Said) -> Verdict:
-        for each in _asked(said):
-            found = problem(link, said, as_object(each.get("params"))) if each.get("method") == method else None
-            if found:
-                return found
-        return None
-
-    ask.__name__ = name
-    rule("asking")(ask)
+def asked_messages_have_roles(params: JsonObject, link: Link, said: Said) -> Verdict:
+    for message in objects(params.get("messages")):
+        if message.get("role") not in ("user", "assistant") or "content" not in message:
+            return 'a role, "user" or "assistant", and a content'
+    return None
 
 
-def _declared(link: Link, said: Said) -> JsonObject | None:
-    return link.declared("client", said)
+def asked_tools_are_declared(params: JsonObject, link: Link, said: Said) -> Verdict:
+    declared = link.declared("client", said)
+    undeclared = features.samples_with_tools(params, declared) and "sampling" in (declared or {})
+    return "no tools: the request does not declare sampling.tools" if undeclared else None
 
 
-_question(
-    "sampling/createMessage", lambda link, said, params: features.role_problem(params), "asked_messages_have_roles"
-)
-_question("sampling/createMessage", lambda link, said, params: features.mixing_problem(params), "asked_results_alone")
-_question(
-    "sampling/createMessage", lambda link, said, params: features.balance_problem(params), "asked_uses_have_results"
-)
-_question(
-    "sampling/createMessage",
-    lambda link, said, params: features.context_problem(params, _declared(link, said)),
-    "asked_context_is_declared",
-)
-_question(
-    "sampling/createMessage",
-    lambda link, said, params: (
-        "no tools: the request does not declare sampling.tools"
-        if features.samples_with_tools(params, _declared(link, said)) and "sampling" in (_declared(link, said) or {})
-        else None
-    ),
-    "asked_tools_are_declared",
-)
-_question("elicitation/create", lambda link, said, params: features.message_missing(params), "asked_with_a_message")
-_question("elicitation/create", lambda link, said, params: features.form_problem(params), "asked_forms_are_complete")
-_question(
-    "elicitation/create",
-    lambda link, said, params: features.url_missing(params, with_id=False),
-    "asked_urls_are_complete",
-)
-_question("elicitation/create", lambda link, said, params: features.url_problem(params), "asked_urls_are_valid")
-_question(
-    "elicitation/create",
-    lambda link, said, params: (
-        features.mode_problem(params, _declared(link, said), said.revision) if said.revision is not None else None
-    ),
-    "asked_mode_is_supported",
-)
+features.asked("asked_messages_have_roles", "sampling/createMessage", asked_messages_have_roles)
+features.asked("asked_tools_are_declared", "sampling/createMessage", asked_tools_are_declared)
 
 
 def question_of(link: Link, said: Said) -> Question | None:
@@ -299,7 +256,7 @@ def _names(said: Said) -> Any:
     return said.params.get("name", said.params.get("uri"))
 
 
-def _answered_undeclared(link: Link, said: Said, method: str) -> Verdict:
+def _answered_undeclared(method: str, link: Link, said: Said) -> Verdict:
     question, declared = question_of(link, said), link.declared("client", said)
     for name in as_object(said.params.get("inputResponses")) if question and declared is not None else ():
         asked = as_object(question.asked.get(name)) if question else {}
@@ -308,19 +265,12 @@ def _answered_undeclared(link: Link, said: Said, method: str) -> Verdict:
     return None
 
 
-@rule("retry", *MAY_ASK, sender="client")
-def answered_elicitation_is_declared(link: Link, said: Said) -> Verdict:
-    return _answered_undeclared(link, said, "elicitation/create")
-
-
-@rule("retry", *MAY_ASK, sender="client")
-def answered_sampling_is_declared(link: Link, said: Said) -> Verdict:
-    return _answered_undeclared(link, said, "sampling/createMessage")
-
-
-@rule("retry", *MAY_ASK, sender="client")
-def answered_roots_are_declared(link: Link, said: Said) -> Verdict:
-    return _answered_undeclared(link, said, "roots/list")
+for _name, _method in {
+    "answered_elicitation_is_declared": "elicitation/create",
+    "answered_sampling_is_declared": "sampling/createMessage",
+    "answered_roots_are_declared": "roots/list",
+}.items():
+    rule("retry", *MAY_ASK, sender="client", name=_name)(partial(_answered_undeclared, _method))
 
 
 def _answers(link: Link, said: Said, method: str) -> list[tuple[JsonObject, JsonObject]]:
@@ -340,34 +290,18 @@ def answered_tools_are_declared(link: Link, said: Said) -> Verdict:
     return None
 
 
-@rule("retry", *MAY_ASK, sender="client")
-def answered_roots_are_files(link: Link, said: Said) -> Verdict:
-    return next((p for _, answer in _answers(link, said, "roots/list") if (p := features.roots_problem(answer))), None)
+def _answer(name: str, method: str, misfit: features.Misfit) -> None:
+    """A rule of a session's result, here for an answer within a request."""
+
+    def ask(link: Link, said: Said) -> Verdict:
+        given = _answers(link, said, method)
+        return next((found for params, answer in given if (found := misfit(params, answer, said))), None)
+
+    rule("retry", *MAY_ASK, sender="client", name=name)(ask)
 
 
-@rule("retry", *MAY_ASK, sender="client")
-def answered_forms_fit(link: Link, said: Said) -> Verdict:
-    for params, answer in _answers(link, said, "elicitation/create"):
-        if problem := features.answer_problem(params, answer, said.revision):
-            return problem
-    return None
-
-
-@rule("retry", *MAY_ASK, sender="client")
-def answered_with_required_tools(link: Link, said: Said) -> Verdict:
-    for params, answer in _answers(link, said, "sampling/createMessage"):
-        if problem := features.choice_problem(params, answer, "required"):
-            return problem
-    return None
-
-
-@rule("retry", *MAY_ASK, sender="client")
-def answered_without_forbidden_tools(link: Link, said: Said) -> Verdict:
-    for params, answer in _answers(link, said, "sampling/createMessage"):
-        if problem := features.choice_problem(params, answer, "none"):
-            return problem
-    return None
-
+for _given in features.ANSWERS:
+    _answer(*_given)
 
 # -- subscriptions ------------------------------------------------------------------------------------------------
 

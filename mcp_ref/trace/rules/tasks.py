@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from mcp_ref.agreement import declares
@@ -29,8 +30,9 @@ from mcp_ref.trace.rules.seen import (
     Verdict,
     as_object,
     objects,
+    refused,
     rule,
-)
+)  # fmt: skip
 
 _CAN = ("tools/call", "sampling/createMessage", "elicitation/create")  # requests that can become tasks
 _SHOWN = ("tasks/get", "tasks/cancel")  # what is answered with the state of a task
@@ -102,19 +104,8 @@ def required_tasks_are_asked_for(link: Link, said: Said) -> Verdict:
     return "task in the params: the tool requires it" if misses else None
 
 
-def _refused(said: Said, broken: str) -> Verdict:
-    faults = set() if said.request is None else said.request.faults
-    return "error -32601" if broken in faults and said.code != -32601 else None
-
-
-@rule("rejection", "tools/call")
-def tasks_of_other_tools_are_32601(link: Link, said: Said) -> Verdict:
-    return _refused(said, "tools_that_cannot_are_not_tasks")
-
-
-@rule("rejection", "tools/call")
-def required_tasks_are_32601(link: Link, said: Said) -> Verdict:
-    return _refused(said, "required_tasks_are_asked_for")
+refused("tasks_of_other_tools_are_32601", "error -32601", -32601, "tools_that_cannot_are_not_tasks", "tools/call")
+refused("required_tasks_are_32601", "error -32601", -32601, "required_tasks_are_asked_for", "tools/call")
 
 
 @rule("rejection", *_CAN)
@@ -155,14 +146,14 @@ def _is_time(value: Any) -> bool:
     return True
 
 
-@rule("result", *_CAN, *_SHOWN, "tasks/list", stage=SHAPE)
-def tasks_say_when_they_were_created(link: Link, said: Said) -> Verdict:
-    return None if all(_is_time(task.get("createdAt")) for task in states(said)) else "createdAt, by ISO 8601"
+def _has_times(name: str, link: Link, said: Said) -> Verdict:
+    return None if all(_is_time(task.get(name)) for task in states(said)) else f"{name}, by ISO 8601"
 
 
-@rule("result", *_CAN, *_SHOWN, "tasks/list", stage=SHAPE)
-def tasks_say_when_they_were_updated(link: Link, said: Said) -> Verdict:
-    return None if all(_is_time(task.get("lastUpdatedAt")) for task in states(said)) else "lastUpdatedAt, by ISO 8601"
+for _name, _time in (("created", "createdAt"), ("updated", "lastUpdatedAt")):
+    rule("result", *_CAN, *_SHOWN, "tasks/list", stage=SHAPE, name=f"tasks_say_when_they_were_{_name}")(
+        partial(_has_times, _time)
+    )
 
 
 @rule("result", "tasks/get", stage=SHAPE)
@@ -193,20 +184,14 @@ def failed_tasks_say_why(link: Link, said: Said) -> Verdict:
 # -- what has ended stays so --------------------------------------------------------------------------------------
 
 
-def _changed(link: Link, said: Said, *before: str) -> Verdict:
+def _changed(before: tuple[str, ...], link: Link, said: Said) -> Verdict:
     known, status = _known(link, said), said.result.get("status")
     changed = known is not None and known.status in before and status != known.status
     return f"{known.status}, as before" if known is not None and changed else None
 
 
-@rule("result", "tasks/get")
-def ended_tasks_stay_ended(link: Link, said: Said) -> Verdict:
-    return _changed(link, said, "completed", "failed")
-
-
-@rule("result", "tasks/get")
-def cancelled_tasks_stay_cancelled(link: Link, said: Said) -> Verdict:
-    return _changed(link, said, "cancelled")
+rule("result", "tasks/get", name="ended_tasks_stay_ended")(partial(_changed, ("completed", "failed")))
+rule("result", "tasks/get", name="cancelled_tasks_stay_cancelled")(partial(_changed, ("cancelled",)))
 
 
 @rule("result", "tasks/cancel", stage=ORDER)
@@ -272,19 +257,12 @@ def tasks_that_are_shown_are_listed(link: Link, said: Said) -> Verdict:
 # -- to which task a message belongs ------------------------------------------------------------------------------
 
 
+@rule("notification", "notifications/tasks/status", name="news_name_their_task_once")
+@rule("result", *_SHOWN, "tasks/list", name="answers_name_their_task_once")
 @rule("request", "tasks/get", "tasks/result", "tasks/cancel", "tasks/list")
 def requests_name_their_task_once(link: Link, said: Said) -> Verdict:
-    return f"no {RELATED}: the params have the id" if RELATED in said.meta else None
-
-
-@rule("result", *_SHOWN, "tasks/list")
-def answers_name_their_task_once(link: Link, said: Said) -> Verdict:
-    return f"no {RELATED}: the result has the id" if RELATED in said.own_meta else None
-
-
-@rule("notification", "notifications/tasks/status")
-def news_name_their_task_once(link: Link, said: Said) -> Verdict:
-    return f"no {RELATED}: the params have the id" if RELATED in said.meta else None
+    body = "params have" if said.method else "result has"
+    return f"no {RELATED}: the {body} the id" if RELATED in said.own_meta else None
 
 
 @rule("result", "tasks/result")
@@ -329,19 +307,11 @@ def states_have_what_belongs_to_them(link: Link, said: Said) -> Verdict:
     return f"a member {needs}: the status is {said.result['status']}" if needs and needs not in said.result else None
 
 
-def _acknowledged(link: Link, said: Said) -> Verdict:
-    extra = said.result.keys() - {"resultType", "_meta"}
-    return f"an empty result, without {sorted(extra)[0]}" if extra else None
-
-
+@rule("result", "tasks/cancel", stage=SHAPE, name="cancels_are_acknowledged")
 @rule("result", "tasks/update", stage=SHAPE)
 def updates_are_acknowledged(link: Link, said: Said) -> Verdict:
-    return _acknowledged(link, said)
-
-
-@rule("result", "tasks/cancel", stage=SHAPE)
-def cancels_are_acknowledged(link: Link, said: Said) -> Verdict:
-    return _acknowledged(link, said)
+    extra = said.result.keys() - {"resultType", "_meta"}
+    return f"an empty result, without {sorted(extra)[0]}" if extra else None
 
 
 @rule("head", "tasks/get", "tasks/update", "tasks/cancel", sender="client", stage=ORDER)

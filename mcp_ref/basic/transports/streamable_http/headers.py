@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 from mcp_ref.errors import STATELESS_ERRORS, HeaderMismatch, LocalProtocolError
 from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.http_exchange import TOKEN, HttpRefusal, HttpRequest
+from mcp_ref.machinery.latest import once
 from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
@@ -263,25 +264,18 @@ def _members(schema: JsonObject, keyword: str) -> list[tuple[str, Any]]:
     return list(value.items()) if isinstance(value, dict) else []
 
 
-_known: dict[int, tuple[JsonObject, dict[str, Path]]] = {}
+@once
+def mirrored_by(input_schema: JsonObject) -> dict[str, Path]:
+    """The `parameters` of a schema; none of one that breaks the rules, for no client should call that tool."""
+    try:
+        return parameters(input_schema)
+    except ValueError:
+        return {}
 
 
 def _mirrored(input_schema: JsonObject, arguments: Any) -> Iterator[tuple[str, Any]]:
-    """Each header that a call of a tool may have, with the argument that it repeats.
-
-    What a schema asks for is remembered; a tool that breaks the rules, which no client should call, asks for nothing.
-    """
-    known = _known.get(id(input_schema))
-    if known is None or known[0] is not input_schema:
-        try:
-            known = input_schema, parameters(input_schema)
-        except ValueError:
-            known = input_schema, {}
-        if len(_known) >= 1_000:
-            _known.clear()
-        # With the schema itself, so that no other one can come to have its id.
-        _known[id(input_schema)] = known
-    for part, path in known[1].items():
+    """Each header that a call of a tool may have, with the argument that it repeats."""
+    for part, path in mirrored_by(input_schema).items():
         value = arguments
         for name in path:
             value = value.get(name) if isinstance(value, dict) else None
