@@ -16,10 +16,10 @@ import logging
 import math
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 
 from mcp_ref.errors import Refusal
-from mcp_ref.machinery.latest import Latest
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class RateLimits:
         self.rates, self._clock = rates, clock
         self._lock = threading.Lock()  # guards _full_at and _dropped
         # A bucket of tokens as one number: when it will be full again. The client that was quiet the longest is first.
-        self._full_at: Latest[tuple[Hashable, str], float] = Latest(MAX_BUCKETS)
+        self._full_at: OrderedDict[tuple[Hashable, str], float] = OrderedDict()
         self._dropped: set[str] = set()
 
     def take(self, client: Hashable, method: str) -> float:
@@ -63,12 +63,14 @@ class RateLimits:
             return 0.0
         now, key = self._clock(), (client, method)
         with self._lock:
-            full_at = max(self._full_at.get(key, now), now)
+            full_at = max(self._full_at.pop(key, now), now)
             # Each token fills in `1 / per_second`; all but one of the burst may be missing.
             wait = full_at - now - (rate.burst - 1) / rate.per_second
             if wait < 1e-6:  # what is less is rounding
                 wait, full_at = 0.0, full_at + 1 / rate.per_second
             self._full_at[key] = full_at
+            if len(self._full_at) > MAX_BUCKETS:
+                self._full_at.popitem(last=False)
         return wait
 
     def note_dropped(self, method: str) -> None:
