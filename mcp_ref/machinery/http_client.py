@@ -19,7 +19,8 @@ Contract:
     HttpClient.open -> urllib3's pool -> _Connection -> socket
         HttpCall.box <- a second handle <------'
 
-Of urllib3 one private name is used, `_new_conn`: a TCP handshake can be cut in no other way. Tried with urllib3 2.6 to
+Two private names are used: `_new_conn` of urllib3, as a TCP handshake can be cut in no other way, and `_read_status` of
+http.client, which reads past interim responses without a bound, and past 100 alone. Tried with urllib3 2.6 to
 2.8 and requests 2.32.2 to 2.34.
 """
 
@@ -79,15 +80,19 @@ class _NotWritten(Exception):
 
 
 class FinalResponse(http.client.HTTPResponse):
-    """The final response to a request; the standard library reads past 100 alone."""
+    """A response as `http.client` reads it, behind any interim ones, which are read past; for `response_class`.
 
-    def begin(self) -> None:
-        # MUST: a client can parse any number of interim responses, also unexpected ones (RFC 9110 15.2). We bound them.
-        for _ in range(_MAX_INTERIM):
-            super().begin()
-            if not 101 < self.status < 200:
-                return
-            self.headers = None  # type: ignore[assignment]  # as before the head of a response was read
+    Raises: http.client.HTTPException: there are too many of them.
+    """
+
+    def _read_status(self) -> tuple[str, int, str]:
+        # MUST: parse the interim responses (1xx) before the final one, also those not expected (RFC 9110 15.2). Taken
+        # for the final one, a request that the server carries out would be sent again.
+        for _ in range(_MAX_INTERIM + 1):
+            version, status, reason = super()._read_status()  # type: ignore[misc]
+            if not 100 <= status < 200:
+                return version, status, reason
+            http.client.parse_headers(self.fp)
         raise http.client.HTTPException(f"more than {_MAX_INTERIM} interim responses")
 
 

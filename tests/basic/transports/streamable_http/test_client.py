@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import io
 import json
@@ -310,39 +311,71 @@ def test_a_reply_without_the_response_is_the_servers_mistake(answer: bytes, mess
             client.call()
 
 
-EARLY = b"HTTP/1.1 103 Early Hints\r\nLink: </x>; rel=preload\r\n\r\n"
+# Interim responses (RFC 9110 15.2), each with what may stand in its head.
+INTERIM = {
+    "100": b"HTTP/1.1 100 Continue\r\n\r\n",
+    "102": b"HTTP/1.1 102 Processing\r\nX-Progress: 7\r\nX-Progress: 8\r\n\r\n",
+    "103": b"HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nContent-Length: 70\r\n\r\n",
+    "104, without a reason": b"HTTP/1.1 104\r\nTransfer-Encoding: chunked\r\n\r\n",
+}
 
 
-@pytest.mark.parametrize(
-    "before",
-    [
-        b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 102 Processing\r\n\r\n", EARLY, EARLY * 99,
-        b"HTTP/1.1 199 X\r\nA: b\r\n\r\n",
-        b"HTTP/1.1 100 Continue\r\n\r\n" + EARLY + b"HTTP/1.1 100 Continue\r\n\r\n",
-    ],
-)  # fmt: skip
-def test_interim_responses_are_read_past_and_the_request_is_sent_once(before: bytes) -> None:
-    with ScriptedServer(post=[before + content(result()), content(result())]) as server, Client(server) as client:
-        assert client.call() == [result()] and client.call() == [result()]
-        assert [server.request().connection for _ in range(2)] == [1, 1], "and the connection is kept"
+@pytest.mark.parametrize("own", [False, True], ids=["ours", "a session of the user's"])
+@pytest.mark.parametrize("number", [1, 3, 100])
+@pytest.mark.parametrize("interim", [*INTERIM.values(), b"".join(INTERIM.values())], ids=[*INTERIM, "all of them"])
+def test_interim_responses_are_read_past_and_nothing_is_sent_twice(interim: bytes, number: int, own: bool) -> None:
+    before = interim * (number if interim in INTERIM.values() else max(1, number // 4))
+    answers = [before + content(result()), before + stream(event(result(2))), before + status(202)]
+    with ScriptedServer(post=answers) as server, requests.Session() as session:
+        with Client(server, **({"session": session} if own else {})) as client:
+            assert client.call() == [result()]
+            assert client.call({**CALL, "id": 2}) == [result(2)]
+            client.transport.send(NOTE, soon())
+        assert [server.request("POST").connection for _ in answers] == [1, 1, 1], "its connection is kept, too"
         assert server.asked.empty()
 
 
-def test_interim_responses_that_come_apart_and_before_a_stream_are_read_past() -> None:
-    def answer(wire: Wire, asked: Asked) -> None:
-        for byte in EARLY + EARLY:
+def test_interim_responses_that_come_in_pieces_and_before_the_request_was_read_are_read_past() -> None:
+    def drip(wire: Wire, asked: Asked) -> bool:
+        for byte in b"".join(INTERIM.values()) + content(result()):
             wire.send(bytes([byte]))
-        wire.send(STREAM_HEAD, chunk(event(result())), END)
+        return True
+
+    with ScriptedServer(post=drip) as server, Client(server) as client:
+        assert [client.call() for _ in range(3)] == [[result()]] * 3
+        assert [server.request("POST").method for _ in range(3)] == ["POST"] * 3 and server.asked.empty()
+
+
+@pytest.mark.parametrize("interim", INTERIM.values(), ids=INTERIM)
+def test_interim_responses_without_an_end_are_given_up_without_a_deadline(interim: bytes) -> None:
+    def endless(wire: Wire, asked: Asked) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                wire.send(interim * 50)
+
+    with ScriptedServer(post=endless) as server, Client(server) as client:
+        with pytest.raises(TransportClosed, match="more than 100 interim responses"):
+            client.call(timeout=None)
+        assert server.request("POST") and server.asked.empty()
+
+
+@pytest.mark.parametrize("calls", [200, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(300)])])
+def test_no_call_is_executed_twice_whatever_comes_before_its_answer(calls: int) -> None:
+    pick, executed = random.Random(33), list[int]()
+
+    def answer(wire: Wire, asked: Asked) -> bool:
+        number = asked.json()["id"]
+        executed.append(number)
+        before = b"".join(pick.choices(list(INTERIM.values()), k=pick.randrange(5)))
+        whole = before + (content(result(number)) if pick.random() < 0.5 else stream(event(result(number))))
+        cut = pick.randrange(len(whole))
+        wire.send(whole[:cut], whole[cut:])
+        return True
 
     with ScriptedServer(post=answer) as server, Client(server) as client:
-        assert client.call() == [result()]
-
-
-def test_interim_responses_without_end_are_refused_and_nothing_is_sent_again() -> None:
-    with ScriptedServer(post=EARLY * 101 + content(result())) as server, Client(server) as client:
-        with pytest.raises(TransportClosed, match="interim"):
-            client.call()
-        assert server.request() and server.asked.empty()
+        for number in range(1, calls + 1):
+            assert client.call({**CALL, "id": number}) == [result(number)]
+    assert executed == list(range(1, calls + 1))
 
 
 @pytest.mark.parametrize("answer", [content(result(text="x" * 5000)), stream(event(result(text="x" * 5000)))])
