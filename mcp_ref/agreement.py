@@ -103,7 +103,7 @@ class Terms:
 
     Attributes:
         open: whether everything agreed may be sent by now; until then the lifecycle is asked about each message.
-        answers: whether this side answers requests: in the stateless era a client does not.
+        takes_requests: whether this side answers requests: in the stateless era a client does not.
         sent, notified, received: the rules, by method, of the requests and the notifications that this side sends, and
             of what it receives; to look one up raises as `sending` and `receiving` do.
 
@@ -125,7 +125,7 @@ class Terms:
         self.envelope = dict(envelope or ())
         self._rows, self._kinds = rows, kinds or {}
         self.open = False
-        self.answers = role == "server" or revision.servers_send_requests
+        self.takes_requests = role == "server" or revision.servers_send_requests
         self.sent = _Rules(partial(self.sending, "request"))
         self.notified = _Rules(partial(self.sending, "notification"))
         self.received = _Rules(self.receiving)

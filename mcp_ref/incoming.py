@@ -49,13 +49,13 @@ class Incoming(Cancel):
         id, method, params: as they came; `params` is an empty dict if there were none.
         reply: where what belongs to it is sent.
         reason: why the request was given up; None while it is not.
-        answers, state: what an earlier round brought, for a handler that asks by its result: the answers by key, and
+        inputs, state: what an earlier round brought, for a handler that asks by its result: the answers by key, and
             its own state; both checked.
 
     Threads: any.
     """
 
-    __slots__ = ("_ended", "_gone", "_writing", "answers", "id", "method", "params", "reply", "state")
+    __slots__ = ("_ended", "_gone", "_writing", "id", "inputs", "method", "params", "reply", "state")
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Incoming(Cancel):
         # What `Cancel` begins with, written out: every request comes by here.
         self._callbacks, self._cancelled, self.reason = [], False, None
         self.id, self.method, self.params, self.reply = request_id, method, params, reply
-        self.answers: JsonObject = {}
+        self.inputs: JsonObject = {}
         self.state: Any = None
         self._gone = gone
         self._writing = threading.Lock()  # guards _ended, and is held for the write that belongs to it

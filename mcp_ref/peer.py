@@ -203,9 +203,9 @@ class Peer:
         self.unanswered: dict[RequestId, Incoming] = {}
         self._next_id = 1
         # By token, whose `put(params)` takes the progress of what was answered with a task; forgotten with its handle.
-        self.told: WeakValueDictionary[str, Any] = WeakValueDictionary()
+        self.progress_sinks: WeakValueDictionary[str, Any] = WeakValueDictionary()
         self.closed: McpError | None = None
-        self._told = False  # whether the side was told of it
+        self._side_told = False  # whether the side was told of it
 
     def start(self) -> None:
         """Begin to receive. The transport starts its thread as the last thing."""
@@ -479,7 +479,7 @@ class Peer:
 
     def _take_request(self, message: JsonObject, reply: Reply, run: RunJob) -> None:
         method, params = message["method"], message.get("params") or {}
-        if not self.terms.answers:
+        if not self.terms.takes_requests:
             # MUST NOT: a server sends requests, or a client responses (2026-07-28/basic/patterns/index#;
             # 2026-07-28/basic/transports/stdio#sending-messages)
             self.complain("ignored a request of the server: %s has none", self.terms.revision)
@@ -510,7 +510,7 @@ class Peer:
         if method in (CANCELLED, PROGRESS) and (check := self.terms.received[method].check) is not None:
             # SHOULD: ignore malformed cancellations (basic/utilities/cancellation#error-handling)
             check(params)
-        if method == CANCELLED and self.terms.answers:
+        if method == CANCELLED and self.terms.takes_requests:
             self._take_cancelled(params)
             return
         # 1. To which of our requests does it belong? In the session era only progress belongs to one.
@@ -520,14 +520,14 @@ class Peer:
             # MUST: over stdio a client tells subscriptions apart by the `subscriptionId` in `_meta`
             # (2026-07-28/basic/patterns/subscriptions#receiving-notifications;
             # 2026-07-28/basic/transports/stdio#receiving-messages)
-            request_id = None if self.terms.answers else (params.get("_meta") or {}).get(SUBSCRIPTION_ID)
+            request_id = None if self.terms.takes_requests else (params.get("_meta") or {}).get(SUBSCRIPTION_ID)
             if request_id is None:
                 self.side.take(method, params)
                 return
         with self._lock:
             # Only our own ids are in the table, and `1.0` and `True` are others, though Python says they are equal.
             pending = self._pending.get(request_id) if type(request_id) is int else None
-        if pending is None and method == PROGRESS and (told := self.told.get(request_id)) is not None:
+        if pending is None and method == PROGRESS and (told := self.progress_sinks.get(request_id)) is not None:
             told.put(params)
             return
         if pending is None or not (pending.streams or method == PROGRESS):
@@ -609,7 +609,7 @@ class Peer:
         self, request_id: RequestId | None, refusal: Refusal, reply: Reply, run: RunJob, refused: Any = None
     ) -> None:
         """Answer what never became a request. If the reader calls this, a worker writes."""
-        if not self.terms.answers:
+        if not self.terms.takes_requests:
             self.complain("ignored what the server sent: %s", refusal)
             return
         # The stateless era shares the channel, whatever revision its session has.
@@ -648,7 +648,7 @@ class Peer:
         # Forgotten at the end: after Ctrl-C on the way here the next one does all of it again.
         with self._lock:
             self._pending.clear()
-            told, self._told = self._told, True
+            told, self._side_told = self._side_told, True
         if not told:
             self.side.lost(self.closed)
 

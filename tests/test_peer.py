@@ -327,6 +327,7 @@ def test_requests_cancelled_before_their_turn_count_as_a_flood_too(monkeypatch: 
             wire.send({"jsonrpc": "2.0", "id": number, "method": "tools/list"})
             if number:
                 wire.notify("notifications/cancelled", {"requestId": number})
+                wire.request(f"after {number}", "ping")  # what the cancellation leaves to do is done
         assert wire.request("more", "tools/list")["error"]["code"] == -32603
         go.set()
         assert wire.receive()["id"] == 0

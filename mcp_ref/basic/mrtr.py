@@ -411,12 +411,12 @@ def ask_all(self: Context, *asks: Callable[[], Any]) -> list[Any]:
 
 def input_responses(self: Context) -> JsonObject:
     """The answers that came, by the keys of an `input_required` result that the handler returned itself."""
-    return self.incoming.answers
+    return self.incoming.inputs
 
 
 def input_response(self: Context, key: str, method: str = "elicitation/create") -> JsonObject | None:
     """One of these answers; None if it has not come. Raises: InvalidParams: it does not answer what `method` asks."""
-    return _checked_answer(self.incoming.answers, key, method, self.revision)
+    return _checked_answer(self.incoming.inputs, key, method, self.revision)
 
 
 def request_state(self: Context) -> Any:

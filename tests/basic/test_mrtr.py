@@ -701,7 +701,7 @@ def test_a_handler_may_ask_by_itself_under_keys_of_its_own() -> None:
     assert sealed == {"resultType": "input_required", "inputRequests": {"user_name": FORM}}, "and without a state"
     rounds = rounds_of({**CALL, "inputResponses": {"user_name": accept("Ann"), "more": {}}})
     assert rounds.responses == {"user_name": accept("Ann"), "more": {}}
-    ctx: Any = SimpleNamespace(incoming=SimpleNamespace(answers=rounds.responses), revision=LATEST)
+    ctx: Any = SimpleNamespace(incoming=SimpleNamespace(inputs=rounds.responses), revision=LATEST)
     assert input_response(ctx, "user_name") == accept("Ann")
     assert input_response(ctx, "nobody") is None
     with pytest.raises(InvalidParams, match=r"params\.inputResponses\.user_name\.roots is required"):

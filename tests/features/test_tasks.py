@@ -687,7 +687,7 @@ def test_a_malformed_rule_is_refused_when_the_tool_is_registered() -> None:
 def test_a_server_without_tasks_has_no_thread_and_no_method_of_them() -> None:
     server = Server("plain")
     server.tool("plain")(lambda: "plain")
-    assert server.tasks is None and "tasks/get" not in {**server.answers["session"], **server.answers["stateless"]}
+    assert server.tasks is None and "tasks/get" not in {**server.handlers["session"], **server.handlers["stateless"]}
     with connected(server) as client:
         assert refused(client, "tools/call", {"name": "plain", "task": True}).code == -32602
         for ignored in ({}, {"task": {}}, {"task": {"ttl": 60_000}}):
@@ -877,9 +877,9 @@ def refused_call(client: Client, name: str) -> ErrorResponse:
 
 def answering(server: Server, method: str, answer: Any) -> None:
     """Have a server of the session era answer a method by `answer(usual, ctx, params)`."""
-    usual = server.answers["session"][method]
-    server.answers["session"] = {
-        **server.answers["session"],
+    usual = server.handlers["session"][method]
+    server.handlers["session"] = {
+        **server.handlers["session"],
         method: lambda ctx, params: answer(usual, ctx, params),
     }
 
@@ -1108,7 +1108,7 @@ def test_a_task_in_answer_to_another_method_is_an_invalid_response() -> None:
         "createdAt": "",
         "lastUpdatedAt": "",
     }
-    server.answers["stateless"] = {**server.answers["stateless"], "tools/list": lambda ctx, params: task}
+    server.handlers["stateless"] = {**server.handlers["stateless"], "tools/list": lambda ctx, params: task}
     with connected(server, revision=EXTENSION) as client, pytest.raises(RemoteProtocolError):
         client.list_tools()
 

@@ -79,7 +79,7 @@ class Reports:
         self._changed = threading.Condition(threading.Lock())  # guards the two fields below; told when none is left
         self._waiting: deque[JsonObject] = deque(maxlen=MAX_UNREAD)
         self._telling = False
-        peer.told[self.token] = self
+        peer.progress_sinks[self.token] = self
 
     def put(self, params: JsonObject) -> None:
         """Take a report; never blocks."""

@@ -30,7 +30,7 @@ from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS, Revision, in_order
 from mcp_ref.roles.server import announcing, serving
 from mcp_ref.roles.server.context import Context
-from mcp_ref.roles.server.session import Handler, Session, Stateless
+from mcp_ref.roles.server.session import Handler, Session, StatelessAnswerer
 from mcp_ref.server import prompts, resources, tools
 from mcp_ref.server.utilities import completion
 from mcp_ref.server.utilities import logging as log_page
@@ -89,7 +89,7 @@ ANSWERS: Final[dict[str, Handler]] = {
     "logging/setLevel": log_page.logging_set_level,
 }
 """Which function answers which request. `initialize` and `ping` are answered by the session itself, and
-`subscriptions/listen` by `Stateless`."""
+`subscriptions/listen` by `StatelessAnswerer`."""
 
 
 class Server:
@@ -188,7 +188,7 @@ class Server:
         self.leave_bus: Callable[[], None] | None = None
         self.one_of_many = False  # whether other processes are known to serve the same clients
         # By era: an extension of the stateless era may have methods that the other one has too.
-        self.answers: dict[str, dict[str, Handler]] = {"session": ANSWERS, "stateless": ANSWERS}
+        self.handlers: dict[str, dict[str, Handler]] = {"session": ANSWERS, "stateless": ANSWERS}
         self.span: Lifespan | None = None
         self.on_roots_changed: Callable[[Context], None] | None = None
         # Guards the replacement of what follows: none of it is changed in place, so that a reader needs no lock.
@@ -202,7 +202,7 @@ class Server:
         self._recorder: Recorder | None = None
         self.process = os.getpid()  # in which the sessions and services are
         alone = [revision for revision in self.revisions if revision.era == "stateless"]
-        self.stateless = Stateless(self, alone) if alone else None
+        self.stateless = StatelessAnswerer(self, alone) if alone else None
         for extension in extensions_of(extensions).values() if extensions else ():
             self.extend(extension)
         self.tasks: ServerTasks | None = None
@@ -288,7 +288,7 @@ class Server:
         """Declare an extension, and answer its methods."""
         with self.lock:
             self.extensions = {**self.extensions, extension.name: extension}
-            self.answers["stateless"] = {**self.answers["stateless"], **extension.answering()}
+            self.handlers["stateless"] = {**self.handlers["stateless"], **extension.answering()}
             self.generation += 1
 
     def introduction(self, owner: str | None = None) -> Introduction:

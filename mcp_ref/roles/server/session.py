@@ -1,4 +1,4 @@
-"""Conversation: with whom a handler of a server speaks; `Session` and `Stateless`, in either era.
+"""Conversation: with whom a handler of a server speaks; `Session` and `StatelessAnswerer`, in either era.
 
 Over a channel that may carry both eras, such as stdio, a session hands on a request that stands alone.
 
@@ -105,7 +105,7 @@ class Conversation:
         # 1. What the revision, the capabilities and the rates let through.
         method, terms, revision = incoming.method, self.terms, self.terms.revision
         check, project, *_ = terms.received[method]
-        handler = self.server.answers[revision.era].get(method)
+        handler = self.server.handlers[revision.era].get(method)
         if handler is None:
             # Also a notification that came with an id, before its params are looked at.
             raise MethodNotFound(f"Method not found: {method}", {"method": method})
@@ -272,7 +272,7 @@ class Session(Conversation):
                 return result
             if rounds == MAX_ROUNDS:
                 break
-            incoming.answers, incoming.state = ask_now(ctx, result)
+            incoming.inputs, incoming.state = ask_now(ctx, result)
         log.error("%s asked for input in %d rounds, and has no end", incoming.method, MAX_ROUNDS)
         raise InternalError("Internal error")
 
@@ -317,7 +317,7 @@ class Session(Conversation):
         return stuck
 
 
-class Stateless:
+class StatelessAnswerer:
     """A server's answers to requests that stand alone; one for all of its clients.
 
     Nothing here belongs to a connection. What a request needs to know of its client stands in its `_meta`; what it may
@@ -411,7 +411,7 @@ class Call(Conversation):
 
     def __init__(
         self,
-        owner: Stateless,
+        owner: StatelessAnswerer,
         terms: Terms,
         incoming: Incoming,
         envelope: Envelope,
@@ -444,7 +444,7 @@ class Call(Conversation):
         if "inputResponses" in params or "requestState" in params:
             # What came back from an earlier round is checked first, whether or not the handler asks for it.
             rounds = self._asking()
-            incoming.answers, incoming.state = rounds.responses, rounds.state
+            incoming.inputs, incoming.state = rounds.responses, rounds.state
         result: JsonObject = {}
         try:
             result = handler(Context(self, incoming), params)

@@ -69,9 +69,9 @@ class ServerTasks:
         """Let the server answer with tasks, and for them, in both eras."""
         server = self.server
         for_them = page.answering(self.tasks, lambda method: tools.CallToolResult, lambda: server.page_size)
-        server.answers["session"] = {**server.answers["session"], **for_them, "tools/call": self.tools_call}
+        server.handlers["session"] = {**server.handlers["session"], **for_them, "tools/call": self.tools_call}
         server.extend(self.extension)
-        server.answers["stateless"]["tools/call"] = self.tools_call
+        server.handlers["stateless"]["tools/call"] = self.tools_call
 
     def rule(self, task: str | TaskRule) -> TaskRule | None:
         """The rule of a tool, as it was given to `tool`. Raises: ValueError, TypeError: it cannot be one."""
@@ -279,7 +279,7 @@ class TaskCall(Conversation):
 
         # What the handler looks at: given up by the caller while it is a call, and with the task afterwards.
         self._own = Incoming(incoming.id, incoming.method, params, incoming.reply, given_up)
-        self._own.answers, self._own.state = incoming.answers, incoming.state
+        self._own.inputs, self._own.state = incoming.inputs, incoming.state
         self.task.cancel.attach(self._own.cancel)
 
     def _tell(self, record: JsonObject) -> None:
