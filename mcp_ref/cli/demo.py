@@ -3,7 +3,7 @@
 Spec:      every page of both eras; each step names its own
 Not here:  the command line around it (cli)
 
-    python -m mcp_ref demo              one call, told as it happens: its messages, and the lines that caused them
+    python -m mcp_ref demo              one call, told as it happens: the messages, and the lines that caused them
     python -m mcp_ref demo --all        the whole conversation
     python -m mcp_ref demo --http       the same over Streamable HTTP; over HTTP+SSE in the revision 2024-11-05
     python -m mcp_ref.cli.demo          the server alone, over stdio
@@ -139,7 +139,7 @@ class Telling:
     recorder calls its sinks in a thread of their own. So it waits for the first event that follows.
 
     Args:
-        most: how many lines of a message are shown.
+        most: how many lines a message may take; the last of them says how many more there are.
 
     Threads: `heading` by any thread; the calls come from the recorder, one at a time.
     """
@@ -164,8 +164,11 @@ class Telling:
             # and holds nothing nested stands on one.
             body = json.dumps(event.message, indent=2)
             body = re.sub(r"[{\[]\n[^{}\[\]]{1,200}[}\]]", lambda found: re.sub(r"\n *", " ", found[0]), body)
-            lines, text = body.split("\n"), text_of(event.message.get("result", {}))
-            lines[self._most :] = [f"... {len(lines) - self._most} more lines"] if len(lines) > self._most else []
+            lines, room = body.split("\n"), self._most - 1
+            if len(lines) > self._most:
+                lines[room:] = [f"... {len(lines) - room} more lines"]
+            # Of what the client answers, `content` is another thing (client/sampling, client/elicitation).
+            text = text_of(event.message.get("result", {})) if event.direction == "receive" else ""
             shown = [f"the text: {json.dumps(text)}", *lines] if text else lines
             told = f"\n{' ' * 13}".join([told.rpartition("\n")[0], *shown])
         self._print(told)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -314,6 +315,7 @@ def test_a_command_gets_the_variables_that_the_command_line_passes_on(
     monkeypatch.setenv("OTHER", "1")
     program = """
 import os
+import re
 from mcp_ref import Server
 server = Server("s")
 server.resource("env://all")(lambda: " ".join(f"{k}={v}" for k, v in os.environ.items()))
@@ -549,6 +551,8 @@ def test_the_demonstration_tells_a_whole_conversation(capsys: Capture, tmp_path:
     for heading in (opening, "Tools, with progress", "The server asks", "Giving a call up", "Closing"):
         assert f"== {heading}" in out
     assert "the server exited with code 0" in out
+    told = [int(number) for number in re.findall(r"^ *(\d+)  C [→←] S", out, re.MULTILINE)]
+    assert told == [event.seq for event in read_trace(trace)]
     methods = {event.message.get("method") for event in read_trace(trace) if isinstance(event.message, dict)}
     shown = {"tools/list", "tools/call", "notifications/progress", "notifications/message", "resources/read"}
     shown |= {"notifications/resources/updated", "prompts/get", "completion/complete", "notifications/cancelled"}
