@@ -54,6 +54,26 @@ def test_the_lessons_are_numbered_without_gaps() -> None:
     assert [int(path.name[:2]) for path in LESSONS] == list(range(len(LESSONS)))
 
 
+TRACKS = {
+    "The stateless track": [0, 1, 2, 4, 7, 13, 14, 16, 17],
+    "The session track": [10, 3, 5, 6, 8, 11, 12],
+}
+
+
+def test_the_page_of_the_lessons_names_each_of_them_in_one_line_and_no_other() -> None:
+    page = (ROOT / "examples" / "README.md").read_text("utf-8")
+    listed = re.findall(r"^- \[(\d+)\]\((.+?)\): .+$", page, re.MULTILINE)
+    assert sorted(name for _, name in listed) == [path.name for path in LESSONS]
+    assert all(int(number) == int(name[:2]) for number, name in listed)
+
+
+@pytest.mark.parametrize("track", TRACKS)
+def test_the_page_of_the_lessons_has_a_track_for_each_era(track: str) -> None:
+    page = (ROOT / "examples" / "README.md").read_text("utf-8")
+    part = page.partition(f"## {track}")[2].partition("\n## ")[0]
+    assert [int(number) for number in re.findall(r"^- \[(\d+)\]", part, re.MULTILINE)] == TRACKS[track]
+
+
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_each_example_says_how_to_run_it(path: Path) -> None:
     assert f"    python examples/{path.name}\n" in path.read_text("utf-8")

@@ -463,10 +463,12 @@ def _loaded(path: Path) -> Any:
 def demo(args: argparse.Namespace) -> Exit:
     from mcp_ref.cli.demo import Telling, converse
 
-    telling = Telling(narrator_for(sys.stdout, full=args.full))
+    telling = Telling(narrator_for(sys.stdout), most=sys.maxsize if args.full else 12)
     with _recorder(args, telling) as recorder:
-        code = converse(recorder, telling, args.revision, http=args.http)
+        code = converse(recorder, telling, args.revision, http=args.http, whole=args.all)
     telling.flush()
     counts = telling.counts
     print(f"\n{counts['send']} messages sent, {counts['receive']} received; the server exited with code {code}.")
+    call = "call forecast city=Oslo --trace oslo.jsonl -- python -m mcp_ref.cli.demo"
+    print("\nTo go on:", "demo --all", call, "show oslo.jsonl -o oslo.html", sep="\n    python -m mcp_ref ")
     return Exit.OK if code == 0 else Exit.CONNECTION

@@ -3,7 +3,8 @@
 Spec:      every page of both eras; each step names its own
 Not here:  the command line around it (cli)
 
-    python -m mcp_ref demo              the conversation with the server, told as it happens
+    python -m mcp_ref demo              one call, told as it happens: the messages, and the lines that caused them
+    python -m mcp_ref demo --all        the whole conversation
     python -m mcp_ref demo --http       the same over Streamable HTTP; over HTTP+SSE in the revision 2024-11-05
     python -m mcp_ref.cli.demo          the server alone, over stdio
     python -m mcp_ref.cli.demo http     the same over HTTP, until its standard input ends; prints its two URLs
@@ -14,6 +15,9 @@ it does without. The steps of the client differ between the eras, as what there 
 
 from __future__ import annotations
 
+import json
+import linecache
+import re
 import subprocess
 import sys
 import threading
@@ -25,6 +29,8 @@ from typing import Any, Final
 
 from mcp_ref.basic.transports.stdio import StdioClientTransport
 from mcp_ref.client.sampling import reply
+from mcp_ref.content import text_of
+from mcp_ref.deprecated import FEATURES
 from mcp_ref.errors import ErrorResponse, RequestCancelled, ToolError, TransportClosed
 from mcp_ref.machinery.deadline import Cancel
 from mcp_ref.messages import JsonObject
@@ -127,17 +133,20 @@ def build_server() -> Server:
 
 
 class Telling:
-    """A sink for a `Recorder` that prints what a narrator says, with headings between.
+    """A sink for a `Recorder` that prints what a narrator says and the message itself, with headings between.
 
     A heading belongs before the messages that come after it on the wire, and those may be told later than it is set: a
     recorder calls its sinks in a thread of their own. So it waits for the first event that follows.
 
+    Args:
+        most: how many lines a message may take; the last of them says how many more there are.
+
     Threads: `heading` by any thread; the calls come from the recorder, one at a time.
     """
 
-    def __init__(self, narrator: Narrator, say: Callable[[str], None] = print) -> None:
+    def __init__(self, narrator: Narrator, say: Callable[[str], None] = print, *, most: int = 12) -> None:
         self.counts: Counter[str] = Counter()
-        self._narrator, self._say = narrator, say
+        self._narrator, self._say, self._most = narrator, say, most
         self._lock = threading.Lock()  # guards _headings
         self._headings: list[tuple[int, str]] = []
 
@@ -149,7 +158,20 @@ class Telling:
     def __call__(self, event: TraceEvent) -> None:
         self.flush(event.seq)
         self.counts[event.direction] += event.message is not None
-        self._print(self._narrator.tell(event))
+        told = self._narrator.tell(event)
+        if isinstance(event.message, dict):
+            # The narrator ends with the message on one line; here it takes the lines that it needs, and what is short
+            # and holds nothing nested stands on one.
+            body = json.dumps(event.message, indent=2)
+            body = re.sub(r"[{\[]\n[^{}\[\]]{1,200}[}\]]", lambda found: re.sub(r"\n *", " ", found[0]), body)
+            lines, room = body.split("\n"), self._most - 1
+            if len(lines) > self._most:
+                lines[room:] = [f"... {len(lines) - room} more lines"]
+            # Of what the client answers, `content` is another thing (client/sampling, client/elicitation).
+            text = text_of(event.message.get("result", {})) if event.direction == "receive" else ""
+            shown = [f"the text: {json.dumps(text)}", *lines] if text else lines
+            told = f"\n{' ' * 13}".join([told.rpartition("\n")[0], *shown])
+        self._print(told)
 
     def flush(self, before: float = float("inf")) -> None:
         """Print the headings that belong before the event of that number."""
@@ -167,7 +189,18 @@ class Telling:
             self._say = lambda text: None
 
 
-def converse(recorder: Recorder, telling: Telling, revision: str | None = None, *, http: bool = False) -> int | None:
+class _Quoting:
+    """A client whose every use in this file first becomes a heading: the line of the program that uses it."""
+
+    def __init__(self, client: Client, quote: Callable[[str], None]) -> None:
+        self._client, self._quote = client, quote
+
+    def __getattr__(self, name: str) -> Any:
+        self._quote(f"\n>>> {linecache.getline(__file__, sys._getframe(1).f_lineno).strip()}\n")
+        return getattr(self._client, name)
+
+
+def converse(recorder: Recorder, telling: Telling, revision: str | None, *, http: bool, whole: bool) -> int | None:
     """Start the server, go through every step with it, and end it.
 
     Args:
@@ -175,6 +208,7 @@ def converse(recorder: Recorder, telling: Telling, revision: str | None = None, 
             which `telling.flush()` prints then.
         revision: the one to speak; None: the newest.
         http: let the server listen on HTTP instead of speaking over stdio.
+        whole: go through every step; otherwise through the beginning, one call and the end.
 
     Returns: the exit code of the server; None if it had not ended.
     Blocks: about a second; each request at most 5.
@@ -200,9 +234,9 @@ def converse(recorder: Recorder, telling: Telling, revision: str | None = None, 
 
     def heading(title: str, pages: str) -> None:
         named = ", ".join(page_in(page, spoken.name) for page in pages.split(", "))
-        telling.heading(recorder.seq, f"\n== {title}  ({named})\n")
+        telling.heading(recorder.seq, f"\n== {title}  ({named})")
 
-    client = Client(
+    real = Client(
         target,
         revision=revision,
         timeout=_TIMEOUT,
@@ -212,25 +246,33 @@ def converse(recorder: Recorder, telling: Telling, revision: str | None = None, 
         sample=lambda params: reply("Pack light, walk far.", model="a-poet"),
         on_change=changed,
     )
+    client = _Quoting(real, lambda line: telling.heading(recorder.seq, line))
     try:
-        _talk(client, updated, heading, stateless=spoken.era == "stateless")
+        _talk(client, updated, heading, stateless=spoken.era == "stateless", whole=whole)
         page = "basic/transports/stdio#shutdown" if spoken.era == "stateless" else "basic/lifecycle#shutdown"
         how = "the client tells the server, or hangs up" if http else "the end of the server's input"
         heading(f"Closing: {how}", page)
-    finally:
         client.close()
+    finally:
+        real.close()
         code: int | None = target.exit_code if process is None else _ended(process)
+    if old := [name for name in ("roots", "sampling", "logging") if FEATURES[name].since <= spoken.name]:
+        telling.heading(recorder.seq, f"\nDeprecated in {spoken.name}, and to be seen here: {', '.join(old)}.")
     return code
 
 
-def _talk(client: Client, updated: threading.Event, heading: Callable[[str, str], None], *, stateless: bool) -> None:
-    """Every step between the client's beginning and its end."""
+def _talk(client: Any, updated: threading.Event, heading: Callable[..., None], *, stateless: bool, whole: bool) -> None:
+    """Every step between the client's beginning and its end; those up to the first call alone unless `whole`."""
     if stateless:
         heading("Discovery: nothing is opened", "server/discover, basic/versioning")
-        client.connect()
     else:
         heading("Opening a session", "basic/lifecycle, basic/utilities/ping")
-        client.connect()
+    client.connect()
+    if not whole:
+        heading("One call", "server/tools")
+        client.call_tool("forecast", {"city": "Lisbon"})
+        return
+    if not stateless:
         client.ping()
         heading("How much to log", "server/utilities/logging")
         client.set_log_level("info")

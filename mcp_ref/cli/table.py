@@ -159,8 +159,9 @@ ASKING: Final = (
 """The commands that end with `-- COMMAND ARGS...`, the server to start, or with `-- URL`; each has `_ASKING` too."""
 
 OTHERS: Final = (
-    Row("demo", commands.demo, "a whole conversation with a server, told as it happens", (
+    Row("demo", commands.demo, "a conversation with a server, told as it happens", (
         _REVISION, *_TRACING, _FULL,
+        flag("--all", "the whole conversation, and not one call alone"),
         flag("--http", "over HTTP, and not over stdio"),
     )),
     Row("spec", commands.spec, "what the specification's rows say of a method, or all methods", (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -314,6 +315,7 @@ def test_a_command_gets_the_variables_that_the_command_line_passes_on(
     monkeypatch.setenv("OTHER", "1")
     program = """
 import os
+import re
 from mcp_ref import Server
 server = Server("s")
 server.resource("env://all")(lambda: " ".join(f"{k}={v}" for k, v in os.environ.items()))
@@ -543,12 +545,14 @@ def test_spec_says_since_when_a_member_exists(capsys: Capture) -> None:
 @pytest.mark.parametrize("revision", list(REVISIONS))
 def test_the_demonstration_tells_a_whole_conversation(capsys: Capture, tmp_path: Path, revision: str) -> None:
     trace = tmp_path / "trace.jsonl"
-    assert run("demo", "--revision", revision, "--trace", str(trace)) == 0
+    assert run("demo", "--all", "--revision", revision, "--trace", str(trace)) == 0
     out = capsys.readouterr().out
     opening = {"session": "Opening a session", "stateless": "Discovery: nothing is opened"}[REVISIONS[revision].era]
     for heading in (opening, "Tools, with progress", "The server asks", "Giving a call up", "Closing"):
         assert f"== {heading}" in out
     assert "the server exited with code 0" in out
+    told = [int(number) for number in re.findall(r"^ *(\d+)  C [→←] S", out, re.MULTILINE)]
+    assert told == [event.seq for event in read_trace(trace)]
     methods = {event.message.get("method") for event in read_trace(trace) if isinstance(event.message, dict)}
     shown = {"tools/list", "tools/call", "notifications/progress", "notifications/message", "resources/read"}
     shown |= {"notifications/resources/updated", "prompts/get", "completion/complete", "notifications/cancelled"}
@@ -572,7 +576,7 @@ IN_ERA = {
 
 
 def test_the_demonstration_is_of_the_newest_revision_and_asks_three_questions_in_rounds(capsys: Capture) -> None:
-    assert run("demo") == 0
+    assert run("demo", "--all") == 0
     out = capsys.readouterr().out
     for question in ("roots-1", "elicitation-2", "sampling-3"):
         assert f'"{question}": ' in out
@@ -584,8 +588,8 @@ def test_the_demonstration_is_of_the_newest_revision_and_asks_three_questions_in
 @pytest.mark.parametrize("revision", slow_but(["2025-11-25", "2026-07-28"], REVISIONS))
 def test_the_demonstration_goes_the_same_way_over_http(capsys: Capture, tmp_path: Path, revision: str) -> None:
     traces = {"stdio": tmp_path / "stdio.jsonl", "http": tmp_path / "http.jsonl"}
-    assert run("demo", "--revision", revision, "--trace", str(traces["stdio"])) == 0
-    assert run("demo", "--revision", revision, "--http", "--trace", str(traces["http"])) == 0
+    assert run("demo", "--all", "--revision", revision, "--trace", str(traces["stdio"])) == 0
+    assert run("demo", "--all", "--revision", revision, "--http", "--trace", str(traces["http"])) == 0
     assert "the server exited with code 0" in capsys.readouterr().out
     asked = {name: [method_of(event) for event in read_trace(path)] for name, path in traces.items()}
     if REVISIONS[revision].disconnect_is_cancellation:
@@ -601,12 +605,61 @@ def method_of(event: TraceEvent) -> str:
 
 
 def test_each_answer_in_the_demonstration_stands_under_the_heading_of_its_request(capsys: Capture) -> None:
-    assert run("demo") == 0
+    assert run("demo", "--all") == 0
     out = capsys.readouterr().out
     for part in out.split("\n== ")[1:]:
         asked, answered = part.count("C → S  request"), part.count("C ← S  response") + part.count("C ← S  error")
         given_up = part.count("notification: notifications/cancelled")
         assert asked - given_up == answered, part
+
+
+def test_the_demonstration_is_short_unless_the_whole_is_wanted(capsys: Capture) -> None:
+    assert run("demo") == 0
+    out = capsys.readouterr().out
+    assert len(out.splitlines()) <= 100
+    assert "== One call" in out and "== Prompts" not in out
+
+
+MARGIN = " " * 13
+
+
+def test_the_demonstration_shows_a_message_in_twelve_lines_and_in_full_where_asked(capsys: Capture) -> None:
+    assert run("demo") == 0
+    short = capsys.readouterr().out
+    # From the brace that opens a message to the one that closes it, or to where it is cut.
+    ends = [line for line in short.splitlines() if line == MARGIN + "}" or line.endswith(" more lines")]
+    messages = [part.partition("\n" + end)[0] for part, end in zip(short.split(MARGIN + "{\n")[1:], ends, strict=True)]
+    assert [len(message.splitlines()) <= 11 for message in messages] == [True] * 4
+    assert f"{MARGIN}... " in short
+    assert run("demo", "--full") == 0
+    full = capsys.readouterr().out
+    assert "more lines" not in full
+    assert '"io.modelcontextprotocol/clientCapabilities": {\n' in full
+
+
+def test_the_demonstration_quotes_the_line_that_caused_a_message_and_the_text_of_a_result(capsys: Capture) -> None:
+    assert run("demo") == 0
+    out = capsys.readouterr().out
+    before, _, after = out.partition('\n>>> client.call_tool("forecast", {"city": "Lisbon"})\n')
+    assert "server/discover" in before and "tools/call" not in before
+    assert 'the text: "Lisbon: sun for 2 days"' in after
+
+
+@pytest.mark.parametrize(("revision", "told"), [("2025-11-25", False), ("2026-07-28", True)])
+def test_the_demonstration_says_what_is_deprecated_there(capsys: Capture, revision: str, told: bool) -> None:
+    assert run("demo", "--revision", revision) == 0
+    assert (f"Deprecated in {revision}" in capsys.readouterr().out) is told
+
+
+def test_the_three_commands_that_the_demonstration_ends_with_succeed(capsys: Capture, tmp_path: Path) -> None:
+    assert run("demo") == 0
+    commands = capsys.readouterr().out.partition("To go on:\n")[2].splitlines()
+    assert len(commands) == 3
+    for command in commands:
+        words = [sys.executable if word == "python" else word for word in command.split()]
+        env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+        subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, timeout=60, check=True)
+    assert (tmp_path / "oslo.html").is_file()
 
 
 # -- as a process of its own

@@ -629,5 +629,5 @@ def test_the_command_lists_its_rules(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize("way", ["stdio", "http"])
 def test_finds_nothing_in_the_demo(revision: str, way: str, tmp_path: Path) -> None:
     file = str(tmp_path / "t.jsonl")
-    assert main(["demo", "--revision", revision, "--trace", file, *(["--http"] if way == "http" else [])]) == 0
+    assert main(["demo", "--all", "--revision", revision, "--trace", file, *(["--http"] if way == "http" else [])]) == 0
     assert not list(check(read_trace(file)))
