@@ -16,7 +16,8 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from functools import partial
+from itertools import chain, starmap
 from typing import IO, Any, Literal
 
 from mcp_ref.machinery.deadline import Deadline
@@ -88,7 +89,7 @@ class Child:
             own = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
         self._options = {"stderr": subprocess.PIPE if callable(stderr) else stderr, "env": env, "cwd": cwd, **own}
         self._command = command
-        self._launched: subprocess.Popen[Any] | None = None
+        self._processes: list[subprocess.Popen[Any]] = []  # the one that there is, or none
         # Daemon: the function is a user's code, which nobody can end.
         hear = threading.Thread(target=self._hear, args=(stderr,), name="mcp-stdio-stderr", daemon=True)
         self.thread = hear if callable(stderr) else None
@@ -98,7 +99,9 @@ class Child:
         """Launch it. Raises: OSError: that cannot be done. Whatever it raises, `close()` is still to be called."""
         self._stop.open()
         pipe = subprocess.PIPE
-        self._launched = subprocess.Popen(self._command, bufsize=0, stdin=pipe, stdout=pipe, **self._options)
+        launch = partial(subprocess.Popen, self._command, bufsize=0, stdin=pipe, stdout=pipe, **self._options)
+        # One step of C: Ctrl-C between the launch and the assignment would leave a process that nobody knows of.
+        self._processes.extend(starmap(launch, [()]))
         # Only with a descriptor that is ready at the exit can we wait without reaping; elsewhere the exit is polled,
         # and a number might mean another group.
         if hasattr(os, "pidfd_open") and hasattr(os, "waitid"):
@@ -110,12 +113,11 @@ class Child:
     @property
     def launched(self) -> bool:
         """See the class."""
-        return self._launched is not None
+        return bool(self._processes)
 
     @property
     def _process(self) -> subprocess.Popen[Any]:
-        assert self._launched is not None
-        return self._launched
+        return self._processes[0]
 
     @property
     def stdin(self) -> IO[bytes]:
@@ -174,8 +176,8 @@ class Child:
 
     def close(self) -> None:
         """Give the descriptors back, when the thread has ended and no other one is in `exit_code`."""
-        if self._launched is not None:
-            for stream in (self._launched.stdin, self._launched.stdout, self._launched.stderr):
+        for process in self._processes:
+            for stream in (process.stdin, process.stdout, process.stderr):
                 if stream is not None:
                     stream.close()
         exit_fd, self._exit_fd = self._exit_fd, -1

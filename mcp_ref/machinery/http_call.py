@@ -90,16 +90,21 @@ class HttpCall:
     def hang_up(self) -> None:
         """Shut the connection down, unless it is kept already; the call may go on over another one."""
         while self.box:
+            taken: list[socket.SocketType] = []
             try:
-                taken = self.box.pop()
+                # One step of C, as in `hold`; and back into the box if Ctrl-C comes before the socket is shut down.
+                taken.extend(map(deque.pop, (self.box,)))
+                self.hung_up = True
+                taken[0].shutdown(socket.SHUT_RDWR)
+                taken[0].close()
             except IndexError:
-                return  # the pool of idle connections was first
-            self.hung_up = True
-            try:
-                taken.shutdown(socket.SHUT_RDWR)
+                return
             except OSError:
                 log.debug("the server has hung up first")
-            taken.close()
+                taken[0].close()
+            except BaseException:
+                self.box.extend(taken)
+                raise
 
     def begin_inner(self, deadline: Deadline) -> HttpCall:
         """Another call, for what this one has to wait for; `inner` is to be None again when it is over.

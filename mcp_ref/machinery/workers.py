@@ -178,8 +178,10 @@ class Workers:
         try:
             worker.start()
         except RuntimeError:
-            self._threads.remove(worker)
-            raise
+            # Or Ctrl-C in `start` has spoiled the lock on which it waits: then the thread is there.
+            if worker not in threading.enumerate():
+                self._threads.remove(worker)
+                raise
         return worker
 
     def _run_alone(self, job: Job) -> None:

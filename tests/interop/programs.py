@@ -181,7 +181,7 @@ def we_serve(way: str, *revisions: str, program: str = "our_server.py") -> Itera
         yield our_server(*revisions, program=program)
         return
     with Served(our_server(*revisions, way="http", program=program)) as served:
-        yield [served.url.removesuffix("/mcp") + ("/sse" if way == "sse" else "/mcp")]
+        yield [served.url.removesuffix("/mcp").removesuffix("/sse") + ("/sse" if way == "sse" else "/mcp")]
 
 
 class Served:
