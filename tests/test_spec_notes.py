@@ -1,7 +1,7 @@
 """The notes under spec_notes/, held against the specification, the code and the tests, in both directions.
 
-A note is a Markdown file with two lines of head (`Pages:`, `Code:`), prose, and short tables of what is asked and where
-it is answered. Beside it stands a `.jsonl` file of the same name: a row for each statement, with its level, the ids of
+A note is a Markdown file with a head (`Pages:`, `Published:`, `Code:`), prose, and short tables of what is asked and
+where it is answered. Beside it stands a `.jsonl` file of the same name: a row for each statement, with its level, the ids of
 its sentences, the code and the tests. The tables are made from these rows: `python -m tests.test_spec_notes --write`.
 spec_notes/README.md explains the form. All five revisions are counted.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ from tests.test_where import Comment, all_comments
 ROOT = Path(__file__).parent.parent
 NOTES = ROOT / "spec_notes"
 SPEC = ROOT.parent / "shared" / "spec"
+REPOSITORY = ROOT.parent / ".mirror" / "modelcontextprotocol+modelcontextprotocol" / "repo"
+"""A clone of the specification's own repository, if there is one beside this checkout."""
 ALL = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 NO_IDS = "-"
 """In the cell of the ids: the page has no sentence that the specification's data knows."""
@@ -287,6 +290,50 @@ def test_what_is_out_of_scope_exists() -> None:
     known = places | pages
     unknown = [each for each in OUT_OF_SCOPE if each not in known and not any(p.startswith(f"{each}/") for p in known)]
     assert not unknown
+
+
+# -- the links to the published pages -----------------------------------------------------------------------------
+
+SITE = "https://modelcontextprotocol.io/specification"
+
+
+def published(pages: tuple[str, ...], exist: set[str]) -> str:
+    """The line of links to the pages of a note, for each revision that has the page; `exist` has REVISION/PAGE."""
+    parts = []
+    for page in pages:
+        # The page of a folder is its index, and is published without that word.
+        file = page if any(f"{revision}/{page}" in exist for revision in ALL) else f"{page}/index"
+        url = "" if file == "index" else f"/{file.removesuffix('/index')}"
+        links = [f"[{revision}]({SITE}/{revision}{url})" for revision in ALL if f"{revision}/{file}" in exist]
+        parts.append(f"{page} in {', '.join(links)}")
+    return "; ".join(parts)
+
+
+@cache
+def published_pages() -> frozenset[str]:
+    """Every page of the specification's repository, as REVISION/PAGE."""
+    tree = ["git", "-C", str(REPOSITORY), "ls-tree", "-r", "--name-only", "HEAD", "docs/specification"]
+    listed = subprocess.run(tree, capture_output=True, text=True, check=True, timeout=30).stdout
+    return frozenset(re.findall(r"^docs/specification/(.*)\.mdx$", listed, re.MULTILINE))
+
+
+PUBLISHED = [note for note in notes() if not note.path.startswith("spec_notes/extensions/")]
+"""The notes of the specification's own pages; an extension has its page in a repository of its own."""
+
+
+@pytest.mark.parametrize("note", PUBLISHED, ids=lambda note: note.path)
+def test_a_note_links_its_published_pages(note: Note) -> None:
+    lines = (ROOT / note.path).read_text("utf-8").splitlines()
+    line = next((line for line in lines if line.startswith("Published: ")), "")
+    assert [part.partition(" in ")[0] for part in line.removeprefix("Published: ").split("; ")] == list(note.pages)
+    assert all(f"[{revision}]({SITE}/{revision}" in line for revision in re.findall(r"\[([\d-]+)\]", line))
+
+
+@pytest.mark.skipif(not REPOSITORY.exists(), reason="the specification's repository is not beside this checkout")
+@pytest.mark.parametrize("note", PUBLISHED, ids=lambda note: note.path)
+def test_each_published_page_of_a_note_is_linked_and_exists(note: Note) -> None:
+    line = f"Published: {published(note.pages, set(published_pages()))}"
+    assert line in (ROOT / note.path).read_text("utf-8").splitlines(), f"{note.path} should have:\n{line}"
 
 
 # -- the code -----------------------------------------------------------------------------------------------------
