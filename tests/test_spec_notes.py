@@ -1,8 +1,9 @@
 """The notes under spec_notes/, held against the specification, the code and the tests, in both directions.
 
 A note is a Markdown file with a head (`Pages:`, `Published:`, `Code:`), prose, and short tables of what is asked and
-where it is answered. Beside it stands a `.jsonl` file of the same name: a row for each statement, with its level, the ids of
-its sentences, the code and the tests. The tables are made from these rows: `python -m tests.test_spec_notes --write`.
+where it is answered. Beside it stands a `.jsonl` file of the same name: a row for each statement, with its level, the
+ids of its sentences, the code and the tests. The tables are made from these rows:
+`python -m tests.test_spec_notes --write`.
 spec_notes/README.md explains the form. All five revisions are counted.
 """
 
