@@ -166,6 +166,7 @@ class Terms:
         revision, row = self.revision, self._rows.get(name)
         if row is None or not row.exists_in(revision) or row.sent_by(revision) == self.role:
             raise MethodNotFound(f"Method not found: {name}", {"method": name})
+        # SHOULD: -32601 for a request whose capability was not declared (server/utilities/completion#error-handling)
         if missing := self._undeclared(row, self.local):
             if row.kind == "request" or not missing.startswith("server."):
                 raise MethodNotFound(f"Method not found: {name} (capability {missing} not declared)", {"method": name})

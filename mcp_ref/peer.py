@@ -228,6 +228,8 @@ class Peer:
             deadline: of the call that this request is a part of; None: the request is a call by itself.
         """
         options = options or {}
+        # SHOULD: every request has a time-out, which can be set for each
+        # (basic/lifecycle#timeouts; 2026-07-28/basic/patterns/cancellation#timeouts)
         pending = PendingRequest(method, options, deadline or self.deadline(options), asker)
         try:
             message = self.begin(pending, params)
@@ -558,6 +560,7 @@ class Peer:
             log.debug("ignored a cancellation of %r", request_id)
             return
         reason = params.get("reason", "cancelled by the peer")
+        # SHOULD: log the reason of a cancellation (basic/utilities/cancellation#implementation-notes)
         log.info("the peer gave up %s (id %r): %s", incoming.method, incoming.id, reason)
         incoming.cancel(reason)
         self._workers.run(incoming.drop, urgent=True)

@@ -1,8 +1,9 @@
 """The notes under spec_notes/, held against the specification, the code and the tests, in both directions.
 
-A note is a Markdown file with two lines of head (`Pages:`, `Code:`), prose, and short tables of what is asked and where
-it is answered. Beside it stands a `.jsonl` file of the same name: a row for each statement, with its level, the ids of
-its sentences, the code and the tests. The tables are made from these rows: `python -m tests.test_spec_notes --write`.
+A note is a Markdown file with a head (`Pages:`, `Published:`, `Code:`), prose, and short tables of what is asked and
+where it is answered. Beside it stands a `.jsonl` file of the same name: a row for each statement, with its level, the
+ids of its sentences, the code and the tests. The tables are made from these rows:
+`python -m tests.test_spec_notes --write`.
 spec_notes/README.md explains the form. All five revisions are counted.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -21,9 +23,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.test_where import Comment, all_comments
+
 ROOT = Path(__file__).parent.parent
 NOTES = ROOT / "spec_notes"
 SPEC = ROOT.parent / "shared" / "spec"
+REPOSITORY = ROOT.parent / "modelcontextprotocol"
+"""A clone of the specification's own repository, if there is one beside this checkout."""
 ALL = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 NO_IDS = "-"
 """In the cell of the ids: the page has no sentence that the specification's data knows."""
@@ -36,7 +42,10 @@ OUT_OF_SCOPE = {}
 
 
 class Row(NamedTuple):
-    """One row of a note; `reason` says "not ours: ..." or "later: ..." for one that no code answers."""
+    """One row of a note; `reason` says "not ours: ..." or "later: ..." for one that no code answers.
+
+    `why` is the word of WHY for code without a comment that says the sentence.
+    """
 
     note: str
     line: int
@@ -47,6 +56,7 @@ class Row(NamedTuple):
     code: tuple[str, ...]
     tests: tuple[str, ...]
     reason: str
+    why: str
 
     def __str__(self) -> str:
         return f"{self.note}:{self.line}"
@@ -63,7 +73,10 @@ class Note(NamedTuple):
 
 # -- reading ------------------------------------------------------------------------------------------------------
 
-KEYS = {"heading", "asked", "level", "ids", "code", "tests", "not_ours", "later"}
+KEYS = {"heading", "asked", "level", "ids", "code", "why", "tests", "not_ours", "later"}
+
+WHY = {"table", "type", "elsewhere", "absence", "whole"}
+"""Why no function of a row has a comment under the row's heading: spec_notes/README.md says what each word means."""
 
 
 def read_note(path: Path) -> Note:
@@ -95,7 +108,8 @@ def _row(name: str, number: int, row: dict[str, Any], pages: tuple[str, ...]) ->
     except ValueError as problem:
         raise ValueError(f"{name}:{number}: {problem}") from None
     code, tests = tuple(row.get("code", ())), tuple(row.get("tests", ()))
-    return Row(name, number, row["heading"], row["asked"], row["level"], ids, code, tests, "; ".join(reasons))
+    reason, why = "; ".join(reasons), row.get("why", "")
+    return Row(name, number, row["heading"], row["asked"], row["level"], ids, code, tests, reason, why)
 
 
 # -- the tables of a note, made from its rows ---------------------------------------------------------------------
@@ -279,6 +293,50 @@ def test_what_is_out_of_scope_exists() -> None:
     assert not unknown
 
 
+# -- the links to the published pages -----------------------------------------------------------------------------
+
+SITE = "https://modelcontextprotocol.io/specification"
+
+
+def published(pages: tuple[str, ...], exist: set[str]) -> str:
+    """The line of links to the pages of a note, for each revision that has the page; `exist` has REVISION/PAGE."""
+    parts = []
+    for page in pages:
+        # The page of a folder is its index, and is published without that word.
+        file = page if any(f"{revision}/{page}" in exist for revision in ALL) else f"{page}/index"
+        url = "" if file == "index" else f"/{file.removesuffix('/index')}"
+        links = [f"[{revision}]({SITE}/{revision}{url})" for revision in ALL if f"{revision}/{file}" in exist]
+        parts.append(f"{page} in {', '.join(links)}")
+    return "; ".join(parts)
+
+
+@cache
+def published_pages() -> frozenset[str]:
+    """Every page of the specification's repository, as REVISION/PAGE."""
+    tree = ["git", "-C", str(REPOSITORY), "ls-tree", "-r", "--name-only", "HEAD", "docs/specification"]
+    listed = subprocess.run(tree, capture_output=True, text=True, check=True, timeout=30).stdout
+    return frozenset(re.findall(r"^docs/specification/(.*)\.mdx$", listed, re.MULTILINE))
+
+
+PUBLISHED = [note for note in notes() if not note.path.startswith("spec_notes/extensions/")]
+"""The notes of the specification's own pages; an extension has its page in a repository of its own."""
+
+
+@pytest.mark.parametrize("note", PUBLISHED, ids=lambda note: note.path)
+def test_a_note_links_its_published_pages(note: Note) -> None:
+    lines = (ROOT / note.path).read_text("utf-8").splitlines()
+    line = next((line for line in lines if line.startswith("Published: ")), "")
+    assert [part.partition(" in ")[0] for part in line.removeprefix("Published: ").split("; ")] == list(note.pages)
+    assert all(f"[{revision}]({SITE}/{revision}" in line for revision in re.findall(r"\[([\d-]+)\]", line))
+
+
+@pytest.mark.skipif(not REPOSITORY.exists(), reason="the specification's repository is not beside this checkout")
+@pytest.mark.parametrize("note", PUBLISHED, ids=lambda note: note.path)
+def test_each_published_page_of_a_note_is_linked_and_exists(note: Note) -> None:
+    line = f"Published: {published(note.pages, set(published_pages()))}"
+    assert line in (ROOT / note.path).read_text("utf-8").splitlines(), f"{note.path} should have:\n{line}"
+
+
 # -- the code -----------------------------------------------------------------------------------------------------
 
 
@@ -346,6 +404,72 @@ def test_the_tests_of_every_row_exist(note: Note) -> None:
             if name.replace("::", ".") not in names_in(path) or not name.rpartition("::")[2].startswith("test_"):
                 wrong.append(f"{row}: {reference}")
     assert not wrong, "\n".join(["no such test:", *wrong])
+
+
+# -- the code of a row is where the comment stands -----------------------------------------------------------------
+
+
+def headings_of(comment: Comment) -> Iterator[str]:
+    """The place of a comment without its revision, once for each of its headings."""
+    page, _, headings = re.sub(r"^20\d\d-\d\d-\d\d/", "", comment.place).partition("#")
+    yield from (f"{page}#{heading.strip().lstrip('#')}" for heading in headings.split(","))
+
+
+@cache
+def comments_by_heading() -> dict[str, list[str]]:
+    """Under each PAGE#HEADING the functions, as `file:function`, that have a comment of it."""
+    found: dict[str, list[str]] = {}
+    for comment in all_comments():
+        for heading in headings_of(comment):
+            found.setdefault(heading, []).append(f"{comment.file}:{comment.function}")
+    return found
+
+
+def commented(code: tuple[str, ...], functions: list[str]) -> bool:
+    """Whether one of these functions, or one inside a class or function of `code`, is among them."""
+    return any(function == each or function.startswith(f"{each}.") for each in code for function in functions)
+
+
+def disagreement(row: Row) -> str:
+    """What is wrong between the code of a row, the comments under its headings, and its `why`; empty if nothing is."""
+    places = {each.partition("/")[2].rpartition(".")[0] for each in row.ids}
+    candidates = [function for place in sorted(places) for function in comments_by_heading().get(place, [])]
+    if not row.code or not candidates or commented(row.code, candidates):
+        return "has a `why`, and needs none" if row.why else ""
+    if row.why not in WHY:
+        return f"no function of its code has a comment under {sorted(places)}; these have: {sorted(set(candidates))}"
+    kinds = {kind_of(reference) for reference in row.code}
+    if row.why in {"table", "type"} and row.why not in kinds:
+        return f"says {row.why!r}, and its code has none"
+    if row.why == "elsewhere" and not commented(row.code, sum(comments_by_heading().values(), [])):
+        return "says 'elsewhere', and no function of its code has any comment"
+    return ""
+
+
+def kind_of(reference: str) -> str:
+    """What `file:name` is: a type begins with a capital letter, a table is written in capitals."""
+    name = reference.rpartition(":")[2].rpartition(".")[2].lstrip("_")
+    return "table" if name.isupper() else "type" if name[:1].isupper() else "function"
+
+
+@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
+def test_the_code_of_a_row_has_its_comment_or_the_row_says_why_not(note: Note) -> None:
+    wrong = [f"{row}: {found}" for row in note.rows if (found := disagreement(row))]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_row_that_disagrees_with_the_comments_is_found() -> None:
+    heading, functions = next(iter(comments_by_heading().items()))
+    row = Row("", 0, "", "", "MUST", (f"2025-11-25/{heading}.1",), (functions[0],), (), "", "")
+    assert not disagreement(row)
+    assert "needs none" in disagreement(row._replace(why="whole"))
+    other = row._replace(code=("mcp_ref/errors.py:nothing",))
+    assert "no function of its code" in disagreement(other)
+    assert "no function of its code" in disagreement(other._replace(why="because"))
+    assert "has none" in disagreement(other._replace(why="table"))
+    assert "has none" in disagreement(other._replace(why="type"))
+    assert "has any comment" in disagreement(other._replace(why="elsewhere"))
+    assert not disagreement(other._replace(why="whole"))
 
 
 @cache

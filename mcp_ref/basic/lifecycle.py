@@ -177,6 +177,7 @@ def initialize_params(introduction: Introduction, asked: Revision) -> JsonObject
     """The params of `initialize`; the request is shaped by the revision that it asks for."""
     # MUST: the client sends a `protocolVersion` that it supports, which SHOULD be its latest
     # (basic/lifecycle#version-negotiation)
+    # MUST: the client opens with `initialize`: its version, its capabilities, its name (basic/lifecycle#initialization)
     return {
         "protocolVersion": asked.name,
         "capabilities": client_capabilities(introduction.capabilities, asked),
@@ -186,6 +187,7 @@ def initialize_params(introduction: Introduction, asked: Revision) -> JsonObject
 
 def initialize_result(introduction: Introduction, agreed: Revision) -> JsonObject:
     """The result of `initialize`, shaped by the revision that it agrees on."""
+    # MUST: the server answers `initialize` with its capabilities, its name and version (basic/lifecycle#initialization)
     result: JsonObject = {
         "protocolVersion": agreed.name,
         "capabilities": server_capabilities(introduction.capabilities, agreed),

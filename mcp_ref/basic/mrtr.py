@@ -597,6 +597,7 @@ class Rounds:
         self._check_asker(method)
         request = input_request(method, params, self._revision)
         digest = digest_of([method, request["params"]])
+        # MUST: each of `inputRequests` has a key of its own (basic/patterns/mrtr#server-requirements-basic-workflow)
         self._count += 1
         key = f"{KINDS[method].name}-{self._prefix}{self._count}"
         known = self._answered.get(key)
@@ -608,6 +609,7 @@ class Rounds:
         if known is not None:
             log.warning("%s of %s differs from the question in the round before: it is asked again", key, self._method)
         self._check_declared(request)
+        # SHOULD: ask again for an answer that is missing from `inputResponses` (basic/patterns/mrtr#error-handling)
         self._open[key] = (digest, request)
         self._stopped = True
         raise InputNeeded("the client has to be asked first")

@@ -72,6 +72,7 @@ def token_of(params: JsonObject | None) -> ProgressToken | None:
     """The progress token that a request carries, or None; `0` and `""` are tokens, a boolean is not."""
     meta = params.get("_meta") if params else None
     token = meta.get("progressToken") if isinstance(meta, dict) else None
+    # MUST: a `progressToken` is a string or an integer (basic/utilities/progress#progress-flow)
     return token if type(token) is str or type(token) is int else None
 
 

@@ -400,6 +400,7 @@ def elicit(self: Caller, message: str, schema: Mapping[str, Any], **options: Unp
         if required := [name for name, field in schema.items() if not (isinstance(field, dict) and "default" in field)]:
             whole["required"] = required
     form = downgrade(whole, self.revision)
+    # MUST: an elicitation has a `message`, and a `mode` unless it is a form (client/elicitation#elicitation-requests)
     params: JsonObject = {"mode": "form"} if self.revision.elicitation_modes else {}
     # MUST: a form has a `requestedSchema` (client/elicitation#form-mode-elicitation-requests)
     result = self.request("elicitation/create", params | {"message": message, "requestedSchema": form}, options)
@@ -531,6 +532,8 @@ def url_elicitation(message: str, url: str, elicitation_id: str | None = None) -
     # SHOULD: use https for URLs to visit, outside development (client/elicitation#safe-url-handling)
     if not _is_protected(url):
         log.warning("an elicitation sends the user to a page over plain http, on %s", _parts(url).hostname)
+    # MUST: an elicitation in URL mode has `mode`, `message`, `url`, and `elicitationId`
+    # (client/elicitation#url-mode-elicitation-requests)
     return {"mode": "url", "message": message, "elicitationId": elicitation_id or str(uuid4()), "url": url}
 
 

@@ -314,6 +314,7 @@ def choose_model(preferences: ModelPreferences | None, available: Sequence[str])
     Spec: client/sampling#model-hints
     """
     # MUST: take the hints of `modelPreferences` in order, and the first that matches (schema ModelPreferences)
+    # SHOULD: respect the hints of `modelPreferences` (client/sampling#security-considerations)
     for hint in (preferences or {}).get("hints", []):
         for name in available:
             # SHOULD: take a hint for a substring of a model's name (schema ModelHint)

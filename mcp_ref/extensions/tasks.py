@@ -196,5 +196,6 @@ def tasks_cancel(tasks: Tasks, owner: str | None, params: TaskRequestParams) -> 
     Raises: InvalidParams: the owner has no such task.
     Spec: 2026-07-28/extensions/tasks#task-cancellation
     """
+    # MUST: acknowledge a cancel with an empty result (2026-07-28/extensions/tasks#response)
     tasks.end(tasks.find(params["taskId"], owner)["id"], {"cancelled": "The task was cancelled by request."})
     return {}

@@ -220,6 +220,8 @@ class AuthorizationServer:
 
     def _tell(self, request: HttpRequest, reply: HttpReply) -> None:
         issuer = self.issuer
+        # MUST: publish metadata, which says that PKCE is there
+        # (basic/authorization#authorization-code-protection)
         document: AuthorizationServerMetadata = {
             "issuer": issuer,
             "authorization_endpoint": f"{issuer}/authorize",

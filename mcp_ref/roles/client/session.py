@@ -283,10 +283,13 @@ class Stateless(Conversation):
     def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
         """`server/discover`."""
         self.peer.terms = self.terms(asked)
+        # SHOULD: begin with `server/discover`, in the newest version
+        # (2026-07-28/basic/transports/stdio#backward-compatibility)
         return "server/discover", None
 
     def agree(self, result: JsonObject, deadline: Deadline) -> None:
         """Speak the newest version that both have."""
+        # SHOULD: go on in a version of both sides (2026-07-28/basic/transports/stdio#backward-compatibility)
         revision = offered_instead({"supported": result["supportedVersions"]}, self.revisions)
         if revision is None:
             theirs = ", ".join(map(str, result["supportedVersions"][:10])) or "no version"
