@@ -87,7 +87,7 @@ def _judge_live(args: argparse.Namespace, out: TextIO) -> Exit:
             signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends this as Ctrl-C does
             with suppress(KeyboardInterrupt), HttpProxy(args.http, recorders, shown.note, args.port) as proxy:
                 shown.note(f"give your client this URL: {proxy.url}")
-                proxy.serve_forever()
+                threading.Event().wait()
     except ValueError as problem:
         raise UsageError(str(problem)) from None
     except OSError as problem:
