@@ -45,7 +45,9 @@ from mcp_ref.trace.record import Direction, Recorder
 
 _CHUNK: Final = 65536
 _MAX_NOTED: Final = 64 * 1024 * 1024  # bytes of one line or event that are shown to a trace, and of one body
-_AFTER_EXIT: Final = 1.0  # seconds for what a process has written last, if another one holds its pipes open
+_AFTER_EXIT: Final = (
+    1.0  # seconds for what a process has written last, if another holds its pipes open; and for exchanges
+)
 _SIGNAL_INTERVAL: Final = 0.5  # seconds until a signal is noticed, at most
 _LOOK_INTERVAL: Final = 0.05
 _PASSED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -240,7 +242,7 @@ class HttpProxy:
 
     def __exit__(self, *_: object) -> None:
         self.closed = True
-        self._server.close()
+        self._server.close(_AFTER_EXIT)
 
     def _pass(self, request: HttpRequest, reply: HttpReply) -> None:
         _Passing(self, request, reply).run()
@@ -269,7 +271,7 @@ def _moved(text: str, there: str, here: str) -> str:
 
 
 class _Passing:
-    """One request and its reply: its `_body`, the `_taps` that are shown it, the facts of all its events (`_origin`)."""
+    """One request and its reply: its `_body`, the `_taps` that are shown it, the facts of its events (`_origin`)."""
 
     def __init__(self, proxy: HttpProxy, request: HttpRequest, reply: HttpReply) -> None:
         self._proxy, self._request, self._reply = proxy, request, reply
