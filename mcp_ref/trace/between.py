@@ -45,9 +45,8 @@ from mcp_ref.trace.record import Direction, Recorder
 
 _CHUNK: Final = 65536
 _MAX_NOTED: Final = 64 * 1024 * 1024  # bytes of one line or event that are shown to a trace, and of one body
-_AFTER_EXIT: Final = (
-    1.0  # seconds for what a process has written last, if another holds its pipes open; and for exchanges
-)
+_AFTER_EXIT: Final = 1.0  # seconds for what a process has written last, if another one holds its pipes open
+_AT_CLOSE: Final = 1.0  # seconds for the exchanges under way to end
 _SIGNAL_INTERVAL: Final = 0.5  # seconds until a signal is noticed, at most
 _LOOK_INTERVAL: Final = 0.05
 _PASSED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -242,7 +241,7 @@ class HttpProxy:
 
     def __exit__(self, *_: object) -> None:
         self.closed = True
-        self._server.close(_AFTER_EXIT)
+        self._server.close(_AT_CLOSE)
 
     def _pass(self, request: HttpRequest, reply: HttpReply) -> None:
         _Passing(self, request, reply).run()
