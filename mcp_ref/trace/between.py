@@ -221,12 +221,15 @@ class HttpProxy:
         port: int = 0,
         limits: HttpLimits = _LIMITS,
     ) -> None:
+        from mcp_ref.machinery.http_client import FinalResponse  # which takes long, and stdio needs none of it
+
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"the URL of a server begins with http:// or https://, unlike {url!r}")
         self.origin, self.path = f"{parts.scheme}://{parts.netloc}", parts.path or "/"
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self.connect = partial(kind, parts.hostname, parts.port)  # without a time limit
+        self.response_class = FinalResponse
         self.say, self.recorders, self.closed = say, recorders, False
         self.exchanges = itertools.count(1)
         self.conns: Latest[str | None, Taps] = Latest(_MAX_CONNS)
@@ -301,13 +304,11 @@ class _Passing:
 
     def run(self) -> None:
         """Pass the request, and its reply as it arrives. Raises: OSError: what broke off there breaks off here."""
-        from mcp_ref.machinery.http_client import FinalResponse
-
         request, proxy = self._request, self._proxy
         asked = {"query": sorted(dict(parse_qsl(request.query)))} if request.query else {}
         self._note("send", self._body, **asked, headers=request.headers)
         upstream, done = proxy.connect(), threading.Event()
-        upstream.response_class = FinalResponse
+        upstream.response_class = proxy.response_class
         try:
             self._ask(upstream)
             self._taps.deliver()
