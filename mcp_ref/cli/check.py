@@ -30,6 +30,7 @@ from mcp_ref.trace.rulebook import Finding, sentences
 from mcp_ref.trace.rules.seen import OTHER, Latest
 
 _REPORT_TIMEOUT = 5.0
+_SIGNAL_INTERVAL = 0.5
 _MAX_PLACES = 5  # at which equal findings are named
 _LEVELS = {"must": ("MUST", "FAULT"), "should": ("MUST", "FAULT", "SHOULD")}
 
@@ -87,7 +88,9 @@ def _judge_live(args: argparse.Namespace, out: TextIO) -> Exit:
             signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends this as Ctrl-C does
             with suppress(KeyboardInterrupt), HttpProxy(args.http, recorders, shown.note, args.port) as proxy:
                 shown.note(f"give your client this URL: {proxy.url}")
-                proxy.serve_forever()
+                while True:
+                    # A signal may come to another thread, and this one notices it when it wakes.
+                    threading.Event().wait(_SIGNAL_INTERVAL)
     except ValueError as problem:
         raise UsageError(str(problem)) from None
     except OSError as problem:

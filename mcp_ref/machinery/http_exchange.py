@@ -72,8 +72,8 @@ class HttpReply(Protocol):
         """Send a whole answer. Raises OSError if the client is gone."""
         ...
 
-    def open(self, headers: Mapping[str, str]) -> None:
-        """Begin an answer of unknown length, with status 200. Raises OSError if the client is gone."""
+    def open(self, headers: Mapping[str, str], status: int = 200) -> None:
+        """Begin an answer of unknown length. Raises OSError if the client is gone."""
         ...
 
     def write(self, data: bytes) -> None:

@@ -29,6 +29,7 @@ from collections.abc import Callable, Mapping
 from email.utils import formatdate
 from functools import lru_cache, partial
 from http import HTTPStatus
+from http.client import responses
 from typing import Any, NamedTuple
 
 from mcp_ref.machinery.deadline import Deadline, has_ended
@@ -146,10 +147,10 @@ def read_head(readline: Callable[[int], bytes]) -> Head | None:
     return Head(method, target, headers, frozenset(repeated), modern, keep, int(length), asks and int(length) > 0)
 
 
-def write_head(status: int, headers: Mapping[str, str]) -> bytes:
+def write_head(status: int, *headers: Mapping[str, str]) -> bytes:
     """The head of an answer. Raises: ValueError: see `check_field`."""
     lines = [_status_and_date(status, int(time.time()))]
-    for name, value in headers.items():
+    for name, value in itertools.chain.from_iterable(each.items() for each in headers):
         check_field(name, value)
         lines.append(f"{name}: {value}\r\n")
     return ("".join(lines) + "\r\n").encode("latin-1")
@@ -157,7 +158,7 @@ def write_head(status: int, headers: Mapping[str, str]) -> bytes:
 
 @lru_cache(maxsize=32)
 def _status_and_date(status: int, second: int) -> str:
-    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nDate: {formatdate(second, usegmt=True)}\r\n"
+    return f"HTTP/1.1 {status} {responses.get(status, '')}\r\nDate: {formatdate(second, usegmt=True)}\r\n"
 
 
 # -- the server ---------------------------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ class HttpServer:
     """Serves endpoints at paths, from `start()` until `close()`; connections that come before are kept waiting.
 
     Args:
-        endpoints: by path, such as {"/mcp": endpoint}; any other path is 404.
+        endpoints: by path, such as {"/mcp": endpoint}; any other path is that of "*", or 404.
         host, port: where to listen; port 0 takes a free one.
         makes_room: once half of the places are taken, each connection ends the one that has been silent for longest.
 
@@ -339,7 +340,7 @@ class _Connection(http.server.BaseHTTPRequestHandler):
         while self.keep and (read := self._next()) is not None:
             request, reply = read
             try:
-                (endpoints.get(request.path) or partial(nothing_here, endpoints))(request, reply)
+                (endpoints.get(request.path) or endpoints.get("*") or partial(nothing_here, endpoints))(request, reply)
             except HttpRefusal as refusal:
                 if not reply.begun:
                     reply.send(refusal.status, refusal.headers)
@@ -458,29 +459,28 @@ class _SocketReply:
         return body
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
-        headers = {**headers, "Content-Length": str(len(body))}
-        self._begin(status, headers, b"" if self._head.method == "HEAD" else body)
+        told = "Content-Length" in headers or status in (204, 304)  # of what HEAD asks about; or there is no body
+        more = {} if told else {"Content-Length": str(len(body))}
+        self._begin(status, headers, more, b"" if self._head.method == "HEAD" else body)
         self.ended = True
 
-    def open(self, headers: Mapping[str, str]) -> None:
-        if self._head.chunks:
-            headers = {**headers, "Transfer-Encoding": "chunked"}
-        else:
+    def open(self, headers: Mapping[str, str], status: int = 200) -> None:
+        if not self._head.chunks:
             self._connection.keep = False
-        self._begin(200, headers)
+        self._begin(status, headers, {"Transfer-Encoding": "chunked"} if self._head.chunks else {})
 
-    def _begin(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+    def _begin(self, status: int, headers: Mapping[str, str], more: dict[str, str], body: bytes = b"") -> None:
         connection = self._connection
         # A body that nobody wanted to read is either short enough to skip, or the end of it all.
         short = min(SMALL_BODY, connection.owner.limits.max_message)
         if self.unread > short or (self.unread and self._head.asks) or headers.get("Connection") == "close":
             connection.keep = False
-        if not connection.keep:
-            headers = {**headers, "Connection": "close"}
-        elif not self._head.chunks:
-            headers = {**headers, "Connection": "keep-alive"}
+        if not connection.keep and "Connection" not in headers:
+            more = {**more, "Connection": "close"}
+        elif connection.keep and not self._head.chunks:
+            more = {**more, "Connection": "keep-alive"}
         # In one write: two small ones cost 40 ms where the client delays its acknowledgement.
-        data = write_head(status, headers) + body
+        data = write_head(status, headers, more) + body
         self.begun = True
         connection.put(data)
 

@@ -138,8 +138,8 @@ class _WsgiReply:
         self._write = self._start(f"{status} {HTTPStatus(status).phrase}", fields)
         self.begun = True
 
-    def open(self, headers: Mapping[str, str]) -> None:
-        self._begin(200, headers)
+    def open(self, headers: Mapping[str, str], status: int = 200) -> None:
+        self._begin(status, headers)
         if self._socket is not None:
             # A client that does not read holds a thread no longer than this. Servers set it again for each request.
             self._socket.settimeout(self._timeout)

@@ -10,14 +10,17 @@ What passes is noted before it is written, for the answer could be noted first o
 bytes. They are parsed and judged after they have passed. End of input, exit codes, signals and hang-ups pass as well,
 and nothing here has a time limit of its own, but for clients over HTTP that neither ask nor read for a minute.
 
-Over HTTP the server's origin is replaced by the proxy's in what would lead a client past it: headers, such as where a
-redirect leads and where the metadata is, the event `endpoint`, and all that is said about authorization. There it is
-put back into what the client asks, so that a token is for the server. Interim responses (1xx) end here.
+Over HTTP a client meets the server that ours is (machinery/http_server), with its limits and its strictness: a request
+whose body comes in chunks gets 411. Of a reply, an event stream passes as it arrives, and anything else at its end.
+The server's origin is replaced by the proxy's in what would lead a client past it: headers, such as where a redirect
+leads and where the metadata is, the event `endpoint`, and all that is said about authorization. There it is put back
+into what the client asks, so that a token is for the server. Interim responses (1xx) end here.
 """
 
 from __future__ import annotations
 
 import http.client
+import itertools
 import os
 import re
 import signal
@@ -26,29 +29,31 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final
+from typing import Any, Final, Self
 from urllib.parse import parse_qsl, quote, urljoin, urlsplit
 
 from mcp_ref.basic.transports.sse import EventParser, EventTooLong, event_facts
-from mcp_ref.machinery.http_exchange import has_hung_up
-from mcp_ref.messages import JsonObject
+from mcp_ref.errors import Refusal
+from mcp_ref.machinery.http_exchange import HttpLimits, HttpReply, HttpRequest
+from mcp_ref.machinery.http_server import HttpServer
+from mcp_ref.machinery.latest import Latest
+from mcp_ref.messages import JsonObject, decode, readable_id
 from mcp_ref.trace.record import Direction, Recorder
 
 _CHUNK: Final = 65536
-_MAX_NOTED: Final = 64 * 1024 * 1024  # bytes of one line or reply that are shown to a trace; all of it passes
-_MAX_BODY: Final = _MAX_NOTED  # bytes of a request, and of what a server says about authorization
+_MAX_NOTED: Final = 64 * 1024 * 1024  # bytes of one line or event that are shown to a trace, and of one body
 _AFTER_EXIT: Final = 1.0  # seconds for what a process has written last, if another one holds its pipes open
+_AT_CLOSE: Final = 1.0  # seconds for the exchanges under way to end
 _SIGNAL_INTERVAL: Final = 0.5  # seconds until a signal is noticed, at most
 _LOOK_INTERVAL: Final = 0.05
 _PASSED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _GUARD: Final = """import os, sys; sys.stdin.read(1) or os.killpg(int(sys.argv[1]), 9) or print(
     "mcp-ref check was killed, and the server with it: what it found is not summed up", file=sys.stderr)"""
 _MAX_CONNS: Final = 10_000  # sessions whose connection is remembered
-_MAX_THREADS: Final = 2_000  # one for each connection, and one for each request under way
+_LIMITS: Final = HttpLimits(max_message=_MAX_NOTED, bodies=4 * _MAX_NOTED, bodies_per_client=4 * _MAX_NOTED, write=60)
 
 
 class Taps:
@@ -187,55 +192,62 @@ _HOP_BY_HOP: Final = frozenset({
     "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
     "transfer-encoding", "upgrade", "content-length", "host", "expect",
 })  # fmt: skip
-
-
 _AUTHORIZING: Final = frozenset({"authorize", "token", "register", "revoke", "introspect", "par"})  # ends of paths
 
 
-class HttpProxy(ThreadingHTTPServer):
-    """A reverse proxy on 127.0.0.1: each connection has a thread, each request a connection to the server.
+class HttpProxy:
+    """A reverse proxy on 127.0.0.1, within `with`: an endpoint of our server that makes a connection for each request.
 
     Args:
         url: of the server's endpoint; requests to any other path go to the same origin.
         recorders: are shown what passes.
         say: is told what a user must know.
         port: to listen on; 0 takes a free one.
+        limits: for its clients.
 
     Attributes:
         url: to be given to the client instead.
+        conns: what a session's connection is shown to, by its id, or by the URI of an endpoint event.
+        closed: from then on nothing is noted: it is we who hang up.
 
     Raises: OSError where the port cannot be had; ValueError: it is not the URL of a server.
     """
 
-    daemon_threads = True  # a stream may stay open for ever; the process ends with `serve_forever`
-    request_queue_size = 256
+    def __init__(
+        self,
+        url: str,
+        recorders: Sequence[Recorder],
+        say: Callable[[str], None],
+        port: int = 0,
+        limits: HttpLimits = _LIMITS,
+    ) -> None:
+        from mcp_ref.machinery.http_client import FinalResponse  # which takes long, and stdio needs none of it
 
-    def __init__(self, url: str, recorders: Sequence[Recorder], say: Callable[[str], None], port: int = 0) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"the URL of a server begins with http:// or https://, unlike {url!r}")
-        self.secure, self.host = parts.scheme == "https", parts.hostname
-        self.port, self.origin, self.path = parts.port, f"{parts.scheme}://{parts.netloc}", parts.path or "/"
-        self.say, self._recorders = say, recorders
-        self._lock = threading.Lock()  # guards _exchanges and _conns
-        self._exchanges = 0
-        self._conns: dict[str, Taps] = {}  # by session id, or by the URI of an endpoint event
-        super().__init__(("127.0.0.1", port), _Passing)
-        self.ours = f"http://127.0.0.1:{self.server_port}"
+        self.origin, self.path = f"{parts.scheme}://{parts.netloc}", parts.path or "/"
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self.connect = partial(kind, parts.hostname, parts.port)  # without a time limit
+        self.response_class = FinalResponse
+        self.say, self.recorders, self.closed = say, recorders, False
+        self.exchanges = itertools.count(1)
+        self.conns: Latest[str | None, Taps] = Latest(_MAX_CONNS)
+        self._server = HttpServer({"*": self._pass}, port=port, limits=limits)
+        self.port = self._server.address[1]
+        self.ours = f"http://127.0.0.1:{self.port}"
         self.url = self.ours + self.path
 
-    def connect(self) -> http.client.HTTPConnection:
-        """A connection to the server, without a time limit."""
-        from mcp_ref.machinery.http_client import FinalResponse
+    def __enter__(self) -> Self:
+        self._server.start()
+        return self
 
-        kind = http.client.HTTPSConnection if self.secure else http.client.HTTPConnection
-        upstream = kind(self.host, self.port)
-        upstream.response_class = FinalResponse
-        return upstream
+    def __exit__(self, *_: object) -> None:
+        self.closed = True
+        self._server.close(_AT_CLOSE)
 
-    def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Whether there is room for one more connection; otherwise it is closed."""
-        return threading.active_count() < _MAX_THREADS
+    def _pass(self, request: HttpRequest, reply: HttpReply) -> None:
+        _Passing(self, request, reply).run()
 
     def outward(self, text: str, what: str) -> str:
         """The text with our origin for the server's; that is said."""
@@ -249,31 +261,8 @@ class HttpProxy(ThreadingHTTPServer):
 
         A page that reaches this by the name of another host (DNS rebinding) is for the server to refuse.
         """
-        ours = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
+        ours = {f"{name}:{self.port}" for name in ("127.0.0.1", "localhost")}
         return urlsplit(self.origin).netloc if host is None or host.lower() in ours else host
-
-    def taps(self, *names: str | None) -> Taps:
-        """What the connection of a session is shown to; a new one unless one of the names is known."""
-        with self._lock:
-            known = next((self._conns[name] for name in names if name in self._conns), None)
-        return known or Taps(self._recorders, "http")
-
-    def know(self, name: str, taps: Taps) -> None:
-        """From now on what has this session id, or goes to this URI, belongs to a connection."""
-        with self._lock:
-            self._conns[name] = taps
-            if len(self._conns) > _MAX_CONNS:
-                del self._conns[next(iter(self._conns))]
-
-    def next_exchange(self) -> int:
-        with self._lock:
-            self._exchanges += 1
-            return self._exchanges
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that broke has been passed on as such; anything else is a fault of ours."""
-        if not isinstance(sys.exc_info()[1], OSError):
-            super().handle_error(request, client_address)
 
 
 def _moved(text: str, there: str, here: str) -> str:
@@ -283,261 +272,155 @@ def _moved(text: str, there: str, here: str) -> str:
     return text
 
 
-def _size(text: str, base: int, most: int) -> int:
-    """The number of bytes that a field, or a chunk, says. Raises: ValueError: it is not one, or too large."""
-    if not re.fullmatch("[0-9A-Fa-f]{1,16}", text) or (size := int(text, base)) > most:
-        raise ValueError
-    return size
+class _Passing:
+    """One request and its reply: its `_body`, the `_taps` that are shown it, the facts of its events (`_origin`)."""
 
-
-class _Passing(BaseHTTPRequestHandler):
-    """One connection of a client.
-
-    Of the request that is passed: its `_body`, the `_taps` that are shown it, the facts of all its events (`_origin`).
-    """
-
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    timeout = 60.0
-    server: HttpProxy
-    _body: bytes
-    _taps: Taps
-    _origin: JsonObject
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: findings alone are of interest."""
-
-    def setup(self) -> None:
-        super().setup()
-        self._own: Taps | None = None  # of what belongs to no session
-        self._session: Taps | None = None  # of the session that was spoken of last
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("do_"):
-            return self._pass
-        raise AttributeError(name)
-
-    def _pass(self) -> None:
-        """Pass one request, and its reply as it arrives."""
-        server = self.server
-        try:
-            body = self._read_body()
-        except ValueError:
-            # What follows on the connection may be a part of the body.
-            self.close_connection = True
-            self.send_error(400, "The body is too long, or its length cannot be read")
-            return
-        if body is None:
-            self.close_connection = True  # the client hung up in the middle of its request
-            return
-        # 1. To which connection it belongs.
-        session = self.headers.get("mcp-session-id")
-        if session is not None or self.path in server._conns:
-            self._taps = self._session = server.taps(session, self.path)
-        elif b'"initialize"' in body:
-            self._taps = self._session = server.taps()
-        elif self._session is not None and "mcp-method" not in self.headers:
-            self._taps = self._session  # whose id has been left out
+    def __init__(self, proxy: HttpProxy, request: HttpRequest, reply: HttpReply) -> None:
+        self._proxy, self._request, self._reply = proxy, request, reply
+        self._streams = False
+        path, body, memory = request.path, request.body, request.connection
+        self._target = target = f"{path}?{request.query}" if request.query else path
+        # 1. To which connection it belongs: of the session that was spoken of last, or of what belongs to none.
+        session, conns = request.headers.get("mcp-session-id"), proxy.conns
+        if session is not None or target in conns or b'"initialize"' in body:
+            known = conns.get(session) or conns.get(target)
+            self._taps = memory["session"] = known or Taps(proxy.recorders, "http")
+        elif "session" in memory and "mcp-method" not in request.headers:
+            self._taps = memory["session"]  # whose id has been left out
         else:
-            self._taps = self._own = self._own or server.taps()
-        # 2. The request.
-        self._body, self._origin = body, {"exchange": server.next_exchange(), "method": self.command}
-        path, query = urlsplit(self.path).path, urlsplit(self.path).query
-        if path.rstrip("/") != server.path.rstrip("/") and self.path not in server._conns:
+            self._taps = memory["own"] = memory.get("own") or Taps(proxy.recorders, "http")
+        # 2. What it is about.
+        self._origin: JsonObject = {"exchange": next(proxy.exchanges), "method": request.method}
+        if path.rstrip("/") != proxy.path.rstrip("/") and target not in conns:
             # It is not the protocol's, and what is said there, as about authorization, is secret, perhaps.
             authorizing = "/.well-known/" in path or path.rpartition("/")[2] in _AUTHORIZING
             self._origin |= {"what": path, "oauth": {}} if authorizing else {"path": path}
-            if authorizing:
-                self._body = _moved(body.decode("latin-1"), server.ours, server.origin).encode("latin-1")
-        asked = {"query": sorted(dict(parse_qsl(query)))} if query else {}
-        self._note("send", body, **asked, headers=dict(self.headers.items()))
-        upstream, watched = server.connect(), threading.Event()
+        self._oauth = "oauth" in self._origin
+        self._body = self._inward(body.decode("latin-1")).encode("latin-1")
+
+    def _inward(self, text: str) -> str:
+        """The text with the server's origin for ours, where it is about authorization."""
+        return _moved(text, self._proxy.ours, self._proxy.origin) if self._oauth else text
+
+    def run(self) -> None:
+        """Pass the request, and its reply as it arrives. Raises: OSError: what broke off there breaks off here."""
+        request, proxy = self._request, self._proxy
+        asked = {"query": sorted(dict(parse_qsl(request.query)))} if request.query else {}
+        self._note("send", self._body, **asked, headers=request.headers)
+        upstream, done = proxy.connect(), threading.Event()
+        upstream.response_class = proxy.response_class
         try:
             self._ask(upstream)
             self._taps.deliver()
-            self._watch(upstream, watched)
-            reply = upstream.getresponse()
-            whole = reply.read(_MAX_BODY) if "oauth" in self._origin else None
-            if whole is not None and (reply.length or len(whole) == _MAX_BODY):
-                raise http.client.IncompleteRead(whole)
+            # Daemon: it ends with its request.
+            threading.Thread(
+                target=self._watch, name="mcp-between-watch", daemon=True, args=(upstream.sock, done)
+            ).start()
+            self._answer(upstream.getresponse())
         except (OSError, http.client.HTTPException, ValueError) as problem:
-            # As the client would have seen it: a connection that is refused, or that breaks off.
-            server.say(
-                f"{server.origin}: {problem or type(problem).__name__}; the client sees a connection that breaks"
-            )
-            self._hung_up()
-            self._break_off()
-        else:
-            self._pass_reply(reply, whole)
+            gone = self._hung_up()
+            if self._streams:
+                self._note("send" if gone else "receive", None, end="client" if gone else "broken")
+            elif not gone:
+                why = str(problem) or type(problem).__name__
+                proxy.say(f"{proxy.origin}: {why}; the client sees a connection that breaks")
+            raise ConnectionError("the server broke off, or the client") from problem
         finally:
-            watched.set()
+            done.set()
             upstream.close()
             self._taps.deliver()
 
-    def _read_body(self) -> bytes | None:
-        """The body; None if the client hangs up in the middle of it.
-
-        Raises: ValueError: its length is not one number, said once; or it is too long.
-        """
-        # MUST: a body that two fields tell the length of may be read in two ways (RFC 9112 6.3), and is refused
-        lengths, codings = (self.headers.get_all(name, []) for name in ("content-length", "transfer-encoding"))
-        if len(lengths) + len(codings) > 1 or (codings and codings[0].strip().lower() != "chunked"):
-            raise ValueError
-        if not codings:
-            size = _size("".join(lengths).strip() or "0", 10, _MAX_BODY)
-            body = self.rfile.read(size)
-            return body if len(body) == size else None
-        whole = bytearray()
-        while size := _size(self.rfile.readline(1000).partition(b";")[0].decode().strip(), 16, _MAX_BODY - len(whole)):
-            whole += (part := self.rfile.read(size))
-            if len(part) != size or self.rfile.readline(10) != b"\r\n":
-                return None
-        while self.rfile.readline(_CHUNK).strip():
-            continue
-        return bytes(whole)
-
     def _ask(self, upstream: http.client.HTTPConnection) -> None:
         """Send the request to the server."""
-        server, oauth = self.server, "oauth" in self._origin
-        path = _moved(self.path, server.ours, server.origin) if oauth else self.path
-        upstream.putrequest(self.command, path, skip_host=True, skip_accept_encoding=True)
-        upstream.putheader("Host", server.host_for(self.headers.get("host")))
-        for name, value in self.headers.items():
+        request = self._request
+        upstream.putrequest(request.method, self._inward(self._target), skip_host=True, skip_accept_encoding=True)
+        upstream.putheader("Host", self._proxy.host_for(request.headers.get("host")))
+        for name, value in request.headers.items():
             # What is rewritten must not be compressed, and a form on a page of the server's comes from its origin.
-            if name.lower() not in _HOP_BY_HOP and not (oauth and name.lower() == "accept-encoding"):
-                upstream.putheader(name, _moved(value, server.ours, server.origin) if oauth else value)
-        if self._body or "content-length" in self.headers or "transfer-encoding" in self.headers:
+            if name not in _HOP_BY_HOP and not (self._oauth and name == "accept-encoding"):
+                upstream.putheader(name, self._inward(value))
+        if self._body or "content-length" in request.headers:
             upstream.putheader("Content-Length", str(len(self._body)))
         upstream.endheaders(self._body or None)
 
-    def _note(self, direction: Direction, body: bytes | bytearray | None, **facts: Any) -> None:
+    def _note(self, direction: Direction, body: bytes | None, **facts: Any) -> None:
         """Show the request, or something of its reply; a body only if it is one of the protocol's messages."""
-        seen = bytes(body) if body and not self._origin.keys() & {"path", "oauth"} else None
-        self._taps.note(direction, seen, {**self._origin, **facts})
+        if not self._proxy.closed:
+            seen = body if not self._origin.keys() & {"path", "oauth"} else None
+            self._taps.note(direction, seen or None, {**self._origin, **facts})
 
-    # -- clients that hang up
-
-    def _watch(self, upstream: http.client.HTTPConnection, done: threading.Event) -> None:
+    def _watch(self, other: socket.socket, done: threading.Event) -> None:
         """End the wait for the server once the client has hung up: shutting the socket down is what wakes it."""
-        client, other = self.connection, upstream.sock
-
-        def watch() -> None:
-            while not done.wait(_LOOK_INTERVAL):
-                if has_hung_up(client):
-                    with suppress(OSError):
-                        other.shutdown(socket.SHUT_RDWR)
-                    return
-
-        threading.Thread(target=watch, name="mcp-between-watch", daemon=True).start()
+        while not done.wait(_LOOK_INTERVAL):
+            if self._request.gone():
+                with suppress(OSError):
+                    other.shutdown(socket.SHUT_RDWR)
+                return
 
     def _hung_up(self) -> bool:
         """Whether the client is gone, which is noted: in the stateless era that is a message."""
-        if not has_hung_up(self.connection):
-            return False
-        from mcp_ref.errors import Refusal
-        from mcp_ref.messages import decode, readable_id
-
+        gone = self._request.gone()
         with suppress(Refusal, RecursionError):
-            self._note("send", None, hangUp=readable_id(decode(self._body)))
-        return True
+            if gone:
+                self._note("send", None, hangUp=readable_id(decode(self._body)))
+        return gone
 
-    def _break_off(self) -> None:
-        """What broke off there breaks off here: without the end that HTTP would give it."""
-        self.close_connection = True
-        with suppress(OSError):
-            self.connection.shutdown(socket.SHUT_RDWR)
+    def _answer(self, response: http.client.HTTPResponse) -> None:
+        """Pass a reply: an event stream as it arrives, and anything else as a whole.
 
-    # -- replies
-
-    def _pass_reply(self, reply: http.client.HTTPResponse, whole: bytes | None) -> None:
-        """Pass a reply, as it arrives; the body is `whole` already if it is about authorization."""
-        # 1. The head. A reply whose end nothing tells is cut into chunks, or ended with the connection.
-        length = reply.getheader("content-length")
-        empty = self.command == "HEAD" or reply.status in (204, 304) or reply.status < 200 or length == "0"
-        chunked = not empty and length is None and self.request_version == "HTTP/1.1"
-        if (session := reply.getheader("mcp-session-id")) is not None:
-            self.server.know(session, self._taps)
-        headers = [(name, self.server.outward(value, name)) for name, value in reply.getheaders()]
-        facts = {"status": reply.status, "headers": dict(headers)}
-        if whole is not None and not empty:
-            whole = self.server.outward(whole.decode("latin-1"), self._origin["what"]).encode("latin-1")
-            length, chunked = str(len(whole)), False
-        kind = (reply.getheader("content-type") or "").partition(";")[0].strip().lower()
-        streams = kind == "text/event-stream" and whole is None
-        if streams or empty or whole is not None:
-            self._note("receive", None, **facts, **self._metadata(whole))
-        self.send_response_only(reply.status, reply.reason)
-        for name, value in headers:
-            if name.lower() not in _HOP_BY_HOP:
-                self.send_header(name, value)
-        if length is not None:
-            self.send_header("Content-Length", length)
-        elif chunked:
-            self.send_header("Transfer-Encoding", "chunked")
-        elif not empty:
-            self.send_header("Connection", "close")  # which also ends it here
-        self.end_headers()
-        self.wfile.flush()
-        # 2. The body, as it arrives.
-        pieces: Iterable[bytes] = self._events(reply, facts) if streams else self._document(reply, facts)
-        pieces = () if empty else pieces if whole is None else [whole]
-        try:
-            for chunk in pieces:
-                self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunked else chunk)
-                self.wfile.flush()
-                self._taps.deliver()
-            if streams and not empty:
-                self._note("receive", None, end="client" if self._hung_up() else "server")
-            if chunked:
-                self.wfile.write(b"0\r\n\r\n")
-        except (OSError, http.client.HTTPException):
-            gone = self._hung_up()
-            if streams:
-                self._note("send" if gone else "receive", None, end="client" if gone else "broken")
-            self._break_off()
-
-    def _document(self, reply: http.client.HTTPResponse, facts: JsonObject) -> Iterator[bytes]:
-        """The pieces of a body, which is noted as a whole: before its last piece passes, if a length tells which it is.
-
-        Raises: HTTPException: it ends too early.
+        Raises: HTTPException: it broke off, or is too long; ValueError: its head cannot be passed; OSError: the client
+            is gone.
         """
-        seen, left = bytearray(), reply.length
-        while chunk := reply.read1(_CHUNK):
-            seen += chunk[: _MAX_NOTED - len(seen)]
-            left = None if left is None else left - len(chunk)
-            if left == 0:
-                self._note("receive", seen, **facts)
-            yield chunk
-        if left:
-            raise http.client.IncompleteRead(b"", left)
-        if left is None:
-            self._note("receive", seen, **facts)
+        proxy, head, status = self._proxy, self._request.method == "HEAD", response.status
+        if (session := response.getheader("mcp-session-id")) is not None:
+            proxy.conns[session] = self._taps
+        fields = [(name, proxy.outward(value, name)) for name, value in response.getheaders()]
+        facts = {"status": status, "headers": dict(fields)}
+        headers: Any = http.client.HTTPMessage()  # which takes several fields of one name
+        for name, value in fields:
+            if name.lower() not in {*_HOP_BY_HOP, "date"} or (head and name.lower() == "content-length"):
+                headers[name] = value
+        kind = (response.getheader("content-type") or "").partition(";")[0].strip().lower()
+        self._streams = kind == "text/event-stream" and not (self._oauth or head or status in (204, 304))
+        if self._streams:
+            self._note("receive", None, **facts)
+            self._reply.open(headers, status)
+            for chunk in self._events(response):
+                self._reply.write(chunk)
+                self._taps.deliver()
+            if response.length:
+                raise http.client.IncompleteRead(b"", response.length)
+            self._note("receive", None, end="client" if self._hung_up() else "server")
+            self._reply.end()
+            return
+        body = response.read(_MAX_NOTED)
+        if response.length and not head or len(body) == _MAX_NOTED:
+            raise http.client.IncompleteRead(body)
+        if self._oauth:
+            body = proxy.outward(body.decode("latin-1"), self._origin["what"]).encode("latin-1")
+        self._note("receive", body, **facts, **self._metadata(body))
+        self._reply.send(status, headers, body)
 
-    def _metadata(self, body: bytes | None) -> JsonObject:
+    def _metadata(self, body: bytes) -> JsonObject:
         """The metadata of the resource, which is public, as it is noted."""
-        if not body or "/oauth-protected-resource" not in self._origin["what"]:
-            return {}
-        from mcp_ref.errors import Refusal
-        from mcp_ref.messages import decode
-
         with suppress(Refusal, RecursionError):
-            if isinstance(document := decode(body), dict):
-                return {"oauth": document}
+            if "/oauth-protected-resource" in self._origin.get("what", "") and isinstance(found := decode(body), dict):
+                return {"oauth": found}
         return {}
 
-    def _events(self, reply: http.client.HTTPResponse, facts: JsonObject) -> Iterator[bytes]:
+    def _events(self, response: http.client.HTTPResponse) -> Iterator[bytes]:
         """The pieces of an event stream, whose events are noted one by one."""
-        parser, first = EventParser(_MAX_NOTED), self.command == "GET"
-        while chunk := reply.read1(_CHUNK):
+        parser, first = EventParser(_MAX_NOTED), self._request.method == "GET"
+        while chunk := response.read1(_CHUNK):
             if first and re.search(rb"event: ?endpoint", chunk):
                 # An absolute URI to post to.
-                chunk = self.server.outward(chunk.decode("latin-1"), "the endpoint event").encode("latin-1")
+                chunk = self._proxy.outward(chunk.decode("latin-1"), "the endpoint event").encode("latin-1")
             first = False
             with suppress(EventTooLong):
                 for event in parser.feed(chunk):
                     if event.event == "endpoint":
-                        uri = urlsplit(urljoin(self.path, event.data))
-                        self.server.know(uri._replace(scheme="", netloc="").geturl(), self._taps)
+                        uri = urlsplit(urljoin(self._target, event.data))
+                        self._proxy.conns[uri._replace(scheme="", netloc="").geturl()] = self._taps
                     message = event.data.encode() if event.event == "message" else None
-                    self._note("receive", message, status=reply.status, **event_facts(event))
+                    self._note("receive", message, status=response.status, **event_facts(event))
             yield chunk

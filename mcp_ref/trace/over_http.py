@@ -79,10 +79,10 @@ class NotedReply:
         self._note(body if is_message else None, status=status, headers=headers)
         self._reply.send(status, headers, body)
 
-    def open(self, headers: Mapping[str, str]) -> None:
-        self._note(None, status=200, headers=headers)
+    def open(self, headers: Mapping[str, str], status: int = 200) -> None:
+        self._note(None, status=status, headers=headers)
         self._opened = True
-        self._reply.open(headers)
+        self._reply.open(headers, status)
 
     def end(self, patience: float | None = None) -> None:
         self.note_end("server")

@@ -16,7 +16,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -72,10 +71,8 @@ def of_the_server(url: str, revision: str) -> tuple[list[Found], dict[str, int]]
     events: list[TraceEvent] = []
     with tempfile.TemporaryDirectory() as out, Recorder(events.append, exact=True) as recorder:
         with HttpProxy(url, [recorder], lambda text: None) as proxy:
-            threading.Thread(target=proxy.serve_forever, args=(0.05,), daemon=True).start()
             address = proxy.url.replace("127.0.0.1", "localhost")
             run("server", "--url", address, "--requirements", revision, "-o", out)
-            proxy.shutdown()
         recorder.close(30)
         # One scenario follows the other, and the folder of each is called by when it began: to the millisecond, within
         # which one that is skipped can give way to the next.
@@ -176,11 +173,7 @@ def be_client(main: Callable[..., None], url: str, traces: str) -> None:
             main(url, trace=recorder)
             return
         with HttpProxy(url, [recorder], lambda text: None) as proxy:
-            threading.Thread(target=proxy.serve_forever, args=(0.05,), daemon=True).start()
-            try:
-                main(proxy.url)
-            finally:
-                proxy.shutdown()
+            main(proxy.url)
 
 
 # -- the table ----------------------------------------------------------------------------------------------------

@@ -91,8 +91,6 @@ def judged(pair: Pair) -> tuple[list[Finding], list[TraceEvent]]:
         with programs.serving(pair.server, pair.way) as url, Recorder(feed, exact=True) as recorder:
             assert isinstance(url, str)
             with HttpProxy(url, [recorder], lambda text: None) as proxy:
-                threading.Thread(target=proxy.serve_forever, args=(0.05,), daemon=True).start()
                 command = client_of(pair.client, [proxy.url])
                 subprocess.run(command, env=env, capture_output=True, timeout=WITHIN, check=False)
-                proxy.shutdown()
     return [each for each in found + checker.end() if each.level != "HINT"], events

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -132,6 +132,18 @@ def test_any_other_path_is_404_and_the_connection_goes_on(path: str) -> None:
     with serving() as server, Wire(server.address) as wire:
         assert wire.ask(request(path=path, body=b"a")).status == 404
         assert wire.ask(request(path="/mcp?a=b")).headers["x-query"] == "a=b"
+
+
+def test_a_star_stands_for_every_path_that_has_no_endpoint() -> None:
+    def path_of(request: HttpRequest, reply: HttpReply) -> None:
+        reply.send(200, {"X-Path": request.path})
+
+    with closing(HttpServer({"/mcp": echo, "*": path_of})) as server:
+        server.start()
+        with Wire(server.address) as wire:
+            for path in ("/", "/mcp/", "/a/b", "*"):
+                assert wire.ask(request(path=path)).headers["x-path"] == path
+            assert "x-path" not in wire.ask(request(path="/mcp")).headers
 
 
 def test_a_target_may_be_absolute() -> None:

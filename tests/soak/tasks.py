@@ -141,6 +141,9 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--store", choices=["memory", "sqlite"], default="memory")
     parser.add_argument("--threads", type=int, default=4)
+    parser.add_argument(
+        "--times", type=float, default=2.2, help="how much longer another owner may wait, in the median"
+    )
     parser.add_argument("--serve", metavar="PATH")
     parser.add_argument("--flood", metavar="URL")
     given = parser.parse_args()

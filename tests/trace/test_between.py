@@ -22,8 +22,8 @@ import pytest
 import requests
 
 from mcp_ref import Client, Command, Context, OAuth, Server
-from mcp_ref.trace import between as between_peers
-from mcp_ref.trace.between import HttpProxy, Lines
+from mcp_ref.machinery.http_exchange import HttpLimits
+from mcp_ref.trace.between import _LIMITS, HttpProxy, Lines
 from mcp_ref.trace.check import Checker
 from mcp_ref.trace.record import Recorder, TraceEvent, read_trace
 from mcp_ref.trace.rulebook import Finding
@@ -288,19 +288,17 @@ class _Answering(BaseHTTPRequestHandler):
         self.server.requests.append((self.command, list(self.headers.items()), body))
         self.server.answer(self, body)
 
-    do_GET = do_PUT = do_DELETE = do_POST
+    do_GET = do_PUT = do_DELETE = do_HEAD = do_POST
 
 
 @contextmanager
-def proxied(answer: Any) -> Iterator[tuple[Upstream, HttpProxy, list[TraceEvent]]]:
+def proxied(answer: Any, limits: HttpLimits = _LIMITS) -> Iterator[tuple[Upstream, HttpProxy, list[TraceEvent]]]:
     seen: list[TraceEvent] = []
     said: list[str] = []
     with Upstream(answer) as upstream, Recorder(seen.append, exact=True) as recorder:
         threading.Thread(target=upstream.serve_forever, args=(0.01,), daemon=True).start()
-        with HttpProxy(upstream.url, [recorder], said.append) as proxy:
-            threading.Thread(target=proxy.serve_forever, args=(0.01,), daemon=True).start()
+        with HttpProxy(upstream.url, [recorder], said.append, limits=limits) as proxy:
             yield upstream, proxy, seen
-            proxy.shutdown()
         upstream.shutdown()
 
 
@@ -345,25 +343,19 @@ def test_bodies_pass_byte_for_byte_in_every_framing(how: str, kind: str, bodies:
             )
             assert (status, headers["X-Own"], got) == (203, "kept", body)
             _, sent, came = upstream.requests[-1]
-            assert came == body and {("X-Mine", "a, b"), ("Mcp-Param-Own", "1")} <= set(sent)
+            assert came == body and {("x-mine", "a, b"), ("mcp-param-own", "1")} <= set(sent)
             assert dict(sent)["Host"] == upstream.url.removeprefix("http://").partition("/")[0]
 
 
-@pytest.mark.parametrize("sizes", ["one", "chunks"])
-def test_a_body_that_is_too_long_is_refused_before_it_is_held(monkeypatch: pytest.MonkeyPatch, sizes: str) -> None:
-    monkeypatch.setattr(between_peers, "_MAX_BODY", 1000)
-    parts = {
-        "one": (b"Content-Length: 1001", b""),
-        "chunks": (b"Transfer-Encoding: chunked", b"1f4\r\n%b\r\n1f5\r\n" % (b"x" * 500)),
-    }
-    with proxied(echo) as (upstream, proxy, _):
-        assert raw(proxy, *parts[sizes]).startswith(b"HTTP/1.1 400 ")
+def test_a_body_that_is_too_long_is_refused_before_it_is_held() -> None:
+    with proxied(echo, HttpLimits(max_message=1000)) as (upstream, proxy, seen):
+        assert raw(proxy, b"Content-Length: 1001", b"").startswith(b"HTTP/1.1 413 ")
+        assert not upstream.requests and not seen
         assert exchange(proxy.url, b"x" * 1000, X_How="length")[2] == b"x" * 1000
-        assert len(upstream.requests) == 1
 
 
 def raw(proxy: HttpProxy, fields: bytes, body: bytes) -> bytes:
-    with socket.create_connection(("127.0.0.1", proxy.server_port), timeout=PATIENCE) as client:
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE) as client:
         client.sendall(b"POST /mcp HTTP/1.1\r\nHost: x\r\n%b\r\n\r\n%b" % (fields, body))
         return client.makefile("rb").read()
 
@@ -385,21 +377,51 @@ def raw(proxy: HttpProxy, fields: bytes, body: bytes) -> bytes:
 )
 def test_a_body_that_may_be_read_in_two_ways_is_refused(fields: bytes) -> None:
     with proxied(echo) as (upstream, proxy, seen):
-        assert raw(proxy, fields, b"2\r\n{}\r\n0\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+        assert raw(proxy, fields, b"2\r\n{}\r\n0\r\n\r\n")[:13] in (b"HTTP/1.1 400 ", b"HTTP/1.1 411 ")
         assert not upstream.requests and not seen
 
 
-def test_a_connection_that_asks_nothing_is_closed_and_one_too_many_is_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(between_peers._Passing, "timeout", 0.2)
-    with proxied(echo) as (_, proxy, _):
-        with socket.create_connection(("127.0.0.1", proxy.server_port), timeout=PATIENCE) as client:
+def test_a_connection_that_asks_nothing_is_closed_and_one_too_many_is_refused() -> None:
+    with proxied(echo, HttpLimits(read=0.2)) as (_, proxy, _):
+        with socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE) as client:
             client.sendall(b"POST /mcp HT")
             assert client.recv(1) == b""
-        monkeypatch.setattr(between_peers, "_MAX_THREADS", 1)
-        with pytest.raises(OSError):
-            exchange(proxy.url, b"{}")
-        monkeypatch.setattr(between_peers, "_MAX_THREADS", 1000)
-        assert exchange(proxy.url, b"{}", X_How="length")[0] == 200
+    with proxied(echo, HttpLimits(connections=1)) as (_, proxy, _):
+        with closing(http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=PATIENCE)) as idle:
+            idle.request("POST", "/mcp", b"{}", {"X-How": "length"})
+            assert idle.getresponse().read() == b"{}"
+            with socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE) as client:
+                assert client.makefile("rb").read().startswith(b"HTTP/1.1 503 ")
+
+
+def test_fields_that_come_twice_and_a_status_without_a_name_pass() -> None:
+    def answer(handler: _Answering, body: bytes) -> None:
+        handler.send_response_only(520)
+        for name, value in (("Set-Cookie", "a=1, 2"), ("set-cookie", "b=2"), ("X-How", "é"), ("Content-Length", "2")):
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    with proxied(answer) as (_, proxy, _):
+        got = raw(proxy, b"Content-Length: 2\r\nConnection: close", b"{}")
+        assert got.startswith(b"HTTP/1.1 520 ") and got.endswith(b"\r\n\r\n{}") and b"X-How: \xe9\r\n" in got
+        assert b"Set-Cookie: a=1, 2\r\n" in got and b"set-cookie: b=2\r\n" in got and got.count(b"Date: ") == 1
+
+
+def test_what_head_asks_about_is_told_and_an_answer_without_a_body_has_none() -> None:
+    def answer(handler: _Answering, body: bytes) -> None:
+        handler.send_response_only(200 if handler.command == "HEAD" else 204)
+        handler.send_header("Content-Type", "text/event-stream")
+        if handler.command == "HEAD":
+            handler.send_header("Content-Length", "1234")
+        handler.send_header("Date", "Mon, 01 Jan 2001 00:00:00 GMT")
+        handler.end_headers()
+
+    with proxied(answer) as (_, proxy, _), closing(http.client.HTTPConnection("127.0.0.1", proxy.port)) as connection:
+        for method, length in (("HEAD", "1234"), ("DELETE", None), ("HEAD", "1234")):
+            connection.request(method, "/mcp")
+            with connection.getresponse() as reply:
+                assert (reply.getheader("Content-Length"), reply.read(), reply.will_close) == (length, b"", False)
 
 
 def test_nothing_is_added_to_a_request() -> None:
@@ -436,7 +458,7 @@ def test_a_redirect_to_the_server_leads_to_the_proxy_and_no_other_does(where: st
 
     with proxied(redirect) as (upstream, proxy, _):
         _, headers, _ = exchange(proxy.url, b"{}")
-        port = upstream.server_port if where in ("OURS0/x", "OURS.example/") else proxy.server_port
+        port = upstream.server_port if where in ("OURS0/x", "OURS.example/") else proxy.port
         assert headers["Location"] == where.replace("OURS", f"http://127.0.0.1:{port}")
 
 
@@ -455,23 +477,33 @@ def test_one_can_log_in_to_a_guarded_server_through_it(revision: str) -> None:
     seen: list[str] = []
     said: list[str] = []
     with World() as world, HttpProxy(world.url, [], said.append) as proxy:
-        threading.Thread(target=proxy.serve_forever, args=(0.01,), daemon=True).start()
         world.at["/authorize"] = authorize
         with Client(proxy.url, auth=OAuth("tests", visit=visit), revision=revision) as client:
             client.call_tool("t", undeclared=True)
-        proxy.shutdown()
         # The token is for the server itself, and that something was rewritten is said.
         assert seen == [world.url] and [form["resource"] for form in world.forms()] == [world.url]
     assert any("WWW-Authenticate" in each for each in said) and any("/.well-known/" in each for each in said)
 
 
-def test_sigterm_ends_the_proxy_with_its_summary() -> None:
-    with Upstream(echo) as upstream:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_proxy_with_its_summary_whatever_is_under_way(number: int) -> None:
+    def never(handler: _Answering, body: bytes) -> None:
+        begun.set()
+        handler.connection.recv(1)
+
+    begun = threading.Event()
+    with Upstream(never) as upstream:
+        threading.Thread(target=upstream.serve_forever, args=(0.01,), daemon=True).start()
         child = subprocess.Popen([*CHECK, "--http", upstream.url], stderr=subprocess.PIPE, env=ENV)
-        assert child.stderr is not None and b"give your client this URL" in child.stderr.readline()
-        child.send_signal(signal.SIGTERM)
-        _, err = child.communicate(timeout=PATIENCE)
-        assert (child.returncode, b"0 findings in 0 events" in err) == (0, True)
+        assert child.stderr is not None
+        url = child.stderr.readline().decode().rpartition("give your client this URL: ")[2].strip()
+        with closing(http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE)) as client:
+            client.request("POST", "/mcp", b"{}")
+            assert begun.wait(PATIENCE)
+            child.send_signal(number)
+            _, err = child.communicate(timeout=PATIENCE)
+        assert (child.returncode, b" in 1 events" in err, b"Traceback" in err) == (0, True, False)
+        upstream.shutdown()
 
 
 @pytest.mark.parametrize(
@@ -479,15 +511,12 @@ def test_sigterm_ends_the_proxy_with_its_summary() -> None:
     [
         (b"Content-Length: 100", b"half of it", b""),
         (b"Content-Length: -5", b"", b"HTTP/1.1 400 "),
-        (b"Transfer-Encoding: chunked", b"64\r\nhalf of it", b""),
-        (b"Transfer-Encoding: chunked", b"-5\r\n", b"HTTP/1.1 400 "),
         (b"Content-Length: many", b"", b"HTTP/1.1 400 "),
-        (b"Transfer-Encoding: chunked", b"many\r\n", b"HTTP/1.1 400 "),
     ],
 )
 def test_half_a_request_is_not_passed_on(head: bytes, body: bytes, reply: bytes) -> None:
     with proxied(echo) as (upstream, proxy, seen):
-        with socket.create_connection(("127.0.0.1", proxy.server_port), timeout=PATIENCE) as client:
+        with socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE) as client:
             client.sendall(b"POST /mcp HTTP/1.1\r\nHost: x\r\n%b\r\n\r\n%b" % (head, body))
             client.shutdown(socket.SHUT_WR)
             got = client.makefile("rb").read()
@@ -497,7 +526,7 @@ def test_half_a_request_is_not_passed_on(head: bytes, body: bytes, reply: bytes)
 
 def test_the_name_of_another_host_is_for_the_server_to_refuse() -> None:
     with proxied(echo) as (upstream, proxy, _):
-        for host in ("evil.example.com", f"localhost:{proxy.server_port}"):
+        for host in ("evil.example.com", f"localhost:{proxy.port}"):
             exchange(proxy.url, b"{}", Host=host, X_How="length")
         named = [dict(headers)["Host"] for _, headers, _ in upstream.requests]
         assert named == ["evil.example.com", f"127.0.0.1:{upstream.server_port}"]
@@ -558,13 +587,57 @@ def test_a_stream_arrives_as_it_is_written_and_a_hang_up_passes_within_a_second(
             gone.set()
 
     with proxied(stream) as (_, proxy, seen):
-        with socket.create_connection(("127.0.0.1", proxy.server_port), PATIENCE) as client:
+        with socket.create_connection(("127.0.0.1", proxy.port), PATIENCE) as client:
             client.sendall(b"POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
             got = b""
             while b"data: {}\n\n" not in got:
                 got += client.recv(4096)
         assert gone.wait(PATIENCE)
-    assert any((event.http or {}).get("end") == "client" for event in seen)
+        # It is noted once the server's end has come back.
+        for _ in range(500):
+            if any((event.http or {}).get("end") == "client" for event in seen):
+                return
+            threading.Event().wait(0.01)
+    pytest.fail("the hang-up was not noted")
+
+
+def test_the_end_of_the_proxy_is_nobodys_hang_up() -> None:
+    gone = threading.Event()
+
+    def stream(handler: _Answering, body: bytes) -> None:
+        handler.send_response_only(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        handler.wfile.write(b"data: {}\n\n")
+        assert handler.connection.recv(1) == b""
+        gone.set()
+
+    with (
+        proxied(stream) as (_, proxy, seen),
+        closing(http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=PATIENCE)) as client,
+    ):
+        client.request("POST", "/mcp", b"{}")
+        reply = client.getresponse()
+        assert reply.readline() == b"data: {}\n"
+        # The client is still there, and ends with the proxy.
+        proxy.__exit__()
+        assert gone.wait(PATIENCE)
+    assert len(seen) == 3 and not any({"end", "hangUp"} & set(event.http or {}) for event in seen)
+
+
+def test_a_stream_that_breaks_off_is_cut_and_blamed_on_the_server() -> None:
+    def cut(handler: _Answering, body: bytes) -> None:
+        handler.send_response_only(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.send_header("Content-Length", "100")
+        handler.end_headers()
+        handler.wfile.write(b"data: {}\n\n")
+        handler.close_connection = True
+
+    with proxied(cut) as (_, proxy, seen), pytest.raises(http.client.IncompleteRead):
+        exchange(proxy.url, b"{}")
+    assert [event.direction for event in seen if (event.http or {}).get("end") == "broken"] == ["receive"]
 
 
 def test_a_server_that_breaks_off_is_seen_to() -> None:
@@ -575,7 +648,7 @@ def test_a_server_that_breaks_off_is_seen_to() -> None:
         handler.wfile.write(b"half")
         handler.close_connection = True
 
-    with proxied(cut) as (_, proxy, _), pytest.raises(http.client.IncompleteRead):
+    with proxied(cut) as (_, proxy, _), pytest.raises(OSError):
         exchange(proxy.url, b"{}")
 
 
@@ -584,10 +657,8 @@ def test_a_server_that_cannot_be_reached_is_a_broken_connection() -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
     with HttpProxy(f"http://127.0.0.1:{port}/mcp", [], said.append) as proxy:
-        threading.Thread(target=proxy.serve_forever, args=(0.01,), daemon=True).start()
         with pytest.raises(OSError):
             exchange(proxy.url, b"{}")
-        proxy.shutdown()
     assert len(said) == 1 and f"127.0.0.1:{port}" in said[0]
 
 
@@ -602,10 +673,10 @@ def test_an_absolute_endpoint_is_rewritten_and_that_is_said() -> None:
         handler.close_connection = True
 
     with proxied(sse) as (upstream, proxy, _):
-        with socket.create_connection(("127.0.0.1", proxy.server_port), PATIENCE) as client:
+        with socket.create_connection(("127.0.0.1", proxy.port), PATIENCE) as client:
             client.sendall(b"GET /mcp HTTP/1.0\r\nHost: x\r\n\r\n")
             got = b"".join(iter(lambda: client.recv(4096), b""))
-        assert b"data: http://127.0.0.1:%d/messages?s=1\n\n" % proxy.server_port in got
+        assert b"data: http://127.0.0.1:%d/messages?s=1\n\n" % proxy.port in got
         assert b":%d/" % upstream.server_port not in got
 
 
@@ -648,7 +719,6 @@ def test_clients_of_ours_work_through_the_proxy_without_a_finding(revision: str)
     ):
         url = served.sse_url if revision == "2024-11-05" else served.url
         with HttpProxy(url or "", [seen], lambda text: None) as proxy:
-            threading.Thread(target=proxy.serve_forever, args=(0.01,), daemon=True).start()
             clients = [Client(proxy.url, revision=revision) for _ in range(2)]
             for client in clients:
                 client.connect()
@@ -657,6 +727,5 @@ def test_clients_of_ours_work_through_the_proxy_without_a_finding(revision: str)
                 client.call_tool("forecast", {"city": "Oslo"}, on_progress=lambda *seen: None)
             for client in clients:
                 client.close()
-            proxy.shutdown()
     assert found + checker.end() == []
     assert len(checker.applied) > 20

@@ -35,10 +35,10 @@ class ListReply:
         self._check()
         self.status, self.headers, self.body, self.ended = status, dict(headers), body, True
 
-    def open(self, headers: Mapping[str, str]) -> None:
+    def open(self, headers: Mapping[str, str], status: int = 200) -> None:
         assert self.status is None, "a reply is opened once"
         self._check()
-        self.status, self.headers, self.streaming = 200, dict(headers), True
+        self.status, self.headers, self.streaming = status, dict(headers), True
 
     def write(self, data: bytes) -> None:
         assert self.streaming
