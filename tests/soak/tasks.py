@@ -80,7 +80,7 @@ def memory_of(process: int) -> int:
     return int(Path(f"/proc/{process}/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def main(seconds: float, store: str, threads: int) -> int:
+def main(seconds: float, store: str, threads: int, times: float) -> int:
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as open_things:
         path = str(Path(folder, "tasks.db")) if store == "sqlite" else ""
 
@@ -129,7 +129,7 @@ def main(seconds: float, store: str, threads: int) -> int:
     wrong = {
         "memory": most - before > MAX_MEMORY,
         "disk": disk > MAX_DISK,
-        "time": meanwhile > 2.2 * before_it,
+        "time": meanwhile > times * before_it,
     }
     print(f"memory: {before >> 20} MiB before, {most >> 20} MiB at most; disk: {disk >> 20} MiB at most; "
           f"wrong: {', '.join(name for name, is_wrong in wrong.items() if is_wrong) or 'nothing'}")  # fmt: skip
@@ -152,4 +152,4 @@ if __name__ == "__main__":
     elif given.flood is not None:
         flood(given.flood, given.threads)
     else:
-        sys.exit(main(given.seconds, given.store, given.threads))
+        sys.exit(main(given.seconds, given.store, given.threads, given.times))
