@@ -70,7 +70,7 @@ def run_broken(row: dict[str, Any], output: int) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_each_breakage_is_noticed(tmp_path: Path) -> None:
     program = "from tests.test_breakages import serve; serve()"
