@@ -80,7 +80,7 @@ def test_each_breakage_is_noticed(tmp_path: Path) -> None:
         for part in range(2)
     ]
     try:
-        printed = [half.communicate(timeout=580)[0] for half in halves]
+        printed = [half.communicate(timeout=1700)[0] for half in halves]
     finally:
         for half in halves:
             half.kill()
