@@ -66,7 +66,8 @@ def playable(seed: Seed, made: list[TraceEvent]) -> bool:
     """Not what only a trace has: a signal, a request to another server, a time."""
     if (
         RULES[seed.rule].function.__module__.endswith(".hints")
-        or seed.rule in ("tasks_are_polled_slowly", "forms_ask_for_no_secrets")
+        or seed.rule == "tasks_are_polled_slowly"
+        or seed.rule.endswith("forms_ask_for_no_secrets")
         or any(event.end or "oauth" in (event.http or {}) for event in made)
     ):
         return False
