@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
@@ -127,11 +129,11 @@ def link(file: str) -> str:
 
 
 PARTS = {
-    "types": ("README.md", types_table),
+    "types": ("examples/guides/server_and_client.md", types_table),
     "afternoon": ("README.md", afternoon_table),
     "core": ("examples/guides/reading.md", core_table),
     "methods": ("spec_notes/methods.md", methods_table),
-    "rules": ("spec_notes/rules.md", rules_table),
+    "rules": ("spec_notes/revisions.md", rules_table),
     "pages": ("spec_notes/pages.md", pages_table),
     "limits": ("spec_notes/limits.md", limits.table),
 }
@@ -159,19 +161,17 @@ def blocks(kind: str, *files: str) -> list[str]:
     return [block["body"] for text in texts for block in BLOCK.finditer(text) if block["kind"] == kind]
 
 
-def programs() -> dict[str, str]:
-    """The programs of all documents, by their names; a block without a name goes on with the program before it."""
-    found: dict[str, str] = {}
-    for file in DOCUMENTS:
+def programs(*files: str) -> dict[str, list[str]]:
+    """The blocks of each program of these documents, or of all; a block without a name goes on with the one before."""
+    found: dict[str, list[str]] = {}
+    for file in files or DOCUMENTS:
         name = None
         for block in blocks("python", file):
             if named := NAME.match(block):
                 name = named[1]
                 assert name not in found, f"{file}: there are two programs {name}"
-                found[name] = block[named.end() :]
-            else:
-                assert name is not None, f"{file}: the first program has no name"
-                found[name] += "\n\n" + block
+            assert name is not None, f"{file}: the first program has no name"
+            found.setdefault(name, []).append(block)
     return found
 
 
@@ -204,8 +204,8 @@ def steady(text: str) -> str:
 
 def write_programs(folder: Path) -> None:
     """Write the programs of all documents."""
-    for name, code in programs().items():
-        Path(folder, name).write_text(code, "utf-8")
+    for name, parts in programs().items():
+        Path(folder, name).write_text(NAME.sub("", "\n\n".join(parts), count=1), "utf-8")
 
 
 @pytest.fixture
@@ -228,7 +228,7 @@ def test_the_commands_print_what_is_shown(document: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(programs().keys() - in_a_console()))
 def test_the_other_programs_print_what_stands_beside_their_lines(name: str, folder: Path) -> None:
-    assert output(f"python {name}", folder).splitlines() == ARROW.findall(programs()[name])
+    assert output(f"python {name}", folder).splitlines() == ARROW.findall("".join(programs()[name]))
 
 
 def test_the_readme_is_a_front_door() -> None:
@@ -287,6 +287,10 @@ def test_the_frames_are_those_that_were_traced() -> None:
     assert f"in the stateless era {stateless[0]} and {below_stateless}" in text
 
 
+def told(lines: Iterator[str], shown: re.Match[str]) -> str:
+    return next(lines)
+
+
 def main() -> None:
     """Write the counted and printed parts again."""
     texts = {file: read(file) for file in [*DOCUMENTS, *(file for file, _ in PARTS.values())]}
@@ -297,12 +301,11 @@ def main() -> None:
             write_programs(Path(folder))
             for block in blocks("console", document):
                 texts[document] = texts[document].replace(block, played(block, Path(folder)))
-            names = {found[1] for block in blocks("python", document) if (found := NAME.match(block))}
-            for name in names - in_a_console():
-                printed = iter(output(f"python {name}", Path(folder)).splitlines())
-                for block in blocks("python", document):
-                    told = ARROW.sub(lambda _: next(printed), block)
-                    texts[document] = texts[document].replace(block, told)
+            for name in programs(document).keys() - in_a_console():
+                printed = output(f"python {name}", Path(folder)).splitlines()
+                beside = chain(printed, repeat(""))
+                for block in programs(document)[name]:
+                    texts[document] = texts[document].replace(block, ARROW.sub(partial(told, beside), block))
     for file, text in texts.items():
         (ROOT / file).write_text(text, "utf-8")
 
