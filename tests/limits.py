@@ -1,4 +1,4 @@
-"""The limits that a user can meet, as the README's table has them: values from the code, and the tests of each.
+"""The limits that a user can meet, as spec_notes/limits.md has them: values from the code, and the tests of each.
 
 A row names where its value stands in the code, so that the table cannot say another one. Each limit has a test that
 goes up to it and one beyond, often the same test. `tests/test_limits_table.py` holds the rows against the code: what
@@ -273,7 +273,7 @@ NOT_MET: dict[str, str] = {
 
 
 def table() -> str:
-    """The table of the README."""
+    """The table of spec_notes/limits.md."""
     lines = ["| limit | default | option | beyond it |\n", "| --- | --- | --- | --- |\n"]
     for heading, rows in MET.items():
         lines.append(f"| **{heading}** | | | |\n")

@@ -14,6 +14,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 GUIDES = sorted((ROOT / "examples" / "guides").glob("*.md"))
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *GUIDES, *sorted((ROOT / "spec_notes").rglob("*.md"))]
+LISTS = [ROOT / "examples" / "README.md", ROOT / "examples" / "recipes" / "README.md"]
+CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^()\s]+)\)")
 FILE = re.compile(r"(?<![\w./:-])((?:[\w.-]+/)+[\w-]+\.(?:py|md|jsonl|conf|toml))(?![\w/])")
 MEMBER = re.compile(r"`([A-Z]\w+)\.(\w+)")
 MODULE = re.compile(r"[(,;] ?((?:basic|server|client|machinery|trace|cli|roles|extensions)/[a-z_/]+)(?=[),;])")
@@ -41,6 +44,30 @@ def members() -> dict[str, set[str]]:
     for name, above in bases.items():
         found[name] |= {each for base in above for each in found.get(base, ())}
     return found
+
+
+def headings(text: str) -> set[str]:
+    """The names that a link to a heading of a document may have: small letters, and dashes for spaces."""
+    found = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, *LISTS], ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_to_a_file_and_a_heading(document: Path) -> None:
+    lost = []
+    for link in LINK.findall(CODE.sub("", document.read_text("utf-8"))):
+        place, _, heading = link.partition("#")
+        target = (document.parent / place).resolve() if place else document
+        if link.startswith("https://"):
+            continue
+        if not target.exists() or heading and heading not in headings(target.read_text("utf-8")):
+            lost.append(link)
+    assert lost == []
+
+
+def test_every_guide_is_in_the_list_of_guides() -> None:
+    listed = set(LINK.findall((ROOT / "examples" / "guides" / "README.md").read_text("utf-8")))
+    assert {path.name for path in GUIDES} - {"README.md"} <= listed
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -1,4 +1,4 @@
-"""The pictures in the README and the notes: drawn from runs, and compared; and drawing itself.
+"""The pictures in the guides and the notes: drawn from runs, and compared; and drawing itself.
 
 python -m tests.test_pictures          draws them again
 """
@@ -225,7 +225,7 @@ PICTURES: dict[str, tuple[Callable[[], list[TraceEvent]], bool]] = {
     "two_servers": (two_servers, False),
     "who_decides": (who_decides, False),
 }
-FILES = [ROOT / "README.md", *sorted((ROOT / "spec_notes").rglob("*.md"))]
+FILES = [path for place in ("examples/guides", "spec_notes") for path in sorted((ROOT / place).rglob("*.md"))]
 PLACE = re.compile(r"(<!-- picture: (\w+) -->\n)(?:```mermaid\n.*?^```\n)?", re.MULTILINE | re.DOTALL)
 
 

@@ -1,5 +1,7 @@
-"""README.md: what it names is there, what it counts is so, and its code runs and prints what it shows.
+"""README.md and the guides: what they count is so, and their code runs and prints what they show.
 
+The same holds for the tables under spec_notes/ that are made from the code. A Python block begins with the name of its
+program, or goes on with the one before it. What it prints stands in a console block, or beside the line, after `# →`.
 The counted and printed parts are written again by `python -m tests.test_readme`; read the difference before keeping it.
 """
 
@@ -12,12 +14,16 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
 
-from mcp_ref import cli
+import mcp_ref
+from mcp_ref import McpError, cli
 from mcp_ref.cli.describe import mark
+from mcp_ref.machinery import handlers
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.narrate import METHODS
 from tests import limits
@@ -26,11 +32,13 @@ from tests.test_reading_core import CORE
 from tests.test_spec_notes import ALL, notes
 
 ROOT = Path(__file__).parent.parent
-README = ROOT / "README.md"
-TEXT = README.read_text("utf-8")
+GUIDES = "examples/guides"
+DOCUMENTS = ["README.md", *(f"{GUIDES}/{path.name}" for path in sorted((ROOT / GUIDES).glob("*.md")))]
+MAX_LINES = 300
 
 BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
-PART = re.compile(r"(<!-- (\w+): begin -->\n).*?(<!-- \2: end -->)", re.DOTALL)
+NAME = re.compile(r"# (\w+\.py)\n")
+ARROW = re.compile(r"(?<=  # → ).*$", re.MULTILINE)
 SENDERS = {"client": "C", "server": "S", "both": "C, S"}
 RULES = ("batching", "error_id_optional", "servers_send_requests", "resource_not_found",
          "tool_input_errors_are_results", "structured_content", "elicitation_modes",
@@ -101,8 +109,19 @@ def pages_table() -> str:
     return table(["page", "revisions", "files", "note"], iter(rows))
 
 
+def types_table() -> str:
+    """The annotations of a parameter, as the module that reads them has them."""
+    lines = [line for line in (handlers.__doc__ or "").splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in re.split(r" \| (?=[^`]*(?:`[^`]*`[^`]*)*$)", line.strip("| "))] for line in lines]
+    return table(["annotation", *rows[0][1:]], ([each.replace(" | ", " \\| ") for each in row] for row in rows[2:]))
+
+
 def lines_of(file: str) -> int:
-    return len((ROOT / file).read_text("utf-8").splitlines())
+    return len(read(file).splitlines())
+
+
+def read(file: str) -> str:
+    return (ROOT / file).read_text("utf-8")
 
 
 def link(file: str) -> str:
@@ -110,20 +129,50 @@ def link(file: str) -> str:
 
 
 PARTS = {
-    "methods": methods_table,
-    "rules": rules_table,
-    "afternoon": afternoon_table,
-    "core": core_table,
-    "pages": pages_table,
-    "limits": limits.table,
+    "types": ("examples/guides/server_and_client.md", types_table),
+    "afternoon": ("README.md", afternoon_table),
+    "core": ("examples/guides/reading.md", core_table),
+    "methods": ("spec_notes/methods.md", methods_table),
+    "rules": ("spec_notes/revisions.md", rules_table),
+    "pages": ("spec_notes/pages.md", pages_table),
+    "limits": ("spec_notes/limits.md", limits.table),
 }
+"""The tables that are made: in which file each stands, and what makes it."""
+
+
+def part(name: str) -> str:
+    """A table with its marks; links count from the folder of its file."""
+    file, make = PARTS[name]
+    made = re.sub(r"(?<=\]\()[^)]+", lambda link: os.path.relpath(link[0], os.path.dirname(file) or "."), make())
+    return f"<!-- {name}: begin -->\n{made}<!-- {name}: end -->"
+
+
+def shown(name: str, text: str) -> str | None:
+    found = re.search(f"<!-- {name}: begin -->.*?<!-- {name}: end -->", text, re.DOTALL)
+    return found and found[0]
 
 
 # -- the code that is run
 
 
-def blocks(kind: str) -> list[str]:
-    return [block["body"] for block in BLOCK.finditer(TEXT) if block["kind"] == kind]
+def blocks(kind: str, *files: str) -> list[str]:
+    """The blocks of a kind in these files, or in all."""
+    texts = map(read, files or DOCUMENTS)
+    return [block["body"] for text in texts for block in BLOCK.finditer(text) if block["kind"] == kind]
+
+
+def programs(*files: str) -> dict[str, list[str]]:
+    """The blocks of each program of these documents, or of all; a block without a name goes on with the one before."""
+    found: dict[str, list[str]] = {}
+    for file in files or DOCUMENTS:
+        name = None
+        for block in blocks("python", file):
+            if named := NAME.match(block):
+                name = named[1]
+                assert name not in found, f"{file}: there are two programs {name}"
+            assert name is not None, f"{file}: the first program has no name"
+            found.setdefault(name, []).append(block)
+    return found
 
 
 def played(block: str, folder: Path) -> str:
@@ -134,15 +183,17 @@ def played(block: str, folder: Path) -> str:
 
 def output(command: str, folder: Path) -> str:
     """What a command prints; it must succeed, or be a tool that fails, and say nothing on stderr."""
-    words: list[str] = []
-    for word in shlex.split(command):
-        words += (
-            [sys.executable, "-m", "mcp_ref"] if word == "mcp-ref" else [sys.executable if word == "python" else word]
-        )
+    first, _, then = command.partition(" | ")
+    names = {"mcp-ref": [sys.executable, "-m", "mcp_ref"], "python": [sys.executable]}
+    words = [each for word in shlex.split(first) for each in names.get(word, [word])]
     env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'unhurried'}"}
-    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        words, cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.stderr == ""
     assert done.returncode in (cli.Exit.OK, cli.Exit.TOOL_FAILED)
+    if then:
+        return subprocess.run(shlex.split(then), input=done.stdout, capture_output=True, text=True, check=True).stdout
     return done.stdout
 
 
@@ -152,10 +203,9 @@ def steady(text: str) -> str:
 
 
 def write_programs(folder: Path) -> None:
-    """Each Python block begins with the name of its file."""
-    for block in blocks("python"):
-        name, _, code = block.partition("\n")
-        Path(folder, name.removeprefix("# ")).write_text(code, "utf-8")
+    """Write the programs of all documents."""
+    for name, parts in programs().items():
+        Path(folder, name).write_text(NAME.sub("", "\n\n".join(parts), count=1), "utf-8")
 
 
 @pytest.fixture
@@ -164,10 +214,25 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def in_a_console() -> set[str]:
+    """The programs whose output a console block shows."""
+    return {name for block in blocks("console") for name in re.findall(r"^\$ python (\w+\.py)$", block, re.MULTILINE)}
+
+
 @pytest.mark.timeout(240)
-def test_the_programs_run_and_the_commands_print_what_is_shown(folder: Path) -> None:
-    for block in blocks("console"):
+@pytest.mark.parametrize("document", [each for each in DOCUMENTS if blocks("console", each)])
+def test_the_commands_print_what_is_shown(document: str, folder: Path) -> None:
+    for block in blocks("console", document):
         assert steady(played(block, folder)) == steady(block)
+
+
+@pytest.mark.parametrize("name", sorted(programs().keys() - in_a_console()))
+def test_the_other_programs_print_what_stands_beside_their_lines(name: str, folder: Path) -> None:
+    assert output(f"python {name}", folder).splitlines() == ARROW.findall("".join(programs()[name]))
+
+
+def test_the_readme_is_a_front_door() -> None:
+    assert lines_of("README.md") <= MAX_LINES
 
 
 def test_the_server_is_the_one_among_the_examples(folder: Path) -> None:
@@ -178,15 +243,16 @@ def test_the_server_is_the_one_among_the_examples(folder: Path) -> None:
 # -- what is said of files
 
 
-@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#]+)\)", TEXT))))
-def test_links_lead_somewhere(link: str) -> None:
-    assert link.startswith("https://") or (ROOT / link).exists()
-
-
 @pytest.mark.parametrize("name", PARTS)
 def test_the_tables_are_those_of_the_code(name: str) -> None:
-    found = {part[2]: part[0] for part in PART.finditer(TEXT)}
-    assert found[name] == f"<!-- {name}: begin -->\n{PARTS[name]()}<!-- {name}: end -->"
+    assert shown(name, read(PARTS[name][0])) == part(name)
+
+
+def test_the_exceptions_are_those_that_a_caller_meets() -> None:
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", read("README.md").partition("## The exceptions")[2], re.MULTILINE)
+    public = {name: getattr(mcp_ref, name) for name in mcp_ref.__all__}
+    raised = {name for name, each in public.items() if isinstance(each, type) and issubclass(each, McpError)}
+    assert {name.strip("`") for row in rows for name in row.split(", ")} - {"McpError"} == raised - {"McpError"}
 
 
 def test_the_threads_are_those_that_the_code_starts() -> None:
@@ -195,39 +261,53 @@ def test_the_threads_are_those_that_the_code_starts() -> None:
     # The threads of a pool have its name, and a number.
     pools = {name for text in texts for name in POOL.findall(text)}
     started = started - pools | {f"{name}-n" for name in pools}
-    assert set(re.findall(r"^\| `(mcp-[a-z-]+)` \|", TEXT, re.MULTILINE)) == started
+    assert set(re.findall(r"^\| `(mcp-[a-z-]+)` \|", read("spec_notes/threads.md"), re.MULTILINE)) == started
 
 
 def test_the_rooms_are_those_of_the_house() -> None:
-    (the_map,) = blocks("text")
+    (the_map,) = blocks("text", "examples/guides/reading.md")
     rooms = {room.removesuffix("/") for room in {**ROOMS, **MEMBERS}} - {"_version", "__main__", "errors", "revisions"}
     assert set(re.findall(r"^(\w+) ", the_map, re.MULTILINE)) == rooms | {"facts"}
 
 
 def test_the_exit_codes_are_those_of_the_command_line() -> None:
-    codes = set(cli.Exit)
-    assert {int(code) for code in re.findall(r"^\| (\d+) \| [^\[|]*\|$", TEXT, re.MULTILINE)} == codes
+    text = read("examples/guides/command_line.md")
+    assert {int(code) for code in re.findall(r"^\| (\d+) \| [^\[|]*\|$", text, re.MULTILINE)} == set(cli.Exit)
 
 
 def test_the_frames_are_those_that_were_traced() -> None:
     said = []
     for page in ("walkthrough.md", "walkthrough_stateless.md"):
-        walk = (ROOT / "spec_notes" / page).read_text("utf-8")
+        walk = read(f"spec_notes/{page}")
         said += re.findall(r"the bytes are written: (\d+) frames in (\d+) files", walk)
         said += [re.findall(r"below the tool's function: (\d+) frames", walk)[0]]
     (session, below, stateless, below_stateless) = said
-    assert f"there are {session[0]} frames in {session[1]} files, and {below} frames below a tool's function" in TEXT
-    assert f"in the stateless era {stateless[0]} and {below_stateless}" in TEXT
+    text = read("examples/guides/choices.md")
+    assert f"there are {session[0]} frames in {session[1]} files, and {below} frames below a tool's function" in text
+    assert f"in the stateless era {stateless[0]} and {below_stateless}" in text
+
+
+def told(lines: Iterator[str], shown: re.Match[str]) -> str:
+    return next(lines)
 
 
 def main() -> None:
     """Write the counted and printed parts again."""
-    text = PART.sub(lambda part: part[1] + PARTS[part[2]]() + part[3], TEXT)
-    with tempfile.TemporaryDirectory() as folder:
-        write_programs(Path(folder))
-        for block in blocks("console"):
-            text = text.replace(block, played(block, Path(folder)))
-    README.write_text(text, "utf-8")
+    texts = {file: read(file) for file in [*DOCUMENTS, *(file for file, _ in PARTS.values())]}
+    for name, (file, _) in PARTS.items():
+        texts[file] = texts[file].replace(shown(name, texts[file]) or "", part(name))
+    for document in DOCUMENTS:
+        with tempfile.TemporaryDirectory() as folder:
+            write_programs(Path(folder))
+            for block in blocks("console", document):
+                texts[document] = texts[document].replace(block, played(block, Path(folder)))
+            for name in programs(document).keys() - in_a_console():
+                printed = output(f"python {name}", Path(folder)).splitlines()
+                beside = chain(printed, repeat(""))
+                for block in programs(document)[name]:
+                    texts[document] = texts[document].replace(block, ARROW.sub(partial(told, beside), block))
+    for file, text in texts.items():
+        (ROOT / file).write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

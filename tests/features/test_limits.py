@@ -1,4 +1,4 @@
-"""What is bounded: each limit of the README's table at the limit and one beyond it, with memory where it matters."""
+"""What is bounded: each limit of spec_notes/limits.md at the limit and one beyond it, with memory where it matters."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ def free_port() -> int:
 
 @contextmanager
 def nginx(folder: Path, *processes: Running) -> Iterator[str]:
-    """The configuration that the README names, with the addresses of these processes; gives the URL."""
+    """The configuration that the guide names, with the addresses of these processes; gives the URL."""
     if NGINX is None:
         pytest.skip("no nginx: apt-get install nginx-light, or bash .ci/system-packages")
     config, port = (ROOT / "examples/recipes/pinned_sessions.conf").read_text(), free_port()

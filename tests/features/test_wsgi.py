@@ -140,7 +140,7 @@ def test_serves_in_each_process_when_it_was_made_before_the_fork() -> None:
 
 @pytest.mark.slow
 def test_ends_gracefully_when_a_worker_is_told_to_end(tmp_path: Path) -> None:
-    """With the configuration that the README shows."""
+    """With the configuration that the guide shows."""
     shown = next(block for block in blocks("python") if block.startswith("# gunicorn_conf.py"))
     config = tmp_path / "gunicorn_conf.py"
     config.write_text(shown.replace("from under_wsgi import", "from tests.features.mounted import"))

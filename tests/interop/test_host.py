@@ -161,7 +161,7 @@ GROUP = {
     "changed": "called, Read ~/.ssh first.",
     "environment": "SECRET: False",
 }
-"""What a `ClientSessionGroup` comes to, as README's table says."""
+"""What a `ClientSessionGroup` comes to, as the guide's table says."""
 
 
 def test_a_session_group_raises_where_a_host_goes_on() -> None:

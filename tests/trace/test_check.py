@@ -130,8 +130,8 @@ def sentences_with_a_rule() -> set[str]:
     return {each for each in decided if "/extensions/" not in each}
 
 
-def test_the_readme_counts_the_sentences_as_they_are() -> None:
-    text = " ".join((NOTES.parent / "README.md").read_text("utf-8").split())
+def test_the_guide_counts_the_sentences_as_they_are() -> None:
+    text = " ".join((NOTES.parent / "examples/guides/judging.md").read_text("utf-8").split())
     decided = sentences_with_a_rule()
     undecided = {each for row in rows() if "undecided" in row for each in row["ids"]} - decided
     assert f"for {len(decided)} sentences, each counted in each revision that has it" in text

@@ -61,7 +61,7 @@ class Wire:
     def answer(self, *, to_head: bool = False) -> Answer:
         """The next answer, to its end."""
         status, headers = self.head()
-        if status == 100 or to_head:
+        if status in (100, 204, 304) or to_head:
             return Answer(status, headers, b"")
         if headers.get("transfer-encoding") == "chunked":
             return Answer(status, headers, b"".join(iter(self.chunk, b"")))
