@@ -91,7 +91,7 @@ def read_entries(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str
 
     `servers` may stand for `mcpServers`; comments and commas after the last member are allowed. `${NAME}` or
     `${env:NAME}` in any text is a variable of this process's environment, `${NAME:-text}` one with a default. Relative
-    paths count from this process's folder. The other members are those of README, "Several servers".
+    paths count from this process's folder. The other members are those of examples/guides/several_servers.md.
 
     Raises: OSError; ValueError naming the file: it cannot be read as a whole. What is wrong with one server is that
         entry's `problem`.
