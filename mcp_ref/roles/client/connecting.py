@@ -63,6 +63,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+SECOND_ANSWER_TIMEOUT: Final = 0.2
+"""Seconds in which a server that was slow, and has opened a session, may still answer the probe before."""
+
 RESTARTS: Final = {"restart": Rate(per_second=5 / 60, burst=5)}
 """How often a server is started again: one that dies at once is not started without end."""
 
@@ -280,7 +283,8 @@ def _ask_both(
     opened: JsonObject | McpError
     try:
         opened = peer.request(*session.opening(session.revisions[-1]), deadline=deadline)
-        asked.deadline = Deadline(0)
+        # A server of both eras may answer the second line a moment before the first.
+        asked.deadline = at_most(SECOND_ANSWER_TIMEOUT, deadline)
     except (ErrorResponse, TransportClosed) as problem:
         opened = problem
         # It refuses to open a session: an answer to the line before can be but a moment away.
