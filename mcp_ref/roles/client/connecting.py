@@ -20,8 +20,9 @@ The stateless era is tried first, with `server/discover`:
     HTTP 401, 403, 408, 429, 5xx, no connection         not known: it is raised
 
 A server over stdio that says nothing may be slow, or may be old and ignore what it does not know. After `probe_timeout`
-`initialize` is asked on the same pipe. If the probe was answered by the time that `initialize` is, the server speaks
-the stateless era. A server that was ended, or spoiled, by the probe is started once more, and asked `initialize` alone.
+`initialize` is asked on the same pipe. If the probe is answered before `initialize`, or a moment later, the server
+speaks the stateless era. A server that was ended, or spoiled, by the probe is started once more, and asked `initialize`
+alone.
 
 What was found is remembered for the server: a command that is started alike, or the URL without its query.
 """
@@ -289,7 +290,7 @@ def _ask_both(
         opened = problem
         # It refuses to open a session: an answer to the line before can be but a moment away.
         asked.deadline = at_most(client.probe_timeout, deadline)
-    # A server of both eras has answered the line before by now: that counts more.
+    # An answer to the line before counts more.
     try:
         first = peer.await_answer(asked, asked.until(asked.deadline))
     except McpError as problem:
