@@ -35,17 +35,20 @@ PROBE_TIMEOUT = 5.0  # seconds
 
 # == 1. Messages (basic/index#messages) ===============================================================================
 #
-# Everything is JSON-RPC 2.0: three kinds of messages, each of which either side may send:
+# Everything is JSON-RPC 2.0, which has three kinds of messages. Up to 2025-11-25 either side may send each of them;
+# from 2026-07-28 on only the client sends requests, and only the server sends responses:
 #
 #     request        {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {...}}
 #     response       {"jsonrpc": "2.0", "id": 7, "result": {...}}    or "error": {"code": ..., "message": ...}
 #     notification   {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {...}}
 #
 # A request is answered by one response with its id. A notification has no id, and is never answered.
+# `notifications/cancelled` gives a request up. Over HTTP, a client of 2026-07-28 closes the stream of its request
+# instead; up to 2025-11-25 it sends the notification there, too, because a stream that breaks off cancels nothing.
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 UNSUPPORTED_VERSION = -32022
-STATELESS_ERRORS = -32020, -32021, UNSUPPORTED_VERSION  # only servers of the stateless era (3.) have them
+STATELESS_ERRORS = -32020, -32021, UNSUPPORTED_VERSION  # only servers of the stateless era (part 3) send them
 
 
 class RpcError(Exception):
@@ -78,7 +81,7 @@ SCHEMA_TYPES: dict[Any, str] = {str: "string", bool: "boolean", int: "integer", 
 
 
 def definition(function: Callable[..., Any]) -> JsonObject:
-    """What a client is told of a tool. The function's docstring and type hints say it."""
+    """The tool as a client sees it, made from the function's docstring and type hints."""
     parameters = inspect.signature(function).parameters
     properties = {name: {"type": SCHEMA_TYPES[p.annotation]} for name, p in parameters.items()}
     required = [name for name, p in parameters.items() if p.default is p.empty]
@@ -107,8 +110,8 @@ def call(function: Callable[..., Any], arguments: JsonObject) -> JsonObject:
 # == 3. The server, in two eras =======================================================================================
 #
 # Up to 2025-11-25 a connection begins with a handshake, `initialize`, and both sides remember what was agreed on: the
-# *session era*. From 2026-07-28 on each request says all of it again, in `params._meta`, and stands alone: the
-# *stateless era*. The features are the same; which era a request belongs to can be seen from the request.
+# *session era*. From 2026-07-28 on nothing has to come first: each request says all of it again, in `params._meta`, and
+# stands alone: the *stateless era*. The features are the same; which era a request belongs to can be seen from it.
 
 SESSION, STATELESS = "2025-11-25", "2026-07-28"
 
@@ -138,19 +141,19 @@ class Server:
         try:
             check(message)
             if "method" not in message or "id" not in message:
-                # This server asks nothing, so it expects no response. It needs no notification either: when
-                # `notifications/cancelled` is read, the request has been answered.
+                # This server asks nothing, so it expects no response. It does one thing at a time: when it reads
+                # `notifications/cancelled`, it has answered the request. (Other servers stop, and send no answer.)
                 return None
             method, params = message["method"], message.get("params", {})
             meta = params["_meta"] if isinstance(params.get("_meta"), dict) else {}
-            if VERSION in meta or method == "server/discover":
+            if VERSION in meta or method == "server/discover":  # a method that only the stateless era has
                 return response | {"result": self.stateless_result(method, params, meta)}
             return response | {"result": self.session_result(method, params)}
         except RpcError as problem:
             return response | {"error": problem.error}
 
     def session_result(self, method: str, params: JsonObject) -> JsonObject:
-        """(2025-11-25/basic/lifecycle)"""
+        """Answer a request of the session era (2025-11-25/basic/lifecycle)."""
         if method == "ping":
             return {}
         if method == "initialize":
@@ -158,11 +161,11 @@ class Server:
             # MUST: answer with a version that the server speaks (2025-11-25/basic/lifecycle#version-negotiation)
             return {"protocolVersion": SESSION, "capabilities": {"tools": {}}, "serverInfo": self.info}
         if not self.opened:
-            raise RpcError(INVALID_REQUEST, "initialize comes first")
+            raise RpcError(INVALID_REQUEST, "Send initialize first")
         return self.tools_result(method, params)
 
     def stateless_result(self, method: str, params: JsonObject, meta: JsonObject) -> JsonObject:
-        """(2026-07-28/basic/index#_meta)"""
+        """Answer a request of the stateless era (2026-07-28/basic/index#_meta)."""
         # MUST: -32602 for a request that lacks a required key of _meta (2026-07-28/basic/index#_meta)
         if not isinstance(meta.get(VERSION), str) or not isinstance(meta.get(CLIENT_CAPABILITIES), dict):
             raise RpcError(INVALID_PARAMS, f"_meta must have {VERSION} and {CLIENT_CAPABILITIES}")
@@ -174,13 +177,13 @@ class Server:
             result = {"supportedVersions": [STATELESS, SESSION], "capabilities": {"tools": {}}}
         else:
             result = self.tools_result(method, params)
-        # MUST: say for how long, and for whom, what could be cached is good (2026-07-28/server/utilities/caching)
+        # MUST: say how long, and for whom, a client may cache the result (2026-07-28/server/utilities/caching)
         hint = {"ttlMs": 0, "cacheScope": "private"} if method in ("server/discover", "tools/list") else {}
         # MUST: a result has a resultType (2026-07-28/basic/index#resulttype)
         return {"resultType": "complete", **result, **hint, "_meta": {SERVER_INFO: self.info}}
 
     def tools_result(self, method: str, params: JsonObject) -> JsonObject:
-        """(server/tools), which is the same in both"""
+        """Answer a request about tools, in the same way in both eras (server/tools)."""
         if method == "tools/list":
             return {"tools": [definition(function) for function in self.tools.values()]}
         if method != "tools/call":
@@ -196,7 +199,7 @@ class Server:
 # == 4. A transport: stdio (basic/transports/stdio) ===================================================================
 #
 # The client starts the server as a process. Each message is one line of UTF-8 on the server's standard input or
-# output; standard error is for people. When its input ends, the server leaves.
+# output; standard error is for people. When its input ends, the server exits.
 
 
 def write_message(pipe: IO[bytes], message: JsonObject) -> None:
@@ -248,10 +251,14 @@ class Client(AbstractContextManager["Client"]):
         write_message(self.input, message)
 
     def open(self) -> None:
-        """Find out which era the server is of, and begin the conversation (2026-07-28/basic/versioning)."""
+        """Find out which era the server is of; if it is the session era, open a session (2026-07-28/basic/versioning).
+
+        In the stateless era there is nothing to open: a client may ask `server/discover`, but need not.
+        """
         if self.version == STATELESS:
-            # SHOULD: silence, or an error: the server is of the session era. But not if only the stateless era has the
-            # error, unless it names a version of before (2026-07-28/basic/transports/stdio#backward-compatibility)
+            # SHOULD: if the server answers with an error, or not at all, go on with `initialize`. If only servers of
+            # the stateless era send this error, use a version that it names instead
+            # (2026-07-28/basic/transports/stdio#backward-compatibility); this client speaks only one other version.
             try:
                 if STATELESS in self.request("server/discover", timeout=PROBE_TIMEOUT)["supportedVersions"]:
                     return
@@ -282,7 +289,8 @@ class Client(AbstractContextManager["Client"]):
             try:
                 line = self.lines.get(timeout=max(0, end - time.monotonic()))
             except queue.Empty:
-                # SHOULD: tell the server; MUST NOT: cancel initialize (basic/patterns/cancellation)
+                # MUST (before 2026-07-28 SHOULD): tell the server (basic/transports/stdio#cancellation); MUST NOT:
+                # cancel initialize (2025-11-25/basic/utilities/cancellation)
                 if method != "initialize":
                     which = {"requestId": self.last_id, "reason": "timed out"}
                     self.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": which})
@@ -292,7 +300,7 @@ class Client(AbstractContextManager["Client"]):
             check(message := json.loads(line))
             self.show("S<", message)
             if "method" in message and "id" in message:
-                # Of what a server of the session era asks, a ping must be answered (basic/utilities/ping).
+                # A server of the session era may ask, too. A ping must be answered (basic/utilities/ping).
                 refusal = {"error": {"code": METHOD_NOT_FOUND, "message": "Method not found"}}
                 outcome = {"result": {}} if message["method"] == "ping" else refusal
                 self.send({"jsonrpc": "2.0", "id": message["id"], **outcome})
@@ -301,7 +309,7 @@ class Client(AbstractContextManager["Client"]):
             elif "result" in message and message.get("id") == self.last_id:
                 result: JsonObject = message["result"]
                 if result.get("resultType", "complete") != "complete":
-                    # The server wants to ask the user or the model first, though we declared neither.
+                    # The server wants to ask the user or the model first, though this client declared neither.
                     raise RpcError(INVALID_REQUEST, f"cannot handle a result of type {result['resultType']}")
                 return result
             # Any other message is a notification, or the answer to a request that has timed out.
@@ -320,13 +328,13 @@ class Client(AbstractContextManager["Client"]):
         return self.request("tools/call", {"name": name, "arguments": arguments})
 
     def __exit__(self, *exception: object) -> None:
-        # SHOULD: close its input, then terminate it, then kill it (basic/transports/stdio#shutdown)
+        # SHOULD: close its input; if it does not exit, terminate it; then kill it (basic/transports/stdio#shutdown)
         for end in (self.input.close, self.process.terminate, self.process.kill):
             end()
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(timeout=2)
                 break
-        self.reader.join(timeout=2)  # it finds the end of the server's output
+        self.reader.join(timeout=2)  # it ends at the end of the server's output
 
 
 # == 6. A conversation ================================================================================================

@@ -25,8 +25,9 @@ def add(a: int, b: int = 1) -> int:
     return a + b
 
 
-# `with` asks the server who it is and what it can do (with `server/discover`; an older server, with `initialize`), and
-# leaves it at the end. Nothing is sent before. Both sides speak five revisions, and use the newest that they share.
+# `with` asks the server who it is and what it can do: with `server/discover`, which a client may leave out, or, of an
+# older server, with `initialize`, which must come first. At the end it closes the connection. Both sides speak five
+# revisions, and use the newest that they share.
 with Client(server) as client:
     print("revision", client.revision, "spoken with", client.server_info["name"])
 
@@ -40,7 +41,8 @@ with Client(server) as client:
         if block["type"] == "text":
             print("2 + 3 =", block["text"])
 
-    # Arguments that do not fit the schema never reach the function. The model gets to read what was wrong.
+    # Arguments that do not fit the schema never reach the function. The model gets to read what was wrong. (Up to
+    # 2025-06-18 they are an error and not a result: lesson 8.)
     result = client.call_tool("add", {"a": "two"})
     print("isError:", result.get("isError"))
     print(json.dumps(result["content"]))

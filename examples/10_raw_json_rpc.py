@@ -3,7 +3,7 @@
 Era:       both
 Revision:  2025-06-18 in its session, 2026-07-28 before it
 Page:      basic/index, basic/lifecycle, basic/transports/stdio
-Needs:     lesson 2
+Needs:     lesson 0 or 2
 
 No client, no library: a process, two pipes, and lines of JSON. This is all that a client does underneath, and the way
 to find out what a server does with a message that no client would send.

@@ -36,7 +36,7 @@ def show(who: str, text: str) -> None:
 
 
 def ask(method: str, params: Any = None, meta: Any = META, headers: Any = None) -> None:
-    """One POST, which nothing came before. Its headers repeat what a proxy may want to know, without reading JSON."""
+    """Send one POST, with nothing before it. Its headers repeat what a proxy may want to know without reading JSON."""
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**(params or {}), "_meta": meta}}
     if headers is None:
         headers = {"MCP-Protocol-Version": meta["io.modelcontextprotocol/protocolVersion"], "Mcp-Method": method}
@@ -92,7 +92,7 @@ with server.serve_http() as http:
 #    "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"], "requested": "2030-01-01"}}
 # C> tools/call {"name": "forecast", "arguments": {"city": "Lisbon"}} {"MCP-Protocol-Version":
 #    "2026-07-28", "Mcp-Method": "tools/list"}
-# S< 400 {"code": -32020, "message": "Header mismatch: Mcp-Method does not say what the body says"}
+# S< 400 {"code": -32020, "message": "Header mismatch: Mcp-Method does not match the body"}
 # C> tools/list {} {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}
 # S< 400 {"code": -32602, "message": "Invalid params:
 #    params._meta['io.modelcontextprotocol/clientCapabilities'] is missing", "data": {"path":

@@ -32,8 +32,8 @@ def book(city: str, ctx: Context) -> str:
         lambda: ctx.elicit("Something to eat?", {"meal": {"type": "boolean"}}),
         lambda: ctx.elicit("How many bags?", {"bags": {"type": "integer"}}),
     )
-    # What must happen once stands after the last question: in the stateless era all that stands before it happens once
-    # for each round. Move this line up, and there are two or three bookings.
+    # Put what must happen only once after the last question: in the stateless era everything before it happens again in
+    # each round. Move this line up, and there are two or three bookings.
     bookings.append(city)
     return f"{city}: {seat.get('content')}, {meal.get('content')}, {bags.get('content')}"
 

@@ -22,7 +22,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import requests
 
-from mcp_ref import AuthorizationServer, Client, Context, HttpStatusError, OAuth, Registered, Server, Url
+from mcp_ref import Client, Context, HttpStatusError, OAuth, Registered, Server, Url
+from mcp_ref.testing import AuthorizationServer
 
 server = Server("diary")
 

@@ -18,7 +18,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import requests
 
-from mcp_ref import AuthorizationError, AuthorizationServer, Client, Context, OAuth, Server
+from mcp_ref import AuthorizationError, Client, Context, OAuth, Server
+from mcp_ref.testing import AuthorizationServer
 
 server = Server("diary")
 pages = {"monday": "rain", "tuesday": "sun"}

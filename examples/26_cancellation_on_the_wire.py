@@ -9,6 +9,9 @@ Needs:     lesson 6
 The notification and the response may cross on their way, so whoever gave up ignores a response that still comes; and a
 server ignores a notification about a request that it does not know, or has answered.
 
+This holds for every transport in the session era, where a stream that breaks off cancels nothing. In the stateless era
+it holds for stdio; over HTTP a client closes the stream of its request instead, and sends no notification.
+
     python examples/26_cancellation_on_the_wire.py
 """
 

@@ -45,6 +45,6 @@ for speaks, wants in (("2024-11-05", "2025-11-25"), ("2026-07-28", "2025-11-25")
 #   C> initialize
 #   S< {'code': -32022, 'data': {'supported': ['2026-07-28'], 'requested': '2025-11-25'}}
 # The server speaks 2025-11-25, the client 2026-07-28:
-#   RemoteProtocolError: the server does not speak 2026-07-28, but opens with initialize
+#   RemoteProtocolError: the server does not speak 2026-07-28: it expects initialize
 #   C> server/discover
 #   S< {'code': -32600}

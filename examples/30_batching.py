@@ -54,4 +54,4 @@ for revision in ("2025-03-26", "2025-06-18"):
 # S< [{"jsonrpc": "2.0", "id": 2, "result": {}}, {"jsonrpc": "2.0", "id": 3, "result": {}}]
 # -- 2025-06-18
 # C> [{"jsonrpc": "2.0", "id": 2, "method": "ping"}, {"jsonrpc": "2.0", "id": 3, "method": "ping"}]
-# S< {"code": -32600, "message": "Invalid request: batches exist in revision 2025-03-26 alone"}
+# S< {"code": -32600, "message": "Invalid request: batches exist only in revision 2025-03-26"}

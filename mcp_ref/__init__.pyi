@@ -1,7 +1,6 @@
 """What a type checker sees of `mcp_ref`: the names that `__init__.py` loads when they are first asked for."""
 
 from mcp_ref._version import __version__
-from mcp_ref.basic.authorization.authorization_server import AuthorizationServer
 from mcp_ref.basic.authorization.client import OAuth
 from mcp_ref.basic.authorization.extensions import ClientCredentials, EnterpriseManaged, WorkloadIdentity
 from mcp_ref.basic.authorization.registration import Registered, client_metadata
@@ -40,6 +39,7 @@ from mcp_ref.errors import (
     ToolError,
     TransportClosed,
 )
+from mcp_ref.extensions.skills import SKILLS, SkillMismatch, Skills
 from mcp_ref.machinery.bus import Bus, LocalBus, RedisBus
 from mcp_ref.machinery.deadline import Cancel
 from mcp_ref.machinery.http_exchange import HttpLimits, HttpRefusal, HttpRequest
@@ -68,6 +68,7 @@ from mcp_ref.server.prompts import PromptMessage, assistant, user
 from mcp_ref.server.resources import ResourceNotFound, contents_bytes
 from mcp_ref.server.utilities.caching import CacheHint, ResultCache
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
+from mcp_ref.testing.authorization_server import AuthorizationServer as AuthorizationServer
 from mcp_ref.trace.check import Checker
 from mcp_ref.trace.narrate import Narrator, narrate
 from mcp_ref.trace.record import Recorder, TraceEvent, read_trace, recorder
@@ -77,7 +78,6 @@ __all__ = [
     "Answer",
     "AnswerLost",
     "AuthorizationError",
-    "AuthorizationServer",
     "Bus",
     "CacheHint",
     "Cancel",
@@ -143,10 +143,13 @@ __all__ = [
     "Revision",
     "Rule",
     "SESSION_REVISIONS",
+    "SKILLS",
     "STATELESS_REVISIONS",
     "Server",
     "ServerDown",
     "SessionExpired",
+    "SkillMismatch",
+    "Skills",
     "SqliteTasks",
     "StateKeys",
     "TaskCancelled",
@@ -190,8 +193,8 @@ __all__ = [
     "root_path",
     "roots_listing",
     "sampling",
-    "text",
     "terminal_form",
+    "text",
     "text_of",
     "url_elicitation",
     "user",

@@ -102,7 +102,6 @@ class Terms:
             one that is not checked; under "*" for any method.
 
     Attributes:
-        open: whether everything agreed may be sent by now; until then the lifecycle is asked about each message.
         takes_requests: whether this side answers requests: in the stateless era a client does not.
         sent, notified, received: the rules, by method, of the requests and the notifications that this side sends, and
             of what it receives; to look one up raises as `sending` and `receiving` do.
@@ -124,7 +123,6 @@ class Terms:
         self.local, self.remote = local, remote
         self.envelope = dict(envelope or ())
         self._rows, self._kinds = rows, kinds or {}
-        self.open = False
         self.takes_requests = role == "server" or revision.servers_send_requests
         self.sent = _Rules(partial(self.sending, "request"))
         self.notified = _Rules(partial(self.sending, "notification"))

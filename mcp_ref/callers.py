@@ -105,6 +105,15 @@ class Server(Protocol):
     def connect(self, transport: Transport, revisions: Sequence[Revision] | None = None) -> ServerSession: ...
 
 
+class Connects(Protocol):
+    """What takes conversations in this process: a `Server`, or a recording that answers.
+
+    `connect` begins one and returns what ends it by `close(timeout)`.
+    """
+
+    def connect(self, transport: Transport) -> Any: ...
+
+
 class ServerSession(HasPeer, Protocol):
     """A session, as the transport sees it that carries it, and the pages that keep something in it."""
 
@@ -132,10 +141,6 @@ class ServerConversation(Protocol):
 
     @property
     def terms(self) -> Terms: ...
-
-    def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None: ...
-
-    def ask_all(self, asks: Sequence[Callable[[], Any]]) -> list[Any]: ...
 
 
 class Context(Caller, Protocol):

@@ -120,7 +120,7 @@ class SessionExpired(TransportClosed):
 
 
 class AnswerLost(TransportClosed):
-    """The event stream of one request ended before its answer; whether it may be sent again: see `Options.resend`."""
+    """The event stream of one request ended before its answer. `Options.resend` says whether it may be sent again."""
 
 
 class RequestTimeout(McpError, TimeoutError):
@@ -136,8 +136,7 @@ class TaskCancelled(McpError):
 
 
 class InputRefused(McpError):
-    """The server asked for input, and this client's own handler refused (`__cause__`); nothing was sent
-    (2026-07-28/basic/patterns/mrtr)."""
+    """The server asked for input, and this client's own handler refused (`__cause__`); nothing was sent."""
 
 
 class ToolError(Exception):
@@ -199,7 +198,7 @@ class InternalError(Refusal):
 
 
 class HeaderMismatch(Refusal):
-    """-32020: an HTTP header is missing, malformed, or does not say what the body says."""
+    """-32020: an HTTP header is missing, malformed, or does not match the body."""
 
     code = -32020
 

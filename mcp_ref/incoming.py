@@ -2,16 +2,15 @@
 
 Spec:      basic/messages#responses; basic/utilities/cancellation
 Upholds:   spec_notes/basic/utilities/cancellation.md, spec_notes/basic/utilities/progress.md ("stop after completion")
-Not here:  which requests are in flight, and who answers them (peer); sending a batch
-           (basic/batching)
+Not here:  which requests are in flight, and who answers them (peer); batches (basic/batching)
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
 
 from mcp_ref import messages
 from mcp_ref.basic.transports.transport import Inbox
@@ -24,19 +23,35 @@ log = logging.getLogger(__name__)
 WRITE_TIMEOUT = 60.0
 """Seconds in which the peer must make room for a notification."""
 
-MAX_BATCH: Final = 10_000
-"""Messages in one batch: two bytes of a bigger one can cost a hundred bytes of answer."""
 
+class Reply:
+    """Where what belongs to a request goes, and what is known of whoever asked. As it stands it is a channel that one
+    client has for itself, such as a pipe; a batch and a POST have replies of their own.
 
-class Reply(Protocol):
-    """Where the answer to a request goes: the transport itself, the array that answers a batch, or a POST's reply.
-
-    It may have `skip()`, called when no answer will come; `release(retry)`, to close the connection before the answer,
-    which the client fetches after so many milliseconds; `abandoned()`, whether the client has hung up for good;
-    `principal`, who is asking; and `require_scopes(message, scopes)`, which raises a refusal unless they have these.
+    Attributes:
+        principal: who asks, as the authentication said; None without one.
+        private: whether one client alone can ask here.
     """
 
-    def send(self, message: Any, deadline: Deadline) -> None: ...
+    send: Callable[[Any, Deadline], None]  # as of `Transport`
+    principal: Any = None
+    private = True
+
+    def __init__(self, send: Callable[[Any, Deadline], None]) -> None:
+        self.send = send
+
+    def skip(self) -> None:
+        """No answer will come."""
+
+    def release(self, retry: int) -> None:
+        """Close the connection before the answer, which the client fetches after `retry` milliseconds."""
+
+    def abandoned(self) -> bool:
+        """Whether the client has hung up for good."""
+        return False
+
+    def require_scopes(self, message: JsonObject, scopes: Collection[str]) -> None:
+        """Refuse a request of that method and params unless its token has these scopes; a pipe has no tokens."""
 
 
 class Incoming(Cancel):
@@ -80,8 +95,9 @@ class Incoming(Cancel):
     def owner(self) -> str | None:
         """Who owns this request, as far as that can be told: the principal; "" over a channel that one client has for
         itself, such as a pipe; None over HTTP if nobody was asked who they are."""
-        principal = getattr(self.reply, "principal", "")
-        return None if principal is None else str(principal)
+        if self.reply.principal is None:
+            return "" if self.reply.private else None
+        return str(self.reply.principal)
 
     # -- giving it up: sets the flag, and ends the handler's waits for the peer
 
@@ -123,7 +139,7 @@ class Incoming(Cancel):
         """
         with holding(self._writing, deadline, "waiting for another message of the request to be written"):
             if self._ended:
-                raise LocalProtocolError("the request was answered: its context can ask nothing more")
+                raise LocalProtocolError("the request has been answered: its context can no longer ask anything")
             # SHOULD: messages before the response relate to the request
             # (basic/transports#sending-messages-to-the-server)
             self.reply.send(message, deadline)
@@ -154,54 +170,6 @@ class Incoming(Cancel):
     def drop(self) -> None:
         """Tell whoever waits for the answer, such as a batch or a POST, that none will come."""
         try:
-            getattr(self.reply, "skip", lambda: None)()
+            self.reply.skip()
         except McpError as problem:
             log.debug("could not end the reply to %s: %s", self.method, problem)
-
-
-def wants_answer(message: Any) -> bool:
-    """Whether an entry of a batch will be answered: a request, or something that is not a message at all."""
-    return (
-        not isinstance(message, dict)
-        or ("method" in message and "id" in message)
-        or not ("method" in message or "result" in message or "error" in message)
-    )
-
-
-class BatchReply:
-    """Collects the answers to one batch, and sends them as one array when the last is there.
-
-    Spec: 2025-03-26/basic/index#batching; JSON-RPC 2.0, section 6
-    """
-
-    def __init__(self, reply: Reply, expected: int) -> None:
-        self._reply = reply
-        self.principal = getattr(reply, "principal", None)
-        self.require_scopes = getattr(reply, "require_scopes", None)
-        self._lock = threading.Lock()  # guards _expected and _answers
-        self._expected = expected
-        self._answers: list[JsonObject] = []
-
-    def send(self, message: JsonObject, deadline: Deadline) -> None:
-        """Collect an answer; a notification, or a request of ours, goes its own way at once.
-
-        Raises: LocalProtocolError: this answer is not JSON. Raised now, while it is known whose answer it is.
-        """
-        if "method" in message:
-            self._reply.send(message, deadline)
-        else:
-            messages.encode(message)
-            self._count_down(message, deadline)
-
-    def skip(self) -> None:
-        """Expect one answer less: a request of the batch was cancelled."""
-        self._count_down(None, Deadline(WRITE_TIMEOUT))
-
-    def _count_down(self, answer: JsonObject | None, deadline: Deadline) -> None:
-        with self._lock:
-            self._expected -= 1
-            if answer is not None:
-                self._answers.append(answer)
-            ready = self._expected == 0 and bool(self._answers)
-        if ready:
-            self._reply.send(self._answers, deadline)

@@ -4,7 +4,7 @@ Spec:      basic/messages (2024-11-05), basic/index#messages; basic/utilities/ca
            basic/lifecycle#timeouts
 Upholds:   spec_notes/basic/index.md, spec_notes/basic/utilities/cancellation.md
 Not here:  one request of the other side, and its reply (incoming); which method does what (roles/server/session,
-           roles/client/session); what may pass at all (agreement); sending a batch (basic/batching); streams
+           roles/client/session); what may pass at all (agreement); batches (basic/batching); streams
            (basic/subscriptions)
 
     a request of ours                                a request of theirs
@@ -36,6 +36,8 @@ from weakref import WeakValueDictionary
 
 from mcp_ref import messages
 from mcp_ref.agreement import Check, Terms
+from mcp_ref.basic.batching import take_batch
+from mcp_ref.basic.lifecycle import Lifecycle
 from mcp_ref.basic.meta import check_meta_key
 from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.basic.utilities import UNCANCELLABLE, cancelled_params
@@ -52,7 +54,7 @@ from mcp_ref.errors import (
     RequestCancelled,
     TransportClosed,
 )
-from mcp_ref.incoming import MAX_BATCH, WRITE_TIMEOUT, BatchReply, Incoming, Reply, wants_answer
+from mcp_ref.incoming import WRITE_TIMEOUT, Incoming, Reply
 from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.deadline import Clock, Deadline
 from mcp_ref.machinery.forks import opened_elsewhere
@@ -79,6 +81,9 @@ Answerer = Callable[[Incoming], JsonObject | None]
 class Side(Protocol):
     """What a peer asks of the role that it serves: a server's session, or a client's conversation of either era."""
 
+    lifecycle: Lifecycle
+    """Says which messages may be sent while it is not open."""
+
     def admit(self, incoming: Incoming) -> JsonObject | Answerer:
         """Decide on a request in the order of arrival: its result if that is known at once, else who will answer it.
 
@@ -88,10 +93,6 @@ class Side(Protocol):
 
     def take(self, method: str, params: JsonObject) -> None:
         """Note a notification in the order of arrival."""
-        ...
-
-    def may_send(self, method: str, *, is_request: bool) -> None:
-        """Raise LocalProtocolError if the lifecycle does not allow this message now. Not asked once terms are open."""
         ...
 
     def lost(self, reason: McpError) -> None:
@@ -183,6 +184,8 @@ class Peer:
     Threads: any, but for `receive`, which the transport's reader alone calls.
     """
 
+    request_type = PendingRequest  # for a page, which cannot import this module
+
     def __init__(
         self,
         transport: Transport,
@@ -195,10 +198,11 @@ class Peer:
     ) -> None:
         self.side, self.terms = side, terms
         self.transport, self._timeout, self._clock = transport, timeout, clock
+        self.channel = transport if isinstance(transport, Reply) else Reply(transport.send)
         self._workers = Workers(cap, self._no_thread)
         self.complain = Complaints(log)
         self.process = os.getpid()
-        self._lock = threading.Lock()  # guards the fields below; nothing is sent and no user's code runs inside
+        self._lock = threading.Lock()  # guards changes of what follows; nothing is sent and no user code runs inside
         self._pending: dict[Any, PendingRequest] = {}
         self.unanswered: dict[RequestId, Incoming] = {}
         self._next_id = 1
@@ -230,7 +234,7 @@ class Peer:
         options = options or {}
         # SHOULD: every request has a time-out, which can be set for each
         # (basic/lifecycle#timeouts; 2026-07-28/basic/patterns/cancellation#timeouts)
-        pending = PendingRequest(method, options, deadline or self.deadline(options), asker)
+        pending = PendingRequest(method, options, deadline or self.begin_wait(options), asker)
         try:
             message = self.begin(pending, params)
             arriving = (asker or self.transport).exchange(message, pending, pending.deadline)
@@ -239,15 +243,15 @@ class Peer:
             self.abandon(pending, reason)
             raise
 
-    def deadline(self, options: Options) -> Deadline:
-        """The time limit of a call, as its options (or the peer's own `timeout`) say; it runs from now on."""
+    def begin_wait(self, options: Options) -> Deadline:
+        """Begin a call: give the place of a worker to another handler, and start the time limit of the call."""
         if self.process != os.getpid():
             # Before any lock: another thread of the process that was forked may have held it.
             raise opened_elsewhere("the conversation", self.process)
-        # A worker gives its place to another handler before it waits. The time of a handler's own calls goes on, for
-        # that handler is what makes the time of others stand still.
-        clock = None if before_block() else self._clock
-        return Deadline(options.get("timeout", self._timeout), options.get("max_timeout"), clock or time.monotonic)
+        in_handler = before_block()
+        # The time of a handler's own calls goes on, for that handler is what makes the time of others stand still.
+        clock = time.monotonic if in_handler or self._clock is None else self._clock
+        return Deadline(options.get("timeout", self._timeout), options.get("max_timeout"), clock)
 
     def begin(self, pending: PendingRequest, params: JsonObject | None) -> JsonObject:
         """Enter a request into the table, and give the message that is to be sent."""
@@ -256,8 +260,9 @@ class Peer:
         undeclared = options.get("undeclared", False)
         rule = terms.sending("request", method, undeclared=True) if undeclared else terms.sent[method]
         pending.check = rule.task_check if rule.task_check and params and "task" in params else rule.check
-        if not terms.open and self.closed is None:
-            self.side.may_send(method, is_request=True)
+        lifecycle = self.side.lifecycle
+        if lifecycle.state != "open" and self.closed is None:
+            lifecycle.send(method, is_request=True)
         # 2. The row. The check for the end is one step with it, so that none is left waiting after the end.
         with self._lock:
             if self.closed is not None:
@@ -379,8 +384,8 @@ class Peer:
         if self.closed is not None:
             raise TransportClosed.before(self.closed)
         rule = self.terms.notified[method]
-        if not self.terms.open:
-            self.side.may_send(method, is_request=False)
+        if self.side.lifecycle.state != "open":
+            self.side.lifecycle.send(method, is_request=False)
         if params is not None and rule.project is not None:
             params = rule.project(params)
         message = messages.notification(method, params)
@@ -397,13 +402,12 @@ class Peer:
         Args:
             reply: where answers go, if not simply to the transport.
         """
-        reply = reply or self.transport
         try:
             message = messages.decode(data)
         except Refusal as refusal:
-            self.refuse(None, refusal, reply, self._workers.run)
+            self.refuse(None, refusal, reply or self.channel, self._workers.run)
             return
-        self.route(message, reply, self._workers.run)
+        self.route(message, reply or self.channel, self._workers.run)
 
     def route(self, message: Any, reply: Reply, run: RunJob = _run_here) -> None:
         """Put a response into the inbox of its request; pass anything else on by its kind.
@@ -411,11 +415,11 @@ class Peer:
         Args:
             run: what answers requests, to `reply`: by default the calling thread, as over HTTP.
         """
-        if isinstance(message, list):
-            self._take_batch(message, reply, run)
-            return
         problem: RemoteProtocolError | None = None
         try:
+            if isinstance(message, list):
+                take_batch(self, message, reply, run)
+                return
             kind = messages.kind_of(message)
             if kind == "request":
                 self._take_request(message, reply, run)
@@ -448,36 +452,6 @@ class Peer:
             # SHOULD: ignore an answer that comes after the cancellation
             # (basic/utilities/cancellation#behavior-requirements)
             log.debug("ignored an answer to the id %r, which nothing waits for", request_id)
-
-    def _take_batch(self, batch: list[Any], reply: Reply, run: RunJob) -> None:
-        """Route the messages of a batch that has arrived; their answers go out together."""
-        if not self.terms.revision.batching:
-            # MUST: refuse a batch where the revision has none: a line is one message (for a POST, see
-            # SessionEra._answer) (changelog#major-changes)
-            problem = InvalidRequest("Invalid request: batches exist in revision 2025-03-26 alone")
-            self.refuse(None, problem, reply, run)
-            return
-        if not batch:
-            self.refuse(None, InvalidRequest("Invalid request: a batch must not be empty"), reply, run)
-            return
-        if len(batch) > MAX_BATCH:
-            problem = InvalidRequest(f"Invalid request: a batch has at most {MAX_BATCH:,} messages")
-            self.refuse(None, problem, reply, run)
-            return
-        # MUST: a receiver supports batches: their answers are collected in one array (2025-03-26/basic/index#batching)
-        collected = BatchReply(reply, sum(map(wants_answer, batch)))
-        for message in batch:
-            method = message.get("method") if isinstance(message, dict) and "id" in message else None
-            if isinstance(message, list):
-                refusal = InvalidRequest("Invalid request: a message is an object")
-            # MUST NOT: `initialize` is part of a batch (2025-03-26/basic/lifecycle#initialization). Nor is anything
-            # stateless.
-            elif isinstance(method, str) and (method in UNCANCELLABLE or is_stateless(method, message.get("params"))):
-                refusal = InvalidRequest(f"Invalid request: {method} must not be part of a batch")
-            else:
-                self.route(message, collected, run)
-                continue
-            self.refuse(messages.readable_id(message), refusal, collected, run, message)
 
     def _take_request(self, message: JsonObject, reply: Reply, run: RunJob) -> None:
         method, params = message["method"], message.get("params") or {}
@@ -512,39 +486,49 @@ class Peer:
         if method in (CANCELLED, PROGRESS) and (check := self.terms.received[method].check) is not None:
             # SHOULD: ignore malformed cancellations (basic/utilities/cancellation#error-handling)
             check(params)
-        if method == CANCELLED and self.terms.takes_requests:
+        pending: PendingRequest | None
+        if method == PROGRESS:
+            pending = self._take_progress(params)
+        elif method == CANCELLED and self.terms.takes_requests:
             self._take_cancelled(params)
             return
-        # 1. To which of our requests does it belong? In the session era only progress belongs to one.
-        if method in (CANCELLED, PROGRESS):
-            request_id = params["progressToken" if method == PROGRESS else "requestId"]
-        else:
+        elif method == CANCELLED:
+            pending = self._take_from_stream(method, params, params["requestId"])
+        elif not self.terms.takes_requests and (stream := (params.get("_meta") or {}).get(SUBSCRIPTION_ID)) is not None:
             # MUST: over stdio a client tells subscriptions apart by the `subscriptionId` in `_meta`
             # (2026-07-28/basic/patterns/subscriptions#receiving-notifications;
             # 2026-07-28/basic/transports/stdio#receiving-messages)
-            request_id = None if self.terms.takes_requests else (params.get("_meta") or {}).get(SUBSCRIPTION_ID)
-            if request_id is None:
-                self.side.take(method, params)
-                return
-        with self._lock:
-            # Only our own ids are in the table, and `1.0` and `True` are others, though Python says they are equal.
-            pending = self._pending.get(request_id) if type(request_id) is int else None
-        if pending is None and method == PROGRESS and (told := self.progress_sinks.get(request_id)) is not None:
-            told.put(params)
-            return
-        if pending is None or not (pending.streams or method == PROGRESS):
-            log.debug("ignored %s for the request %r, which waits for none", method, request_id)
-            return
-        # 2. The role first: it has noted the change before whoever reads the stream can know of it.
-        if method == CANCELLED:
-            pending.sent = False  # the server has ended it: it need not be told
-        elif method != PROGRESS:
+            pending = self._take_from_stream(method, params, stream)
+        else:
             self.side.take(method, params)
-        # 3. The inbox.
-        if pending.qsize() < MAX_UNREAD:
+            return
+        if pending is None:
+            log.debug("ignored %s: no request waits for it", method)
+        elif pending.qsize() < MAX_UNREAD:
             pending.put(message)
         else:
-            self.complain("dropped %s: nobody reads what comes for the request %r", method, request_id)
+            self.complain("dropped %s: nobody reads what comes for the request %r", method, pending.id)
+
+    def _take_progress(self, params: JsonObject) -> PendingRequest | None:
+        """The request that is told of its progress; None: it has none, or was answered with a task, which is told."""
+        token = params["progressToken"]
+        # Only our own ids are in the table, and `1.0` and `True` are others, though Python says they are equal.
+        pending = self._pending.get(token) if type(token) is int else None
+        if pending is None and (sink := self.progress_sinks.get(token)) is not None:
+            sink.put(params)
+        return pending
+
+    def _take_from_stream(self, method: str, params: JsonObject, request_id: Any) -> PendingRequest | None:
+        """The request to whose stream a notification belongs; None: there is no such stream."""
+        pending = self._pending.get(request_id) if type(request_id) is int else None
+        if pending is None or not pending.streams:
+            return None
+        # The role first: it has noted the change before whoever reads the stream can know of it.
+        if method == CANCELLED:
+            pending.sent = False  # the server has ended it: it need not be told
+        else:
+            self.side.take(method, params)
+        return pending
 
     def _take_cancelled(self, params: JsonObject) -> None:
         request_id = params.get("requestId")

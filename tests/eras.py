@@ -12,7 +12,7 @@ from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import find_revision
 from tests import wire as by_hand
-from tests.wire import PATIENCE, Background, Wire, opened, to_client
+from tests.wire import PATIENCE, Wire, connecting, opened, to_client
 
 MODERN = "2026-07-28"
 
@@ -74,17 +74,10 @@ def open_client(revision: str, capabilities: Any = None, **options: Any) -> Iter
         with to_client(revision, capabilities, **options) as pair_of_them:
             yield pair_of_them
         return
-    ours, theirs = pair()
-    wire = Alone(ours)
-    client = Client(theirs, revision=revision, **options)
-    connecting = Background(client.connect)
-    wire.answer(wire.receive()["id"], discovered(capabilities, revision))
-    assert connecting.outcome() is client
-    try:
+    with connecting(revision=revision, **options) as (client, wire, opening):
+        wire.answer(wire.receive()["id"], discovered(capabilities, revision))
+        assert (outcome := opening.outcome()) is client, outcome
         yield client, wire
-    finally:
-        client.close()
-        ours.close(Deadline(PATIENCE))
 
 
 def discovered(capabilities: Any = None, *versions: str) -> dict[str, Any]:

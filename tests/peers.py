@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mcp_ref.agreement import Role, Terms
+from mcp_ref.basic.lifecycle import Lifecycle
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.errors import McpError, RequestTimeout
 from mcp_ref.incoming import Incoming
@@ -26,6 +27,8 @@ class Answerer:
     def __init__(self, answer: Callable[[Incoming], Any]) -> None:
         self._answer = answer
         self.taken: list[tuple[str, Any]] = []
+        self.lifecycle = Lifecycle("server")
+        self.lifecycle.state = "open"
         self.reasons: list[McpError] = []
         self.gone = threading.Event()
 
@@ -34,9 +37,6 @@ class Answerer:
 
     def take(self, method: str, params: Any) -> None:
         self.taken.append((method, params))
-
-    def may_send(self, method: str, *, is_request: bool) -> None:
-        pass
 
     def lost(self, reason: McpError) -> None:
         self.reasons.append(reason)

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from tests.features.conftest import until
+from tests.support.machine import free_port
 
 
 class Redis:
     """One Redis server. Nothing of it is kept on disk."""
 
     def __init__(self, folder: Path) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         self.url, self._folder = f"redis://127.0.0.1:{self.port}/0", folder
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -94,7 +94,7 @@ def serve() -> None:
     import pytest_timeout  # noqa: F401
     import requests  # noqa: F401
 
-    # For what the package imports; the package itself is imported by each child, with its breakage.
+    # For what the package imports; the package itself is imported by each child, broken.
     for module in (ROOT / "mcp_ref").rglob("*.py"):
         if module.stem not in ("__init__", "__main__"):
             importlib.import_module(module.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."))

@@ -6,7 +6,6 @@ Whatever happens, `close()` returns in time, no thread is left, and a caller see
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -27,13 +26,13 @@ from mcp_ref.basic.transports.transport import Inbox, Receive, Transport
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import SESSION_REVISIONS
 from mcp_ref.roles.client.config import Command
-from tests.wire import PATIENCE, to_client
+from tests.wire import PATIENCE, Background
 
 JsonObject = dict[str, Any]
 
 ROOT = Path(__file__).parent.parent
 SHORT = 0.1
-"""Seconds that a call of these conversations waits."""
+"""Seconds that a call of these conversations waits where something is made to fail."""
 BOUND = 1.5
 """Seconds in which closing must be over."""
 
@@ -123,14 +122,15 @@ class Conversation:
         self.answers: list[Any] = []
         transport = Faulty(ours if faulty == "client" else theirs, at, how)
         self.transport = transport
-        self.server = Server("s", question_timeout=SHORT)
+        self.limit = SHORT if at else PATIENCE
+        self.server = Server("s", question_timeout=self.limit)
         self.server.tool("talk")(self.talk)
         self._theirs = theirs if faulty == "client" else transport
         self.client = Client(
             ours if faulty == "server" else transport,
             revision=self.revision,
-            timeout=SHORT,
-            connect_timeout=2 * SHORT,
+            timeout=self.limit,
+            connect_timeout=2 * self.limit,
             roots=[],
             on_log=self.answers.append,
             on_change=lambda method, params: self.answers.append(method),
@@ -166,7 +166,7 @@ class Conversation:
         """Hold it in a thread of its own, then close both sides here: each in time."""
         thread = threading.Thread(target=self.hold, name="test-conversation", daemon=True)
         thread.start()
-        thread.join(1)
+        thread.join(1 if self.limit == SHORT else PATIENCE)
         for close in (lambda: self.client.close(BOUND), lambda: self.server.close(BOUND)):
             began = time.monotonic()
             self.attempt(close)
@@ -190,9 +190,9 @@ class Alone(Conversation):
 
     def listen(self) -> str:
         """Hear of one change, and end the subscription."""
-        with self.client.listen(tools=True, timeout=SHORT) as events:
+        with self.client.listen(tools=True, timeout=self.limit) as events:
             self.server.tool("late")(lambda: "x")
-            return events.get(SHORT).method
+            return events.get(self.limit).method
 
 
 class Undecided(Alone):
@@ -300,75 +300,7 @@ def test_the_opening_is_bounded_to_its_last_message() -> None:
     server.close()
 
 
-def test_a_server_that_answers_no_ping_is_lost_and_closing_is_in_time() -> None:
-    with to_client(ping_interval=SHORT) as (client, wire):
-        assert wire.receive()["method"] == "ping"
-        assert wire.receive()["method"] == "notifications/cancelled"
-        with pytest.raises(TransportClosed, match="ping"):
-            client.request("x/y", None, {"timeout": PATIENCE})
-        began = time.monotonic()
-        client.close(BOUND)
-        assert time.monotonic() - began < BOUND + PATIENCE
-
-
 # -- handlers that do not end ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_a_server_ends_the_handlers_of_a_client_that_is_gone(revision: str) -> None:
-    """The client has vanished without a word; whoever closes the server still ends what runs for it."""
-    begun, ended = threading.Event(), threading.Event()
-    server = Server("s")
-
-    @server.tool()
-    def watch(ctx: Context) -> str:
-        begun.set()
-        while not ctx.cancelled:
-            ended.wait(0.005)
-        ended.set()
-        return "seen"
-
-    near, far = pair()
-    server.connect(far)
-    client = Client(near, revision=revision)
-    client.connect()
-    thread = threading.Thread(
-        target=lambda: pytest.raises(TransportClosed, client.call_tool, "watch"), name="test-call"
-    )
-    thread.start()
-    assert begun.wait(PATIENCE)
-    near.close(Deadline(1))
-    thread.join(PATIENCE)
-    assert server.close(BOUND) == []
-    assert ended.is_set()
-    client.close(BOUND)
-
-
-@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_a_handler_that_ignores_cancellation_is_left_behind_and_named(
-    revision: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    begun, let_go = threading.Event(), threading.Event()
-    server = Server("s")
-
-    @server.tool()
-    def deaf() -> str:
-        begun.set()
-        let_go.wait(PATIENCE)
-        return "at last"
-
-    near, far = pair()
-    session = server.connect(far)
-    with Client(near, revision=revision) as client:
-        with pytest.raises(RequestTimeout):
-            client.call_tool("deaf", timeout=SHORT)
-        assert begun.wait(PATIENCE)
-        began = time.monotonic()
-        (stuck,) = session.close(timeout=0.4)
-        assert time.monotonic() - began < PATIENCE - 1
-    let_go.set()
-    assert "tools/call" in stuck
-    assert f"left behind at close: {stuck} still runs" in caplog.text
 
 
 def script(code: str) -> list[str]:
@@ -481,75 +413,54 @@ def child(request: pytest.FixtureRequest) -> Callable[..., Ended]:
     return partial(Ended, request.param)
 
 
-def call(client: Client) -> Any:
-    return client.call_tool("t", {}, timeout=PATIENCE)
+FLOOD = """
+try:
+    while True:
+        say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+except BrokenPipeError:
+    os._exit(0)
+"""
+BIG = {"a": "x" * 300_000}
+CHILDREN: dict[str, tuple[str, Any, str | None]] = {
+    "is killed in the middle of a call": ("read(); os.kill(os.getpid(), 9)", {}, "was ended by signal 9"),
+    "dies in the middle of a message": (
+        'read(); os.write(1, b\'{"jsonrpc": "2.0", "id"\'); os._exit(3)',
+        {},
+        "exited with code 3",
+    ),
+    "closes its output early and lives on": ("read(); os.close(1); time.sleep(60)", {}, "closed its output"),
+    "never answers": ("while read(): pass", {}, None),
+    "never answers and ignores every word": (
+        "import signal; signal.signal(15, signal.SIG_IGN); time.sleep(60)",
+        {},
+        None,
+    ),
+    "stops reading": ("time.sleep(60)", BIG, None),
+    "floods its output while nobody asks": (FLOOD, {}, None),
+}
+"""What a child does after the opening, what it is called with, and what the caller is told; None: the time is over."""
 
 
-def test_a_child_that_is_killed_in_the_middle_of_a_call(child: Callable[..., Ended]) -> None:
-    ended = child("read(); os.kill(os.getpid(), 9)", call)
-    assert isinstance(ended.problem, TransportClosed)
-    assert f"was ended by signal {signal.SIGKILL.value}" in str(ended.problem)
-
-
-def test_a_child_that_dies_in_the_middle_of_a_message(child: Callable[..., Ended]) -> None:
-    ended = child('read(); os.write(1, b\'{"jsonrpc": "2.0", "id"\'); os._exit(3)', call)
-    assert isinstance(ended.problem, TransportClosed)
-    assert "exited with code 3" in str(ended.problem)
-
-
-def test_a_child_that_closes_its_output_early_and_lives_on(child: Callable[..., Ended]) -> None:
-    ended = child("read(); os.close(1); time.sleep(60)", call)
-    assert isinstance(ended.problem, TransportClosed)
-    assert "closed its output" in str(ended.problem)
-
-
-def test_a_child_that_never_answers(child: Callable[..., Ended]) -> None:
-    ended = child("while read(): pass", lambda client: client.call_tool("t", timeout=SHORT))
-    assert isinstance(ended.problem, RequestTimeout)
-
-
-def test_a_child_that_never_answers_and_ignores_every_word(child: Callable[..., Ended]) -> None:
-    deaf = "import signal; signal.signal(15, signal.SIG_IGN); time.sleep(60)"
-    ended = child(deaf, lambda client: client.call_tool("t", timeout=SHORT))
-    assert isinstance(ended.problem, RequestTimeout)
-
-
-def test_a_child_that_stops_reading(child: Callable[..., Ended]) -> None:
-    big = {"a": "x" * 300_000}
-    ended = child("time.sleep(60)", lambda client: client.call_tool("t", big, timeout=SHORT))
-    assert isinstance(ended.problem, RequestTimeout)
+@pytest.mark.parametrize("what", CHILDREN)
+def test_a_child_that_goes_wrong_is_told_of_and_closed_in_time(child: Callable[..., Ended], what: str) -> None:
+    code, arguments, told = CHILDREN[what]
+    limit = SHORT if told is None else PATIENCE
+    problem = child(code, lambda client: client.call_tool("t", arguments, timeout=limit)).problem
+    assert isinstance(problem, RequestTimeout if told is None else TransportClosed)
+    assert (told or "") in str(problem)
 
 
 def test_a_child_that_stops_reading_and_a_caller_that_waits_when_it_is_closed(child: Callable[..., Ended]) -> None:
     """Closing frees a caller who is in the middle of writing."""
-    found: SimpleQueue[BaseException] = SimpleQueue()
-
-    def write(client: Client) -> None:
-        try:
-            client.call_tool("t", {"a": "x" * 300_000}, timeout=PATIENCE)
-        except BaseException as problem:
-            found.put(problem)
+    writing: list[Background] = []
 
     def call(client: Client) -> None:
-        thread = threading.Thread(target=write, args=(client,), name="test-call", daemon=True)
-        thread.start()
+        writing.append(Background(client.call_tool, "t", BIG, timeout=PATIENCE))
         with pytest.raises(RequestTimeout):
             client.call_tool("t", timeout=SHORT)  # Behind the one that is being written.
 
     child("time.sleep(60)", call)
-    assert isinstance(found.get(timeout=PATIENCE), TransportClosed)
-
-
-def test_a_child_that_floods_its_output_while_nobody_asks(child: Callable[..., Ended]) -> None:
-    flood = """
-    try:
-        while True:
-            say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
-    except BrokenPipeError:
-        os._exit(0)
-    """
-    ended = child(textwrap.dedent(flood), lambda client: client.call_tool("t", timeout=SHORT))
-    assert isinstance(ended.problem, RequestTimeout)
+    assert isinstance(writing[0].outcome(), TransportClosed)
 
 
 def test_a_client_that_vanishes_in_the_middle_of_a_message_ends_the_server() -> None:

@@ -14,10 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_ref import Client, Context, McpError, Server, messages
+from mcp_ref import Client, Context, Server, messages
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.basic.versioning import LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID, is_stateless, read_envelope
-from mcp_ref.client.sampling import reply
 from mcp_ref.errors import InvalidParams, ParseError
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.pages import METHODS
@@ -25,8 +24,11 @@ from mcp_ref.revisions import REVISIONS
 from tests.eras import MODERN, discovered, envelope, open_client
 from tests.slow import examples
 from tests.test_fuzz import (
+    ANSWERS,
     DEPTHS,
+    DONE,
     a_server,
+    attempted,
     collected,
     fuzzed,
     methods,
@@ -240,16 +242,7 @@ DECLARED: JsonObject = {
 
 @pytest.fixture
 def asking() -> Iterator[tuple[Client, Wire]]:
-    with open_client(
-        MODERN,
-        DECLARED,
-        roots=["/tmp"],
-        sample=lambda params: reply("sampled", model="m"),
-        elicit=lambda message, schema: {},
-        open_url=lambda url, message: True,
-        on_log=lambda params: None,
-        on_change=lambda method, params: None,
-    ) as both:
+    with open_client(MODERN, DECLARED, **ANSWERS) as both:
         yield both
 
 
@@ -276,12 +269,7 @@ MORE: list[JsonObject] = [
     {"resultType": "input_required", "inputRequests": {"a": QUESTIONS["a"]}},
     {"resultType": "input_required", "requestState": "s"},
     {"resultType": "complete", "tools": [], "ttlMs": 60_000, "cacheScope": "public", "nextCursor": "c"},
-    {
-        "resultType": "complete",
-        "contents": [{"uri": "file:///a", "text": "a"}],
-        "ttlMs": 1,
-        "cacheScope": "private",
-    },
+    {"resultType": "complete", "contents": [{"uri": "file:///a", "text": "a"}], "ttlMs": 1, "cacheScope": "private"},
     discovered(DECLARED, MODERN, "2025-11-25"),
 ]
 refusals = mutated(
@@ -312,22 +300,6 @@ CALLS: list[Callable[[Client, bool], Any]] = [
     lambda client, cached: client.request("x/y"),
 ]
 ABOUT = ("requestId", "progressToken", "progress")
-DONE = object()
-
-
-def attempted(wire: Wire, call: Callable[[], Any]) -> Callable[[], None]:
-    """Makes the call, and tells the inbox of its end; of an accident as well."""
-
-    def attempt() -> None:
-        try:
-            call()
-        except McpError:
-            pass
-        except BaseException as problem:
-            wire.inbox.put(problem)
-        wire.inbox.put(DONE)
-
-    return attempt
 
 
 def answered(wire: Wire, body: JsonObject, times: int = 1, first: Any = None) -> None:

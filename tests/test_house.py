@@ -1,6 +1,7 @@
 """The four floors: which room may import which, and what is only for a particular room.
 
 host            several servers under one policy: above the roles, imported by the command line alone
+testing         what tests are made of: above everything but the command line, which imports it when a command runs
 trace, cli      looking at it: above everything, imported by nobody below but where a trace is opened
 roles           the client and the server: they bind the pages' functions, and hold the conversations
 the pages       the specification, a file for each page, and nothing else; the transports
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -28,6 +30,11 @@ ROOMS = {
     "machinery/": {"errors", "revisions", "_version"},
     "trace/": {"pages", "core", "machinery/", "errors", "revisions", "table", "transports", "http"},
     "host": {"trace/", "roles", "pages", "core", "machinery/", "errors", "revisions"},
+    "testing/": {"trace/", "roles", "pages", "core", "machinery/", "errors", "revisions", "_version", "table",
+                 "transports", "http"},
+    # A command that is a module of its own, which is imported when it runs.
+    "commands": {"cli/", "testing/", "trace/", "roles", "pages", "core", "machinery/", "errors", "revisions", "table",
+                 "transports", "http"},
     "cli/": {"host", "top", "trace/", "pages", "core", "machinery/", "errors", "revisions", "table", "transports",
              "http", "roles", "_version"},
     "__main__": {"cli/"},
@@ -41,6 +48,7 @@ ROOMS = {
 }  # fmt: skip
 MEMBERS = {
     "top": ("__init__",),
+    "commands": ("cli/probe", "cli/replay", "cli/contracts"),
     "core": ("messages", "types", "content", "methods", "agreement", "incoming", "peer", "callers",
              "basic/transports/transport"),
     "table": ("pages",),
@@ -56,6 +64,8 @@ LAZILY = {
     ("roles", "trace/"),
     ("pages", "transports"),
     ("pages", "http"),
+    # A command of the command line, when it runs.
+    ("cli/", "testing/"),
 }
 
 
@@ -134,13 +144,64 @@ def test_no_page_imports_a_role_for_its_types_either() -> None:
     assert not wrong
 
 
+def circles(*, types: bool) -> list[set[str]]:
+    """The groups of files that lead back to themselves by imports, those inside functions too."""
+    # `a/__init__` is imported as `a`. A `from a import b` leads to `a/b` if that is a file, else to `a`.
+    names = {module.removesuffix("/__init__"): module for module in MODULES}
+    leads: dict[str, set[str]] = {}
+    for module in MODULES:
+        found: set[str] = set()
+        for node in _imports(tree_of(module), types=types):
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+                name = whole.removeprefix("mcp_ref.").replace(".", "/")
+                if whole.startswith("mcp_ref."):
+                    found.add(names.get(name) or names.get(name.rpartition("/")[0]) or "__init__")
+        leads[module] = found - {module}
+    reached: dict[str, set[str]] = {}
+    for module in MODULES:
+        seen, left = set[str](), [module]
+        while left:
+            new = leads[left.pop()] - seen
+            seen |= new
+            left += new
+        reached[module] = seen
+    found_circles = {frozenset(b for b in reached[a] if a in reached[b]) for a in MODULES if a in reached[a]}
+    return sorted((set(circle) for circle in found_circles), key=sorted)
+
+
+def _imports(node: ast.AST, *, types: bool) -> Iterator[ast.Import | ast.ImportFrom]:
+    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING" and not types:
+        return
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _imports(child, types=types)
+
+
+def test_no_files_import_each_other_in_a_circle_at_run_time() -> None:
+    assert circles(types=False) == []
+
+
+def test_types_make_circles_only_within_a_folder_and_through_no_page() -> None:
+    for circle in circles(types=True):
+        assert len({Path(module).parent for module in circle}) == 1, sorted(circle)
+        assert not {module for module in circle if room_of(module) == "pages"}, sorted(circle)
+
+
 @pytest.mark.parametrize("module", CODE)
 def test_imports_nothing_beyond_the_standard_library_requests_and_jsonschema(module: str) -> None:
     outside = outer_imports(module) - set(sys.stdlib_module_names)
     # urllib3 is what `requests` sends with, referencing what `jsonschema` resolves with: they come with them.
     allowed = {"mcp_ref", "requests", "urllib3", "jsonschema", "referencing", "jsonschema_specifications"}
-    # Signatures and the bus need the extras `auth` and `redis`, and one module each does.
-    extra = {"machinery/jwt": {"jwt", "cryptography"}, "machinery/bus": {"redis"}}
+    # Signatures, the bus and skills need the extras `auth`, `redis` and `skills`, and one module each does. The plugin
+    # is loaded by pytest alone.
+    extra = {
+        "machinery/jwt": {"jwt", "cryptography"},
+        "machinery/bus": {"redis"},
+        "machinery/frontmatter": {"yaml"},
+        "testing/plugin": {"pytest"},
+    }
     assert outside <= allowed | extra.get(module, set())
 
 

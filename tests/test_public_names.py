@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,16 @@ def test_every_name_loads() -> None:
         assert name in dir(mcp_ref)
 
 
+def test_a_name_that_has_moved_says_where_it_is() -> None:
+    with pytest.warns(DeprecationWarning, match="^import AuthorizationServer from mcp_ref.testing$") as said:
+        from mcp_ref import AuthorizationServer
+    from mcp_ref.testing import AuthorizationServer as moved
+
+    assert AuthorizationServer is moved
+    assert {each.filename for each in said} == {__file__}
+    assert "AuthorizationServer" not in mcp_ref.__all__
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(mcp_ref, "Clients")
 
@@ -39,7 +50,11 @@ def test_a_type_checker_sees_the_same_names_in_the_same_modules() -> None:
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
-    assert imported == {"__version__": "_version", **mcp_ref._MODULES}
+    assert imported == {
+        "__version__": "_version",
+        **mcp_ref._MODULES,
+        "AuthorizationServer": "testing.authorization_server",
+    }
     listed = next(node.value for node in tree.body if isinstance(node, ast.Assign))
     assert sorted(ast.literal_eval(listed)) == sorted(mcp_ref.__all__)
 
@@ -47,6 +62,25 @@ def test_a_type_checker_sees_the_same_names_in_the_same_modules() -> None:
 def test_importing_the_package_loads_neither_role() -> None:
     loaded = run("import mcp_ref, sys; print([m for m in sys.modules if m.startswith('mcp_ref.')])")
     assert loaded == "['mcp_ref._version']"
+
+
+def test_help_has_a_line_for_each_name() -> None:
+    lines = {words[0]: words[1:] for line in str(mcp_ref.__doc__).splitlines() if (words := line.split())}
+    assert all(lines[name] for name in mcp_ref._MODULES)
+    assert " ".join(lines["Client"]) == "A client of one server."
+    assert lines["JsonObject"] == ["a", "value"]
+
+
+@pytest.mark.parametrize("role", [mcp_ref.Client, mcp_ref.Server])
+def test_help_of_a_role_says_what_a_program_calls(role: type) -> None:
+    said = str(role.__doc__).split("What a program calls:")[1].split("The other members")[0]
+    named = set(re.findall(r"\w+", said))
+    internal = {name for name in vars(role) if not name.startswith("_")} - named
+    assert internal <= {
+        "announce_change", "answers_to", "cache", "capabilities", "close_recorder", "completion_values", "context_type",
+        "forget", "introduction", "offer_tasks", "open_recorder", "open_stream", "peer_capabilities", "register",
+        "session", "take_over", "tap", "tell_change", "unregister", *(name for name in internal if "_page" in name),
+    }  # fmt: skip
 
 
 def test_a_server_loads_no_client_and_a_client_no_http() -> None:

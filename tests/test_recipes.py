@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.support.machine import free_port
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "examples" / "recipes"
@@ -91,17 +92,12 @@ def model(folder: Path) -> Iterator[str]:
             running.kill()
 
 
-def free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return str(taken.getsockname()[1])
-
-
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", slowly(PROGRAMS), ids=lambda path: path.stem)
 def test_each_recipe_prints_what_its_last_comment_says(path: Path, tmp_path: Path) -> None:
     _, needs, _, expected = parts(path)
     require(needs)
-    env = environment(RECIPE_REDIS_PORT=free_port())
+    env = environment(RECIPE_REDIS_PORT=str(free_port()))
 
     def run() -> str:
         done = subprocess.run(

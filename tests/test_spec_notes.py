@@ -184,6 +184,7 @@ def requirements() -> dict[str, dict[str, Any]]:
     for file in (
         *(SPEC / revision / "requirements.jsonl" for revision in ALL),
         SPEC.parent / "tasks" / "extension.jsonl",
+        SPEC.parent / "skills" / "requirements.jsonl",
     ):
         if file.exists():
             entries = (json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip())

@@ -1,6 +1,7 @@
-"""How far it is from `call_tool` to the bytes, and from there to a tool's function: traced, counted, written down.
+"""How far it is from `call_tool` to a tool's function, and back to the caller who wakes: traced, counted, written down.
 
-spec_notes/walkthrough.md shows what is traced here, and a test fails where the two differ. To write it again:
+It is traced over stdio and over HTTP, in each era. spec_notes/walkthrough.md and walkthrough_stateless.md show it,
+and a test fails where they differ. To write them again:
 
     python -m tests.test_walkthrough --write
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -21,18 +23,24 @@ import pytest
 
 from mcp_ref import Client, Server
 from mcp_ref.basic.transports.stdio import StdioServerTransport
+from mcp_ref.basic.transports.streamable_http.server import StreamableEndpoint
 from mcp_ref.basic.versioning import envelope
+from mcp_ref.machinery.http_server import _Connection
 from mcp_ref.machinery.pipes import LineSplitter
 from mcp_ref.machinery.workers import Workers
-from mcp_ref.peer import Peer
+from mcp_ref.peer import Peer, PendingRequest
 from mcp_ref.revisions import REVISIONS, Revision
+from tests.basic.transports.streamable_http import modern
+from tests.basic.transports.streamable_http.raw import Wire, call, opened, post
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = str(ROOT / "mcp_ref") + os.sep
-PAGE = ROOT / "spec_notes" / "walkthrough.md"
 WAIT = 20.0
 
-REVISION = "2025-11-25"
+PAGES = {
+    "2025-11-25": ROOT / "spec_notes" / "walkthrough.md",
+    "2026-07-28": ROOT / "spec_notes" / "walkthrough_stateless.md",
+}
 _INFO = {"name": "t", "version": "1"}
 
 ECHO = """
@@ -85,15 +93,20 @@ class Trace:
     def end(self, frame: FrameType | None) -> None:
         """Remember the stack of this moment; only the first counts."""
         if self._codes and self.way is None:
-            stack: list[Step] = []
-            while frame is not None:
-                stack += [_step(frame.f_code)] if _is_ours(frame) else []
-                frame = frame.f_back
-            self.way = Way([_step(code) for code in self._codes], stack[::-1])
+            self.way = Way([_step(code) for code in self._codes], stack_of(frame))
 
     def result(self) -> Way:
         assert self.way is not None, "the end was not reached"
         return self.way
+
+
+def stack_of(frame: FrameType | None) -> list[Step]:
+    """Our functions that are running, the outermost first."""
+    stack: list[Step] = []
+    while frame is not None:
+        stack += [_step(frame.f_code)] if _is_ours(frame) else []
+        frame = frame.f_back
+    return stack[::-1]
 
 
 def _is_ours(frame: FrameType) -> bool:
@@ -107,24 +120,32 @@ def _step(code: CodeType) -> Step:
 
 
 def _says(code: CodeType) -> str:
-    """The first line of its docstring; else that of what holds it: the class of a method, the function of a closure."""
+    """The first sentence of its docstring, whole; a function within another says what that one says, which made it."""
     module = code.co_filename.removeprefix(str(ROOT) + os.sep).removesuffix(".py").replace(os.sep, ".")
     found: Any = sys.modules[module.removesuffix(".__init__")]
-    text = None
-    for name in code.co_qualname.partition(".<")[0].split("."):
-        found = getattr(found, name, None)
-        text = getattr(found, "__doc__", None) or text
+    *outer, name = code.co_qualname.partition(".<")[0].split(".")
+    for each in outer:
+        found = getattr(found, each, None)
+    text = getattr(getattr(found, name, None), "__doc__", None)
+    if name == "__init__":
+        # What an object is made from is told by its class.
+        text = getattr(found, "__doc__", None)
     # The first constant of a function that has a docstring is that.
     own = code.co_consts[0] if code.co_consts else None
-    text = own if isinstance(own, str) and " " in own else text
-    return inspect.cleandoc(text or "").partition("\n")[0]
+    return first_sentence(own if isinstance(own, str) and " " in own else text or "")
+
+
+def first_sentence(text: str) -> str:
+    """Up to the first full stop, or the end of the paragraph, on one line."""
+    paragraph = " ".join(inspect.cleandoc(text).partition("\n\n")[0].split())
+    return re.split(r"(?<=[^.\s]\.)\s(?=[A-Z`])", paragraph, maxsplit=1)[0].rstrip(":")
 
 
 def files(steps: Iterable[Step]) -> set[str]:
     return {step.file for step in steps}
 
 
-def trace_a_call(monkeypatch: pytest.MonkeyPatch, revision: str = REVISION) -> Way:
+def trace_a_call(monkeypatch: pytest.MonkeyPatch, revision: str) -> Way:
     """The calling thread, from `client.call_tool()` to the write."""
     trace, write = Trace(Client.call_tool), os.write
 
@@ -150,28 +171,79 @@ def trace_a_call(monkeypatch: pytest.MonkeyPatch, revision: str = REVISION) -> W
     return trace.result()
 
 
+class Woken(NamedTuple):
+    """A client that gets its answer: its reader, as far as the inbox; and the caller, from there to its result."""
+
+    reader: Way
+    caller: Way
+
+
+def trace_a_return(revision: str) -> Woken:
+    """A client's reader, from the read to the inbox; and the caller, from its wake to the return of `call_tool`.
+
+    The stack of the second is that of the moment at which it wakes.
+    """
+    reader, caller = Trace(LineSplitter.feed), Trace()
+    at_wake: list[Step] = []
+
+    def profile_reader(frame: FrameType, event: str, arg: Any) -> None:
+        if threading.current_thread().name == "mcp-stdio-reader":
+            if event == "call":
+                reader.called(frame)
+            elif event == "c_call" and arg.__name__ == "put":
+                reader.end(frame)
+
+    def profile(frame: FrameType, event: str, arg: Any) -> None:
+        if event == "call":
+            caller.called(frame)
+        elif event == "c_return" and frame.f_code is PendingRequest.until.__code__ and arg.__name__ == "get":
+            caller.armed, at_wake[:] = True, stack_of(frame)
+        elif event == "return" and frame.f_code is Client.call_tool.__code__:
+            caller.end(frame)
+
+    before, before_here = threading.getprofile(), sys.getprofile()
+    threading.setprofile(profile_reader)
+    try:
+        with Client([sys.executable, "-c", ECHO], revision=revision) as client:
+            client.call_tool("echo", {"text": "once, so that what is made at the first use has been made"})
+            reader.armed = True
+            sys.setprofile(profile)
+            client.call_tool("echo", {"text": "and now"})
+            sys.setprofile(before_here)
+    finally:
+        sys.setprofile(before_here)
+        threading.setprofile(before)
+    return Woken(reader.result(), Way(caller.result().steps, at_wake))
+
+
 class Served(NamedTuple):
-    """The two threads of a server that answers a call."""
+    """The two threads of a server that answers a call; `back` is the worker's way from the tool to the write."""
 
     reader: Way
     worker: Way
+    back: Way
 
 
-def trace_an_answer(revision: str = REVISION) -> Served:
-    """A server's reader, from the read to the hand-over; and its worker, from there to the tool's function."""
+def trace_an_answer(revision: str) -> Served:
+    """A server's reader, as far as the hand-over; and its worker, from there to the tool and back to the write."""
     server = Server("echo")
-    reader, worker = Trace(LineSplitter.feed), Trace(Peer.answer)
+    reader, worker, back = Trace(LineSplitter.feed), Trace(Peer.answer), Trace()
     finished = threading.Semaphore(0)
 
     @server.tool()
     def echo(text: str) -> str:
         worker.end(sys._getframe(1))
+        back.armed = worker.way is not None
         return text
 
     def profile(frame: FrameType, event: str, arg: Any) -> None:
         trace = reader if threading.current_thread().name == "mcp-stdio-reader" else worker
         if event == "call":
             trace.called(frame)
+            if trace is worker:
+                back.called(frame)
+        elif event == "c_call" and trace is worker and arg is os.write:
+            back.end(frame)
         elif event == "c_call" and trace is reader and getattr(arg, "__name__", "") == "put":
             trace.end(frame)
         elif event == "c_call" and frame.f_code is Workers.next_job.__code__ and arg.__name__ == "get":
@@ -185,7 +257,7 @@ def trace_an_answer(revision: str = REVISION) -> Served:
             assert finished.acquire(timeout=WAIT)
         reader.armed = worker.armed = True
         pipes.call("and now")
-    return Served(reader.result(), worker.result())
+    return Served(reader.result(), worker.result(), back.result())
 
 
 class _Pipes:
@@ -229,12 +301,106 @@ class _Pipes:
         self._in.close()
 
 
-# -- the page -----------------------------------------------------------------------------------------------------
+class Post(NamedTuple):
+    """One POST in the thread of its connection: reading it, the way to the tool, and the way back to the next read."""
 
-BEGIN, END = "<!-- traced: begin -->", "<!-- traced: end -->"
+    reading: Way
+    there: Way
+    back: Way
 
 
-def block(call: Way, served: Served) -> str:
+def trace_a_post(revision: str) -> Post:
+    """The thread of a connection, from the loop that reads requests to the tool's function, and to its next read."""
+    server = Server("echo")
+    reading, there, back = Trace(_Connection._next), Trace(StreamableEndpoint.__call__), Trace()
+    finished = threading.Event()
+
+    @server.tool()
+    def echo(text: str) -> str:
+        there.end(sys._getframe(1))
+        back.armed = there.way is not None
+        return text
+
+    def profile(frame: FrameType, event: str, _: object) -> None:
+        if event != "call" or threading.current_thread().name == "mcp-http-accept":
+            return
+        if frame.f_code is StreamableEndpoint.__call__.__code__:
+            reading.end(frame.f_back)
+        elif frame.f_code is _Connection._next.__code__ and back.armed:
+            back.end(frame.f_back)
+            finished.set()
+        for trace in (reading, there, back):
+            trace.called(frame)
+
+    before = threading.getprofile()
+    threading.setprofile(profile)
+    try:
+        with server.serve_http() as http, Wire(http._http.address) as wire:
+            if REVISIONS[revision].era == "stateless":
+                asked = modern.post(modern.called("echo", text="hi"))
+            else:
+                asked = post(call("echo", text="hi"), mcp_session_id=opened(wire))
+            # What is made at the first use is made before.
+            wire.ask(asked)
+            reading.armed = there.armed = True
+            for _ in range(2):
+                wire.ask(asked)
+            assert finished.wait(WAIT)
+    finally:
+        threading.setprofile(before)
+    return Post(reading.result(), _since_the_loop(there.result()), back.result())
+
+
+class Posted(NamedTuple):
+    """The caller of a client, which sends the request and reads the reply itself; `back` has the stack of that read."""
+
+    there: Way
+    back: Way
+
+
+def trace_a_caller(revision: str) -> Posted:
+    """The calling thread: from `client.call_tool()` to the send, and from the reply's first bytes to its return."""
+    server = Server("echo")
+    there, back = Trace(Client.call_tool), Trace()
+    at_read: list[Step] = []
+
+    @server.tool()
+    def echo(text: str) -> str:
+        return text
+
+    def profile(frame: FrameType, event: str, arg: Any) -> None:
+        if event == "call":
+            there.called(frame)
+            back.called(frame)
+        elif event == "c_call" and arg.__name__ in ("send", "sendall", "sendmsg"):
+            there.end(frame)
+        elif event == "c_return" and arg.__name__ == "recv_into" and there.way is not None and not at_read:
+            back.armed, at_read[:] = True, stack_of(frame)
+        elif event == "return" and frame.f_code is Client.call_tool.__code__:
+            back.end(frame)
+
+    before = sys.getprofile()
+    with server.serve_http() as http, Client(http.url, revision=revision) as client:
+        client.call_tool("echo", {"text": "once, so that what is made at the first use has been made"})
+        there.armed = True
+        sys.setprofile(profile)
+        try:
+            client.call_tool("echo", {"text": "and now"})
+        finally:
+            sys.setprofile(before)
+    return Posted(there.result(), Way(back.result().steps, at_read))
+
+
+def _since_the_loop(way: Way) -> Way:
+    """Without what is below the loop over the requests: the thread itself."""
+    at = [step.name for step in way.stack].index("_Connection.handle")
+    return Way(way.steps, way.stack[at:])
+
+
+# -- the pages ----------------------------------------------------------------------------------------------------
+
+
+def over_stdio(call: Way, served: Served, woken: Woken) -> str:
     """The part of the page that is traced."""
     parts = [
         "## In the client: from `call_tool` to the write\n",
@@ -243,8 +409,32 @@ def block(call: Way, served: Served) -> str:
         *_told(served.reader, "On the stack when the request is handed to a worker"),
         "\n## In the server: the worker, from there to the tool's function\n",
         *_told(served.worker, "On the stack below the tool's function"),
+        "\n## In the server: the same worker, from the tool's result to the write\n",
+        *_told(served.back, "On the stack when the answer is written"),
+        "\n## In the client: the reader, from the read to the caller's inbox\n",
+        *_told(woken.reader, "On the stack when the answer is put into the inbox"),
+        "\n## In the client: the caller, from its wake to the result of `call_tool`\n",
+        *_told(woken.caller, "On the stack when the caller wakes"),
     ]
-    return f"{BEGIN}\n\n" + "\n".join(parts) + f"\n\n{END}\n"
+    return "\n".join(parts)
+
+
+def over_http(traced: Post, posted: Posted) -> str:
+    """The part of the page that is traced."""
+    stack = "On the stack below the tool's function"
+    parts = [
+        "### In the client: from `call_tool` to the send\n",
+        *_told(posted.there, "On the stack when the request is sent"),
+        "\n### In the server: reading the request\n",
+        *_told(traced.reading, stack)[:-3],
+        "\n### In the server: from the request to the tool's function\n",
+        *_told(traced.there, stack),
+        "\n### In the server: from the tool's result to the bytes\n",
+        *_told(traced.back, stack)[:-3],
+        "\n### In the client: from the reply to the result of `call_tool`\n",
+        *_told(posted.back, "On the stack when the reply is read"),
+    ]
+    return "\n".join(parts)
 
 
 def _told(way: Way, heading: str) -> list[str]:
@@ -254,66 +444,133 @@ def _told(way: Way, heading: str) -> list[str]:
     return [counted, "", *listed, "", f"{heading}: {len(way.stack)} frames in {len(files(way.stack))} files:", stack]
 
 
-def written(page: Path = PAGE) -> str:
-    """The same part, as the page has it."""
-    text = page.read_text("utf-8")
-    return text[text.index(BEGIN) : text.index(END) + len(END) + 1]
+class Walks(NamedTuple):
+    """One call in one revision: over stdio the way to the write, the server's threads and the way back; over HTTP."""
+
+    call: Way
+    served: Served
+    woken: Woken
+    post: Post
+    posted: Posted
+
+    @property
+    def ways(self) -> dict[str, Way]:
+        """Each by the name that it has below."""
+        ways = {"call": self.call}
+        for part in (self.served, self.woken, self.post, self.posted):
+            name = type(part).__name__.lower()
+            ways |= {f"{name}.{field}": way for field, way in part._asdict().items()}
+        return ways
+
+    def parts(self) -> dict[str, str]:
+        """The parts of a page that are traced, by the words in their marks."""
+        return {
+            "traced": over_stdio(self.call, self.served, self.woken),
+            "traced over HTTP": over_http(self.post, self.posted),
+        }
+
+
+def walk(revision: str) -> Walks:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        there = trace_a_call(monkeypatch, revision)
+    served, woken = trace_an_answer(revision), trace_a_return(revision)
+    return Walks(there, served, woken, trace_a_post(revision), trace_a_caller(revision))
+
+
+def written(text: str, mark: str) -> str:
+    """What a page has between two marks."""
+    return text.partition(f"<!-- {mark}: begin -->\n\n")[2].partition(f"\n\n<!-- {mark}: end -->\n")[0]
 
 
 # -- the tests ----------------------------------------------------------------------------------------------------
 
+STACKS = {
+    "call": ("call_tool", "LineTransport.send", (7, 4), (7, 4)),
+    "served.reader": ("LineTransport._read", None, (7, 5), (7, 5)),
+    "served.worker": ("Worker.run", "tools_call", (5, 5), (7, 5)),
+    "served.back": ("Worker.run", "LineTransport.send", (4, 5), (4, 5)),
+    "woken.reader": ("LineTransport._read", "Peer.route", (3, 3), (3, 3)),
+    "woken.caller": ("call_tool", "PendingRequest.until", (7, 4), (7, 4)),
+    "post.there": ("_Connection.handle", "tools_call", (12, 6), (8, 5)),
+}
+"""For each way the two ends of its stack, and the most frames and files: in a session, and without."""
 
-@pytest.fixture(scope="module")
-def call() -> Way:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        return trace_a_call(monkeypatch)
-
-
-@pytest.fixture(scope="module")
-def served() -> Served:
-    return trace_an_answer()
-
-
-def test_a_call_is_seven_frames_in_four_files_from_its_bytes(call: Way) -> None:
-    assert [call.stack[0].name, call.stack[-1].name] == ["call_tool", "LineTransport.send"]
-    assert len(call.stack) <= 7
-    assert len(files(call.stack)) <= 4
-
-
-def test_few_functions_are_called_from_call_tool_to_the_write(call: Way) -> None:
-    assert len(call.steps) <= 15, [step.name for step in call.steps]
-    assert len(files(call.steps)) <= 7
+STEPS = {
+    "call": ((15, 7), (16, 8)),
+    "post.reading": ((8, 1), (8, 1)),
+    "post.there": ((53, 18), (58, 18)),
+    "post.back": ((26, 10), (26, 10)),
+}
+"""For each way the most functions that are called, and the most files: in a session, and without."""
 
 
-def test_a_tool_is_few_frames_above_its_worker_and_its_worker_above_the_read(served: Served) -> None:
-    assert [served.reader.stack[0].name, served.worker.stack[0].name] == ["LineTransport._read", "Worker.run"]
-    assert len(served.worker.stack) <= 5
-    assert len(served.reader.stack) <= 7
+@pytest.fixture(scope="module", params=PAGES)
+def walked(request: pytest.FixtureRequest) -> tuple[str, Walks]:
+    return request.param, walk(request.param)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_few_frames_lie_between_the_two_ends_of_a_way(walked: tuple[str, Walks], name: str) -> None:
+    revision, walks = walked
+    first, last, *bounds = STACKS[name]
+    frames, within = bounds[REVISIONS[revision].era == "stateless"]
+    stack = walks.ways[name].stack
+    assert stack[0].name == first and last in (None, stack[-1].name)
+    assert len(stack) <= frames and len(files(stack)) <= within, stack
+
+
+def test_over_stdio_the_reader_and_the_worker_are_in_few_files(walked: tuple[str, Walks]) -> None:
+    served = walked[1].served
     assert len(files(served.reader.stack + served.worker.stack)) <= 5
 
 
-def silent(*ways: Way) -> list[Step]:
-    """The functions that say nothing of what they do; a private helper may."""
-    return [step for way in ways for step in way.steps if not step.says and not step.name.startswith("_")]
+def test_over_http_the_caller_reads_the_reply_itself_within_call_tool(walked: tuple[str, Walks]) -> None:
+    posted = walked[1].posted
+    assert posted.there.stack[0].name == posted.back.stack[0].name == "call_tool"
+    assert "HttpClientTransport.exchange" in [step.name for step in posted.back.stack]
 
 
-def test_every_function_on_the_way_but_a_private_helper_says_what_it_does(call: Way, served: Served) -> None:
-    assert not silent(call, *served), "say it in a docstring"
+@pytest.mark.parametrize("name", STEPS)
+def test_few_functions_are_called_on_a_way(walked: tuple[str, Walks], name: str) -> None:
+    revision, walks = walked
+    functions, within = STEPS[name][REVISIONS[revision].era == "stateless"]
+    steps = walks.ways[name].steps
+    assert len(steps) <= functions and len(files(steps)) <= within, [step.name for step in steps]
 
 
-def test_the_walkthrough_page_shows_what_is_traced(call: Way, served: Served) -> None:
-    assert written() == block(call, served), "python -m tests.test_walkthrough --write"
+def test_every_function_on_the_way_but_a_private_helper_says_what_it_does(walked: tuple[str, Walks]) -> None:
+    silent = [
+        step
+        for way in walked[1].ways.values()
+        for step in way.steps
+        if not step.says and (not step.name.split(".")[-1].startswith("_") or step.name.endswith("__"))
+    ]
+    assert not silent, "say it in a docstring"
+
+
+def test_a_row_has_a_whole_sentence_and_the_docstring_of_a_class_is_not_that_of_its_method() -> None:
+    assert first_sentence("Route it, e.g. at once. Then rest.\n\nMore.") == "Route it, e.g. at once."
+    assert first_sentence("A first line\nthat goes on: here. And more.") == "A first line that goes on: here."
+    assert _says(LineSplitter.feed.__code__) not in (LineSplitter.__doc__ or "")
+
+
+def test_the_walkthrough_pages_show_what_is_traced(walked: tuple[str, Walks]) -> None:
+    revision, walks = walked
+    text = PAGES[revision].read_text("utf-8")
+    assert {mark: written(text, mark) for mark in walks.parts()} == walks.parts(), (
+        "python -m tests.test_walkthrough --write"
+    )
 
 
 def main(arguments: list[str]) -> None:
-    """Print what is traced, or write it into the page."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        traced = block(trace_a_call(monkeypatch), trace_an_answer())
-    if "--write" not in arguments:
-        print(traced)
-        return
-    text = PAGE.read_text("utf-8")
-    PAGE.write_text(text.replace(written(), traced), "utf-8")
+    """Print what is traced, or write it into the pages."""
+    for revision, page in PAGES.items():
+        for mark, traced in walk(revision).parts().items():
+            if "--write" in arguments:
+                text = page.read_text("utf-8")
+                page.write_text(text.replace(written(text, mark), traced), "utf-8")
+            else:
+                print(traced)
 
 
 if __name__ == "__main__":

@@ -50,8 +50,9 @@ def under(
         pytest.skip(f"{server} is not installed: pip install -e '.[test]'")
     command = [sys.executable, "-m", "tests.under_wsgi", server, application, str(threads)]
     if server == "gunicorn":
+        # It keeps a connection for 2 seconds by itself: a client that pauses so long may send into its end.
         command = [sys.executable, "-m", "gunicorn", "-b", "127.0.0.1:0", f"--workers={workers}",
-                   f"--threads={threads}", "--graceful-timeout=1", "--no-control-socket",
+                   f"--threads={threads}", "--graceful-timeout=1", "--keep-alive=60", "--no-control-socket",
                    *options, application]  # fmt: skip
     environ = {**os.environ, "PYTHONPATH": str(ROOT), **(env or {})}
     log: list[str] = []

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from mcp_ref import Client, Server
 from mcp_ref.basic.transports.memory import pair
-from mcp_ref.errors import McpError
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import SESSION_REVISIONS
 
@@ -102,38 +101,26 @@ SERVER_INFO = {"name": "wire", "version": "1"}
 
 
 @contextmanager
-def to_client(revision: str = "2025-11-25", capabilities: Any = None, **options: Any) -> Iterator[tuple[Client, Wire]]:
-    """A connected client, and a wire to it; the test is its server."""
+def connecting(**options: Any) -> Iterator[tuple[Client, Wire, Background]]:
+    """A client that connects, a wire to it, and its opening under way; the test is its server."""
     ours, theirs = pair()
-    wire = Wire(ours)
-    options.setdefault("revision", SESSION_REVISIONS)
     client = Client(theirs, **options)
-    problem: list[McpError] = []
-
-    def connect() -> None:
-        try:
-            client.connect()
-        except McpError as reason:
-            problem.append(reason)
-
-    thread = threading.Thread(target=connect, name="test-connect")
-    thread.start()
-    asked = wire.receive()
-    wire.send(
-        {
-            "jsonrpc": "2.0",
-            "id": asked["id"],
-            "result": {"protocolVersion": revision, "capabilities": capabilities or {}, "serverInfo": SERVER_INFO},
-        }
-    )
-    thread.join(PATIENCE)
-    assert not problem, problem
-    assert wire.receive()["method"] == "notifications/initialized"
     try:
-        yield client, wire
+        yield client, Wire(ours), Background(client.connect)
     finally:
         client.close()
         ours.close(Deadline(PATIENCE))
+
+
+@contextmanager
+def to_client(revision: str = "2025-11-25", capabilities: Any = None, **options: Any) -> Iterator[tuple[Client, Wire]]:
+    """A connected client, and a wire to it; the test is its server."""
+    with connecting(**{"revision": SESSION_REVISIONS, **options}) as (client, wire, opening):
+        agreed = {"protocolVersion": revision, "capabilities": capabilities or {}, "serverInfo": SERVER_INFO}
+        wire.answer(wire.receive()["id"], agreed)
+        assert (outcome := opening.outcome()) is client, outcome
+        assert wire.receive()["method"] == "notifications/initialized"
+        yield client, wire
 
 
 class Background:
@@ -155,6 +142,21 @@ class Background:
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive(), f"the call did not end within {PATIENCE} s"
         return self._results.get_nowait()
+
+
+def at_once(*jobs: Callable[[], Any]) -> list[Any]:
+    """Run each in a thread of its own, all from the same moment on: what they returned, or what the first raised."""
+    together = threading.Barrier(len(jobs), timeout=PATIENCE)
+
+    def run(job: Callable[[], Any]) -> Any:
+        together.wait()
+        return job()
+
+    outcomes = [call.outcome() for call in [Background(run, job) for job in jobs]]
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return outcomes
 
 
 def play(server: Server, transcript: str) -> None:

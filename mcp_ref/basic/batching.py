@@ -1,29 +1,36 @@
-"""Batches: several messages in one JSON array, in revision 2025-03-26 alone. A client sends one here.
+"""Batches: several messages in one JSON array, in revision 2025-03-26 alone. A client sends them; both sides take them.
 
 Spec:      2025-03-26/basic/index#batching; JSON-RPC 2.0, section 6
 Upholds:   spec_notes/basic/index.md, the rows on batching
-Not here:  a batch that arrives (peer), and the array that answers it (incoming); the POST of a batch
-           (streamable_http/server)
+Not here:  one message (peer); the POST of a batch (streamable_http/server)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import threading
+from collections.abc import Collection, Sequence
+from typing import Any, Final
 
+from mcp_ref import messages
 from mcp_ref.basic.utilities import UNCANCELLABLE
-from mcp_ref.errors import ErrorResponse, LocalProtocolError, McpError, RemoteProtocolError
-from mcp_ref.incoming import MAX_BATCH
+from mcp_ref.basic.versioning import is_stateless
+from mcp_ref.errors import ErrorResponse, InvalidRequest, LocalProtocolError, McpError, RemoteProtocolError
+from mcp_ref.incoming import WRITE_TIMEOUT, Reply
+from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options, check_options
-from mcp_ref.peer import PendingRequest
 
-if TYPE_CHECKING:
-    from mcp_ref.callers import Client
+MAX_BATCH: Final = 10_000
+"""Messages in one batch: two bytes of a bigger one can cost a hundred bytes of answer."""
+
+# -- sending one -----------------------------------------------------------------------------------------------------
+
+
+# What has a peer is of no type here: the peer imports this page.
 
 
 def request_batch(
-    self: Client, calls: Sequence[tuple[str, JsonObject | None]], options: Options | None = None
+    self: Any, calls: Sequence[tuple[str, JsonObject | None]], options: Options | None = None
 ) -> list[JsonObject | McpError]:
     """Send several requests as one batch, in revision 2025-03-26; the results or errors in the order asked.
 
@@ -43,8 +50,8 @@ def request_batch(
     # MUST NOT: `initialize` is part of a batch (2025-03-26/basic/lifecycle#initialization)
     if alone := UNCANCELLABLE & {method for method, _ in calls}:
         raise LocalProtocolError(f"{', '.join(alone)} must not be part of a batch")
-    deadline = peer.deadline(options)
-    batch = [PendingRequest(method, options, deadline) for method, _ in calls]
+    deadline = peer.begin_wait(options)
+    batch = [peer.request_type(method, options, deadline) for method, _ in calls]
     results: list[JsonObject | McpError] = []
     try:
         begun = [peer.begin(pending, params) for pending, (_, params) in zip(batch, calls, strict=True)]
@@ -61,3 +68,83 @@ def request_batch(
         for pending in batch:
             peer.abandon(pending, reason)
         raise
+
+
+# -- receiving one ---------------------------------------------------------------------------------------------------
+
+
+def take_batch(self: Any, batch: list[Any], reply: Reply, run: Any) -> None:
+    """Route the messages of a batch that has arrived; their answers go out together."""
+    if not self.terms.revision.batching:
+        # MUST: refuse a batch where the revision has none: a line is one message (for a POST, see
+        # SessionEra._answer) (changelog#major-changes)
+        raise InvalidRequest("Invalid request: batches exist only in revision 2025-03-26")
+    if not batch:
+        raise InvalidRequest("Invalid request: a batch must not be empty")
+    if len(batch) > MAX_BATCH:
+        raise InvalidRequest(f"Invalid request: a batch has at most {MAX_BATCH:,} messages")
+    # MUST: a receiver supports batches: their answers are collected in one array (2025-03-26/basic/index#batching)
+    collected = BatchReply(reply, sum(map(wants_answer, batch)))
+    for message in batch:
+        method = message.get("method") if isinstance(message, dict) and "id" in message else None
+        if isinstance(message, list):
+            refusal = InvalidRequest("Invalid request: a message is an object")
+        # MUST NOT: `initialize` is part of a batch (2025-03-26/basic/lifecycle#initialization). Nor is anything
+        # stateless.
+        elif isinstance(method, str) and (method in UNCANCELLABLE or is_stateless(method, message.get("params"))):
+            refusal = InvalidRequest(f"Invalid request: {method} must not be part of a batch")
+        else:
+            self.route(message, collected, run)
+            continue
+        self.refuse(messages.readable_id(message), refusal, collected, run, message)
+
+
+def wants_answer(message: Any) -> bool:
+    """Whether an entry of a batch will be answered: a request, or something that is not a message at all."""
+    return (
+        not isinstance(message, dict)
+        or ("method" in message and "id" in message)
+        or not ("method" in message or "result" in message or "error" in message)
+    )
+
+
+class BatchReply(Reply):
+    """Collects the answers to one batch, and sends them as one array when the last is there.
+
+    Spec: 2025-03-26/basic/index#batching; JSON-RPC 2.0, section 6
+    """
+
+    def __init__(self, reply: Reply, expected: int) -> None:
+        self._reply = reply
+        self.principal, self.private = reply.principal, reply.private
+        self._lock = threading.Lock()  # guards _expected and _answers
+        self._expected = expected
+        self._answers: list[JsonObject] = []
+
+    def send(self, message: JsonObject, deadline: Deadline) -> None:
+        """Collect an answer; a notification, or a request of ours, goes its own way at once.
+
+        Raises: LocalProtocolError: this answer is not JSON. Raised now, while it is known whose answer it is.
+        """
+        if "method" in message:
+            self._reply.send(message, deadline)
+        else:
+            messages.encode(message)
+            self._count_down(message, deadline)
+
+    def skip(self) -> None:
+        """Expect one answer less: a request of the batch was cancelled."""
+        self._count_down(None, Deadline(WRITE_TIMEOUT))
+
+    def require_scopes(self, message: JsonObject, scopes: Collection[str]) -> None:
+        """See `Reply`."""
+        self._reply.require_scopes(message, scopes)
+
+    def _count_down(self, answer: JsonObject | None, deadline: Deadline) -> None:
+        with self._lock:
+            self._expected -= 1
+            if answer is not None:
+                self._answers.append(answer)
+            ready = self._expected == 0 and bool(self._answers)
+        if ready:
+            self._reply.send(self._answers, deadline)

@@ -55,6 +55,8 @@ class Extension(NamedTuple):
         mirrored: by method, the member of `params` that HTTP repeats in `Mcp-Name`.
         listens: fields of the filter of `subscriptions/listen`.
         answers: by method, a server's function: called with the `Context` and the params, it makes the result.
+        gated: whether a client that did not declare the extension is refused its methods; False: its page does not ask
+            that of clients.
     """
 
     # The defaults are shared, and changed by nobody. Not a dataclass, which loads `inspect` with every server.
@@ -65,9 +67,10 @@ class Extension(NamedTuple):
     mirrored: Mapping[str, str] = {}
     listens: Mapping[str, Listen] = {}
     answers: Mapping[str, Callable[[Any, Any], Any]] = {}
+    gated: bool = True
 
     def answering(self) -> dict[str, Callable[[Any, Any], Any]]:
-        """Its answers, each refused to a client that did not declare the extension."""
+        """Its answers, each refused to a client that did not declare the extension, if it is gated."""
 
         def checked(answer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             def answer_declared(ctx: Context, params: Any) -> Any:
@@ -78,7 +81,7 @@ class Extension(NamedTuple):
 
             return answer_declared
 
-        return {method: checked(answer) for method, answer in self.answers.items()}
+        return {method: checked(answer) if self.gated else answer for method, answer in self.answers.items()}
 
 
 def checked_extensions(extensions: Mapping[str, JsonObject] | None) -> dict[str, JsonObject]:
@@ -91,13 +94,13 @@ def checked_extensions(extensions: Mapping[str, JsonObject] | None) -> dict[str,
         # MUST: the name of an extension follows the rules for keys of `_meta`, with a prefix
         # (basic/versioning#extension-negotiation)
         if not is_meta_key(name) or "/" not in name or name.endswith("/"):
-            raise ValueError(f"the name of an extension has a prefix, as in com.example/audit; {name!r} does not fit")
+            raise ValueError(f"the name of an extension must have a prefix, as in com.example/audit, not {name!r}")
         if not isinstance(settings, dict):
             raise ValueError(f"the settings of the extension {name} must be an object, not {settings!r}")
     return dict(extensions or {})
 
 
-def extensions_of(given: Mapping[str, JsonObject] | Sequence[Extension] | None) -> dict[str, Extension]:
+def extensions_of(given: Mapping[str, JsonObject] | Sequence[Extension | Any] | None) -> dict[str, Extension]:
     """Extensions by name, from what a client or server was given. Raises: ValueError: as `checked_extensions`."""
     if not isinstance(given, Mapping):
         named = {each.name: each for each in given or ()}

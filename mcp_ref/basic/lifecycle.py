@@ -5,7 +5,8 @@ Upholds:   spec_notes/basic/lifecycle.md
 Not here:  closing (each transport's `close`), timeouts (machinery/deadline)
 
 The whole of the lifecycle is the table TRANSITIONS: in this state, on this event, go there. An event without a row is
-not allowed. Its first word says whether this side sends or receives it.
+refused, even where the page only says SHOULD NOT. "send" and "receive" are seen from this side. Two events are not
+messages: the server's answer to our `initialize` was acceptable ("agreed"), or was an error ("refused").
 
     client   new --send initialize--> asked --agreed--> agreed --send initialized--> open
                                         |  --refused--> new
@@ -38,7 +39,7 @@ from mcp_ref.types import (
 
 
 class InitializeRequestParams(RequestParams):
-    """What a client says of itself when it opens a session, and the revision it would like."""
+    """What a client says of itself when it opens a session, and the revision that it would like to use."""
 
     protocolVersion: str
     capabilities: ClientCapabilities
@@ -46,7 +47,7 @@ class InitializeRequestParams(RequestParams):
 
 
 class InitializeResult(Result):
-    """What the server says of itself, and the revision that it has decided on."""
+    """What the server says of itself, and the revision that it has chosen."""
 
     protocolVersion: str
     capabilities: ServerCapabilities
@@ -58,13 +59,13 @@ class Introduction(NamedTuple):
     """What one side says of itself when a session opens."""
 
     info: JsonObject  # its `Implementation`: name, version, and what later revisions added
-    capabilities: JsonObject  # everything it can do; each revision is told only what it knows
+    capabilities: JsonObject  # everything it can do; what a revision does not know is left out there
     instructions: str | None = None  # a server's hints for the model
 
 
 # -- the table ----------------------------------------------------------------------------------------------------
 
-State = Literal["new", "asked", "answered", "agreed", "open", "closed"]
+State = Literal["new", "asked", "answered", "agreed", "open"]
 
 TRANSITIONS: Final[dict[tuple[Role, State, str], State]] = {
     # -- the client's side
@@ -80,7 +81,7 @@ TRANSITIONS: Final[dict[tuple[Role, State, str], State]] = {
     ("client", "agreed", "send ping"): "agreed",
     ("client", "agreed", "receive ping"): "agreed",
     ("client", "agreed", "receive notification"): "agreed",
-    # This row permits it; roles/client/session sends it.
+    # This row only allows it; roles/client/session sends it, once the answer has been accepted.
     ("client", "agreed", "send initialized"): "open",
     ("client", "open", "send ping"): "open",
     ("client", "open", "send request"): "open",
@@ -98,7 +99,7 @@ TRANSITIONS: Final[dict[tuple[Role, State, str], State]] = {
     ("server", "answered", "send ping"): "answered",
     ("server", "answered", "send notification"): "answered",
     ("server", "answered", "receive ping"): "answered",
-    # Once `initialize` is answered nothing forbids the client's requests.
+    # Nothing forbids the client's requests once `initialize` is answered, even before `notifications/initialized`.
     ("server", "answered", "receive request"): "answered",
     ("server", "answered", "receive notification"): "answered",
     ("server", "answered", "receive initialized"): "open",
@@ -118,15 +119,15 @@ _WORDS: Final = {
 
 
 def _word_for(method: str, is_request: bool) -> str:
-    """The last word of an event: a notification called `initialize` opens nothing."""
+    """The last word of an event. A notification named `initialize` is only a "notification", and opens nothing."""
     return _WORDS.get((method, is_request)) or ("request" if is_request else "notification")
 
 
 class Lifecycle:
     """Where one side of a session stands.
 
-    Threads: `receive` by the transport's reader; the others by any. Only one at a time makes a step that changes the
-    state, and a step that changes nothing does not write it: it could put back what it read before another's step.
+    Threads: `receive` by the transport's reader; the others by any. Only one thread at a time takes a step that changes
+    the state. A step that does not change it does not write it, either: it could undo the step of another thread.
     """
 
     def __init__(self, role: Role) -> None:
@@ -139,34 +140,26 @@ class Lifecycle:
             raise LocalProtocolError(f"{method} must not be sent while the session is {self.state!r}")
 
     def receive(self, method: str, *, is_request: bool) -> None:
-        """Note that the method arrived; InvalidRequest if the table has no row for it."""
+        """Note that the method arrived; InvalidRequest, also for a notification, if the table has no row for it."""
         if not self.step("receive " + _word_for(method, is_request)):
             # MUST: refuse a request before `initialize`: the opening is the first interaction
             # (basic/lifecycle#initialization)
             raise InvalidRequest(f"Invalid request: {method} is not allowed while the session is {self.state!r}")
 
     def step(self, event: str) -> bool:
-        """Go where the table says; False, and no step, if it has no row for the event.
-
-        No message, but events all the same: the server's answer to our `initialize` was acceptable ("agreed"), or was
-        an error ("refused").
-        """
+        """Go where the table says; return False, and stay, if it has no row for the event."""
         before = self.state
         after = TRANSITIONS.get((self._role, before, event))
         if after is not None and after != before:
             self.state = after
         return after is not None
 
-    def close(self) -> None:
-        """Note the end; from here on nothing is allowed."""
-        self.state = "closed"
-
 
 # -- negotiation --------------------------------------------------------------------------------------------------
 
 
 def negotiate(requested: str, supported: Sequence[Revision]) -> Revision:
-    """The revision that a server answers with; `supported` are those of the session era, oldest first, at least one."""
+    """The revision that a server answers with. `supported`: at least one of the session era, from oldest to newest."""
     # MUST: the server responds with the same `protocolVersion` if it supports it (basic/lifecycle#version-negotiation)
     # MUST: a server without the `protocolVersion` asked for responds with another, which SHOULD be the latest that it
     # supports (basic/lifecycle#version-negotiation)
@@ -174,7 +167,7 @@ def negotiate(requested: str, supported: Sequence[Revision]) -> Revision:
 
 
 def initialize_params(introduction: Introduction, asked: Revision) -> JsonObject:
-    """The params of `initialize`; the request is shaped by the revision that it asks for."""
+    """The params of `initialize`, in the shape that they have in the revision that is asked for."""
     # MUST: the client sends a `protocolVersion` that it supports, which SHOULD be its latest
     # (basic/lifecycle#version-negotiation)
     # MUST: the client opens with `initialize`: its version, its capabilities, its name (basic/lifecycle#initialization)
@@ -186,7 +179,7 @@ def initialize_params(introduction: Introduction, asked: Revision) -> JsonObject
 
 
 def initialize_result(introduction: Introduction, agreed: Revision) -> JsonObject:
-    """The result of `initialize`, shaped by the revision that it agrees on."""
+    """The result of `initialize`, in the shape that it has in the revision agreed on."""
     # MUST: the server answers `initialize` with its capabilities, its name and version (basic/lifecycle#initialization)
     result: JsonObject = {
         "protocolVersion": agreed.name,
@@ -200,7 +193,7 @@ def initialize_result(introduction: Introduction, agreed: Revision) -> JsonObjec
 
 
 def accept_answer(result: JsonObject, supported: Iterable[Revision]) -> Revision:
-    """The revision that the server's answer agrees on; RemoteProtocolError if we do not speak it."""
+    """The revision in the server's answer, which is the one agreed on; RemoteProtocolError if we do not speak it."""
     for revision in supported:
         if revision.name == result["protocolVersion"]:
             return revision
@@ -211,9 +204,9 @@ def accept_answer(result: JsonObject, supported: Iterable[Revision]) -> Revision
 
 
 def offered_instead(data: Any, supported: Iterable[Revision]) -> Revision | None:
-    """The newest revision that both sides have, from the `data.supported` of a server that answered with an error.
+    """The newest revision that both sides speak, from `data.supported` of an error; None if the error names none.
 
-    The rule of the page is to answer with another version; its example shows an error. Servers of both kinds exist.
+    The page says that a server answers with another version; its example shows an error. Servers of both kinds exist.
     """
     offered = data.get("supported") if isinstance(data, dict) else None
     if not isinstance(offered, list):

@@ -25,6 +25,7 @@ Not here:  running the handler (roles/server/session; in the session era also fo
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import logging
 import math
@@ -38,25 +39,32 @@ from typing import (
     Final,
     Literal,
     NamedTuple,
-    NoReturn,
     NotRequired,
     Self,
     TypedDict,
     TypeVar,
     Unpack,
+    cast,
 )
 
 from mcp_ref import messages
 from mcp_ref.agreement import MAY_ASK, declares, undeclared
-from mcp_ref.client.elicitation import ElicitRequestParams, ElicitResult, elicit, elicit_url, modes_of
-from mcp_ref.client.roots import ListRootsResult, roots
+from mcp_ref.client.elicitation import (
+    ElicitRequestParams,
+    ElicitResult,
+    elicit_request,
+    modes_of,
+    url_elicitation,
+)
+from mcp_ref.client.roots import ListRootsResult
 from mcp_ref.client.sampling import (
     CreateMessageRequestParams,
     CreateMessageResult,
     SampleOptions,
     SamplingMessage,
-    sample,
+    sample_request,
 )
+from mcp_ref.deprecated import warn_deprecated
 from mcp_ref.errors import (
     InputRefused,
     InvalidParams,
@@ -202,11 +210,11 @@ class StateKeys:
         self._keys = keys if callable(keys) else lambda: now
         self._lifetime, self._clock = lifetime, clock
         if not all(isinstance(key, bytes) for key in now):
-            raise TypeError("keys are a list of bytes")
+            raise TypeError("keys must be a list of bytes")
         if not now or min(map(len, now)) < _MIN_KEY:
-            raise ValueError(f"a key has at least {_MIN_KEY} bytes, and there is at least one")
+            raise ValueError(f"there must be at least one key, and each must have at least {_MIN_KEY} bytes")
         if not (math.isfinite(lifetime) and lifetime > 0):
-            raise ValueError("a lifetime is a positive number of seconds")
+            raise ValueError("a lifetime must be a positive number of seconds")
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], lifetime: float = 600) -> Self:
@@ -329,7 +337,7 @@ def state_keys(self: Server) -> StateKeys:
     """What seals each `requestState`; if none was given, a key of this process, made when it is first needed."""
     with self.lock:
         if self.given_keys is None and self.one_of_many:
-            raise LocalProtocolError("several processes serve, which cannot share a question: give state_keys=")
+            raise LocalProtocolError("several processes serve and cannot read each other's questions: give state_keys=")
         keys: StateKeys = self.given_keys or StateKeys()
         self.given_keys = keys
         return keys
@@ -346,18 +354,23 @@ def input_request(method: Any, params: JsonObject | None, revision: Revision) ->
     """
     # MUST: each of `inputRequests` is one of `elicitation/create`, `sampling/createMessage` and `roots/list`
     # (basic/patterns/mrtr#server-requirements-basic-workflow)
-    kind = KINDS.get(method) if isinstance(method, str) else None
-    if kind is None:
+    if not isinstance(method, str) or method not in KINDS:
         raise LocalProtocolError(f"in {revision} a client can be asked {', '.join(KINDS)}; not {method!r}")
     # A copy, as it will look on the wire: what the handler still does to its arguments is not what was asked.
     params = _copy(params or {})
+    project, check = _shaping(method, revision)
     try:
-        project = projector(kind.params, revision)
         params = project(params) if project and isinstance(params, dict) else params
-        checker(kind.params, revision)(params, "params")
+        check(params, "params")
     except SchemaMismatch as mismatch:
-        raise LocalProtocolError(f"{method} cannot be asked so in {revision}: {mismatch}") from None
+        raise LocalProtocolError(f"{method} cannot be asked like this in {revision}: {mismatch}") from None
     return {"method": method, "params": params}
+
+
+@functools.cache
+def _shaping(method: str, revision: Revision) -> tuple[Any, Any]:
+    """The projection of what a question of that method asks, and the check of it."""
+    return projector(KINDS[method].params, revision), checker(KINDS[method].params, revision)
 
 
 def missing_capability(request: JsonObject, capabilities: JsonObject, revision: Revision) -> str | None:
@@ -444,7 +457,7 @@ def input_required(requests: Mapping[str, JsonObject] | None = None, *, state: A
     # MUST: an `InputRequiredResult` has at least one of `inputRequests` and `requestState`
     # (basic/patterns/mrtr#server-requirements-basic-workflow)
     if not requests and state is None:
-        raise LocalProtocolError("an input_required result has inputRequests, requestState, or both")
+        raise LocalProtocolError("an input_required result must have inputRequests, requestState, or both")
     result: JsonObject = {"resultType": "input_required"}
     if requests:
         result["inputRequests"] = dict(requests)
@@ -453,40 +466,14 @@ def input_required(requests: Mapping[str, JsonObject] | None = None, *, state: A
     return result
 
 
-class _Draft(Exception):
-    """A caller that asks nobody: what a page's own function would ask is the question, and ends that function."""
-
-    revision = _LATEST
-    # What the client really declared is looked at when the question goes out.
-    peer_capabilities: JsonObject = {
-        "elicitation": {"form": {}, "url": {}},
-        "sampling": {"tools": {}, "context": {}},
-        "roots": {},
-    }
-    question: JsonObject
-
-    def request(self, method: str, params: JsonObject | None = None, options: object = None) -> NoReturn:
-        self.question = input_request(method, params, _LATEST)
-        raise self
-
-
-def _draft(ask: Callable[..., Any], *arguments: Any, **options: Any) -> JsonObject:
-    draft = _Draft()
-    try:
-        ask(draft, *arguments, **options)
-    except _Draft:
-        return draft.question
-    raise AssertionError("a page that asks nothing")
-
-
 def elicitation_form(message: str, schema: Mapping[str, Any]) -> JsonObject:
     """The question that `ctx.elicit` asks; its answer is an `ElicitResult`. Arguments and errors are the same."""
-    return _draft(elicit, message, schema)
+    return input_request(*elicit_request(message, schema, _LATEST), _LATEST)
 
 
 def elicitation_url(message: str, url: str) -> JsonObject:
     """The question that `ctx.elicit_url` asks; its answer is an `ElicitResult`. Arguments and errors are the same."""
-    return _draft(elicit_url, message, url)
+    return input_request("elicitation/create", cast(JsonObject, url_elicitation(message, url)), _LATEST)
 
 
 def sampling(
@@ -496,12 +483,16 @@ def sampling(
     **options: Unpack[SampleOptions],
 ) -> JsonObject:
     """The question that `ctx.sample` asks; its answer is a `CreateMessageResult`. Arguments and errors are the same."""
-    return _draft(sample, conversation, max_tokens=max_tokens, **options)
+    # What the client really declared is looked at when the question goes out.
+    able: JsonObject = {"sampling": {"tools": {}, "context": {}}}
+    asked = sample_request(_LATEST, able, conversation, max_tokens=max_tokens, **options)
+    return input_request(*asked, _LATEST)
 
 
 def roots_listing() -> JsonObject:
     """The question that `ctx.roots` asks; its answer is a `ListRootsResult`."""
-    return _draft(roots)
+    warn_deprecated("roots", _LATEST)
+    return input_request("roots/list", None, _LATEST)
 
 
 # -- the server's half: one round ---------------------------------------------------------------------------------
@@ -510,7 +501,7 @@ def roots_listing() -> JsonObject:
 class InputNeeded(BaseException):
     """Ends a handler whose question is still unanswered. Do not catch it: whatever the handler does next is discarded.
 
-    It is not an `Exception`, so a handler's own `except Exception` lets it pass. `Rounds.needed` says how the run
+    It is not an `Exception`, so a handler's own `except Exception` lets it pass. `Rounds.questions` says how the run
     ended, whatever became of this.
     """
 
@@ -530,6 +521,8 @@ class Rounds:
             come from the client: also under keys that were never asked for, and also with no state.
         state: what the handler gave as `state` in the round before; None where it gave none, and in the first round.
         thread: which may ask.
+        questions: by key, those that have no answer, each with its digest. The run ended in them, if there are any,
+            whatever the handler has raised or returned after it asked.
 
     Raises:
         InvalidParams: a `requestState` that is not to be trusted, `inputResponses` of another type, or an answer that
@@ -555,8 +548,7 @@ class Rounds:
         # By key, the digest of the question and its answer: those that came, and those that this run was given.
         self._answered: dict[str, tuple[str, JsonObject]] = {}
         self._used: dict[str, tuple[str, JsonObject]] = {}
-        # By key, the digest of the question and the question.
-        self._open: dict[str, tuple[str, JsonObject]] = {}
+        self.questions: dict[str, tuple[str, JsonObject]] = {}
         # Where the next question stands: the n-th one of the run, or of one of the callables of `ask_all`.
         self._prefix, self._count, self._stopped = "", 0, False
         self.responses: JsonObject = {}
@@ -610,7 +602,7 @@ class Rounds:
             log.warning("%s of %s differs from the question in the round before: it is asked again", key, self._method)
         self._check_declared(request)
         # SHOULD: ask again for an answer that is missing from `inputResponses` (basic/patterns/mrtr#error-handling)
-        self._open[key] = (digest, request)
+        self.questions[key] = (digest, request)
         self._stopped = True
         raise InputNeeded("the client has to be asked first")
 
@@ -627,7 +619,7 @@ class Rounds:
         """
         self._check_asker("several questions")
         self._count += 1
-        outer, place, before = self._prefix, self._count, len(self._open)
+        outer, place, before = self._prefix, self._count, len(self.questions)
         returned = []
         try:
             for number, ask in enumerate(asks, 1):
@@ -637,7 +629,7 @@ class Rounds:
                 except InputNeeded:
                     pass
         finally:
-            self._prefix, self._count, self._stopped = outer, place, len(self._open) > before
+            self._prefix, self._count, self._stopped = outer, place, len(self.questions) > before
         if self._stopped:
             raise InputNeeded("the client has to be asked first")
         return returned
@@ -655,7 +647,7 @@ class Rounds:
             MissingClientCapability, LocalProtocolError: as for `ask`.
         Spec: client/elicitation#url-mode-elicitation-requests
         """
-        if self._open:
+        if self.questions:
             return
         self._check_asker("visits")
         visits = [answer["action"] for key, (_, answer) in self._answered.items() if key.startswith(_VISIT)]
@@ -665,7 +657,7 @@ class Rounds:
             request = input_request("elicitation/create", dict(params), self._revision)
             self._check_declared(request)
             # Whether it is still the same page does not matter: an answer is never given back to the handler.
-            self._open[f"{_VISIT}-{number}"] = ("", request)
+            self.questions[f"{_VISIT}-{number}"] = ("", request)
 
     def _check_asker(self, what: str) -> None:
         # MUST NOT: send an `InputRequiredResult` for any request but `tools/call`, `prompts/get` and `resources/read`
@@ -689,11 +681,6 @@ class Rounds:
 
     # -- what becomes of the run
 
-    @property
-    def needed(self) -> bool:
-        """Whether the run ended in questions, whatever the handler has raised or returned after it asked."""
-        return bool(self._open)
-
     def outcome(self, result: JsonObject) -> JsonObject:
         """What goes out: an `InputRequiredResult` where questions are open, and else the handler's result.
 
@@ -708,8 +695,8 @@ class Rounds:
             MissingClientCapability: the client did not declare what a question needs.
         Spec: basic/patterns/mrtr#inputrequiredresult
         """
-        if self._open:
-            questions = {key: request for key, (_, request) in self._open.items()}
+        if self.questions:
+            questions = {key: request for key, (_, request) in self.questions.items()}
             return input_required(questions, state=self._seal(self._kept))
         if not is_input_required(result):
             return result
@@ -718,7 +705,7 @@ class Rounds:
         if not isinstance(requests, Mapping) or not all(
             isinstance(key, str) and isinstance(request, Mapping) for key, request in requests.items()
         ):
-            raise LocalProtocolError(f"inputRequests holds questions by string keys, not {requests!r}")
+            raise LocalProtocolError(f"inputRequests must map string keys to questions, not {requests!r}")
         asked = {}
         for key, request in requests.items():
             asked[key] = input_request(request.get("method"), request.get("params"), self._revision)
@@ -728,7 +715,7 @@ class Rounds:
         return {**rest, **input_required(asked, state=sealed)}
 
     def _seal(self, state: Any) -> str:
-        asked = {key: digest for key, (digest, _) in self._open.items()}
+        asked = {key: digest for key, (digest, _) in self.questions.items()}
         payload: JsonObject = {"asked": asked, "answered": self._used, "state": state}
         try:
             return self._keys.seal(payload, binding_of(*self._bound))
@@ -803,7 +790,7 @@ def answer_inputs(
             raise
         except Exception as problem:
             why = str(problem) or type(problem).__name__
-            raise InputRefused(f"{method}, which the server needs first, was refused here: {why}") from problem
+            raise InputRefused(f"the server needs {method} first, and it was refused here: {why}") from problem
         project = projector(KINDS[method].result, revision, replies=True)
         responses[key] = project(given) if project else given
     return responses

@@ -38,7 +38,6 @@ from mcp_ref.errors import (
 )
 from mcp_ref.incoming import WRITE_TIMEOUT, Incoming
 from mcp_ref.machinery.checking import SchemaMismatch, checker
-from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.outbox import Outbox
@@ -65,6 +64,9 @@ LIST_CHANGES: Final = {
     "notifications/resources/list_changed": "resourcesListChanged",
 }
 """Which flag of a filter asks for which notification."""
+
+_FIELDS: Final = {**LIST_CHANGES, UPDATED: "resourceSubscriptions", TASK_TOLD: "taskIds"}
+"""Which field of a filter does."""
 
 _NEEDS: Final = {
     "toolsListChanged": "tools.listChanged",
@@ -194,7 +196,7 @@ class Subscription:
             wanted = self.honoured.get(LIST_CHANGES.get(method, ""))
         else:
             wanted = covering(params["uri"], self._uris)
-            if wanted is not None and len(self._outbox) >= MAX_PENDING:
+            if wanted is not None and len(self._outbox.waiting) >= MAX_PENDING:
                 params = {**params, "uri": wanted}
         if wanted is not None:
             self._put_tagged(method, params, about)
@@ -323,11 +325,6 @@ class Subscriptions(dict[Subscription, None]):
         incoming.attach(subscription.lose)
         return subscription
 
-    def publish(self, method: str, params: JsonObject | None = None, about: About | None = None) -> None:
-        """Queue a notification for each that asks for it: a copy of its own, with its id. Never blocks."""
-        for subscription in list(self):
-            subscription.put(method, params, about)
-
 
 class ChannelSubscriptions:
     """The subscriptions of one client over a channel that other messages share, such as stdio.
@@ -434,7 +431,7 @@ def listen(
     Spec: basic/patterns/subscriptions
     """
     if isinstance(resources, str):
-        raise TypeError(f"resources is a list of URIs, not the string {resources!r}")
+        raise TypeError(f"resources must be a list of URIs, not the string {resources!r}")
     check_seconds("timeout", timeout)
     flags = {"toolsListChanged": tools, "promptsListChanged": prompts, "resourcesListChanged": resource_list}
     asked: JsonObject = {flag: True for flag, wanted in flags.items() if wanted}
@@ -443,7 +440,7 @@ def listen(
     if task_ids := list(dict.fromkeys(tasks)):
         asked["taskIds"] = task_ids
     if not asked:
-        raise ValueError("listen for something: tools, prompts, resource_list, resources or tasks")
+        raise ValueError("listen for at least one of tools, prompts, resource_list, resources and tasks")
     return Listening(self, cast(SubscriptionFilter, asked), timeout, reopen, on_reopen)
 
 
@@ -549,12 +546,10 @@ class Listening:
         self._messages: Iterator[JsonObject] = iter(())
         self._opened_at = 0.0
         self._attempt = 0
-        self._done = False
+        self._events = self._read()
         self._over = threading.Event()  # set by close()
         self._lock = threading.Lock()  # guards the three fields below
-        self._complain = Complaints(log)
-        self._entered = False
-        self._process: int | None = None
+        self._process: int | None = None  # in which it was entered
         self._stream: PendingStream | None = None
         self._reader: threading.Thread | None = None  # reads one event for get()
         self._outcomes: SimpleQueue[tuple[Event | None, BaseException | None]] = SimpleQueue()
@@ -563,9 +558,9 @@ class Listening:
 
     def __enter__(self) -> Self:
         with self._lock:
-            if self._entered:
-                raise RuntimeError("a subscription is entered once; call listen() for another one")
-            self._entered, self._process = True, os.getpid()
+            if self._process is not None:
+                raise RuntimeError("a subscription can be entered only once; call listen() for another one")
+            self._process = os.getpid()
         self._client.listenings.add(self)
         self._open()
         return self
@@ -658,9 +653,7 @@ class Listening:
         return self
 
     def __next__(self) -> Event:
-        if self._process not in (None, os.getpid()):
-            raise opened_elsewhere("the subscription", self._process or 0)
-        event = self._next_event() if self._reader is None else self._read_event(None)
+        event = self._next(None)
         if event is None:
             raise StopIteration
         return event
@@ -668,26 +661,30 @@ class Listening:
     def get(self, timeout: float | None = None) -> Event:
         """One event, as iterating gives it, but waited for at most so many seconds.
 
-        The thread `mcp-listen` waits for it, and goes on to wait when the time has passed; the next call, or the
-        iteration, then takes what it has found. That thread also calls `on_reopen`.
+        Where there is a time limit, the thread `mcp-listen` waits for it, and goes on to wait when the time has passed;
+        the next call, or the iteration, then takes what it has found. That thread also calls `on_reopen`.
 
         Raises: RequestTimeout: there was none in that time; ask again. TransportClosed: there will be none any more.
             And as iterating does.
         Blocks: at most `timeout` seconds; None: until there is one, or the end.
         """
-        if self._process not in (None, os.getpid()):
-            raise opened_elsewhere("the subscription", self._process or 0)
-        event = self._read_event(timeout)
+        event = self._next(timeout)
         if event is None:
             raise TransportClosed("the subscription has ended")
         return event
 
-    def _read_event(self, timeout: float | None) -> Event | None:
-        """What the thread `mcp-listen` finds; it is started unless one is waiting already."""
+    def _next(self, timeout: float | None) -> Event | None:
+        """The next event, None at the end. Where there is a limit the thread `mcp-listen` reads it, and waits on."""
+        if self._process is None:
+            raise LocalProtocolError("enter it first: `with client.listen(...) as events`")
+        if self._process != os.getpid():
+            raise opened_elsewhere("the subscription", self._process)
+        if timeout is None and self._reader is None:
+            return next(self._events, None)
 
         def read() -> None:
             try:
-                self._outcomes.put((self._next_event(), None))
+                self._outcomes.put((next(self._events, None), None))
             except BaseException as problem:
                 self._outcomes.put((None, problem))
 
@@ -706,12 +703,11 @@ class Listening:
             raise problem
         return event
 
-    def _next_event(self) -> Event | None:
-        """The next event; None at the end. What it raises ends the iteration too."""
-        if not self._entered:
-            raise LocalProtocolError("enter it first: `with client.listen(...) as events`")
+    def _read(self) -> Iterator[Event]:
+        """Each event that was asked for, until the end. What it raises ends the iteration too."""
         try:
-            while not (self._done or self._over.is_set()):
+            while not self._over.is_set():
+                # 1. The next message, on another stream if this one broke.
                 try:
                     message = next(self._messages, None)
                     if message is None:
@@ -720,38 +716,31 @@ class Listening:
                     self._close_stream(str(broke))
                     self._open_again(broke)
                     continue
-                if (event := self._event_in(message)) is not None:
-                    return event
-        except BaseException as problem:
-            self._done = True
+                method, params = message.get("method"), message.get("params") or {}
+                # 2. An event.
+                if method not in (None, "notifications/cancelled"):
+                    if _FIELDS.get(method) in self.asked and (method != UPDATED or isinstance(params.get("uri"), str)):
+                        yield Event(method, params)
+                    else:
+                        complain = self._client.session.peer.complain
+                        complain("ignored %s, which was not asked for, or says nothing", method)
+                    continue
+                # 3. The end: the server says it with the response or with `notifications/cancelled`; after the one, the
+                #    other may follow or not.
+                if "error" in message:
+                    raise ErrorResponse.of(message["error"])
+                kind = message.get("result", {}).get("resultType", "complete")
+                if kind != "complete":
+                    raise RemoteProtocolError(f"the server ended the subscription with a result of the kind {kind!r}")
+                reason = f": {params['reason']}" if "reason" in params else ""
+                log.info("the server has ended the subscription%s", reason)
+                self.graceful = True
+                self._close_stream("ended by the server")
+                return
+        except McpError:
             # What close() interrupts may fail in many ways, and means one thing.
-            if not (isinstance(problem, McpError) and self._over.is_set()):
+            if not self._over.is_set():
                 raise
-        return None
-
-    def _event_in(self, message: JsonObject) -> Event | None:
-        """The event that a message tells of; None if it tells of nothing that was asked for, or is the end."""
-        method, params = message.get("method"), message.get("params") or {}
-        if LIST_CHANGES.get(str(method), "") in self.asked:
-            return Event(cast(str, method), params)
-        if method == UPDATED and "resourceSubscriptions" in self.asked and isinstance(params.get("uri"), str):
-            return Event(UPDATED, params)
-        if method == TASK_TOLD and "taskIds" in self.asked:
-            return Event(TASK_TOLD, params)
-        if method not in (None, "notifications/cancelled"):
-            self._complain("ignored %s, which was not asked for, or says nothing", method)
-            return None
-        # The server ends it with the response or with `notifications/cancelled`; after the one, the other may follow or
-        # not.
-        if "error" in message:
-            raise ErrorResponse.of(message["error"])
-        kind = message.get("result", {}).get("resultType", "complete")
-        if kind != "complete":
-            raise RemoteProtocolError(f"the server ended the subscription with a result of the kind {kind!r}")
-        log.info("the server has ended the subscription%s", f": {params['reason']}" if "reason" in params else "")
-        self.graceful = self._done = True
-        self._close_stream("ended by the server")
-        return None
 
     def _open_again(self, broke: TransportClosed) -> None:
         """Reopen a broken stream, or raise why it cannot be. Returns also when `close` was called meanwhile."""

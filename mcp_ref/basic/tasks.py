@@ -261,7 +261,7 @@ class Waiting:
     """
 
     def __init__(self, ctx: Any) -> None:
-        self.ctx, self.asks = ctx, hasattr(ctx, "request")
+        self.ctx, self.asks = ctx, ctx.asks
         self._asked, self._cancel = "", Cancel()  # the question that is on its way, and what takes it back
 
     def give_way(self) -> None:
@@ -280,7 +280,7 @@ class Waiting:
         if record is None or self._asked not in open_questions(record):
             self._cancel("the task needs no answer any more")
         # MAY: a stream that answers `tasks/result` is left at any time (basic/utilities/tasks#retrieving-task-results)
-        if getattr(self.ctx.incoming.reply, "abandoned", bool)():
+        if self.ctx.incoming.reply.abandoned():
             self.ctx.incoming.cancel("the client has hung up")
             self.ctx.incoming.drop()
 
@@ -344,7 +344,7 @@ def answering(
 
 
 def lifetime(asked: TaskMetadata, default: float | None) -> float | None:
-    """The seconds that a task should live, by its `TaskMetadata`. Raises: InvalidParams: it is no time."""
+    """The seconds that a task should live, by its `TaskMetadata`. Raises: InvalidParams: it is not a length of time."""
     if "ttl" not in asked:
         return default
     if not 0 < asked["ttl"] <= MAX_TTL:
@@ -437,13 +437,13 @@ def tasks_cancel(tasks: Tasks, owner: str | None, params: TaskRequestParams) -> 
 
 def task_id(self: Context) -> str | None:
     """The id of the task that this call has become; None: it is answered by its result."""
-    run: TaskRun | None = getattr(self.conversation, "task", None)
+    run: TaskRun | None = self.conversation.task
     return None if run is None else run.id
 
 
 def status(self: Context, message: str) -> None:
     """Say what the task is doing, as its `statusMessage`; outside a task nothing happens."""
-    run: TaskRun | None = getattr(self.conversation, "task", None)
+    run: TaskRun | None = self.conversation.task
     if run is not None:
         run.status(message)
 
@@ -457,6 +457,6 @@ def become_task(self: Context, message: str | None = None) -> None:
     Raises: a Refusal, -32603, if the limit of tasks is reached; leave it to go out.
     Spec: 2026-07-28/extensions/tasks#task-creation
     """
-    run: TaskRun | None = getattr(self.conversation, "task", None)
+    run: TaskRun | None = self.conversation.task
     if run is not None and run.become(message) and message is not None:
         run.status(message)

@@ -87,6 +87,7 @@ class HandlerContext:
 
     __slots__ = ("incoming", "last_progress")
 
+    asks = False  # whether its function can ask the peer something
     incoming: Incoming
     last_progress: float | None
 

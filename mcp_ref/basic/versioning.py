@@ -16,7 +16,7 @@ answered from that alone:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, Unpack, cast
+from typing import Any, Final, NamedTuple, NotRequired, Unpack, cast
 
 from mcp_ref.errors import InvalidParams
 from mcp_ref.messages import JsonObject
@@ -24,9 +24,6 @@ from mcp_ref.methods import Caller, Method, Options
 from mcp_ref.revisions import Revision
 from mcp_ref.server.utilities.caching import CacheableResult
 from mcp_ref.types import RequestParams, ServerCapabilities, server_capabilities
-
-if TYPE_CHECKING:
-    from mcp_ref.callers import Context
 
 _PREFIX: Final = "io.modelcontextprotocol/"
 PROTOCOL_VERSION: Final = _PREFIX + "protocolVersion"
@@ -121,7 +118,7 @@ class DiscoverResult(CacheableResult):
     instructions: NotRequired[str]
 
 
-def server_discover(ctx: Context, params: JsonObject) -> DiscoverResult:
+def server_discover(ctx: Any, params: JsonObject) -> DiscoverResult:
     """Answer `server/discover`, with every version that is spoken here, the newest first."""
     # MUST: every server of the stateless era answers `server/discover` (basic/versioning#protocol-version-negotiation;
     # server/discover#)

@@ -1,25 +1,11 @@
 """The command line, `mcp-ref` or `python -m mcp_ref`: talk to a server, see the wire, read the rows.
 
-Not here:  the commands and their options (cli/table); what they do (cli/commands, cli/host, cli/check, cli/pictures);
-           the conversation that `demo` shows (cli/demo)
-
-    mcp-ref info -- python weather.py                             who the server is that this command starts
-    mcp-ref call forecast city=Lisbon -- python weather.py        ask it
-    mcp-ref call convert --task -- http://127.0.0.1:8000/mcp      as a task; and task get, result, cancel, list
-    mcp-ref tools -- http://127.0.0.1:8000/mcp                    ask the server at this URL
-    mcp-ref listen weather://alerts -- http://127.0.0.1:8000/mcp  be told of changes
-    mcp-ref serve weather.py --http                               be the server at that URL
-    mcp-ref spec tools/call                                       what the rows say of a method
-    mcp-ref narrate trace.jsonl                                   a recorded trace in words
-    mcp-ref check trace.jsonl                                     the sentences of the specification that it breaks
-    mcp-ref draw trace.jsonl                                      a sequence diagram of it
-    mcp-ref show trace.jsonl -o trace.html                        a page on which every message opens
-    mcp-ref check -- python weather.py                            the same, between any client and this server
-    mcp-ref host mcp.json                                         several servers, with your consent
+Not here:  the commands and their options (cli/table); what they do (cli/commands, cli/host, cli/check, cli/contracts,
+           cli/pictures); the conversation that `demo` shows (cli/demo)
 
 Exit codes: 0 done; 1 the tool failed (`isError`); 2 the command line is wrong; 3 the peer answered with an error, or
-broke the protocol; 4 no connection, or no answer in time; 5 consent was refused; 6 `check` could not judge all; 130
-Ctrl-C.
+broke the protocol, or `contract` found what breaks clients; 4 no connection, or no answer in time; 5 consent was
+refused; 6 `check` could not judge all; 130 Ctrl-C.
 """
 
 from __future__ import annotations

@@ -461,12 +461,21 @@ def _loaded(path: Path) -> Any:
 
 
 def demo(args: argparse.Namespace) -> Exit:
-    from mcp_ref.cli.demo import Telling, converse
+    from mcp_ref.cli.demo import SCENE, Telling, converse
 
-    telling = Telling(narrator_for(sys.stdout), most=sys.maxsize if args.full else 12)
+    told: list[str] = []
+    say = told.append if args.step else print
+    telling = Telling(narrator_for(sys.stdout), say, most=sys.maxsize if args.full else 12)
     with _recorder(args, telling) as recorder:
         code = converse(recorder, telling, args.revision, http=args.http, whole=args.all)
     telling.flush()
+    # The conversation is over, so that nothing in it waits, or times out, while somebody reads.
+    waiting = sys.stdin is not None and sys.stdin.isatty()
+    for number, text in enumerate(told):
+        if number and waiting and text.startswith(SCENE):
+            shown.note("-- Enter goes on --")
+            waiting = bool(sys.stdin.readline())
+        print(text, flush=True)
     counts = telling.counts
     print(f"\n{counts['send']} messages sent, {counts['receive']} received; the server exited with code {code}.")
     call = "call forecast city=Oslo --trace oslo.jsonl -- python -m mcp_ref.cli.demo"

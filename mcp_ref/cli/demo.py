@@ -5,6 +5,7 @@ Not here:  the command line around it (cli)
 
     python -m mcp_ref demo              one call, told as it happens: the messages, and the lines that caused them
     python -m mcp_ref demo --all        the whole conversation
+    python -m mcp_ref demo --step       scene by scene: Enter goes on
     python -m mcp_ref demo --http       the same over Streamable HTTP; over HTTP+SSE in the revision 2024-11-05
     python -m mcp_ref.cli.demo          the server alone, over stdio
     python -m mcp_ref.cli.demo http     the same over HTTP, until its standard input ends; prints its two URLs
@@ -44,6 +45,8 @@ from mcp_ref.trace.narrate import Narrator, page_in
 from mcp_ref.trace.record import Recorder, TraceEvent
 
 _BOOKINGS: Final = "trip://bookings"
+SCENE: Final = "\n== "
+"""What the heading of a scene begins with."""
 _TIMEOUT: Final = 5.0  # of each request, and of the server's end
 
 
@@ -234,7 +237,7 @@ def converse(recorder: Recorder, telling: Telling, revision: str | None, *, http
 
     def heading(title: str, pages: str) -> None:
         named = ", ".join(page_in(page, spoken.name) for page in pages.split(", "))
-        telling.heading(recorder.seq, f"\n== {title}  ({named})")
+        telling.heading(recorder.seq, f"{SCENE}{title}  ({named})")
 
     real = Client(
         target,

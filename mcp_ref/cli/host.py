@@ -29,13 +29,14 @@ from mcp_ref.cli.form import Form
 from mcp_ref.client.sampling import reply
 from mcp_ref.errors import McpError
 from mcp_ref.machinery.deadline import Cancel
-from mcp_ref.machinery.pipes import HAS_POLL, Wake
+from mcp_ref.machinery.pipes import HAS_POLL, LineSplitter, Wake
 from mcp_ref.messages import JsonObject
 from mcp_ref.roles.host.consent import Answer, Consent, ConsentRefused, Question, Rule
 from mcp_ref.roles.host.host import Host, Listed
 from mcp_ref.trace.narrate import escaped
 
 MAX_EVENTS: Final = 1_000
+_MAX_TYPED: Final = 1 << 20  # bytes of a line
 _CHOICES: Final = {
     "y": Answer(True), "r": Answer(True, "run"), "a": Answer(True, "always"), "t": Answer(True, "always", all=True),
     "n": Answer(False),
@@ -43,6 +44,7 @@ _CHOICES: Final = {
 _WORDS: Final = {
     "tool": "y(es), for this r(un), a(lways), n(o), d(efinition), always all t(ools) of this server as they are",
     "url": "y(es), n(o), d(etails)", "again": "y(es), n(o)",
+    "skill": "y(es), for this r(un), a(lways), n(o), d(etails, every file)", "run": "y(es), n(o)",
     "sampling": "y(es), n(o), e(dit)", "answer": "y(es), n(o), e(dit)",
 }  # fmt: skip
 _HELP: Final = """\
@@ -50,6 +52,7 @@ _HELP: Final = """\
 /tools [WORD]  /call SERVER/TOOL [key=value...]               tools
 /resources  /read SERVER URI  /attach SERVER URI  /context    resources, and what was put before the next turn
 /prompts  /prompt SERVER/NAME [key=value...]  /instructions   prompts, and what servers say about themselves
+/skills  /load SERVER URI                                     skills, and loading one by consent
 /roots [add|remove PATH]                                      folders that servers may be told of
 /rules  /allow KIND:PATTERN  /ask ...  /deny ...  /drop ...   rules; /forget PATTERN takes back what you decided
 /pins  /log [SERVER]  /help  /quit"""
@@ -66,7 +69,7 @@ class Terminal:
         self._lock = threading.Lock()
         self._takers: list[tuple[SimpleQueue[str | None], str]] = []  # with their prompts; the last gets the next line
         self._early: deque[str] = deque()
-        self._rest = b""
+        self._lines = LineSplitter(_MAX_TYPED, cut=True)
         self._ended = False
         self._stop = Wake()
         self._stop.open()
@@ -98,8 +101,7 @@ class Terminal:
 
     def _hand_over_locked(self, chunk: bytes) -> None:
         """Give each line to the last taker; the end of the input to all."""
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
+        for line in self._lines.feed(chunk):
             text = line.decode("utf-8", "replace").strip()
             if self._takers:
                 self._takers.pop()[0].put(text)
@@ -291,6 +293,10 @@ class Console:
                 show(shown.messages(host.prompt(name, dict(map(pair, pairs)))["messages"]))
             case ["/instructions"]:
                 show(f"{name}: {said}" for name, said in host.instructions().items())
+            case ["/skills"]:
+                show(f"{row.server} {row.definition['uri']}  {about(row)}" for row in host.skills())
+            case ["/load", server, uri]:
+                show([host.load_skill(server, uri)["content"]["text"]])
             case ["/roots", *change]:
                 if change:
                     [verb, path] = change
@@ -339,6 +345,11 @@ def tools_of(rows: Iterable[Listed]) -> Iterator[str]:
         yield from (first + changed, *rest)
 
 
+def about(row: Listed) -> str:
+    """What a skill is for, and whether it is loaded."""
+    return f"{row.state}: {row.definition['frontmatter']['description']}"
+
+
 def call(host: Host, name: str, pairs: Sequence[str]) -> JsonObject:
     """Call a tool with arguments `key=value`, whose values are JSON unless the parameter is a string."""
     schemas = {row.name: row.definition["inputSchema"] for row in host.tools()}
@@ -379,7 +390,7 @@ def host(args: argparse.Namespace) -> Exit:
         hear = console.hear if console is not None else lambda server, what, said: None
         roots = [os.path.abspath(os.path.expanduser(each)) for each in args.root]
         made = Host(args.config, consent=consent, roots=roots, trusted=args.trust, timeout=args.timeout,
-                    on_event=hear, trace=traced if args.trace else None)  # fmt: skip
+                    on_event=hear, trace=traced if args.trace else None, skills=True)  # fmt: skip
     except (OSError, ValueError) as problem:
         raise UsageError(str(problem)) from None
     if args.list:

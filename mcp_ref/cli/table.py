@@ -1,13 +1,15 @@
 """The commands and their options, as a table, and the parser that is made from it.
 
-Not here:  what the commands do (cli/commands, cli/host, cli/check, cli/pictures); running one (cli)
+Not here:  what the commands do (cli/commands, cli/host, cli/check, cli/contracts, cli/replay, cli/pictures); running
+           one (cli)
 
-A row is a command: its name, the function that does it, one line about it, and its words and options.
+A row is a command: its name, the function that does it, one line about it, an example, and its words and options.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -74,7 +76,15 @@ class Row(NamedTuple):
     name: str
     run: Callable[..., Any]
     about: str
+    example: str  # what stands behind the name
     arguments: tuple[Argument, ...] = ()
+    server: bool = False  # whether it asks the server that stands behind `--`
+
+    def shown(self) -> str:
+        """The example, as it is typed."""
+        return " ".join(
+            ["mcp-ref", self.name, *self.example.split(), *(["-- python weather.py"] if self.server else [])]
+        )
 
 
 def later(module: str, function: str) -> Callable[[argparse.Namespace], commands.Exit]:
@@ -120,129 +130,233 @@ _ASKING: Final = (
     flag("--narrate", "tell the traffic on stderr"),
 )
 
-ASKING: Final = (
-    Row("info", commands.info, "who the server is, what it speaks and can do, and its instructions"),
-    Row("ping", commands.ping, "ask whether the server answers, and how fast"),
-    Row("request", commands.request, "send any request, and show its result as JSON", (
-        word("method", "such as tools/list, or one of an extension"),
-        word("params", "its params, as a JSON object", nargs="?", metavar="JSON"),
-    )),
-    Row("tools", commands.tools, "list the tools"),
-    Row("call", commands.call, "call a tool", (
-        word("name", "of the tool"),
-        word("arguments", _PAIR, nargs="*", metavar="key=value"),
-        option("--json-args", "JSON", "arguments as a JSON object"),
-        flag("--task", "as a task: its id and its states are told on stderr"),
-    )),
-    Row("task", commands.task, "look at a task, wait for its result, give it up; or list yours", (
-        word("action", "what is wanted", choices=["get", "result", "cancel", "list"]),
-        word("id", "of the task", nargs="?"),
-    )),
-    Row("resources", commands.resources, "list the resources and templates"),
-    Row("read", commands.read, "read a resource", (word("uri", "of the resource"),)),
-    Row("prompts", commands.prompts, "list the prompts"),
-    Row("prompt", commands.prompt, "get a prompt", (
-        word("name", "of the prompt"),
-        word("arguments", "an argument", nargs="*", metavar="key=value"),
-    )),
-    Row("complete", commands.complete, "ask what an argument could be", (
-        word("ref", "a prompt, or the URI template of a resource", metavar="prompt:NAME|URI"),
-        word("argument", "the name of its argument"),
-        word("value", "what was typed so far"),
-    )),
-    Row("listen", commands.listen, "be told of changes, until Ctrl-C; of all lists, if nothing is chosen", (
-        word("uri", "a resource whose changes are wanted", nargs="*"),
-        *(flag(f"--{name}", f"changes of the list of {name}") for name in ("tools", "prompts", "resources")),
-        option("--count", "N", "end after so many changes", type=number),
-    )),
-)  # fmt: skip
-"""The commands that end with `-- COMMAND ARGS...`, the server to start, or with `-- URL`; each has `_ASKING` too."""
 
-OTHERS: Final = (
-    Row("demo", commands.demo, "a conversation with a server, told as it happens", (
-        _REVISION, *_TRACING, _FULL,
-        flag("--all", "the whole conversation, and not one call alone"),
-        flag("--http", "over HTTP, and not over stdio"),
-    )),
-    Row("spec", commands.spec, "what the specification's rows say of a method, or all methods", (
-        _REVISION,
-        word("method", "such as tools/call; all, if left out", nargs="?"),
-    )),
-    Row("serve", commands.serve, "run the server in a Python file, over stdio or HTTP", (
-        *_TRACING,
-        word("file", 'OBJECT is "server" unless given', metavar="FILE[:OBJECT]"),
-        flag("--http", "over HTTP, until Ctrl-C; prints the URL on stderr"),
-        option("--host", None, "with --http: where to listen (127.0.0.1)", default="127.0.0.1"),
-        option("--port", "P", "with --http (8000); 0 takes a free one", type=port, default=8000),
-        option("--path", None, "with --http: of the endpoint (/mcp)", default="/mcp"),
-        option("--sse-path", "PATH", "with --http: also HTTP+SSE of 2024-11-05, such as /sse"),
-    )),
-    Row("host", later("host", "host"), "a host for the servers of a file: a prompt, or one call", (
-        word("config", "a JSON file with mcpServers", metavar="CONFIG"),
-        flag("--list", "show what would be started, and start nothing"),
-        option("--call", "SERVER/TOOL", "call one tool; what no rule allows is denied"),
-        word("arguments", f"with --call: {_PAIR}", nargs="*", metavar="key=value"),
-        flag("--json", "with --call: the whole result as JSON"),
-        *(options(f"--{decision}", "KIND:PATTERN", _RULE.format(decision)) for decision in ("allow", "ask", "deny")),
-        options("--root", "PATH", "a folder that servers may be told of"),
-        options("--trust", "NAME", "a server whose hints are believed"),
-        option("--audit", "FILE", "append who decided what, as JSON Lines"),
-        option("--trace", "FOLDER", "record the traffic of each server"),
-        option("--timeout", "S", "seconds for each call (60)", type=seconds, default=60.0),
-    )),
-    Row("narrate", commands.narrated, "tell a recorded trace", (
-        _FULL,
-        _TRACE_FILE,
-        flag("--follow", "go on as the file grows, until Ctrl-C"),
-    )),
-    Row("check", later("check", "run"),
-        "which sentences of the specification a conversation breaks: recorded, or passing through here", (
-        _REVISION, *_TRACING,
-        _TRACE_FILE._replace(details=_TRACE_FILE.details | {"nargs": "?"}),
-        option("--http", "URL", "stand between a client and the server at this URL, until Ctrl-C"),
-        option("--port", "P", "with --http: where to listen (a free port)", type=port, default=0),
-        option("--report", "FILE", "write the findings there, and not to standard output"),
-        option("--format", None, "of the findings (text)", choices=["text", "json"], default="text"),
-        option("--level", None, "what to report (should: both)", choices=["must", "should"], default="should"),
-        flag("--hints", "also what time, taste or a race decides"),
-        option("--role", None, "only what this side has done", choices=["client", "server"]),
-        flag("--strict", "exit with 3 when something was found, with 6 when there was no message, or the revision of "
-             "one is unknown; without it with 0. A trace whose last line is cut off is judged, and exits with 6"),
-        flag("--coverage", "how often each sentence of the revision spoken was asked of each side"),
-        flag("--list", "the rules and their sentences; nothing is judged"),
-    )),
-    Row("draw", later("pictures", "draw"), "a recorded conversation as a sequence diagram", (
-        _TRACE_FILE,
-        option("--format", None, "(mermaid)", choices=["svg", "mermaid"], default="mermaid"),
-        option("--from", "N", "the first event", dest="first", type=number, default=1),
-        option("--to", "N", "the last event", dest="last", type=number),
-        flag("--http", "also what HTTP does without a message"),
-        flag("--all", "of Mermaid, more arrows than GitHub draws"),
-        _OUTPUT,
-    )),
-    Row("show", later("pictures", "show"), "a recorded conversation as one page, to be opened in a browser", (
-        _TRACE_FILE,
-        _OUTPUT,
-    )),
-)  # fmt: skip
-"""The commands that ask nobody, or start what they need themselves."""
+def _asking(name: str, run: Callable[..., Any], about: str, *arguments: Argument, example: str = "") -> Row:
+    """A command that asks a server."""
+    return Row(name, partial(commands.ask, run), about, example, _ASKING + arguments, server=True)
+
+
+GROUPS: Final = {
+    "try": (
+        Row("demo", commands.demo, "a conversation with a server, told as it happens", "--http", (
+            _REVISION, *_TRACING, _FULL,
+            flag("--all", "the whole conversation, and not one call alone"),
+            flag("--http", "over HTTP, and not over stdio"),
+            flag("--step", "stop after each scene until Enter, at a terminal; the conversation is over by then"),
+        )),
+        Row("spec", commands.spec, "what the specification's rows say of a method, or all methods", "tools/call", (
+            _REVISION,
+            word("method", "such as tools/call; all, if left out", nargs="?"),
+        )),
+        Row("diff", later("diff", "run"), "what changed between two revisions", "2025-11-25 2026-07-28", (
+            word("old", "a revision", metavar="OLD"),
+            word("new", "another one", metavar="NEW"),
+            option("--traffic", "FILE.py", "in what this program says and hears, call by call; without FILE.py, in the "
+                   "demo. It is run once for each revision as python FILE.py REVISION TRACE: to speak that revision, "
+                   "and to record at that path, as by Client(target, revision=sys.argv[1], trace=sys.argv[2])",
+                   nargs="?", const=""),
+            option("--timeout", "S", "with --traffic: seconds for each run (60)", type=seconds, default=60.0),
+            option("--format", None, "(text)", choices=["text", "markdown", "html"], default="text"),
+        )),
+        Row("learn", later("learn", "run"), "exercises: find the one fault of a program, and have it marked", "3", (
+            word("number", "of the exercise; all are listed, if left out; alone it puts the program into this folder",
+                 nargs="?", type=int),
+            flag("--check", "mark the program in this folder"),
+            flag("--watch", "likewise, and again at each save, until Ctrl-C"),
+            flag("--hint", "the next of two hints"),
+            flag("--solution", "ours, once the exercise is solved"),
+            flag("--give-up", "with --solution: also before"),
+        )),
+        Row("serve", commands.serve, "run the server in a Python file, over stdio or HTTP", "weather.py --http", (
+            *_TRACING,
+            word("file", 'OBJECT is "server" unless given', metavar="FILE[:OBJECT]"),
+            flag("--http", "over HTTP, until Ctrl-C; prints the URL on stderr"),
+            option("--host", None, "with --http: where to listen (127.0.0.1)", default="127.0.0.1"),
+            option("--port", "P", "with --http (8000); 0 takes a free one", type=port, default=8000),
+            option("--path", None, "with --http: of the endpoint (/mcp)", default="/mcp"),
+            option("--sse-path", "PATH", "with --http: also HTTP+SSE of 2024-11-05, such as /sse"),
+        )),
+    ),
+    "call": (
+        _asking("info", commands.info, "who the server is, what it speaks and can do, and its instructions"),
+        _asking("ping", commands.ping, "ask whether the server answers, and how fast"),
+        _asking("tools", commands.tools, "list the tools"),
+        _asking("call", commands.call, "call a tool",
+            word("name", "of the tool"),
+            word("arguments", _PAIR, nargs="*", metavar="key=value"),
+            option("--json-args", "JSON", "arguments as a JSON object"),
+            flag("--task", "as a task: its id and its states are told on stderr"),
+            example="forecast city=Lisbon",
+        ),
+        _asking("task", commands.task, "look at a task, wait for its result, give it up; or list yours",
+            word("action", "what is wanted", choices=["get", "result", "cancel", "list"]),
+            word("id", "of the task", nargs="?"),
+            example="list",
+        ),
+        _asking("resources", commands.resources, "list the resources and templates"),
+        _asking("read", commands.read, "read a resource", word("uri", "of the resource"), example="weather://stations"),
+        _asking("prompts", commands.prompts, "list the prompts"),
+        _asking("prompt", commands.prompt, "get a prompt",
+            word("name", "of the prompt"),
+            word("arguments", "an argument", nargs="*", metavar="key=value"),
+            example="compare one=Lisbon other=Oslo",
+        ),
+        _asking("complete", commands.complete, "ask what an argument could be",
+            word("ref", "a prompt, or the URI template of a resource", metavar="prompt:NAME|URI"),
+            word("argument", "the name of its argument"),
+            word("value", "what was typed so far"),
+            example="prompt:compare one Li",
+        ),
+        _asking("request", commands.request, "send any request, and show its result as JSON",
+            word("method", "such as tools/list, or one of an extension"),
+            word("params", "its params, as a JSON object", nargs="?", metavar="JSON"),
+            example="tools/list",
+        ),
+        Row("host", later("host", "host"), "a host for the servers of a file: a prompt, or one call", "mcp.json", (
+            word("config", "a JSON file with mcpServers", metavar="CONFIG"),
+            flag("--list", "show what would be started, and start nothing"),
+            option("--call", "SERVER/TOOL", "call one tool; what no rule allows is denied"),
+            word("arguments", f"with --call: {_PAIR}", nargs="*", metavar="key=value"),
+            flag("--json", "with --call: the whole result as JSON"),
+            *(options(f"--{each}", "KIND:PATTERN", _RULE.format(each)) for each in ("allow", "ask", "deny")),
+            options("--root", "PATH", "a folder that servers may be told of"),
+            options("--trust", "NAME", "a server whose hints are believed"),
+            option("--audit", "FILE", "append who decided what, as JSON Lines"),
+            option("--trace", "FOLDER", "record the traffic of each server"),
+            option("--timeout", "S", "seconds for each call (60)", type=seconds, default=60.0),
+        )),
+    ),
+    "watch": (
+        _asking("listen", commands.listen, "be told of changes, until Ctrl-C; of all lists, if nothing is chosen",
+            word("uri", "a resource whose changes are wanted", nargs="*"),
+            *(flag(f"--{name}", f"changes of the list of {name}") for name in ("tools", "prompts", "resources")),
+            option("--count", "N", "end after so many changes", type=number),
+            example="weather://alerts",
+        ),
+        Row("narrate", commands.narrated, "tell a recorded trace", "trace.jsonl", (
+            _FULL,
+            _TRACE_FILE,
+            flag("--follow", "go on as the file grows, until Ctrl-C"),
+        )),
+        Row("draw", later("pictures", "draw"), "a recorded conversation as a sequence diagram", "trace.jsonl", (
+            _TRACE_FILE,
+            option("--format", None, "(mermaid)", choices=["svg", "mermaid"], default="mermaid"),
+            option("--from", "N", "the first event", dest="first", type=number, default=1),
+            option("--to", "N", "the last event", dest="last", type=number),
+            flag("--http", "also what HTTP does without a message"),
+            flag("--all", "of Mermaid, more arrows than GitHub draws"),
+            _OUTPUT,
+        )),
+        Row("show", later("pictures", "show"), "a recorded conversation as one page, to be opened in a browser",
+            "trace.jsonl -o trace.html", (_TRACE_FILE, _OUTPUT)),
+    ),
+    "judge": (
+        Row("check", later("check", "run"),
+            "which sentences of the specification a conversation breaks: recorded, or passing through here",
+            "trace.jsonl", (
+            _REVISION, *_TRACING,
+            word("files", "traces, each by itself; - for standard input", nargs="*", metavar="TRACE"),
+            option("--http", "URL", "stand between a client and the server at this URL, until Ctrl-C"),
+            option("--port", "P", "with --http: where to listen (a free port)", type=port, default=0),
+            option("--report", "FILE", "write the findings there, and not to standard output"),
+            option("--format", None, "of the findings (text)", choices=["text", "json", "junit", "sarif"],
+                   default="text"),
+            options("--ignore", "RULE", "say nothing of what this rule finds"),
+            option("--baseline", "FILE", "say nothing of what an earlier --format json, in this file, has"),
+            option("--level", None, "what to report (should: both)", choices=["must", "should"], default="should"),
+            flag("--hints", "also what time, taste or a race decides"),
+            option("--role", None, "only what this side has done", choices=["client", "server"]),
+            flag("--strict", "exit with 3 when something was found, with 6 when the revision of a message is unknown; "
+                 "without it with 0. A trace without a message, and one whose last line is cut off, exits with 6"),
+            flag("--coverage", "how often each sentence of the revisions spoken was asked of each side, and how many "
+                 "were"),
+            flag("--list", "the rules and their sentences; nothing is judged"),
+        )),
+        Row("probe", later("probe", "run"), "drive a server through its duties, and say which it does",
+            "-- python weather.py", (
+            word("url", "of a server, which may also stand behind --", nargs="?", metavar="URL"),
+            option("--revision", None, "the revision to speak; all of them; or the newest of each era (left out)",
+                   choices=[*REVISIONS, "all"]),
+            options("--only", "WORD", "a case, a group of them, a page or a sentence of the specification"),
+            flag("--list", "the cases; nothing is asked"),
+            flag("--client", "what stands behind -- is a client, and {target} in it its server"),
+            flag("--http", "with --client: {target} is a URL, and not a command"),
+            option("--patience", "S", "with --client: seconds that it may take to give up where nobody answers; else "
+                   "that is not asked", type=seconds, default=0.0),
+            option("--timeout", "S", "seconds for each answer (5)", type=seconds, default=5.0),
+            flag("--strict", "exit with 3 also when a SHOULD is broken"),
+            option("--expect", "FILE", "what is known to fail, a line each: CASE REVISION REASON; what passes fails"),
+            option("--allow-calls", "PATTERN", "call tools of such names; without a pattern those that call themselves "
+                   "read-only", nargs="?", const="*"),
+            flag("--allow-reads", "read listed resources"),
+            option("--slow-tool", "NAME", "a tool that takes long, to be called and cancelled"),
+            option("--call", "FILE", 'calls to make: a line each, {"name": ..., "arguments": {...}}'),
+            flag("--heavy", "send what is large to a server on another machine too"),
+            option("--seed", "N", "of the names that nothing has", type=int),
+            options("--header", "NAME:VALUE", "for a URL: a header of every request"),
+            flag("--inherit", "for a command: it gets the whole environment"),
+            option("--trace", "FILE", "record the traffic, as it is"),
+            option("--format", None, "of the report (text)",
+                   choices=["text", "json", "junit", "sarif", "markdown"], default="text"),
+            option("--report", "FILE", "write the report there, and not to standard output"),
+        )),
+        Row("replay", later("replay", "run"), "a recorded server that answers, or a recorded client that asks again",
+            "trace.jsonl --http", (
+            word("file", "the trace", metavar="TRACE"),
+            flag("--http", "on HTTP, until Ctrl-C; prints the URL on stderr"),
+            option("--port", "P", "with --http: where to listen (a free port)", type=port, default=0),
+            flag("--strict", "as a server: requests come in the recorded order"),
+            flag("--against", "play the recorded client to the server behind --, and compare the answers; 3 if they "
+                 "differ"),
+            options("--ignore", "MEMBER", "with --against: a member that is not compared, wherever it stands"),
+            option("--timeout", "S", "with --against: seconds for each answer (10)", type=seconds, default=10.0),
+        )),
+        Row("contract", later("contracts", "run"),
+            "what a server promises, as a file; and what a change of it breaks", "save weather.json", _ASKING + (
+            word("action", "save a contract, or compare two", choices=["save", "diff"]),
+            word("file", "of the contract"),
+            word("other", "with diff: another contract, instead of -- and a server", nargs="?"),
+            flag("--strict", "with diff: a change that needs a look fails, too"),
+            option("--format", None, "of what diff finds (text)",
+                   choices=["text", "json", "junit", "sarif", "markdown"], default="text"),
+        ), server=True),
+    ),
+}  # fmt: skip
+"""The commands by their use. An example of one that asks a server goes on with `-- python weather.py`."""
+
+_SERVER: Final = "-- COMMAND [ARGS...]"
+_EPILOG: Final = "A server stands behind --: the command that starts it, or its URL. Options: mcp-ref COMMAND --help."
+
+
+def _help() -> str:
+    """What `mcp-ref --help` lists: each command, and an example of it."""
+    lines = ["The Model Context Protocol, to be seen and used."]
+    for use, rows in GROUPS.items():
+        lines += ["", f"{use}:"]
+        for row in rows:
+            lines += [f"  {row.name:<10} {row.about}", f"  {'':<10}   {row.shown()}"]
+    return "\n".join(lines)
 
 
 def parser() -> argparse.ArgumentParser:
     """What parses the words before `--`; `run` of what it gives is the function that does the command."""
-    top = argparse.ArgumentParser(prog="mcp-ref", description="The Model Context Protocol, to be seen and used.")
+    plain = argparse.RawDescriptionHelpFormatter
+    usage = "mcp-ref [-h] [--version] COMMAND ..."
+    top = argparse.ArgumentParser("mcp-ref", usage, _help(), _EPILOG, formatter_class=plain)
     top.add_argument("--version", action="version", version=f"mcp-ref {__version__}")
-    names = top.add_subparsers(required=True, metavar="COMMAND")
-    for row in (*ASKING, *OTHERS):
-        added, arguments = names.add_parser(row.name, help=row.about), row.arguments
-        added.set_defaults(run=row.run)
-        if row in ASKING:
-            arguments = _ASKING + arguments
-            added.description = row.about
-            added.epilog = (
-                f"as in: mcp-ref {row.name} [options] ... -- COMMAND [ARGS...], or -- URL, or with --config FILE"
-            )
-            added.set_defaults(run=partial(commands.ask, row.run))
-        for each in arguments:
+    names = top.add_subparsers(prog="mcp-ref", required=True, metavar="COMMAND", help=argparse.SUPPRESS)
+    for row in itertools.chain(*GROUPS.values()):
+        epilog = f"as in: {row.shown()}"
+        added = names.add_parser(row.name, description=row.about, epilog=epilog, formatter_class=plain)
+        for each in row.arguments:
             added.add_argument(*each.names, **each.details)
+        added.set_defaults(run=row.run)
+        words = added.format_usage().removeprefix("usage: ").rstrip()
+        if row.server:
+            added.usage = f"{words} {_SERVER}"
+            added.epilog = f"{epilog}\nor with a URL behind --, or without -- and with --config FILE"
+        elif row.name == "check":
+            added.usage = f"{words}\n       mcp-ref check [options] {_SERVER}"
+        elif row.name == "replay":
+            added.usage = f"{words}\n       mcp-ref replay [options] TRACE --against {_SERVER}, or a URL"
     return top

@@ -28,7 +28,6 @@ from mcp_ref.errors import ErrorResponse, InvalidParams, LocalProtocolError, Ref
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.handlers import call
 from mcp_ref.machinery.json_schema import FORMATS, is_uri
-from mcp_ref.machinery.projection import projector
 from mcp_ref.machinery.shapes import Format, Former, FromRevision, RequiredIn, Since, Until, renamed
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Method, Options
@@ -246,7 +245,7 @@ def capability(form: bool, url: bool) -> JsonObject:
     """
     # MUST: a client that declares `elicitation` supports at least one mode (client/elicitation#capabilities)
     if not form and not url:
-        raise ValueError("a client that declares `elicitation` supports a mode of it")
+        raise ValueError("a client that declares `elicitation` must support at least one of its modes")
     return {mode: {} for mode, given in (("form", form), ("url", url)) if given}
 
 
@@ -394,16 +393,8 @@ def elicit(self: Caller, message: str, schema: Mapping[str, Any], **options: Unp
     Spec: client/elicitation#form-mode-elicitation-requests
     """
     check_mode(self, "form")
-    whole: JsonObject = dict(schema)
-    if schema.get("type") != "object":
-        whole = {"type": "object", "properties": whole}
-        if required := [name for name, field in schema.items() if not (isinstance(field, dict) and "default" in field)]:
-            whole["required"] = required
-    form = downgrade(whole, self.revision)
-    # MUST: an elicitation has a `message`, and a `mode` unless it is a form (client/elicitation#elicitation-requests)
-    params: JsonObject = {"mode": "form"} if self.revision.elicitation_modes else {}
-    # MUST: a form has a `requestedSchema` (client/elicitation#form-mode-elicitation-requests)
-    result = self.request("elicitation/create", params | {"message": message, "requestedSchema": form}, options)
+    method, params = elicit_request(message, schema, self.revision)
+    result = self.request(method, params, options)
     if result["action"] != "accept":
         if "content" in result:
             log.warning("ignored the content of an elicitation that was answered %r", result["action"])
@@ -411,9 +402,23 @@ def elicit(self: Caller, message: str, schema: Mapping[str, Any], **options: Unp
     content = result.get("content", {})
     # SHOULD: the server validates the content of a form that it received against the requested schema
     # (client/elicitation#form-mode-security)
-    if (problem := content_problem(form, content)) is not None:
+    if (problem := content_problem(params["requestedSchema"], content)) is not None:
         raise RemoteProtocolError(f"the accepted form does not fit its schema: {problem}")
     return cast(ElicitResult, {**result, "content": content})
+
+
+def elicit_request(message: str, schema: Mapping[str, Any], revision: Revision) -> tuple[str, JsonObject]:
+    """The method and the params with which `elicit` asks. Raises: LocalProtocolError: the schema is not a form."""
+    whole: JsonObject = dict(schema)
+    if schema.get("type") != "object":
+        whole = {"type": "object", "properties": whole}
+        if required := [name for name, field in schema.items() if not (isinstance(field, dict) and "default" in field)]:
+            whole["required"] = required
+    form = downgrade(whole, revision)
+    # MUST: an elicitation has a `message`, and a `mode` unless it is a form (client/elicitation#elicitation-requests)
+    params: JsonObject = {"mode": "form"} if revision.elicitation_modes else {}
+    # MUST: a form has a `requestedSchema` (client/elicitation#form-mode-elicitation-requests)
+    return "elicitation/create", params | {"message": message, "requestedSchema": form}
 
 
 # `pattern` stands on the page of 2025-11-25 and in no schema; the others say nothing that a form could show.
@@ -422,28 +427,29 @@ _DROPPED_AT_ROOT: Final = frozenset({"title", "description", "additionalProperti
 
 
 def downgrade(schema: JsonObject, revision: Revision) -> JsonObject:
-    """The form as the revision can say it; each loss is logged.
+    """The form as the revision can say it, but for the keywords that only others have; each loss is logged.
 
-    What a form can do without (`pattern`, titles at the root; in 2025-06-18 also `$schema` and most defaults) is
-    dropped, and a titled choice becomes `enum` with `enumNames` if that is all there is.
+    What a form can do without (`pattern`, titles at the root) is dropped, and a titled choice becomes `enum` with
+    `enumNames` if that is all there is. The projection of what goes out drops the rest: in 2025-06-18 `$schema` and
+    most defaults.
 
     Raises: LocalProtocolError: what remains is not a form of the revision.
     """
-
-    def without(words: frozenset[str], part: JsonObject, path: str) -> JsonObject:
-        if lost := sorted(words & part.keys()):
-            log.warning("%s: %s left out, which forms do not have", path, ", ".join(lost))
-        return {word: value for word, value in part.items() if word not in words}
-
     # 1. What can be dropped, or said in other words.
-    form = without(_DROPPED_AT_ROOT, schema, "requestedSchema")
+    form = dict(schema)
+    parts = [("requestedSchema", form, _DROPPED_AT_ROOT)]
     if isinstance(fields := form.get("properties"), dict):
-        form["properties"] = fields = dict(fields)
-        for name in [name for name, field in fields.items() if isinstance(field, dict)]:
-            field = fields[name] = without(_DROPPED, fields[name], f"requestedSchema.properties.{name}")
-            if not revision.elicitation_modes and "oneOf" in field and _field_problem(field, revision) is None:
-                options = field.pop("oneOf")
-                field |= {"enum": [each["const"] for each in options], "enumNames": [each["title"] for each in options]}
+        form["properties"] = {name: dict(each) if isinstance(each, dict) else each for name, each in fields.items()}
+        named = ((f"requestedSchema.properties.{name}", field) for name, field in form["properties"].items())
+        parts += [(path, field, _DROPPED) for path, field in named if isinstance(field, dict)]
+    for path, part, dropped in parts:
+        if lost := sorted(dropped & part.keys()):
+            log.warning("%s: %s left out, which forms do not have", path, ", ".join(lost))
+            for word in lost:
+                del part[word]
+        if not revision.elicitation_modes and "oneOf" in part and _field_problem(part, revision) is None:
+            options = part.pop("oneOf")
+            part |= {"enum": [each["const"] for each in options], "enumNames": [each["title"] for each in options]}
     # 2. The rest must be a form, of the keywords that the page names.
     if (problem := schema_problem(form, revision)) is not None:
         raise LocalProtocolError(problem)
@@ -453,9 +459,7 @@ def downgrade(schema: JsonObject, revision: Revision) -> JsonObject:
         words |= {f"requestedSchema.properties.{name}: {word}" for word in unknown}
     if words:
         raise LocalProtocolError(f"{min(words)} is not a keyword of a form")
-    # 3. What only another revision has.
-    project = projector(RequestedSchema, revision)
-    return project(form) if project else form
+    return form
 
 
 # -- the server's half: visits ----------------------------------------------------------------------------------------
@@ -689,7 +693,7 @@ def elicitation_create(handlers: Elicitors, ctx: Asked, params: ElicitRequestPar
     if returned is None:
         return decline()
     if not isinstance(returned, dict):
-        raise LocalProtocolError("an elicit handler returns the values by name, None, decline() or cancel()")
+        raise LocalProtocolError("an elicit handler must return the values by name, None, decline() or cancel()")
     # Values, or a whole result? A form may have a field named `action`; no field has an object as its value.
     whole = isinstance(returned.get("content"), dict) or "action" not in form["properties"]
     if not whole or returned.get("action") not in ("accept", "decline", "cancel"):
@@ -732,7 +736,7 @@ def visit(handlers: Elicitors, ctx: Asked | Client, params: ElicitRequestURLPara
         actions = {True: "accept", False: "decline", None: "cancel"}
         action = returned.get("action") if isinstance(returned, dict) else actions.get(returned)
         if action not in actions.values():
-            raise LocalProtocolError("an open_url handler returns True, False or None")
+            raise LocalProtocolError("an open_url handler must return True, False or None")
     finally:
         if name is not None and action != "accept":
             handlers.visits.pop(name, None)
@@ -785,7 +789,7 @@ def visit_required(self: Client, page: ElicitRequestURLParams) -> ElicitResult:
     Spec: client/elicitation#url-elicitation-required-error
     """
     if self.answers.elicitors.url is None:
-        raise LocalProtocolError("this client has no open_url, and cannot visit what the server requires")
+        raise LocalProtocolError("this client has no open_url, so it cannot visit the page that the server requires")
     try:
         return visit(self.answers.elicitors, self, page)
     except InvalidParams as problem:

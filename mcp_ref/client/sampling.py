@@ -26,6 +26,7 @@ from mcp_ref.machinery.handlers import call
 from mcp_ref.machinery.shapes import Bounds, FromRevision, Since, Until
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Method, Options
+from mcp_ref.revisions import Revision
 from mcp_ref.server.tools import Tool
 from mcp_ref.types import RequestMetaObject
 
@@ -230,42 +231,57 @@ def sample(
     Threads: the handler's own.
     Spec: client/sampling#creating-messages
     """
-    warn_deprecated("sampling", self.revision)
+    method, params = sample_request(self.revision, self.peer_capabilities, messages, max_tokens=max_tokens, **options)
+    return cast(CreateMessageResult, self.request(method, params, waiting(options)))
+
+
+def sample_request(
+    revision: Revision,
+    capabilities: JsonObject,
+    messages: str | SamplingMessage | Sequence[SamplingMessage],
+    *,
+    max_tokens: int,
+    **options: Unpack[SampleOptions],
+) -> tuple[str, JsonObject]:
+    """The method and the params with which `sample` asks a client of these capabilities; errors are the same."""
+    warn_deprecated("sampling", revision)
     # 1. The conversation.
     if isinstance(messages, str):
         messages = {"role": "user", "content": text(messages)}
     conversation = [messages] if isinstance(messages, dict) else list(messages)
     if not all(isinstance(message, dict) for message in conversation):
-        raise LocalProtocolError("a message is a dict with `role` and `content`")
+        raise LocalProtocolError("a message must be a dict with `role` and `content`")
     # MUST: a server answers each use of a tool, in a message of results alone (client/sampling#security-considerations)
     if (problem := message_problem(conversation)) is not None:
         raise LocalProtocolError(problem)
     # 2. The options that are fields of the request; the others are about the waiting.
     params: JsonObject = {"messages": conversation, "maxTokens": max_tokens}
-    waiting: JsonObject = {}
     for name, value in options.items():
-        if name in Options.__annotations__:
-            waiting[name] = value
-        elif name not in SampleOptions.__annotations__:
+        if name not in SampleOptions.__annotations__:
             raise TypeError(f"sample() has no option {name}; there are {', '.join(SampleOptions.__annotations__)}")
-        elif value is not None:
+        if name not in Options.__annotations__ and value is not None:
             first, *more = name.split("_")
             params[first + "".join(map(str.capitalize, more))] = value
     # 3. What the client can do.
-    declared = self.peer_capabilities.get("sampling", {})
+    declared = capabilities.get("sampling", {})
     if "tools" in params or "toolChoice" in params:
-        if not self.revision.sampling_tools:
-            raise LocalProtocolError(f"sampling has no tools in {self.revision}")
+        if not revision.sampling_tools:
+            raise LocalProtocolError(f"sampling has no tools in {revision}")
         # MUST NOT: send tools to a client that did not declare `sampling.tools` (client/sampling#tools-in-sampling)
         if "tools" not in declared:
-            raise undeclared(self.revision, "sampling.tools", "the client did not declare `sampling.tools`")
-    if self.revision.sampling_tools and params.get("includeContext", "none") != "none":
-        warn_deprecated('includeContext "thisServer" or "allServers"', self.revision)
+            raise undeclared(revision, "sampling.tools", "the client did not declare `sampling.tools`")
+    if revision.sampling_tools and params.get("includeContext", "none") != "none":
+        warn_deprecated('includeContext "thisServer" or "allServers"', revision)
         # SHOULD NOT: use includeContext without the client's `sampling.context`; so it is sent, and logged
         # (client/sampling#capabilities)
         if "context" not in declared:
             log.warning("includeContext %r for a client without `sampling.context`", params["includeContext"])
-    return cast(CreateMessageResult, self.request("sampling/createMessage", params, cast(Options, waiting)))
+    return "sampling/createMessage", params
+
+
+def waiting(options: Mapping[str, Any]) -> Options:
+    """Those of the options of `sample` that are about the waiting."""
+    return cast(Options, {name: value for name, value in options.items() if name in Options.__annotations__})
 
 
 # -- the client's half ------------------------------------------------------------------------------------------------
@@ -348,7 +364,7 @@ def sampling_create_message(
         raise InvalidParams(problem)
     returned: Any = call(handler, ctx, params)
     if not isinstance(returned, dict) or "content" not in returned or not isinstance(returned.get("model"), str):
-        raise LocalProtocolError("a sample handler returns reply(content, model=...), for the model must be named")
+        raise LocalProtocolError("a sample handler must return reply(content, model=...), which names the model")
     content = returned["content"]
     message = {"role": "assistant", **returned, "content": text(content) if isinstance(content, str) else content}
     # MUST NOT: use tools if `toolChoice` is "none" (client/sampling#tool-choice-modes)

@@ -5,7 +5,9 @@ A checker of types finds most of these; a notebook has none.
 
 from __future__ import annotations
 
+import importlib
 import os
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Never
 
@@ -63,7 +65,7 @@ def check_kind(kind: str, **given: Any) -> None:
     for name, value in given.items():
         if value is not None and not _KINDS[kind](value):
             error = ValueError if isinstance(value, int) and "number" in kind else TypeError
-            raise error(f"{name} is {kind}, not {value!r}")
+            raise error(f"{name} must be {kind}, not {value!r}")
 
 
 def check_limits(**given: object) -> None:
@@ -82,9 +84,11 @@ def check_command(argv: Any) -> None:
     """Raise TypeError unless a command is a list with a string for each word."""
     words = argv if isinstance(argv, Sequence) and not isinstance(argv, str | bytes) else ()
     if not words or not all(isinstance(word, str | os.PathLike) for word in words):
-        raise TypeError(f"a command is a list of strings with at least the program's name, not {argv!r}")
+        raise TypeError(f"a command must be a list of strings with at least the program's name, not {argv!r}")
     if len(words) == 1 and " " in str(words[0]) and not os.path.exists(words[0]):
-        raise TypeError(f"a command is a list with a string for each word, {str(words[0]).split()!r}, not {words!r}")
+        raise TypeError(
+            f"a command must be a list with a string for each word, {str(words[0]).split()!r}, not {words!r}"
+        )
 
 
 def refuse_run(transport: str, options: Mapping[str, Any]) -> Never:
@@ -104,8 +108,15 @@ def refuse_unknown(owner: str, others: Mapping[str, Any]) -> None:
         raise TypeError(f"{owner} has no option {name}; {hint}")
 
 
-def refuse_name(name: str) -> Never:
-    """Refuse a public name that there is not, with what others call so."""
+MOVED: Final = {"AuthorizationServer": "mcp_ref.testing"}
+"""Names that `mcp_ref` has for one more version, and where they stand now."""
+
+
+def moved_name(name: str) -> Any:
+    """What has moved out of `mcp_ref`, with a warning; any other name is refused, with what others call so."""
+    if name in MOVED:
+        warnings.warn(f"import {name} from {MOVED[name]}", DeprecationWarning, stacklevel=3)
+        return getattr(importlib.import_module(MOVED[name]), name)
     if (instead := _WRITTEN_ELSEWHERE["mcp_ref"].get(name)) is not None:
         # Of an AttributeError `from mcp_ref import` would keep no word.
         raise ImportError(f"mcp_ref has no {name}; write {instead} (examples/guides/coming_from_fastmcp.md)")
@@ -117,3 +128,14 @@ def refuse_attribute(self: Any, name: str) -> Any:
     if (instead := _WRITTEN_ELSEWHERE["Context"].get(name)) is not None:
         raise AttributeError(f"Context has no {name}; write {instead}")
     return self.__getattribute__(name)
+
+
+def with_a_line_each(module: Any, names: Iterable[str]) -> str:
+    """The docstring of a module, and below it a line for each of its public names, all of which are loaded."""
+    lines = [vars(module)["__doc__"]]
+    for name in sorted(names, key=str.lower):
+        value = getattr(module, name)
+        # Of a value, such as REVISIONS, it would be the docstring of the type.
+        own = getattr(value, "__module__", "").startswith(module.__name__)
+        lines.append(f"    {name:<24}{value.__doc__.splitlines()[0] if own else 'a value'}")
+    return "\n".join(lines)

@@ -1,19 +1,23 @@
-"""The check of what arrives: a type of the wire and a revision, compiled into closures.
+"""The check of a JSON value, compiled from its shape into closures: of what arrives, by its type and revision; and of
+the arguments of users' functions, which are converted on the way.
 
 Spec:      schema.ts of every revision
-Upholds:   "open in what we accept": spec_notes/basic/index.md
-Not here:  the answer to a mismatch: -32602 or RemoteProtocolError (agreement)
+Upholds:   "open in what we accept": spec_notes/basic/index.md; "all inputs are checked": spec_notes/server/tools.md
+Not here:  the answer to a mismatch: -32602 or RemoteProtocolError (agreement); reading hints (machinery/handlers)
 
 `checker(wire_type, revision)` is compiled once; what it returns takes about a microsecond for the params of a call.
+`loader(shape)` is the same for a handler's arguments: it returns what the handler gets.
 
-What is open: keys that the revision does not name are not looked at, and an object whose `type` is a string that no
-arm of its union names in the revision is kept as it is. A kind that is named must have its fields, except those whose
-absence has a meaning (RequiredIn and Bounds with `checked=False`).
+What is open in a type of the wire: keys that the revision does not name are not looked at, and an object whose `type`
+is a string that no arm of its union names in the revision is kept as it is. A kind that is named must have its fields,
+except those whose absence has a meaning (RequiredIn and Bounds with `checked=False`). A handler's objects are closed.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
+import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -21,34 +25,52 @@ from mcp_ref.machinery import shapes
 from mcp_ref.machinery.shapes import TAGS, Kind, Object, Shape, shape_of
 from mcp_ref.revisions import Revision
 
-Test = Callable[[Any], None]
-"""Raises `SchemaMismatch` for a value that does not fit."""
+Load = Callable[[Any], Any]
+"""Raises `SchemaMismatch` for a value that does not fit; returns what a handler gets of it."""
 
 
 class SchemaMismatch(ValueError):
-    """A value does not fit its type.
+    """A value does not fit its type. Its text tells the first problem.
 
     Attributes:
-        problem: what is wrong: "must be a string, not an integer".
-        steps: where, the innermost first: every container adds its own while the exception passes it.
+        found: a path such as ".days" or ".cities[0]", empty for the whole value, and the problem there; at least one.
+        root: what the caller calls the whole value.
     """
 
-    def __init__(self, problem: str, *steps: str | int) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.steps: list[str | int] = list(steps)
-        self.root = ""
+    def __init__(self, *found: tuple[str, str]) -> None:
+        super().__init__(found)
+        self.found, self.root = found, ""
+
+    def under(self, step: str | int) -> SchemaMismatch:
+        """The same, seen from one level further out."""
+        return SchemaMismatch(*((_step(step) + path, problem) for path, problem in self.found))
 
     @property
     def path(self) -> str:
         """Where, from the root that the caller named: "params.messages[2].content.type"."""
-        return self.root + "".join(
-            f"[{step}]" if isinstance(step, int) else f".{step}" if step.isidentifier() else f'["{step}"]'
-            for step in reversed(self.steps)
-        )
+        return (self.root + self.found[0][0]).removeprefix(".")
+
+    @property
+    def problem(self) -> str:
+        """What is wrong there: "must be a string, not an integer"."""
+        return self.found[0][1]
+
+    @property
+    def problems(self) -> list[str]:
+        """Everything that is wrong, as "path: problem", in the order of the paths."""
+        ordered = sorted(self.found, key=lambda each: each[0])
+        return [f"{path.removeprefix('.')}: {problem}" if path else problem for path, problem in ordered]
 
     def __str__(self) -> str:
-        return f"{self.path} {self.problem}"
+        return f"{self.path} {self.problem}".lstrip()
+
+
+def _step(step: str | int) -> str:
+    return f"[{step}]" if isinstance(step, int) else f".{step}" if step.isidentifier() else f'["{step}"]'
+
+
+class _OtherKind(SchemaMismatch):
+    """The whole value is of another kind, or none of those that are named."""
 
 
 Check = Callable[..., None]
@@ -70,7 +92,7 @@ def checker(wire_type: Any, revision: Revision) -> Check:
 
     Threads: any; what is returned keeps no state.
     """
-    test = tester(shape_of(wire_type, revision)) or _accept
+    test = tester(shape_of(wire_type, revision))
 
     def check(value: Any, root: str = "value") -> None:
         try:
@@ -82,12 +104,58 @@ def checker(wire_type: Any, revision: Revision) -> Check:
     return check
 
 
+@functools.cache
+def tester(shape: Shape) -> Load:
+    """The check of a shape of the wire; what it returns is not used."""
+    return _Compiler(converts=False).compile(shape) or _same
+
+
+def loader(shape: Shape) -> Load:
+    """What checks a handler's argument, and makes of it what the handler gets."""
+    load = _Compiler(converts=True).compile(shape) or _same
+
+    def read(value: Any) -> Any:
+        try:
+            return load(value)
+        except RecursionError:
+            raise SchemaMismatch(("", "nested too deeply to be checked")) from None
+
+    return read
+
+
+def within(load: Load, problems: Callable[[Any], list[str]]) -> Load:
+    """What has also to be within bounds; its type is told first."""
+
+    def load_within(value: Any) -> Any:
+        loaded = load(value)
+        # A number that comes as a string, to a prompt, is checked as the number.
+        if found := problems(loaded if isinstance(loaded, int | float) else value):
+            raise SchemaMismatch(*(("", problem) for problem in found))
+        return loaded
+
+    return load_within
+
+
+def _same(value: Any) -> Any:
+    """Every value fits."""
+    return value
+
+
 # -- the words ----------------------------------------------------------------------------------------------------
 
 PYTHON_TYPES: Final = {kind: python_type for python_type, kind in shapes.KINDS.items()}
 NOUNS: Final[dict[type, str]] = {str: "a string", int: "an integer", float: "a number", bool: "a boolean"}
 NOUNS.update({type(None): "null", dict: "an object", list: "an array"})
 """What a value of JSON is called in the text of an error."""
+
+MAX_SHOWN: Final = 40
+"""Characters of a wrong value that an error shows."""
+
+
+def shortened(value: Any) -> str:
+    """A JSON value as an error shows it."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
 def is_of_kind(kind: Kind, value: Any) -> bool:
@@ -98,201 +166,273 @@ def is_of_kind(kind: Kind, value: Any) -> bool:
     return whole and not isinstance(value, bool)
 
 
-def _mismatch(expected: str, value: Any, *steps: str | int) -> SchemaMismatch:
-    found = NOUNS.get(type(value), f"a Python {type(value).__name__}")
-    if isinstance(value, float) and not value.is_integer():
-        found = "a fraction"
-    return SchemaMismatch(f"must be {expected}, not {found}", *steps)
+_KINDS: Final[dict[type, type]] = {shapes.Array: list, shapes.Row: list, shapes.Map: dict, Object: dict}
+"""What an array and an object are in Python; other shapes are of scalars."""
+
+
+def _arms(shape: Shape) -> list[Shape]:
+    """The plain shapes of which a value has one."""
+    if isinstance(shape, shapes.Described):
+        return _arms(shape.shape)
+    return list(itertools.chain(*map(_arms, shape.here))) if isinstance(shape, shapes.Choice) else [shape]
+
+
+def _may_be(shape: Shape, kind: type) -> bool:
+    """Whether a value of a kind may fit: `dict`, `list`, or `object` for scalars."""
+    return any(isinstance(arm, shapes.Anything) or _KINDS.get(type(arm), object) is kind for arm in _arms(shape))
 
 
 def _expected(shape: Shape) -> str:
-    match shape:
-        case shapes.Scalar():
-            return NOUNS[PYTHON_TYPES[shape.kind]]
-        case shapes.Enumeration():
-            return " or ".join(f'"{value}"' if isinstance(value, str) else str(value) for value in shape.values)
-        case shapes.Array():
-            return "an array"
-    return "an object"
+    if isinstance(shape, shapes.Scalar):
+        return NOUNS[PYTHON_TYPES[shape.kind]]
+    if isinstance(shape, shapes.Enumeration):
+        return " or ".join(json.dumps(value, ensure_ascii=False) for value in shape.values)
+    return NOUNS[_KINDS[type(shape)]]
 
 
-# -- one test per shape -------------------------------------------------------------------------------------------
+class _Compiler:
+    """One closure per shape; None for one that every value fits, unchanged.
 
-
-def tester(shape: Shape) -> Test | None:
-    """The test of a shape; None if every value fits."""
-    match shape:
-        case shapes.Scalar():
-            return _scalar(shape)
-        case shapes.Enumeration():
-            return _enumeration(shape)
-        case shapes.Array() | shapes.Map():
-            return _container(shape)
-        case Object():
-            return _object(shape)
-        case shapes.Choice():
-            return _choice(shape)
-    return None
-
-
-def _accept(value: Any) -> None:
-    """Every value fits."""
-
-
-def _scalar(shape: shapes.Scalar) -> Test:
-    """The test of a string, a number, a boolean or null."""
-    kind, usual, bounds = shape.kind, PYTHON_TYPES[shape.kind], shape.bounds
-    lowest, highest = (bounds.minimum, bounds.maximum) if bounds.checked else (None, None)
-
-    def test(value: Any) -> None:
-        # One look is enough for nearly all values.
-        if type(value) is not usual and not is_of_kind(kind, value):
-            raise _mismatch(_expected(shape), value)
-
-    def test_with_bounds(value: Any) -> None:
-        test(value)
-        if lowest is not None and value < lowest:
-            raise SchemaMismatch(f"must be at least {lowest}")
-        if highest is not None and value > highest:
-            raise SchemaMismatch(f"must be at most {highest}")
-
-    return test if lowest is highest is None else test_with_bounds
-
-
-def _enumeration(shape: shapes.Enumeration) -> Test:
-    """The test of a value that must be one of some."""
-    # With their types, because 1 and True are equal in Python; and a list is not hashable.
-    members = {(type(value), value) for value in shape.values}
-    types = tuple({type(value) for value in shape.values})
-
-    def test(value: Any) -> None:
-        if not isinstance(value, types) or (type(value), value) not in members:
-            raise SchemaMismatch(f"must be {_expected(shape)}")
-
-    return test
-
-
-def _container(shape: shapes.Array | shapes.Map) -> Test:
-    """The test of an array, or of an object whose keys are data."""
-    test_each, kind = tester(shape.each), (list if isinstance(shape, shapes.Array) else dict)
-    limit = shape.at_most.items if isinstance(shape, shapes.Array) and shape.at_most else None
-
-    def test(value: Any) -> None:
-        if not isinstance(value, kind):
-            raise _mismatch(NOUNS[kind], value)
-        if limit is not None and len(value) > limit:
-            raise SchemaMismatch(f"must hold at most {limit} items, not {len(value)}")
-        if test_each is not None:
-            for step, item in value.items() if isinstance(value, dict) else enumerate(value):
-                try:
-                    test_each(item)
-                except SchemaMismatch as mismatch:
-                    mismatch.steps.append(step)
-                    raise
-
-    return test
-
-
-def _object(shape: Object) -> Test:
-    """The test of an object with named keys: the required ones are there, and each fits."""
-    required = frozenset(key for key, field in shape.fields.items() if field.demanded)
-    in_order = [key for key in shape.fields if key in required]
-    find = {key: found for key, field in shape.fields.items() if (found := tester(field.shape))}.get
-
-    def test(value: Any) -> None:
-        if not isinstance(value, dict):
-            raise _mismatch("an object", value)
-        if not value.keys() >= required:
-            raise SchemaMismatch("is required", next(key for key in in_order if key not in value))
-        for key, item in value.items():
-            if (field_test := find(key)) is not None:
-                try:
-                    field_test(item)
-                except SchemaMismatch as mismatch:
-                    mismatch.steps.append(key)
-                    raise
-
-    return test
-
-
-# -- unions -------------------------------------------------------------------------------------------------------
-
-
-def _choice(shape: shapes.Choice) -> Test | None:
-    """The test of a union: arms are told apart by the kind of JSON value first, then objects by their tag."""
-    if any(isinstance(arm, shapes.Anything) for arm in shape.here):
-        return None
-    objects = [arm for arm in shape.here if isinstance(arm, Object | shapes.Map)]
-    if len(shape.here) == 1 and not objects:
-        return tester(shape.here[0])
-    expected = " or ".join(dict.fromkeys(map(_expected, shape.here)))
-    by_value = any(isinstance(arm, shapes.Enumeration) for arm in shape.here)
-
-    def refuse(value: Any) -> None:
-        raise SchemaMismatch(f"must be {expected}") if by_value else _mismatch(expected, value)
-
-    of_array = _first_that_fits([arm for arm in shape.here if isinstance(arm, shapes.Array)]) or refuse
-    scalars = [arm for arm in shape.here if isinstance(arm, shapes.Scalar | shapes.Enumeration)]
-    of_scalar = _first_that_fits(scalars, refuse) or refuse
-    of_object = _by_tag(shape, objects) or _first_that_fits(objects) or refuse
-    # One look is enough for nearly all scalars, such as the id of a request.
-    unbounded = [arm for arm in scalars if isinstance(arm, shapes.Scalar) and arm.bounds == shapes.Bounds()]
-    usual = {PYTHON_TYPES[arm.kind] for arm in unbounded}
-
-    def test(value: Any) -> None:
-        if type(value) in usual:
-            return
-        of_kind = of_object if isinstance(value, dict) else of_array if isinstance(value, list) else of_scalar
-        of_kind(value)
-
-    return test
-
-
-def _by_tag(shape: shapes.Choice, arms: Sequence[Object | shapes.Map]) -> Test | None:
-    """The test of objects that are told apart by the tag that every arm has in this revision; None without such a tag.
-
-    A peer's new kind of content is kept; a mode says how to behave and cannot be passed over.
+    Args:
+        converts: for a handler, whose errors show the wrong value; False: for a type of the wire.
     """
-    tagged = [arm for arm in arms if isinstance(arm, Object)]
-    tag = next((tag for tag in TAGS if all(tag in arm.tags and tag in arm.fields for arm in tagged)), None)
-    if tag is None or len(tagged) < len(arms) or not (len(arms) > 1 or shape.elsewhere):
+
+    def __init__(self, *, converts: bool) -> None:
+        self._converts = converts
+        self._known: dict[Object, Load] = {}
+
+    def compile(self, shape: Shape) -> Load | None:
+        match shape:
+            case shapes.Scalar():
+                return self._scalar(shape)
+            case shapes.Enumeration():
+                return self._enumeration(shape)
+            case shapes.Array() | shapes.Row() | shapes.Map():
+                return self._container(shape)
+            case shapes.Described():
+                inner = self.compile(shape.shape)
+                return within(inner or _same, shape.problems) if shape.problems else inner
+            case Object():
+                return self._known.get(shape) or self._object(shape)
+            case shapes.Choice():
+                return self._choice(shape)
         return None
-    kinds = dict.fromkeys(kind for arm in tagged for kind in arm.tags[tag])
-    by_kind = {kind: _first_that_fits([arm for arm in tagged if kind in arm.tags[tag]]) for kind in kinds}
-    untagged = _first_that_fits([arm for arm in tagged if not arm.fields[tag].demanded])
-    closed = shape.closed or tag != "type"
 
-    def test(value: Any) -> None:
-        kind = value.get(tag)
-        if tag not in value and untagged is None:
-            raise SchemaMismatch("is required", tag)
-        if tag in value and not isinstance(kind, str):
-            raise _mismatch("a string", kind, tag)
-        arm = by_kind.get(kind) if tag in value else untagged
-        if arm is not None:
-            arm(value)
-        elif closed:
-            raise SchemaMismatch("must be " + " or ".join(f'"{name}"' for name in by_kind), tag)
+    def _mismatch(self, expected: str, value: Any) -> _OtherKind:
+        found = NOUNS.get(type(value), f"a Python {type(value).__name__}")
+        if isinstance(value, float) and not value.is_integer():
+            found = "a fraction"
+        if not self._converts:
+            return _OtherKind(("", f"must be {expected}, not {found}"))
+        shown = "" if value is None else f": {shortened(value)}"
+        return _OtherKind(("", f"expected {expected}, got {found}{shown}"))
 
-    return test
+    def _none_of(self, expected: str, value: Any) -> _OtherKind:
+        shown = f"expected {expected}, got {shortened(value)}" if self._converts else f"must be {expected}"
+        return _OtherKind(("", shown))
 
+    # -- one check per shape
 
-def _first_that_fits(arms: Sequence[Shape], refuse: Test | None = None) -> Test | None:
-    """The test of several arms; if none fits, `refuse` says so, or else one sentence with what each arm said."""
-    tests = [tester(arm) or _accept for arm in arms]
-    if len(tests) <= 1 and not refuse:
-        return tests[0] if tests else None
+    def _scalar(self, shape: shapes.Scalar) -> Load:
+        """A string, a number, a boolean or null; or what is made of it, such as a date."""
+        kind, usual, make, bounds = shape.kind, PYTHON_TYPES[shape.kind], shape.make, shape.bounds
+        expected = _expected(shape)
+        lowest, highest = (bounds.minimum, bounds.maximum) if bounds.checked else (None, None)
 
-    def test(value: Any) -> None:
-        failures = []
-        for arm in tests:
+        def load(value: Any) -> Any:
+            # One look is enough for nearly all values.
+            if type(value) is not usual:
+                if not is_of_kind(kind, value):
+                    raise self._mismatch(expected, value)
+                # 5.0 is an integer too. An integer for a number stays one: making it a float could lose digits.
+                value = int(value) if usual is int else value
+            if lowest is not None and value < lowest:
+                raise SchemaMismatch(("", f"must be at least {lowest}"))
+            if highest is not None and value > highest:
+                raise SchemaMismatch(("", f"must be at most {highest}"))
             try:
-                return arm(value)
-            except SchemaMismatch as mismatch:
-                failures.append(mismatch)
-        if refuse:
-            return refuse(value)
-        texts = dict.fromkeys(str(mismatch).lstrip(".").lstrip() for mismatch in failures)
-        raise failures[0] if len(texts) == 1 else SchemaMismatch(f"fits no alternative: {'; or '.join(texts)}")
+                return value if make is None else make(value)
+            except ValueError as exc:
+                raise SchemaMismatch(("", str(exc))) from None
 
-    return test
+        return load
+
+    def _enumeration(self, shape: shapes.Enumeration) -> Load:
+        """One of some values, or the member that it stands for."""
+        expected, members = _expected(shape), shape.values if shape.members is None else shape.members
+        # The flag keeps true apart from 1, which are equal in Python and not in JSON.
+        made = {(isinstance(v, bool), v): member for v, member in zip(shape.values, members, strict=True)}
+
+        def load(value: Any) -> Any:
+            try:
+                return made[isinstance(value, bool), value]
+            except (KeyError, TypeError):  # A list is not hashable.
+                raise self._none_of(expected, value) from None
+
+        return load
+
+    def _container(self, shape: shapes.Array | shapes.Row | shapes.Map) -> Load:
+        """An array, one with a shape for each place, or an object whose keys are data."""
+        kind = dict if isinstance(shape, shapes.Map) else list
+        make = shape.make if isinstance(shape, shapes.Array) else tuple
+        limit = shape.at_most.items if isinstance(shape, shapes.Array) and shape.at_most else None
+        count = len(shape.places) if isinstance(shape, shapes.Row) else None
+        places = [self.compile(place) or _same for place in shape.places] if isinstance(shape, shapes.Row) else []
+        load_each = None if isinstance(shape, shapes.Row) else self.compile(shape.each)
+        as_it_is = load_each is None and not self._converts
+        load_each = load_each or _same
+
+        def load(value: Any) -> Any:
+            if not isinstance(value, kind):
+                raise self._mismatch(NOUNS[kind], value)
+            if limit is not None and len(value) > limit:
+                raise SchemaMismatch(("", f"must hold at most {limit} items, not {len(value)}"))
+            if count is not None and len(value) != count:
+                raise SchemaMismatch(("", f"expected {count} items, got {len(value)}"))
+            if as_it_is:
+                return value
+            items = []
+            steps = value.items() if isinstance(value, dict) else enumerate(value)
+            for step, item in steps:
+                try:
+                    items.append(places[step](item) if places else load_each(item))
+                except SchemaMismatch as mismatch:
+                    raise mismatch.under(step) from None
+            if isinstance(value, dict):
+                return dict(zip(value, items, strict=True))
+            if make is list:
+                return items
+            try:
+                made = make(items)
+            except TypeError as exc:
+                raise SchemaMismatch(("", str(exc))) from None
+            if len(made) != len(items):
+                raise SchemaMismatch(("", "has an item twice"))
+            return made
+
+        return load
+
+    def _object(self, shape: Object) -> Load:
+        """An object with named keys; all its problems are told at once. A closed one becomes a dict or an instance."""
+        fields, make = shape.fields, shape.make
+        loads: dict[str, Load] = {}
+        # What most members are: scalars that stay as they are, told by their type.
+        scalars = {key: field.shape for key, field in fields.items() if isinstance(field.shape, shapes.Scalar)}
+        usual = {key: PYTHON_TYPES[s.kind] for key, s in scalars.items() if not s.make and s.bounds == shapes.Bounds()}
+        demanded = dict.fromkeys(key for key, field in fields.items() if field.demanded).keys()
+        find = loads.get
+
+        def load(value: Any) -> Any:
+            if not isinstance(value, dict):
+                raise self._mismatch("an object", value)
+            found = [] if value.keys() >= demanded else [(_step(k), "is required") for k in demanded if k not in value]
+            members = dict(value) if make else value
+            for key, item in value.items():
+                if type(item) is usual.get(key):
+                    continue
+                if (load_member := find(key)) is not None:
+                    try:
+                        loaded = load_member(item)
+                        if make:
+                            members[key] = loaded
+                    except SchemaMismatch as mismatch:
+                        found += mismatch.under(key).found
+                elif make and key not in fields:
+                    found.append((_step(key), f"unknown; known: {', '.join(fields) or 'none'}"))
+            if found:
+                raise SchemaMismatch(*found)
+            try:
+                return members if make is None or make is dict else make(**members)
+            except (TypeError, ValueError) as exc:
+                # What a dataclass refuses by its own check is a mismatch like any other.
+                raise SchemaMismatch(("", str(exc))) from None
+
+        # It is known before its fields are, for it may hold itself.
+        self._known[shape] = load
+        loads |= {key: inner for key, field in fields.items() if (inner := self.compile(field.shape))}
+        return load
+
+    # -- unions
+
+    def _choice(self, shape: shapes.Choice) -> Load | None:
+        """Arms are told apart by the kind of JSON value first, then objects by their tag; of the others the first that
+        fits counts, in the order written."""
+        if not self._converts and any(isinstance(arm, shapes.Anything) for arm in shape.here):
+            return None
+        tagged = self._by_tag(shape)
+        if len(shape.here) == 1 and tagged is None:
+            return self.compile(shape.here[0])
+        arms = [arm for arm in _arms(shape) if not isinstance(arm, shapes.Anything)]
+        by_value = any(isinstance(arm, shapes.Enumeration) for arm in arms)
+        expected = " or ".join(dict.fromkeys(map(_expected, arms)))
+        refusal = functools.partial(self._none_of if by_value else self._mismatch, expected)
+        of_dict, of_list, of_scalar = (
+            self._first_that_fits([arm for arm in shape.here if _may_be(arm, kind)], refusal)
+            for kind in (dict, list, object)
+        )
+        # One look is enough for nearly all scalars, such as the id of a request.
+        scalars = [] if self._converts else [arm for arm in shape.here if isinstance(arm, shapes.Scalar)]
+        usual = {PYTHON_TYPES[arm.kind] for arm in scalars if arm.bounds == shapes.Bounds()}
+
+        def load(value: Any) -> Any:
+            if type(value) in usual:
+                return value
+            if isinstance(value, dict):
+                return of_dict(value) if tagged is None else tagged(value)
+            return of_list(value) if isinstance(value, list) else of_scalar(value)
+
+        return load
+
+    def _by_tag(self, shape: shapes.Choice) -> Load | None:
+        """Objects that are told apart by the tag that every arm has in this revision; None without such a tag.
+
+        A peer's new kind of content is kept; a mode says how to behave and cannot be passed over.
+        """
+        arms = [arm for arm in shape.here if _may_be(arm, dict)]
+        tagged = [arm for arm in arms if isinstance(arm, Object)]
+        tag = next((tag for tag in TAGS if all(tag in arm.tags and tag in arm.fields for arm in tagged)), None)
+        if tag is None or not tagged or len(tagged) < len(arms) or not (len(arms) > 1 or shape.elsewhere):
+            return None
+        kinds = dict.fromkeys(kind for arm in tagged for kind in arm.tags[tag])
+        by_kind = {kind: self._first_that_fits([arm for arm in tagged if kind in arm.tags[tag]]) for kind in kinds}
+        without = [arm for arm in tagged if not arm.fields[tag].demanded]
+        untagged = self._first_that_fits(without) if without else None
+        closed = shape.closed or tag != "type"
+
+        def load(value: Any) -> Any:
+            kind = value.get(tag)
+            if tag not in value and untagged is None:
+                raise SchemaMismatch((f".{tag}", "is required"))
+            if tag in value and not isinstance(kind, str):
+                raise self._mismatch("a string", kind).under(tag)
+            arm = by_kind.get(kind) if tag in value else untagged
+            if arm is not None:
+                return arm(value)
+            if closed:
+                raise SchemaMismatch((f".{tag}", "must be " + " or ".join(f'"{name}"' for name in by_kind)))
+            return value
+
+        return load
+
+    def _first_that_fits(self, arms: Sequence[Shape], refusal: Callable[[Any], SchemaMismatch] = _OtherKind) -> Load:
+        """What the first fitting arm makes of a value. If none fits: what they say, if any of them has seen more than
+        that it is another kind of value; or else the refusal."""
+        loads = [self.compile(arm) or _same for arm in arms]
+        if len(loads) == 1 and isinstance(arms[0], Object):
+            return loads[0]
+
+        def load(value: Any) -> Any:
+            failures = []
+            for load_arm in loads:
+                try:
+                    return load_arm(value)
+                except _OtherKind:
+                    continue
+                except SchemaMismatch as mismatch:
+                    failures.append(mismatch)
+            said = {str(mismatch): mismatch for mismatch in failures}
+            if len(said) > 1:
+                raise SchemaMismatch(("", f"fits no alternative: {'; or '.join(said)}"))
+            raise next(iter(said.values()), None) or refusal(value)
+
+        return load

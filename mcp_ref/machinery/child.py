@@ -2,7 +2,7 @@
 
 The contract: nobody takes note of the exit for good before `reap()`, so until then the number of the process, and of
 its group, cannot mean another process, and a signal cannot hit a stranger. Every wait has a deadline. The thread that
-reads standard error ends with its pipe, or at `stop_hearing()` if somebody else holds that open.
+reads standard error ends with its pipe, or at `stop_reading_stderr()` if somebody else holds that open.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain, starmap
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.machinery.pipes import InputStopped, LineSplitter, Wake, chunks, milliseconds
+from mcp_ref.machinery.pipes import HAS_POLL, InputStopped, LineSplitter, Wake, chunks, milliseconds
 
 log = logging.getLogger(__name__)
 
@@ -91,24 +91,36 @@ class Child:
         self._command = command
         self._processes: list[subprocess.Popen[Any]] = []  # the one that there is, or none
         # Daemon: the function is a user's code, which nobody can end.
-        hear = threading.Thread(target=self._hear, args=(stderr,), name="mcp-stdio-stderr", daemon=True)
-        self.thread = hear if callable(stderr) else None
+        thread = threading.Thread(target=self._read_stderr, args=(stderr,), name="mcp-stdio-stderr", daemon=True)
+        self.thread = thread if callable(stderr) else None
         self._exit_fd = -1
 
-    def start(self) -> None:
-        """Launch it. Raises: OSError: that cannot be done. Whatever it raises, `close()` is still to be called."""
+    def start(self) -> tuple[int, int]:
+        """Launch it. Returns the other ends of its standard out and standard in, for the caller to use, and the second
+        one to close.
+
+        Raises: OSError: that cannot be done. Whatever it raises, `close()` is still to be called.
+        """
         self._stop.open()
         pipe = subprocess.PIPE
         launch = partial(subprocess.Popen, self._command, bufsize=0, stdin=pipe, stdout=pipe, **self._options)
-        # One step of C: Ctrl-C between the launch and the assignment would leave a process that nobody knows of.
+        # One step of C: Ctrl-C between the launch and the assignment would leave a process that nobody ends.
         self._processes.extend(starmap(launch, [()]))
+        process = self._process
         # Only with a descriptor that is ready at the exit can we wait without reaping; elsewhere the exit is polled,
         # and a number might mean another group.
         if hasattr(os, "pidfd_open") and hasattr(os, "waitid"):
             try:
-                self._exit_fd = os.pidfd_open(self._process.pid)
+                self._exit_fd = os.pidfd_open(process.pid)
             except OSError:
                 pass
+        assert process.stdin is not None and process.stdout is not None
+        with process.stdin:
+            write_fd = os.dup(process.stdin.fileno())
+        if HAS_POLL:
+            # This end of the pipe is ours alone, so nobody else is surprised.
+            os.set_blocking(write_fd, False)
+        return process.stdout.fileno(), write_fd
 
     @property
     def launched(self) -> bool:
@@ -118,18 +130,6 @@ class Child:
     @property
     def _process(self) -> subprocess.Popen[Any]:
         return self._processes[0]
-
-    @property
-    def stdin(self) -> IO[bytes]:
-        """The other end of its standard in, unbuffered."""
-        assert self._process.stdin is not None
-        return self._process.stdin
-
-    @property
-    def stdout(self) -> IO[bytes]:
-        """The other end of its standard out, unbuffered."""
-        assert self._process.stdout is not None
-        return self._process.stdout
 
     def exit_code(self, deadline: Deadline) -> int | None:
         """The exit code, negative for a signal; None when it still runs.
@@ -187,52 +187,52 @@ class Child:
 
     # -- standard error
 
-    def stop_hearing(self) -> None:
+    def stop_reading_stderr(self) -> None:
         """Tell the thread to end when it has read what is there, even if somebody holds the pipe open."""
         self._stop.set()
 
-    def last_words(self) -> str:
+    def stderr_tail(self) -> str:
         """The last lines of standard error, each after a line break: at most 20, and 8 KiB."""
         lines = list(self._heard.copy())
         while sum(map(len, lines)) > _MAX_LAST_BYTES:
             del lines[0]
         return "".join(f"\n    {line}" for line in lines)
 
-    def epitaph(self, code: int, deadline: Deadline, *, said_nothing: bool) -> str:
+    def how_it_ended(self, code: int, deadline: Deadline, *, wrote_nothing: bool) -> str:
         """How it ended, for the user; waits for what is still on its way over standard error."""
         if self.thread not in (None, threading.current_thread()):
             self.thread.join(deadline.left())
-        words = self.last_words()
+        words = self.stderr_tail()
         how = f"exited with code {code}" if code >= 0 else f"was ended by signal {-code}"
-        if said_nothing and code == 0 and not words:
+        if wrote_nothing and code == 0 and not words:
             how += " and has said nothing: does the program call server.run()?"
         how += f"; its last words:{words}" if words else ""
-        if said_nothing and self._withheld:
+        if wrote_nothing and self._withheld:
             # It may have ended for the lack of one of them. Names alone: the values may be secrets.
             how += f"\n    (without these variables of this process: {', '.join(self._withheld)}; see inherit=)"
         return how
 
-    def _hear(self, hear: Callable[[str], None]) -> None:
+    def _read_stderr(self, on_line: Callable[[str], None]) -> None:
         assert self._process.stderr is not None
         fd, splitter = self._process.stderr.fileno(), LineSplitter(1 << 30)
         try:
-            for chunk in chain(chunks(fd, {self._stop.fd: "no longer heard"}), [b""]):
+            for chunk in chain(chunks(fd, {self._stop.fd: "no longer read"}), [b""]):
                 lines = [*splitter.feed(chunk)]
                 # A line without end is handed on in pieces.
                 if splitter and (not chunk or len(splitter) >= _MAX_LAST_BYTES):
                     lines.append(splitter.take())
                 for line in lines:
-                    self._hand_on(str(line, "utf-8", "replace").rstrip("\r"), hear)
+                    self._hand_on(str(line, "utf-8", "replace").rstrip("\r"), on_line)
         except InputStopped:
             return
         except OSError as problem:
             log.warning("reading a server's standard error failed: %s", problem)
 
-    def _hand_on(self, line: str, hear: Callable[[str], None]) -> None:
+    def _hand_on(self, line: str, on_line: Callable[[str], None]) -> None:
         """Remember a line, and give it to the user's function, which may fail: the first time is an error."""
         self._heard.append(line[-_MAX_LAST_BYTES:])
         try:
-            hear(line)
+            on_line(line)
         except Exception:
             level = logging.DEBUG if self._failed else logging.ERROR
             log.log(level, "the function given for standard error failed", exc_info=True)

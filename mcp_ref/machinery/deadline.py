@@ -14,7 +14,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from mcp_ref.errors import McpError, RequestTimeout
 
@@ -27,7 +26,7 @@ def check_seconds(name: str, value: object) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} is a number of seconds, or None for no limit, not {value!r}")
+        raise TypeError(f"{name} must be a number of seconds, or None for no limit, not {value!r}")
     if not value > 0:
         raise ValueError(f"{name} must be above 0 seconds, or None for no limit, not {value!r}")
 
@@ -48,6 +47,7 @@ class Clock:
         self._state = (0, 0.0, 0.0)
 
     def __call__(self) -> float:
+        """The time of this clock, in seconds."""
         pauses, paused_at, lost = self._state
         now = time.monotonic()
         return (max(paused_at, now - self._limit) if pauses else now) - lost
@@ -135,7 +135,7 @@ class Deadline:
 
 
 def has_ended(thread: threading.Thread, deadline: Deadline) -> bool:
-    """Wait for a thread to end; whether it has, or was never started, or is the one that calls.
+    """Wait for a thread to end. Returns True if it has, was never started, or is the one that calls.
 
     Ctrl-C in `Thread.start` leaves one that begins only later, which `join` refuses: that is waited for, too.
     """
@@ -197,7 +197,7 @@ class Cancel:
             self._callbacks.remove(callback)
 
 
-class holding(NamedTuple):
+class holding:
     """A lock with a time limit, as a context manager that Ctrl-C cannot leave held (CPython 3.11 to 3.13).
 
     >>> with holding(lock, deadline, "waiting for another message to be written"):
@@ -206,11 +206,16 @@ class holding(NamedTuple):
     Raises: RequestTimeout: the deadline passed first; the text says what was being done. The block does not run.
     """
 
-    lock: threading.Lock
-    deadline: Deadline
-    doing: str
+    # `with` looks `__exit__` up before it enters, and a slot gives the lock's own method: no line of Python stands
+    # between the end of the block and the release. (Ctrl-C at the start of an `__exit__` written in Python would leave
+    # the lock held.)
+    __slots__ = ("__exit__", "deadline", "doing", "lock")
+
+    def __init__(self, lock: threading.Lock, deadline: Deadline, doing: str) -> None:
+        self.lock, self.deadline, self.doing, self.__exit__ = lock, deadline, doing, lock.__exit__
 
     def __enter__(self) -> None:
+        """Take the lock, at most until the deadline."""
         # Python handles Ctrl-C between two calls, also between `acquire` and the assignment of what it returned. Here
         # `extend` takes the lock and remembers it in one step of C. At first without waiting, as the lock is free as a
         # rule, and then nobody need look at the clock.
@@ -226,12 +231,6 @@ class holding(NamedTuple):
             if held:
                 self.lock.release()
             raise
-
-    @property
-    def __exit__(self) -> Callable[..., None]:
-        # `with` looks this up before it enters: the lock's own method, so that no line of Python stands between the end
-        # of the block and the release. (Ctrl-C at the start of an `__exit__` written in Python would leave it held.)
-        return self.lock.__exit__
 
 
 CLOSED = "closed by this side"

@@ -44,7 +44,6 @@ from __future__ import annotations
 import enum
 import functools
 import itertools
-import json
 import math
 import re
 import textwrap
@@ -55,7 +54,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final, Literal, NamedTuple, NewType, NoReturn, TypeVar, get_args, get_origin
 
 from mcp_ref.machinery import shapes
-from mcp_ref.machinery.checking import NOUNS, PYTHON_TYPES, is_of_kind
+from mcp_ref.machinery.checking import SchemaMismatch, loader, shortened, within
 from mcp_ref.machinery.json_schema import FORMATS, SchemaRefused, Validator, prepare
 from mcp_ref.machinery.publishing import schema_of
 from mcp_ref.machinery.shapes import KINDS, Field, JsonObject, Object, Shape, is_union, peel
@@ -144,7 +143,7 @@ def inspect_handler(function: Callable[..., Any], context_type: type, *, may_yie
             context = each
         elif kind == "**":
             open_ended = True
-        elif kind == "by position":
+        elif kind in ("by position", "*"):
             unnamed = f"parameter {each!r} can only be given by position; arguments come by name"
         elif each == "ctx" and each not in hints and not default:
             raise TypeError(
@@ -166,7 +165,7 @@ _CO_VARARGS, _CO_VARKEYWORDS, _CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR 
 
 
 def _parameters_of(function: Any) -> list[tuple[str, str, tuple[Any, ...]]]:
-    """Of each parameter: its name; "by name", "by position" or "**"; its default in a tuple, which may be empty."""
+    """Of each parameter: its name, its kind as in `_KINDS`, and its default in a tuple, which may be empty."""
     if isinstance(function, types.MethodType):
         return _parameters_of(function.__func__)[1:]
     if isinstance(function, types.FunctionType) and not vars(function).keys() & {"__wrapped__", "__signature__"}:
@@ -176,18 +175,20 @@ def _parameters_of(function: Any) -> list[tuple[str, str, tuple[Any, ...]]]:
         defaults |= function.__kwdefaults__ or {}
         kinds = ["by position"] * code.co_posonlyargcount
         kinds += ["by name"] * (count - code.co_posonlyargcount + code.co_kwonlyargcount)
-        kinds += ["by position"] * bool(code.co_flags & _CO_VARARGS) + ["**"] * bool(code.co_flags & _CO_VARKEYWORDS)
+        kinds += ["*"] * bool(code.co_flags & _CO_VARARGS) + ["**"] * bool(code.co_flags & _CO_VARKEYWORDS)
         found = zip(names, kinds, strict=False)  # The local variables come after the parameters.
         return [(name, kind, (defaults[name],) if name in defaults else ()) for name, kind in found]
     # A partial object, a decorated function, a callable object, a class.
     import inspect
 
-    parameters = []
-    for each in inspect.signature(function).parameters.values():
-        kind = "by position" if each.kind in (each.POSITIONAL_ONLY, each.VAR_POSITIONAL) else "by name"
-        default = () if each.default is each.empty else (each.default,)
-        parameters.append((each.name, "**" if each.kind is each.VAR_KEYWORD else kind, default))
-    return parameters
+    parameters = inspect.signature(function).parameters.values()
+    return [
+        (each.name, _KINDS[each.kind], () if each.default is each.empty else (each.default,)) for each in parameters
+    ]
+
+
+_KINDS: Final = ("by position", "by name", "*", "by name", "**")
+"""What `inspect` has for the kind of a parameter, in its order."""
 
 
 def call(function: Callable[..., Any], ctx: Any, *arguments: Any) -> Any:
@@ -198,14 +199,10 @@ def call(function: Callable[..., Any], ctx: Any, *arguments: Any) -> Any:
     Returns: whatever the function returns.
     Raises: whatever the function raises.
     """
-    import inspect
-
     try:
-        parameters = inspect.signature(function).parameters.values()
+        required = sum(kind.startswith("by ") and not default for _, kind, default in _parameters_of(function))
     except (TypeError, ValueError):
-        parameters = {}.values()  # Python cannot look into it.
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    required = sum(each.kind in positional and each.default is each.empty for each in parameters)
+        required = 0  # Python cannot look into it.
     return function(*arguments, ctx) if required > len(arguments) else function(*arguments)
 
 
@@ -238,28 +235,10 @@ def _documented(text: str) -> tuple[str | None, dict[str, str]]:
 # -- what a page asks for -----------------------------------------------------------------------------------------
 
 
-class BadArguments(ValueError):
-    """JSON that does not fit what a handler takes, or promises.
-
-    Attributes:
-        pairs: a path such as ".days" or ".cities[0]", empty for the whole value, and the problem there.
-        problems: the same as texts: "path: problem".
-    """
-
-    def __init__(self, *pairs: tuple[str, str]) -> None:
-        self.pairs = pairs
-        self.problems = [f"{path.removeprefix('.')}: {problem}" if path else problem for path, problem in pairs]
-        super().__init__("; ".join(self.problems))
-
-    def under(self, step: str) -> BadArguments:
-        """The same problems, seen from one level further out."""
-        return BadArguments(*((step + path, problem) for path, problem in self.pairs))
-
-
 def json_arguments(handler: Handler) -> tuple[JsonObject, Callable[[JsonObject], dict[str, Any]]]:
     """The `inputSchema` that the hints of a handler say, and what makes keyword arguments of a JSON object.
 
-    The function raises `BadArguments` if something is missing, is unknown or does not fit. What is not given is left
+    The function raises `SchemaMismatch` if something is missing, is unknown or does not fit. What is not given is left
     to the handler's defaults.
 
     Raises:
@@ -276,7 +255,7 @@ def json_arguments(handler: Handler) -> tuple[JsonObject, Callable[[JsonObject],
         except (TypeError, SchemaRefused) as exc:
             raise TypeError(f"{handler.name}: parameter {each.name!r}: {exc}") from None
     # `properties` even if it is empty: some clients of models look for it.
-    return {"type": "object", "properties": {}, **schema_of(shape)}, _reader(shape)
+    return {"type": "object", "properties": {}, **schema_of(shape)}, loader(shape)
 
 
 def checked_arguments(handler: Handler, schema: Validator) -> Callable[[JsonObject], dict[str, Any]]:
@@ -294,7 +273,7 @@ def checked_arguments(handler: Handler, schema: Validator) -> Callable[[JsonObje
 
     def arguments(given: JsonObject) -> dict[str, Any]:
         if problems := schema.problems(given):
-            raise BadArguments(*(("", problem) for problem in problems))
+            raise SchemaMismatch(*(("", problem) for problem in problems))
         return {"arguments": given} if as_one_dict else dict(given)
 
     return arguments
@@ -315,29 +294,16 @@ def json_result(handler: Handler) -> tuple[JsonObject, Callable[[Any], list[str]
         shape = _Hints("result").shape(handler.returns)
     except (TypeError, SchemaRefused) as exc:
         raise TypeError(f"{handler.name}: the return annotation: {exc}") from None
-    read = _reader(shape)
+    read = loader(shape)
 
     def problems(value: Any) -> list[str]:
         try:
             read(value)
-        except BadArguments as exc:
+        except SchemaMismatch as exc:
             return exc.problems
         return []
 
     return schema_of(shape), problems
-
-
-def _reader(shape: Shape) -> Callable[[Any], Any]:
-    """What checks and converts a value of the outermost shape."""
-    load = _loader(shape, {})
-
-    def read(value: Any) -> Any:
-        try:
-            return load(value)
-        except RecursionError:
-            raise BadArguments(("", "nested too deeply to be checked")) from None
-
-    return read
 
 
 def _promises_nothing(hint: Any) -> bool:
@@ -398,12 +364,13 @@ def _string_reader(shape: Shape) -> Callable[[str], Any] | None:
     number, whole = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", r"[+-]?[0-9]{1,300}"
     match shape:
         case shapes.Described():
-            return (read := _string_reader(shape.shape)) and _load_bounded(read, shape.problems)
+            read = _string_reader(shape.shape)
+            return within(read, shape.problems) if read and shape.problems else read
         case shapes.Choice():
             arms = [arm for arm in shape.here if arm != shapes.Scalar("null")]
             return _string_reader(arms[0]) if len(arms) == 1 else None
         case shapes.Anything() | shapes.Scalar("string"):
-            return _loader(shape, {})
+            return loader(shape)
         case shapes.Scalar("integer"):
             return lambda text: int(text) if re.fullmatch(whole, text) else _refuse(text, "an integer")
         case shapes.Scalar("number"):
@@ -463,13 +430,33 @@ def _library_shapes() -> dict[Any, shapes.Scalar]:
     from pathlib import Path
     from uuid import UUID
 
+    def of(kind: str, make: Callable[[str], Any]) -> shapes.Scalar:
+        def read(text: str) -> Any:
+            if not FORMATS[kind](text):
+                raise ValueError(_wrong_format(kind, text))
+            # A leap second has the format, and is not a datetime.
+            return make(text)
+
+        return shapes.Scalar("string", format=kind, make=read)
+
     return {
-        datetime: shapes.Scalar("string", format="date-time", make=lambda text: datetime.fromisoformat(text.upper())),
-        date: shapes.Scalar("string", format="date", make=date.fromisoformat),
-        time: shapes.Scalar("string", format="time", make=lambda text: time.fromisoformat(text.upper())),
-        UUID: shapes.Scalar("string", format="uuid", make=UUID),
+        datetime: of("date-time", lambda text: datetime.fromisoformat(text.upper())),
+        date: of("date", date.fromisoformat),
+        time: of("time", lambda text: time.fromisoformat(text.upper())),
+        UUID: of("uuid", UUID),
         Path: shapes.Scalar("string", make=Path),
     }
+
+
+_EXAMPLES: Final = {"date-time": "2025-11-25T10:15:00Z", "date": "2025-11-25", "time": "10:15:00Z"}
+
+
+def _wrong_format(wanted: str, text: str) -> str:
+    """What is wrong with a string that does not have a format, and how to mend it."""
+    if wanted in ("date-time", "time") and FORMATS[wanted](text + "Z"):
+        return f"{shortened(text)} lacks its time zone: add Z, or an offset such as +02:00"
+    example = f", such as {_EXAMPLES[wanted]}" if wanted in _EXAMPLES else ""
+    return f"expected a string of the format {wanted}{example}, got {shortened(text)}"
 
 
 class _Hints:
@@ -531,8 +518,8 @@ class _Hints:
         try:
             shown = tuple(map(to_json, default))
             for value in shown:
-                _loader(shape, {})(value)
-        except (TypeError, BadArguments):
+                loader(shape)(value)
+        except (TypeError, SchemaMismatch):
             shown = ()
         return Field(shape, required, required, text, shown)
 
@@ -588,200 +575,6 @@ def _noted(shape: Shape, notes: Sequence[Any]) -> Shape:
                 raise _Unsupported(f"{name}={value!r} in Annotated", why)
     check = prepare(words, what="what Annotated says").problems if words.keys() - {"description"} else None
     return shapes.Described(shape, words, check) if words else shape
-
-
-# -- from a shape to what converts a value ------------------------------------------------------------------------
-
-_Load = Callable[[Any], Any]
-"""Checks a JSON value and makes of it what a handler gets; raises `BadArguments`."""
-
-
-MAX_SHOWN: Final = 40
-"""Characters of a wrong value that an error shows."""
-
-_EXAMPLES: Final = {"date-time": "2025-11-25T10:15:00Z", "date": "2025-11-25", "time": "10:15:00Z"}
-
-
-def shortened(value: Any) -> str:
-    """A JSON value as an error shows it."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
-
-
-def _expected(what: type, value: Any) -> BadArguments:
-    got = NOUNS.get(type(value), "a number") + ("" if value is None else f": {shortened(value)}")
-    return BadArguments(("", f"expected {NOUNS[what]}, got {got}"))
-
-
-def _wrong_format(wanted: str, value: str, has_format: Callable[[str], bool]) -> BadArguments:
-    """What is wrong with a string that does not have a format, and how to mend it."""
-    if wanted in ("date-time", "time") and has_format(value + "Z"):
-        return BadArguments(("", f"{shortened(value)} lacks its time zone: add Z, or an offset such as +02:00"))
-    example = f", such as {_EXAMPLES[wanted]}" if wanted in _EXAMPLES else ""
-    return BadArguments(("", f"expected a string of the format {wanted}{example}, got {shortened(value)}"))
-
-
-def _loader(shape: Shape, known: dict[Object, _Load]) -> _Load:
-    """What checks and converts the values of a shape; `known` holds the objects that have one already."""
-    match shape:
-        case shapes.Scalar():
-            return _load_scalar(shape)
-        case shapes.Enumeration():
-            return _load_enumeration(shape)
-        case shapes.Array() | shapes.Row() | shapes.Map():
-            return _load_container(shape, known)
-        case shapes.Described():
-            return _load_bounded(_loader(shape.shape, known), shape.problems)
-        case Object():
-            return known.get(shape) or _load_object(shape, known)
-        case shapes.Choice():
-            return _load_choice([_loader(arm, known) for arm in shape.here])
-    return lambda value: value
-
-
-def _load_bounded(inner: _Load, problems: Callable[[Any], list[str]] | None) -> _Load:
-    """What has also to be within bounds; its type is told first."""
-
-    def load(value: Any) -> Any:
-        loaded = inner(value)
-        # A number that comes as a string, to a prompt, is checked as the number.
-        if problems and (found := problems(loaded if isinstance(loaded, int | float) else value)):
-            raise BadArguments(*(("", problem) for problem in found))
-        return loaded
-
-    return load
-
-
-def _load_scalar(shape: shapes.Scalar) -> _Load:
-    """A string, a number, a boolean or null; or what is made of it, such as a date."""
-    kind, usual, make, has_format = shape.kind, PYTHON_TYPES[shape.kind], shape.make, FORMATS.get(shape.format or "")
-
-    def load(value: Any) -> Any:
-        if make is None and type(value) is usual:
-            return value
-        if not is_of_kind(kind, value):
-            raise _expected(usual, value)
-        if make is None:
-            # 5.0 is an integer too. An integer for a number stays one: making it a float could lose digits.
-            return int(value) if usual is int else value
-        if has_format and not has_format(value):
-            raise _wrong_format(shape.format or "", value, has_format)
-        try:
-            return make(value)
-        except ValueError as exc:
-            # A leap second has the format, and is not a datetime.
-            raise BadArguments(("", str(exc))) from None
-
-    return load
-
-
-def _load_enumeration(shape: shapes.Enumeration) -> _Load:
-    """One of some values, or the member that it stands for."""
-    # The flag keeps true apart from 1, which are equal in Python and not in JSON.
-    made = {(isinstance(v, bool), v): member for v, member in zip(shape.values, shape.members or (), strict=True)}
-
-    def load(value: Any) -> Any:
-        key = (isinstance(value, bool), value)
-        if isinstance(value, str | int | float | None) and key in made:
-            return made[key]
-        wanted = ", ".join(map(repr, shape.values))
-        raise BadArguments(("", f"expected one of {wanted}, got {shortened(value)}"))
-
-    return load
-
-
-def _load_container(shape: shapes.Array | shapes.Row | shapes.Map, known: dict[Object, _Load]) -> _Load:
-    """An array, one with a shape for each place, or an object whose keys are data."""
-    kind = dict if isinstance(shape, shapes.Map) else list
-    make = shape.make if isinstance(shape, shapes.Array) else tuple
-    count = len(shape.places) if isinstance(shape, shapes.Row) else None
-    loads: Iterable[_Load]
-    if isinstance(shape, shapes.Row):
-        loads = [_loader(place, known) for place in shape.places]
-    else:
-        loads = itertools.repeat(_loader(shape.each, known))
-
-    def load(value: Any) -> Any:
-        if not isinstance(value, kind):
-            raise _expected(kind, value)
-        if count is not None and len(value) != count:
-            raise BadArguments(("", f"expected {count} items, got {len(value)}"))
-        items = []
-        steps = value.items() if isinstance(value, dict) else enumerate(value)
-        for (step, item), load_item in zip(steps, loads, strict=False):
-            try:
-                items.append(load_item(item))
-            except BadArguments as exc:
-                raise exc.under(f".{step}" if kind is dict else f"[{step}]") from None
-        if isinstance(value, dict):
-            return dict(zip(value, items, strict=True))
-        if make is list:
-            return items
-        try:
-            made = make(items)
-        except TypeError as exc:
-            raise BadArguments(("", str(exc))) from None
-        if len(made) != len(items):
-            raise BadArguments(("", "has an item twice"))
-        return made
-
-    return load
-
-
-def _load_object(shape: Object, known: dict[Object, _Load]) -> _Load:
-    """A closed object: all its problems are told at once, then it becomes a dict or an instance."""
-    loads: dict[str, _Load] = {}
-    # What most arguments are: scalars that stay as they are, told by their type.
-    inner = {name: field.shape for name, field in shape.fields.items()}
-    unchanged = {n: PYTHON_TYPES[s.kind] for n, s in inner.items() if isinstance(s, shapes.Scalar) and not s.make}
-    required = {name for name, field in shape.fields.items() if field.required}
-    make: Any = shape.make
-
-    def load(value: Any) -> Any:
-        if not isinstance(value, dict):
-            raise _expected(dict, value)
-        members: dict[str, Any] = {}
-        problems: list[tuple[str, str]] = []
-        for name, item in value.items():
-            if type(item) is unchanged.get(name):
-                members[name] = item
-            elif name not in loads:
-                problems.append((f".{name}", f"unknown; known: {', '.join(loads) or 'none'}"))
-            else:
-                try:
-                    members[name] = loads[name](item)
-                except BadArguments as exc:
-                    problems += exc.under(f".{name}").pairs
-        problems += [(f".{name}", "missing") for name in required - value.keys()]
-        if problems:
-            raise BadArguments(*sorted(problems))
-        try:
-            return members if make is dict else make(**members)
-        except (TypeError, ValueError) as exc:
-            # What a dataclass refuses by its own check is a mismatch like any other.
-            raise BadArguments(("", str(exc))) from None
-
-    # It is known before its fields are, for it may hold itself.
-    known[shape] = load
-    loads |= {name: _loader(each, known) for name, each in inner.items()}
-    return load
-
-
-def _load_choice(arms: Sequence[_Load]) -> _Load:
-    """What the first fitting arm of a union makes of a value."""
-
-    def load(value: Any) -> Any:
-        found: list[BadArguments] = []
-        for arm in arms:
-            try:
-                return arm(value)
-            except BadArguments as exc:
-                found.append(exc)
-        # An arm that got into the value says most about it.
-        inner = next((exc for exc in found if exc.pairs[0][0]), None)
-        raise inner or BadArguments(("", " or ".join(map(str, found))))
-
-    return load
 
 
 # -- back to JSON -------------------------------------------------------------------------------------------------

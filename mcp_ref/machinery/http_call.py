@@ -14,13 +14,13 @@ somebody waits. Sockets have no time-out of their own while they are read.
 
 from __future__ import annotations
 
-import logging
 import os
 import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
@@ -31,8 +31,6 @@ from mcp_ref.machinery.forks import opened_elsewhere
 
 if TYPE_CHECKING:
     from mcp_ref.machinery.http_client import HttpResponse
-
-log = logging.getLogger(__name__)
 
 _SHORTEST_SLEEP = 0.005  # seconds that the clock sleeps at least: a deadline that stands still would keep it busy
 
@@ -89,22 +87,14 @@ class HttpCall:
 
     def hang_up(self) -> None:
         """Shut the connection down, unless it is kept already; the call may go on over another one."""
-        while self.box:
-            taken: list[socket.SocketType] = []
-            try:
-                # One step of C, as in `hold`; and back into the box if Ctrl-C comes before the socket is shut down.
-                taken.extend(map(deque.pop, (self.box,)))
+        # Each handle is taken once: whoever looks at the box at the same time finds the next one, or none.
+        with suppress(IndexError):
+            while True:
+                taken = self.box.pop()
                 self.hung_up = True
-                taken[0].shutdown(socket.SHUT_RDWR)
-                taken[0].close()
-            except IndexError:
-                return
-            except OSError:
-                log.debug("the server has hung up first")
-                taken[0].close()
-            except BaseException:
-                self.box.extend(taken)
-                raise
+                with suppress(OSError):  # the server has hung up first
+                    taken.shutdown(socket.SHUT_RDWR)
+                taken.close()
 
     def begin_inner(self, deadline: Deadline) -> HttpCall:
         """Another call, for what this one has to wait for; `inner` is to be None again when it is over.

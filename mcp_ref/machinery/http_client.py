@@ -38,6 +38,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -195,6 +196,7 @@ class _IdleConnections:
 
     def __init__(self) -> None:
         self._idle: deque[_Connection] = deque()
+        self._closed = False
 
     def get(self, block: bool = False, timeout: float | None = None) -> Any:
         """The connection that was used last. Without one a pool makes another, whether it had better wait or not."""
@@ -226,6 +228,9 @@ class _IdleConnections:
                 call.box.pop().close()
             conn.kept, conn.idle_since = True, time.monotonic()
             self._idle.append(conn)
+            # Put first, look second; `close` does it the other way round, so one of the two closes it.
+            if self._closed:
+                self.clear()
         except IndexError:
             conn.close()
         except BaseException:
@@ -234,9 +239,15 @@ class _IdleConnections:
             raise
 
     def clear(self) -> None:
-        """Close them."""
-        while self._idle:
-            self._idle.pop().close()
+        """Close them. Threads: any, and several at once."""
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
+
+    def close(self) -> None:
+        """Close them, and from now on whatever is put here."""
+        self._closed = True
+        self.clear()
 
 
 def _watched(pool: Any) -> Any:
@@ -494,6 +505,8 @@ class HttpClient:
             return
         self.cut_all(Interrupted(CLOSED))
         if self._pool is not None:
+            if (idle := self._pool.pool) is not None:
+                idle.close()
             self._pool.close()
         self._clock.stop()
         self._clock.join(deadline)

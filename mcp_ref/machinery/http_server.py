@@ -59,6 +59,7 @@ MAX_HEAD = 64 * 1024
 _LINE = re.compile(rf"({TOKEN}) ([!-~]+) HTTP/(\d)\.(\d)\r\n")
 _ABSOLUTE = re.compile(r"https?://([^/?#]*)([^#]*)", re.IGNORECASE)
 _FIELD = re.compile(rf"({TOKEN}):[ \t]*((?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?)[ \t]*\r\n")
+_ROOM_TIMEOUT = 0.5  # seconds that accepting waits for the end of a connection that makes room
 
 
 class Head(NamedTuple):
@@ -204,8 +205,7 @@ class HttpServer:
         self._listening.setblocking(False)
         self.address: tuple[str, int] = self._listening.getsockname()[:2]
         self._wake = Wake()
-        self._lock = threading.Lock()  # guards _connections
-        self._connections: set[_Connection] = set()
+        self._connections: set[_Connection] = set()  # each use of it is one step for all threads
         self._numbers = itertools.count(1)
         # Daemon: close() joins it; a program that forgets close() must still be able to end.
         self._accepting = threading.Thread(target=self._accept, name="mcp-http-accept", daemon=True)
@@ -223,7 +223,7 @@ class HttpServer:
         while self._wake.fd not in (ready := [fd for fd, _ in poll.poll(1000 if self._connections else None)]):
             # For the whole request; nothing bounds one read.
             too_long_ago = time.monotonic() - self.limits.read
-            for connection in self._snapshot():
+            for connection in list(self._connections):
                 if connection.reading_since < too_long_ago:
                     connection.shut_down()
             if ready and not self._take():
@@ -250,13 +250,14 @@ class HttpServer:
         except HttpRefusal as refusal:
             _turn_away(accepted, refusal.status)
             return True
-        if self._makes_room and len(others := self._snapshot()) > self.limits.connections // 2:
-            # So that whoever comes next finds a place.
-            min(others, key=lambda each: each.reading_since).shut_down()
+        if self._makes_room and len(others := list(self._connections)) > self.limits.connections // 2:
+            # So that whoever comes next finds a place: its thread ends at once, unless the machine is busy.
+            silent = min(others, key=lambda each: each.reading_since)
+            silent.shut_down()
+            silent.thread.join(_ROOM_TIMEOUT)
         connection = _Connection(self, accepted, client, next(self._numbers))
-        with self._lock:
-            # Before it starts, so that close() finds it.
-            self._connections.add(connection)
+        # Before it starts, so that close() finds it.
+        self._connections.add(connection)
         try:
             connection.thread.start()
         except RuntimeError as problem:
@@ -266,14 +267,9 @@ class HttpServer:
             return False
         return True
 
-    def _snapshot(self) -> list[_Connection]:
-        with self._lock:
-            return list(self._connections)
-
     def forget(self, connection: _Connection) -> None:
         """Called by a connection that has ended."""
-        with self._lock:
-            self._connections.discard(connection)
+        self._connections.discard(connection)
         self._places.give_back(connection.client)
 
     def close(self, timeout: float = 5) -> list[str]:
@@ -289,7 +285,7 @@ class HttpServer:
         has_ended(self._accepting, Deadline(max(1.0, deadline.left() or 0.0)))
         if self._accepting.ident is None:
             self._stop_listening()
-        connections = self._snapshot()
+        connections = list(self._connections)
         for connection in connections:
             connection.shut_down()
         stuck = [each.thread.name for each in connections if not has_ended(each.thread, deadline)]
@@ -459,6 +455,7 @@ class _SocketReply:
         return body
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+        """Write a whole answer, with its length."""
         told = "Content-Length" in headers or status in (204, 304)  # of what HEAD asks about; or there is no body
         more = {} if told else {"Content-Length": str(len(body))}
         self._begin(status, headers, more, b"" if self._head.method == "HEAD" else body)
@@ -470,6 +467,7 @@ class _SocketReply:
         self._begin(status, headers, {"Transfer-Encoding": "chunked"} if self._head.chunks else {})
 
     def _begin(self, status: int, headers: Mapping[str, str], more: dict[str, str], body: bytes = b"") -> None:
+        """Write the head of the answer, and what of the body goes with it."""
         connection = self._connection
         # A body that nobody wanted to read is either short enough to skip, or the end of it all.
         short = min(SMALL_BODY, connection.owner.limits.max_message)

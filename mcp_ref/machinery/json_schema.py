@@ -13,8 +13,7 @@ Dialects: 2020-12, which is also the default, 2019-09, draft-07, draft-06 and dr
 Nothing is ever fetched: a reference must lead to a place in the same schema, or to a metaschema of a dialect above.
 
 Bounds, because a schema may come from a stranger: the depth, the parts and the text of a schema, the length of a
-`pattern`, and the work of one check, which every keyword counts for; also its deadline is looked at. (A small value is
-checked without counting if the schema repeats nothing, so that the usual call does not pay for it.) One thing stays
+`pattern`, and the work of one check, which every keyword counts for; also its deadline is looked at. One thing stays
 unbounded: Python's `re` backtracks, so a hostile `pattern` can hold the interpreter for long. Such patterns cannot be
 told from useful ones like `^[a-z]+(-[a-z]+)*$`; whoever does not trust a server runs its client in a process of its
 own. `pattern` is read as a regular expression of Python, which knows nearly all that ECMA-262 has, but not `\\p{...}`.
@@ -162,7 +161,6 @@ MAX_TEXT: Final = 1 << 20
 MAX_PATTERN: Final = 1_000
 MAX_WORK: Final = 5_000_000  # in one check: a keyword costs 1 and more, a problem by its text, a reference 50
 MAX_PROBLEMS: Final = 10
-MAX_UNCOUNTED: Final = 200_000  # characters of a schema times parts of a value: a check of them takes 50 ms at worst
 
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _LIGHT: Final = {"type", "const", "format", "pattern", "minimum", "maximum", "minLength", "maxLength", *_REFERENCES}
@@ -214,11 +212,8 @@ class Validator:
     Threads: any, also at the same time.
     """
 
-    __slots__ = ("_counting", "_most_uncounted", "_plain", "schema")
-
-    def __init__(self, schema: Any, plain: Any, counting: Any, most_uncounted: int) -> None:
-        self.schema = schema
-        self._plain, self._counting, self._most_uncounted = plain, counting, most_uncounted
+    def __init__(self, schema: Any, counting: Any) -> None:
+        self.schema, self._counting = schema, counting
 
     def problems(self, value: Any, deadline: Deadline | None = None) -> list[str]:
         """What is wrong with a JSON value, such as "city: 5 is not of type 'string'"; empty when it fits.
@@ -227,11 +222,9 @@ class Validator:
 
         Raises: RequestTimeout: the deadline has passed. (It is not looked at for what takes no time worth naming.)
         """
-        counts = not _is_smaller(value, self._most_uncounted)
-        token = _budget.set(_Budget(deadline)) if counts else None
+        token = _budget.set(_Budget(deadline))
         try:
-            found = (self._counting if counts else self._plain).iter_errors(value)
-            return [_text(error) for error in itertools.islice(found, MAX_PROBLEMS)]
+            return [_text(error) for error in itertools.islice(self._counting.iter_errors(value), MAX_PROBLEMS)]
         except RecursionError:
             return ["nested too deeply to be checked"]
         except _TooMuchWork:
@@ -242,24 +235,7 @@ class Validator:
             # A reference into a part that is not a schema is only seen when it is applied; nothing passes unchecked.
             return [f"cannot be checked: {exc}"]
         finally:
-            if token is not None:
-                _budget.reset(token)
-
-
-def _is_smaller(value: Any, most: int) -> bool:
-    """Whether a JSON value has fewer parts than that; 64 characters of text are one more."""
-    parts = [value]
-    for part in parts:  # which grows meanwhile
-        if isinstance(part, str):
-            most -= len(part) >> 6
-        elif isinstance(part, dict):
-            parts += part.values()
-            most -= len("".join(map(str, part))) >> 6
-        elif isinstance(part, list):
-            parts += part
-        if len(parts) >= most:
-            return False
-    return True
+            _budget.reset(token)
 
 
 def prepare(schema: Any, *, what: str) -> Validator:
@@ -290,10 +266,7 @@ def prepare(schema: Any, *, what: str) -> Validator:
         if len(text) > MAX_TEXT:
             raise SchemaRefused(f"is longer than {MAX_TEXT} characters")
         # 2. Compile a copy, which the library's keywords see with our changes; keep another as it came.
-        plain, counting = _compiled(json.loads(text))
-        # Without these, a part of the schema is applied to a part of the value once, and never more often.
-        repeats = any(f'"{keyword}' in text for keyword in (*_REFERENCES, "unevaluated"))
-        return Validator(json.loads(text), plain, counting, 0 if repeats else MAX_UNCOUNTED // len(text))
+        return Validator(json.loads(text), _compiled(json.loads(text)))
     except SchemaRefused as exc:
         raise SchemaRefused(f"{what} {exc}") from None
     except RecursionError:
@@ -325,8 +298,8 @@ def _dialect(schema: Any) -> str:
     return dialect
 
 
-def _compiled(schema: Any) -> tuple[Any, Any]:
-    """Two validators of jsonschema for a schema, the second of which counts. It is changed: the caller keeps none."""
+def _compiled(schema: Any) -> Any:
+    """A validator of jsonschema for a schema, which counts. The schema is changed: the caller keeps none."""
     import jsonschema
     from referencing import Registry
 
@@ -344,9 +317,7 @@ def _compiled(schema: Any) -> tuple[Any, Any]:
         for keyword in ("unevaluatedItems", "unevaluatedProperties"):
             if keyword in part:
                 part[keyword] = part.pop(keyword)
-    more = {"registry": Registry(), "format_checker": _format_checker(*FORMATS)}
-    plain, counting = _extended(library)
-    return plain(schema, **more), counting(schema, **more)
+    return _extended(library)(schema, registry=Registry(), format_checker=_format_checker(*FORMATS))
 
 
 def _parts(schema: Any, dialect: str) -> list[Any]:
@@ -383,8 +354,8 @@ def _parts(schema: Any, dialect: str) -> list[Any]:
 
 
 @functools.cache
-def _extended(library: Any) -> tuple[Any, Any]:
-    """The class of jsonschema with two quicker keywords, and that with keywords that count."""
+def _extended(library: Any) -> Any:
+    """The class of jsonschema with keywords that count, and with two that are quicker."""
     from jsonschema import validators
 
     def counted(name: str, keyword: Callable[..., Any]) -> Callable[..., Any]:
@@ -417,8 +388,8 @@ def _extended(library: Any) -> tuple[Any, Any]:
         return library.VALIDATORS["type"](validator, types, instance, schema)
 
     extend: Callable[..., Any] = validators.extend
-    plain = extend(library, {"uniqueItems": _unique_items, "type": has_type})
-    return plain, extend(plain, {name: counted(name, keyword) for name, keyword in plain.VALIDATORS.items()})
+    keywords = {**library.VALIDATORS, "uniqueItems": _unique_items, "type": has_type}
+    return extend(library, {name: counted(name, keyword) for name, keyword in keywords.items()})
 
 
 def _unique_items(validator: Any, unique: Any, instance: Any, schema: Any) -> Any:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from mcp_ref.machinery.private_files import open_private, replace_private
+from mcp_ref.machinery.private_files import read_private, replace_private
 
 log = logging.getLogger(__name__)
 
@@ -46,17 +46,13 @@ class KeptObject:
         self.values: dict[str, Any] = {}
         try:
             self.values, self.broken = self._read(), None
-        except (OSError, ValueError, RecursionError) as problem:
+        except (OSError, ValueError) as problem:
             self.broken = f"{path} is not used: {problem}"
             log.warning("%s", self.broken)
 
     def _read(self) -> dict[str, Any]:
-        if self.path is None:
-            return {}
-        try:
-            with open(open_private(self.path), "rb") as file:
-                values = json.loads(file.read(_MAX_FILE))
-        except FileNotFoundError:
+        values = None if self.path is None else read_private(self.path, _MAX_FILE)
+        if values is None:
             return {}
         if not isinstance(values, dict) or not all(isinstance(value, self._kind) for value in values.values()):
             raise ValueError("it does not have the form that was written")
@@ -66,14 +62,14 @@ class KeptObject:
         """Keep a value under a name; None forgets it."""
         with self._lock:
             if self.path is not None and self.broken is None:
-                with suppress(OSError, ValueError, RecursionError):
+                with suppress(OSError, ValueError):
                     self.values = {**self.values, **self._read()}  # what another process has put meanwhile
             self.values = {key: each for key, each in {**self.values, name: value}.items() if each is not None}
             if self.path is None or self.broken is not None:
                 return
             try:
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                replace_private(self.path, json.dumps(self.values).encode())
+                replace_private(self.path, self.values)
             except OSError as problem:
                 log.warning("%s cannot be written, and what was decided holds for this run: %s", self.path, problem)
 

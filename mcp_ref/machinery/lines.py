@@ -11,6 +11,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from itertools import chain
 from typing import Any
 
@@ -42,6 +43,7 @@ class LineTransport:
         self._read_fd = self._write_fd = -1
         self._no_reading, self._no_writing = Wake(), Wake()
         self._watched: dict[int, str] = {}  # descriptors whose readiness ends the connection, and what that means
+        self._give_back = ExitStack()  # what is to be done when nothing is read or written any more
         self._threads: list[threading.Thread] = []
         self._started = self._closed = self._heard = False
         # Why nothing can be sent: the first reason stays; of two at once either will do. And what `lost` was told.
@@ -55,14 +57,15 @@ class LineTransport:
     # -- what a subclass says
 
     def _open(self) -> None:
-        """Set `_read_fd` and `_write_fd`."""
+        """Set `_read_fd` and `_write_fd`; what else is opened is given back by `_give_back`."""
         raise NotImplementedError
 
     def _release(self) -> None:
         """Give back all that was opened but `_write_fd`. Called again, it goes on where Ctrl-C has ended it."""
         self._no_reading.close()
+        self._give_back.close()
 
-    def _is_noise(self, line: bytes) -> bool:
+    def _skips(self, line: bytes) -> bool:
         """Whether to skip a line that cannot be a message; else it is handed on, to be refused."""
         return False
 
@@ -161,7 +164,7 @@ class LineTransport:
             for chunk in chain(chunks(self._read_fd, {self._no_reading.fd: CLOSED, **self._watched}), (b"\n",)):
                 for line in splitter.feed(chunk):
                     line = line.strip(b" \t\r")
-                    if line[:1] not in (b"{", b"[") and (not line or self._is_noise(line)):
+                    if line[:1] not in (b"{", b"[") and (not line or self._skips(line)):
                         continue
                     if self._tap is not None:
                         self._tap.note("receive", line)
@@ -227,5 +230,5 @@ class LineTransport:
             return False
 
     def _join(self, deadline: Deadline) -> bool:
-        """Wait for the threads; whether they have ended (one that calls this in `lost` has, for our purpose)."""
+        """Wait for the threads. Returns True if they have ended (one that calls this in `lost` counts as ended)."""
         return all(has_ended(thread, deadline) for thread in self._threads)

@@ -19,21 +19,20 @@ T = TypeVar("T")
 class Outbox(Generic[T]):
     """The messages that wait for one peer, oldest first.
 
+    Attributes:
+        waiting: they, by their keys. For others to count only.
+
     Threads: any. `wake` and `write` are called without a lock.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards the fields below
-        self._waiting: OrderedDict[Hashable, T] = OrderedDict()
+        self.waiting: OrderedDict[Hashable, T] = OrderedDict()
         self._wake: Callable[[], None] | None = None
         self._woken = False  # `wake` was called, and the flush that it asked for has not begun
         self._flushing = False
         self._closed = False
         self._end_due = False  # it was closed, and no flush has said yet that all is written
-
-    def __len__(self) -> int:
-        """How many messages wait."""
-        return len(self._waiting)
 
     def on_work(self, wake: Callable[[], None]) -> None:
         """Say how a flush is asked for; `wake` is called at once if something waits already.
@@ -52,7 +51,7 @@ class Outbox(Generic[T]):
         """
         with self._lock:
             if not self._closed:
-                self._waiting[key] = message
+                self.waiting[key] = message
         self._wake_if_needed()
 
     def flush(self, write: Callable[[T], None]) -> bool:
@@ -69,12 +68,12 @@ class Outbox(Generic[T]):
             self._flushing = True
         while True:
             with self._lock:
-                if not self._waiting:
+                if not self.waiting:
                     # In one step with the look: whatever is put from here on wakes another flush.
                     self._flushing = False
                     ended, self._end_due = self._end_due, False
                     return ended
-                _, message = self._waiting.popitem(last=False)
+                _, message = self.waiting.popitem(last=False)
             try:
                 write(message)
             except BaseException:
@@ -96,13 +95,13 @@ class Outbox(Generic[T]):
         """Take nothing more and forget what waits: the peer is gone. Whoever flushes is woken to find that out."""
         with self._lock:
             self._closed, self._end_due = True, False
-            self._waiting.clear()
+            self.waiting.clear()
         self._wake_if_needed()
 
     def _wake_if_needed(self) -> None:
         """Ask for a flush, unless one is under way, or was asked for, or would find nothing to do."""
         with self._lock:
-            if self._wake is None or self._woken or self._flushing or not (self._waiting or self._closed):
+            if self._wake is None or self._woken or self._flushing or not (self.waiting or self._closed):
                 return
             self._woken = True
             wake = self._wake

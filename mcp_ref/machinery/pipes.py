@@ -134,12 +134,13 @@ class LineSplitter:
 
     Args:
         limit: bytes that a line may have, the line break not counted.
+        cut: keep only that many of a longer one, and raise nothing.
 
     Not `splitlines()`: it also cuts at characters such as U+2028, which may stand in a JSON string.
     """
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self, limit: int, *, cut: bool = False) -> None:
+        self._limit, self._cut = limit, cut
         self._partial = bytearray()
 
     def __len__(self) -> int:
@@ -153,12 +154,17 @@ class LineSplitter:
             if self._partial:
                 self._partial += line
                 line = self.take()
-            if len(line) > self._limit:
-                raise LineTooLong(f"a line is longer than {self._limit} bytes")
-            yield line
+            if len(line) > self._limit and not self._cut:
+                raise self._too_long()
+            yield line[: self._limit]
         self._partial += rest
         if len(self._partial) > self._limit:
-            raise LineTooLong(f"a line is longer than {self._limit} bytes")
+            if not self._cut:
+                raise self._too_long()
+            del self._partial[self._limit :]
+
+    def _too_long(self) -> LineTooLong:
+        return LineTooLong(f"a line is longer than {self._limit} bytes")
 
     def take(self) -> bytes:
         """The line that has begun, as far as it came; the next byte begins another."""

@@ -117,6 +117,7 @@ class _Compiler(NamedTuple):
             return None
 
         def project(value: Any) -> Any:
+            """Leave out of an object what its revision does not have; the object given is not changed."""
             if not isinstance(value, dict):
                 return value
             result = value
@@ -140,13 +141,13 @@ class _Compiler(NamedTuple):
         of_array = self.projection(array) if array else None
         if array is None and of_object and any(isinstance(arm, Array) for arm in shape.elsewhere):
             of_array = self._only_one
-        if of_object is None and of_array is None:
-            return None
+        if of_array is None:
+            return of_object
 
         def project(value: Any) -> Any:
-            if isinstance(value, list | tuple) and of_array is not None:
+            if isinstance(value, list | tuple):
                 value = of_array(value)
-            return of_object(value) if of_object is not None and isinstance(value, dict) else value
+            return value if of_object is None else of_object(value)
 
         return project
 
@@ -173,7 +174,9 @@ class _Compiler(NamedTuple):
         tag = next((tag for tag in TAGS if all(tag in arm.tags for arm in here + elsewhere)), None)
         text = next((arm for arm in here if "text" in arm.tags.get("type", ())), None)
 
-        def project(block: JsonObject) -> JsonObject:
+        def project(block: Any) -> Any:
+            if not isinstance(block, dict):
+                return block
             arm = _arm_of(block, here, elsewhere, tag)
             if arm is not None and arm not in inner:
                 # Content that the revision does not have: a text block takes its place.
@@ -199,15 +202,13 @@ def _describe(what: str, block: JsonObject) -> str:
 
 def _arm_of(value: JsonObject, here: list[Object], elsewhere: list[Object], tag: str | None) -> Object | None:
     """The arm of a union that an object is meant for; None if it fits none, so that nothing can be told."""
-
-    def is_meant(arm: Object) -> bool:
-        if tag is None:
-            return True
-        if value.get(tag) is None:
-            return not (tag in arm.fields and arm.fields[tag].required)
-        return value[tag] in arm.tags[tag]
-
-    here, elsewhere = list(filter(is_meant, here)), list(filter(is_meant, elsewhere))
+    if tag is not None:
+        kind = value.get(tag)
+        untagged = [arm for arm in here + elsewhere if not (tag in arm.fields and arm.fields[tag].required)]
+        here, elsewhere = (
+            [arm for arm in arms if kind in arm.tags[tag] or (kind is None and arm in untagged)]
+            for arms in (here, elsewhere)
+        )
     if len(here) + len(elsewhere) == 1:
         return (here + elsewhere)[0]
     ours, theirs = _best(value, here), _best(value, elsewhere)
@@ -223,11 +224,6 @@ def _best(value: JsonObject, arms: list[Object]) -> Object | None:
     fitting = []
     for arm in arms:
         with contextlib.suppress(SchemaMismatch):
-            _test_of(arm)(value)
+            tester(arm)(value)
             fitting.append(arm)
     return max(fitting, key=lambda arm: len(value.keys() & (arm.fields.keys() | arm.absent.keys())), default=None)
-
-
-@functools.cache
-def _test_of(arm: Object) -> Callable[[Any], None]:
-    return tester(arm) or (lambda value: None)

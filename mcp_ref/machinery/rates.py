@@ -80,7 +80,7 @@ class RateLimits:
             first = method not in self._dropped
             self._dropped.add(method)
         if first:
-            log.warning("%s comes too often: some are dropped from here on", method)
+            log.warning("rate limit for %s exceeded: dropping some from here on", method)
 
 
 class RateLimited(Refusal):

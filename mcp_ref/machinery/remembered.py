@@ -5,38 +5,27 @@ The contract: what is put is found again, until it is forgotten or so many other
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Hashable
 from typing import Final
+
+from mcp_ref.machinery.latest import Latest
 
 MAX_SERVERS_REMEMBERED: Final = 1_000
 
 
-class EraMemory:
+class EraMemory(Latest[Hashable, str]):
     """The eras of servers, by whatever tells servers apart. Threads: any."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards _eras
-        self._eras: dict[Hashable, str] = {}
-
-    def get(self, server: Hashable | None) -> str | None:
-        """The era of a server, or None."""
-        return self._eras.get(server)
+        super().__init__(MAX_SERVERS_REMEMBERED)
 
     def put(self, server: Hashable | None, era: str | None) -> None:
         """Remember it; None: forget it. A server that cannot be told from others (None) is not remembered."""
-        with self._lock:
-            self._eras.pop(server, None)
-            if server is not None and era is not None:
-                self._eras[server] = era
-            if len(self._eras) > MAX_SERVERS_REMEMBERED:
-                del self._eras[next(iter(self._eras))]
+        if server is None or era is None:
+            self.pop(server, None)
+        else:
+            self[server] = era
 
 
 ERAS = EraMemory()
 """What this process knows (SHOULD: keep it for the lifetime of the server process, or of the origin)."""
-
-if hasattr(os, "register_at_fork"):
-    # Begun again: its lock may be held by a thread that the new process does not have.
-    os.register_at_fork(after_in_child=ERAS.__init__)  # type: ignore[misc]

@@ -133,7 +133,7 @@ def published_name(wire_type: Any, revision: Revision) -> str:
 
 # -- the shapes ---------------------------------------------------------------------------------------------------
 
-TAGS: Final = ("type", "mode")
+TAGS: Final = ("type", "mode", "method")
 """The keys by which the protocol tells the arms of a union apart."""
 
 Kind = Literal["string", "integer", "number", "boolean", "null"]
@@ -223,7 +223,7 @@ class Object:
         name: its name in the `$defs` of a published schema.
         fields: what the revision names, in the order of the class.
         absent: keys that only other revisions name, each with the note that says which.
-        tags: the values of `type` or `mode` that mark it, whether or not the revision has the key.
+        tags: the values of a tag that mark it, whether or not the revision has the key.
         make: builds what a handler gets from the members. Such an object is closed: it refuses keys that it does not
             name. None: a type of the wire, which is open.
         referenced: a schema refers to it in `$defs`; otherwise it is written out in its place.

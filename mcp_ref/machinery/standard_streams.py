@@ -60,6 +60,17 @@ def own_end(write_fd: int) -> int:
     return _copy(write_fd)
 
 
+def parent_end() -> int | None:
+    """A descriptor that is ready when the process that started this one has ended; None where there is none."""
+    # Process 1 adopts: as a parent it says nothing about who started us. Without pidfd the input's end must do.
+    if hasattr(os, "pidfd_open") and os.getppid() != 1:
+        try:
+            return os.pidfd_open(os.getppid())
+        except OSError:
+            pass
+    return None
+
+
 def _copy(fd: int) -> int:
     """Another number for a descriptor, above the standard three even if one of those is closed; never inherited."""
     if sys.platform == "win32":

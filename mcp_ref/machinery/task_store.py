@@ -31,6 +31,8 @@ from mcp_ref.machinery.shapes import JsonObject
 class TaskStore(Protocol):
     """What keeps tasks. All of it may be called by any thread, and none of it runs a user's code.
 
+    A class may derive from this one: then it needs a `close` only if it has something to close.
+
     Attributes:
         holder: what tells this process from others that share the store; None: nobody shares it, nothing survives.
         seen: another value, after a `due`, if another process has changed anything since the one before.
@@ -74,6 +76,10 @@ class TaskStore(Protocol):
     def delete(self, task_id: str) -> None:
         """Forget a record."""
         ...
+
+    def close(self) -> None:
+        """Let go of what is open, once nothing runs here any more. Idempotent."""
+        return None
 
 
 def expired(record: JsonObject, now: float) -> bool:
@@ -133,7 +139,7 @@ class Waiters:
                 event.set()
 
 
-class MemoryTasks:
+class MemoryTasks(TaskStore):
     """Tasks in memory: they end with the process. See `TaskStore`."""
 
     holder: str | None = None

@@ -112,7 +112,7 @@ class Tasks:
         self.size, self.size_per_owner = size, size_per_owner
         self.clock: Callable[[], float] = time.time  # of lives, which must survive a restart
         self.store: TaskStore = store if store is not None else MemoryTasks(lambda: self.clock())
-        self.workers = self._new_workers()
+        self.workers = Workers(running, _no_thread, name="mcp-task", idle=IDLE_TIMEOUT, shared=True)
         self._complain = Complaints(log)
         self._swept = 0.0  # by the clock that nobody sets
         # Guards the room in the store: held from the look for it to the write, which both have their limits.
@@ -122,12 +122,9 @@ class Tasks:
         self.runs: dict[str, TaskRun] = {}
         self.carriers: dict[str, tuple[Any, ...]] = {}  # `Waiting`s, by task; replaced, never changed in place
         self._owned: Counter[str | None] = Counter()
-        self._closing = False
+        self._closed = False
         self._unwritten: dict[str, Outcome] = {}
         self._keeper: threading.Thread | None = None
-
-    def _new_workers(self) -> Workers:
-        return Workers(self.running, _no_thread, name="mcp-task", idle=IDLE_TIMEOUT, shared=True)
 
     # -- records
 
@@ -204,8 +201,10 @@ class Tasks:
         record = self.store.get(task_id)
         return record is not None and record["owner"] in (None, owner)
 
-    def change(self, task_id: str, edit: Callable[[JsonObject], bool]) -> JsonObject | None:
-        """Edit a record, again if somebody else was faster. Returns it as it is now; None: it is not there any more.
+    def change(self, task_id: str, edit: Callable[[JsonObject], bool]) -> tuple[JsonObject | None, bool]:
+        """Edit a record, again if somebody else was faster.
+
+        Returns: the record as it is now, None if it is not there any more; and whether it was changed here.
 
         Args:
             edit: changes a copy (members are replaced, not changed in place); False: the record is to stay as it is.
@@ -215,7 +214,7 @@ class Tasks:
         while (known := self.store.get(task_id)) is not None:
             record = dict(known)
             if not edit(record):
-                return known
+                return known, False
             record["version"], record["updated"] = known["version"] + 1, max(self.clock(), known["updated"])
             if record["outcome"] is None:
                 new = [name for name, value in known.items() if record[name] is not value]
@@ -227,8 +226,8 @@ class Tasks:
             replace = partial(self.store.replace, record, known["version"])
             if self._put(record["owner"], record["size"] - known["size"], replace):
                 self._tell(record)
-                return record
-        return None
+                return record, True
+        return None, False
 
     def _tell(self, record: JsonObject) -> None:
         """Tell of a change that was made here."""
@@ -244,22 +243,19 @@ class Tasks:
         Args:
             held_by: the process that ran it; nothing is written if another one has taken it up since. "": whichever.
         """
-        ended = False
 
         def edit(record: JsonObject) -> bool:
-            nonlocal ended
             # MUST: ended is ended; who comes second is dropped (basic/utilities/tasks#task-status-lifecycle)
-            ended = record["outcome"] is None and held_by in ("", record["holder"])
-            if ended:
-                record["outcome"] = outcome
-            return ended
+            may_end = record["outcome"] is None and held_by in ("", record["holder"])
+            record["outcome"] = outcome if may_end else record["outcome"]
+            return may_end
 
         try:
-            record = self.change(task_id, edit)
+            record, ended = self.change(task_id, edit)
         except (InternalError, TypeError, ValueError, RecursionError) as problem:
             # Neither room for it, nor a text: what it came to is this.
             outcome = error_of(problem)
-            record = self.change(task_id, edit)
+            record, ended = self.change(task_id, edit)
         if record is None:
             # Its time has passed, and perhaps nobody looks for that any more: whoever waits for it is told.
             self.store.delete(task_id)
@@ -267,7 +263,7 @@ class Tasks:
             # SHOULD: log the end of a task (basic/utilities/tasks#audit-and-logging)
             log.info("ended %s of %r: %s", task_id, record["owner"], next(iter(outcome)))
             self._stop(task_id, outcome.get("cancelled") or "the task has ended")
-        return ended and record is not None
+        return ended
 
     def _stop(self, task_id: str, reason: str) -> None:
         """Cancel what still runs of a task that has ended."""
@@ -311,12 +307,14 @@ class Tasks:
             record["answered"] = {**record["answered"], **taken}
             return bool(taken) and record["outcome"] is None
 
-        if self.change(task_id, edit) is not None:
+        if self.change(task_id, edit)[0] is not None:
             log.info("answered %s", task_id)
 
     # -- runs
 
     def _enter_locked(self, task_id: str, run: TaskRun) -> None:
+        if self._closed:
+            raise InternalError("The task could not be started: the server was shut down")
         self.runs[task_id] = run
         self._owned[run.seed["owner"]] += 1
         self._wake_keeper_locked()
@@ -349,7 +347,7 @@ class Tasks:
         return bool(self.runs or self.carriers or self._unwritten or (self.store.holder is not None and self.serving()))
 
     def _wake_keeper_locked(self) -> None:
-        if self._keeper is None and self._needed_locked():
+        if self._keeper is None and not self._closed and self._needed_locked():
             # Daemon: it ends by itself after the last task, which a user's handler may hold up for ever.
             self._keeper = threading.Thread(target=self._keep, name="mcp-tasks", daemon=True)
             try:
@@ -364,11 +362,8 @@ class Tasks:
         while True:
             with self._changed:
                 # Bounded; that it closes is told.
-                if self._closing:
-                    self._changed.wait(0.02)
-                else:
-                    self._changed.wait_for(lambda: self._closing, interval if self._needed_locked() else IDLE_TIMEOUT)
-                if not self._needed_locked():
+                self._changed.wait_for(lambda: self._closed, interval if self._needed_locked() else IDLE_TIMEOUT)
+                if self._closed or not self._needed_locked():
                     self._keeper = None
                     return
             try:
@@ -421,33 +416,34 @@ class Tasks:
     # -- ending
 
     def close(self, timeout: float = 5) -> list[str]:
-        """End what runs here; returns what would not end. Idempotent.
+        """End what runs here, for good; returns what would not end. Idempotent.
 
         Tasks that may run again, in a store that survives, are left to be taken up. The others fail, -32603.
 
         Blocks: at most `timeout` seconds. Threads: handlers see that they are cancelled, and their waits end; what is
-        still held by a user's code then is left behind as a daemon. The keeper ends with the last task.
+        still held by a user's code then is left behind as a daemon. The keeper ends first.
         """
         deadline = Deadline(timeout)
         reason = "the server was shut down"
         with self._changed:
-            self._closing = True
+            self._closed, keeper = True, self._keeper
             self._changed.notify_all()
+        if keeper is not None:
+            # So that it takes up nothing any more.
+            keeper.join(deadline.left())
         for run in list(self.runs.values()):
             run.stopped = bool(run.seed["again"]) and self.store.holder is not None
-            run.cancel(reason)
-            if (task_id := run.id) is None:
-                continue
-            if not run.stopped:
+            if (task_id := run.id) is not None and not run.stopped:
+                # Before the handler is cancelled: what it makes of that would be the outcome otherwise.
                 self.finish(run, task_id, error_of(InternalError(f"Internal error: {reason}")))
-            else:
+            run.cancel(reason)
+            if task_id is not None and run.stopped:
                 try:
                     # Nothing of it changes but the version, which ends its wait for an answer.
                     self.change(task_id, lambda record: record["outcome"] is None)
                 except Exception as problem:
                     log.error("%s goes on to wait: %s", task_id, problem)
         stuck = self.workers.close(deadline)
-        self.workers = self._new_workers()
         for run in list(self.runs.values()):
             if run.id is not None:
                 self._leave(run.id)
@@ -456,12 +452,7 @@ class Tasks:
         except Exception as problem:
             log.error("what %d tasks came to is lost: %s", len(self._unwritten), problem)
             self._unwritten.clear()
-        if (keeper := self._keeper) is not None and keeper is not threading.current_thread() and not self.serving():
-            keeper.join(deadline.left())
-        with self._changed:
-            self._closing = False
-        if (close := getattr(self.store, "close", None)) is not None:
-            close()
+        self.store.close()
         return stuck
 
 
@@ -499,17 +490,27 @@ class TaskRun:
         self.stopped = False
         self._replayed: set[str] = set()  # questions of an earlier run whose answers this one was given
         self._milestone = threading.Event()
-        # Guards what this is, and `_replayed`. It stays what it is while the call asks, or its record is being written:
-        # so it is held for these two, which both have their limits.
-        self._lock = threading.Lock()
-        self._over = False
+        # Guards `_replayed` and what this is: a call; one that asks (so many questions), which stays a call meanwhile;
+        # one whose record is being written; a task; over. Told when a question or the writing has ended.
+        self._changed = threading.Condition(threading.Lock())
+        self._asking = 0
+        self._becoming = self._over = False
 
     def become(self, message: str | None = None) -> bool:
         """Become a task, if it is still a call; whether it is one now. Raises: as `Tasks.create`; it is a call then."""
-        with self._lock:
-            if self.id is None and not self._over:
-                self.record = {**self.tasks.create(self, message), "params": {}}
-                self.id = self.record["id"]
+        with self._changed:
+            # Bounded: by the limits of the questions and of the store.
+            self._changed.wait_for(lambda: not (self._asking or self._becoming))
+            self._becoming = self.id is None and not self._over
+            if not self._becoming:
+                return self.id is not None
+        try:
+            self.record = {**self.tasks.create(self, message), "params": {}}
+            self.id = self.record["id"]
+        finally:
+            with self._changed:
+                self._becoming = False
+                self._changed.notify_all()
         self._milestone.set()
         return self.id is not None
 
@@ -518,14 +519,21 @@ class TaskRun:
 
         If `ask` ends the work (by what is not an Exception) it can no longer become a task.
         """
-        with self._lock:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._becoming)
             if self.id is not None:
                 return None
-            try:
-                return ask()
-            except BaseException as problem:
-                self._over = self._over or not isinstance(problem, Exception)
-                raise
+            self._asking += 1
+        ends = False
+        try:
+            return ask()
+        except BaseException as problem:
+            ends = not isinstance(problem, Exception)
+            raise
+        finally:
+            with self._changed:
+                self._asking, self._over = self._asking - 1, self._over or ends
+                self._changed.notify_all()
 
     def resume(self, task_id: str) -> None:
         """Be a task that a dead process left, whose record names this process already."""
@@ -563,7 +571,8 @@ class TaskRun:
         except BaseException as problem:
             # Also what is not an Exception, such as SystemExit: it ends the work, not the process.
             outcome = problem
-        with self._lock:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._becoming)
             self._over = True
         if self.id is None:
             self.outcome = outcome
@@ -609,7 +618,7 @@ class TaskRun:
         def put(record: JsonObject) -> bool:
             nonlocal key
             asked = record["asked"]
-            with self._lock:
+            with self._changed:
                 before = (
                     each for each in list(asked)[: record["replayed"]] if each not in self._replayed or each == key
                 )
@@ -627,7 +636,7 @@ class TaskRun:
             record["asked"] = {each: asked for each, asked in record["asked"].items() if each != key}
             return record["outcome"] is None and key not in record["answered"]
 
-        record, task_id = self.tasks.change(self.id, put), self.id
+        task_id, (record, _) = self.id, self.tasks.change(self.id, put)
         self._milestone.set()
         try:
             while record is not None and record["outcome"] is None and not self.cancel.cancelled:

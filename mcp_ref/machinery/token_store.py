@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from mcp_ref.machinery.private_files import check_owner, open_private, replace_private
+from mcp_ref.machinery.private_files import check_owner, open_private, read_private, replace_private
 
 _MAX_ENTRY: Final = 1 << 20  # bytes
 _LOOK_INTERVAL: Final = 0.05  # seconds between attempts at a lock that another process has
@@ -79,15 +79,9 @@ class FileStore:
 
     def get(self, name: str) -> dict[str, Any] | None:
         """See `TokenStore`."""
-        path = self._path(name)
         try:
-            with open(open_private(path), "rb") as file:
-                text = file.read(_MAX_ENTRY + 1)
-        except FileNotFoundError:
-            return None
-        try:
-            entry = json.loads(text) if len(text) <= _MAX_ENTRY else None
-        except (ValueError, RecursionError):
+            entry = read_private(self._path(name), _MAX_ENTRY)
+        except ValueError:
             return None
         # The name is in the entry, so that one file put in another's place is not taken for it.
         value = entry.get("value") if isinstance(entry, dict) and entry.get("name") == name else None
@@ -99,7 +93,7 @@ class FileStore:
         if value is None:
             path.unlink(missing_ok=True)
         else:
-            replace_private(path, json.dumps({"name": name, "value": value}).encode())
+            replace_private(path, {"name": name, "value": value})
 
     @contextmanager
     def lock(self, name: str, sleep: Callable[[float], None]) -> Iterator[None]:

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import re
 from typing import Final, Literal, NamedTuple
-from urllib.parse import quote, unquote
 
 MAX_URI_LENGTH: Final = 8192
 """A URI of more characters matches no template."""
@@ -98,6 +97,9 @@ class UriTemplate:
             begun = last.operator == "?"
             pieces.pop()
         self.optional = frozenset(self._query + self._fragment)
+
+        # Here, and in `_value`: a start that needs no template should not load it (4 ms).
+        from urllib.parse import quote
 
         # 2. The path: texts, and between them the slots for values; so there is one text more than slots.
         self._texts: list[str] = [""]
@@ -203,6 +205,8 @@ def _value(raw: str, kind: Literal["segment", "path", "query"]) -> str | None:
     """The decoded value, or None if it is refused."""
     if "#" in raw or ("?" in raw and kind != "query") or _BARE_PERCENT.search(raw):
         return None
+    from urllib.parse import unquote
+
     try:
         value = unquote(raw, errors="strict")
     except UnicodeDecodeError:

@@ -275,7 +275,7 @@ def _message(value: Any) -> PromptMessage:
         content = value.get("content")
         if isinstance(content, str) or block_type(content) is not None:
             return cast(PromptMessage, {**value, "content": text(content) if isinstance(content, str) else content})
-    raise TypeError(f"a prompt returns texts, content blocks and messages of one content block, not {value!r}")
+    raise TypeError(f"a prompt must return texts, content blocks or messages with one content block, not {value!r}")
 
 
 # -- the client's half --------------------------------------------------------------------------------------------

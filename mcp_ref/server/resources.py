@@ -238,7 +238,7 @@ def resource(
             raise ValueError(f"{uri!r} is not a URI with a scheme (RFC 3986)")
         if handler.open_ended or handler.parameters.keys() != set(variables):
             needed, found = ", ".join(variables) or "none", ", ".join(sorted(handler.parameters)) or "none"
-            raise TypeError(f"{uri!r} has the variables ({needed}), its handler the parameters ({found})")
+            raise TypeError(f"{uri!r} has the variables ({needed}), but its handler has the parameters ({found})")
         for parameter in handler.parameters.values():
             if parameter.name in may_be_missing and not parameter.default:
                 raise TypeError(f"{uri!r}: a URI may leave {parameter.name!r} out, so the parameter needs a default")
@@ -384,9 +384,9 @@ def _contents(uri: str, mime_type: str | None, value: Any) -> Contents:
         value = {"blob": value}
     elif not isinstance(value, Mapping):
         kind = type(value).__name__
-        raise TypeError(f"reading {uri} gave {kind}; a resource is str, bytes, a dict or a list of these")
+        raise TypeError(f"reading {uri} returned {kind}; it must be str, bytes, a dict or a list of these")
     if ("text" in value) == ("blob" in value):
-        raise TypeError(f"reading {uri} gave contents that do not have exactly one of `text` and `blob`")
+        raise TypeError(f"reading {uri} returned contents that do not have exactly one of `text` and `blob`")
     filled: JsonObject = {"uri": uri} | ({"mimeType": mime_type} if mime_type is not None else {}) | dict(value)
     # MUST: encode the binary data of a resource properly (server/resources#security-considerations)
     if isinstance(filled.get("blob"), str):

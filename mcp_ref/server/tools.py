@@ -34,9 +34,9 @@ from mcp_ref.errors import (
     TransportClosed,
 )
 from mcp_ref.machinery import json_schema
+from mcp_ref.machinery.checking import SchemaMismatch
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.handlers import (
-    BadArguments,
     F,
     Handler,
     checked_arguments,
@@ -80,8 +80,7 @@ class ToolExecution(TypedDict):
 
 
 class Tool(TypedDict):
-    """A tool as it is listed. `inputSchema` and `outputSchema` are JSON Schemas of objects (`outputSchema` since
-    2026-07-28: of anything)."""
+    """A tool as it is listed. `inputSchema` describes an object, and up to 2025-11-25 `outputSchema` does so, too."""
 
     name: str
     title: NotRequired[Annotated[str, Since("2025-06-18")]]
@@ -101,7 +100,7 @@ class ListToolsResult(PaginatedResult, CacheableResult):
 
 
 class CallToolRequestParams(InputResponseRequestParams):
-    """Which tool is called, with which arguments, and whether it is to become a task."""
+    """Which tool is called, with which arguments, and whether the call is to become a task."""
 
     name: str
     arguments: NotRequired[JsonObject]
@@ -109,7 +108,7 @@ class CallToolRequestParams(InputResponseRequestParams):
 
 
 class CallToolResult(Result):
-    """What a call came to. If `isError` is true the tool failed, and `content` says why."""
+    """The outcome of a call. If `isError` is true the tool failed, and `content` says why."""
 
     content: list[ContentBlock]
     structuredContent: NotRequired[Annotated[JsonObject, Since("2025-06-18"), FromRevision("2026-07-28", Any)]]
@@ -143,10 +142,10 @@ class ToolEntry(NamedTuple):
 
     definition: Tool  # how it is listed
     function: Callable[..., Any]  # what a call runs
-    context_parameter: str | None  # that which receives the context
-    arguments: Callable[[JsonObject], dict[str, Any]]  # makes keyword arguments of a call's, or raises BadArguments
-    output_problems: Callable[[Any], list[str]] | None  # what keeps a value from fitting the `outputSchema`, if any
-    scopes: tuple[str, ...] = ()  # those that a token must grant
+    context_parameter: str | None  # the parameter that receives the context, if there is one
+    arguments: Callable[[JsonObject], dict[str, Any]]  # turns JSON into keyword arguments, or raises SchemaMismatch
+    output_problems: Callable[[Any], list[str]] | None  # says how a value breaks the `outputSchema`, if there is one
+    scopes: tuple[str, ...] = ()  # the scopes that a token must grant
     task: TaskRule | None = None  # how a call of it becomes a task; None: never
 
     def structured_in(self, revision: Revision) -> bool:
@@ -180,10 +179,17 @@ def tool(
 ) -> Callable[[F], F]:
     """Offer a function as a tool: `@server.tool()`.
 
-    The function is called with the arguments by name, converted as its type hints say (machinery/handlers has the
-    table), and with the context if a parameter is annotated with `Context`. What it returns becomes the result of the
-    call as `tools_call` shows. It may raise `ToolError` to fail, or a `Refusal` to answer with a protocol error. Any
-    other exception fails the call as well: its text is sent, its traceback is only logged.
+    The function is called with the arguments by name, converted as its type hints say, and with the context if a
+    parameter is annotated with `Context`. What it returns becomes the result of the call as `tools_call` shows. It may
+    raise `ToolError` to fail, or a `Refusal` to answer with a protocol error. Any other exception fails the call as
+    well: its text is sent, its traceback is only logged.
+
+    | type hints (their schemas: machinery/handlers) | become |
+    |---|---|
+    | `str`, `int`, `float`, `bool`, `None`, `Any`; `Literal`, `Enum` | the value; the member |
+    | `list[T]`, `tuple[A, B]`, `set[T]`, `dict[str, T]`, and their abstract types; `A | B` | one of these |
+    | dataclass, `TypedDict`; `datetime`, `date`, `time`, `UUID`, `Path` | an instance, a dict |
+    | `Annotated[T, "text"]`, `Annotated[T, Ge(1)]` | T, with this description, this bound |
 
     The `outputSchema` follows from the return annotation: a dataclass, a `TypedDict` or a `dict[str, T]` is an object;
     a list, a number and so on are what they are. No schema is made for `str`, `None`, `Any`, content blocks and
@@ -191,19 +197,18 @@ def tool(
     show neither the schema nor `structuredContent`, only the text.
 
     Args:
-        name: the name on the wire; the function's own by default. 1 to 128 of `A-Z a-z 0-9 _ - .`: others are logged.
+        name: on the wire; by default the function's. One that is not 1 to 128 of `A-Z a-z 0-9 _ - .` is only logged.
         description: for the model; the first paragraph of the docstring by default.
         annotations: hints such as `{"readOnlyHint": True}`.
         input_schema: a JSON Schema written by hand, shown as it is. The arguments are checked with it and passed by
             name, unconverted; or as one dict to a function whose only parameter beside the context is `arguments`,
             unless the schema has a property of that name.
         output_schema: a JSON Schema written by hand; what the function returns is checked with it.
-        scopes: those that a token must grant to call it, where the server is served with `authorization=`.
-        task: whether a call may, or must, become a task where the client can follow one; see basic/tasks.
+        scopes: those that a token must grant to call it, if the server is served with `authorization=`.
+        task: whether a call may, or must, become a task if the client can follow one; see basic/tasks.
         meta: the `_meta` of the definition.
-        replace: take the place of one of that name, as a cell of a notebook does that runs again.
+        replace: take the place of a tool of that name, as when a cell of a notebook runs again.
 
-    Returns: a decorator that returns the function unchanged.
     Raises:
         TypeError: a type hint that has no JSON Schema, a parameter that cannot be given by name, an `async` function.
         SchemaRefused: a schema written by hand that cannot be used, such as one of an unknown dialect.
@@ -287,7 +292,7 @@ def remove_tool(self: Server, name: str) -> None:
 def tools_list(ctx: Context, params: PaginatedRequestParams) -> ListToolsResult:
     """Answer `tools/list` with one page of the tools. Raises: InvalidParams: the cursor is not valid."""
     # SHOULD: `tools/list` has the same order every time, that of registration (2026-07-28/server/tools#capabilities)
-    # MUST: `tools/list` is the same for every connection: the registry is all that counts
+    # MUST: `tools/list` is the same for every connection: it depends on the registry alone
     # (2026-07-28/server/tools#capabilities)
     revision = ctx.revision
     return cast(ListToolsResult, answer_list(ctx, "tools", params, "tools", lambda entry: entry.listed_in(revision)))
@@ -298,15 +303,16 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
 
     | the function | the result |
     |---|---|
-    | returns a dict with members of a `CallToolResult` alone | that result; without `content`, its data as text |
+    | returns a dict that has only members of `CallToolResult` | that result; without `content`, its data as text |
     | returns anything, and the tool has an `outputSchema` | `structuredContent`, and the same as text |
     | returns `None`, a text, a block, or several of these | that `content` |
     | returns any other value that JSON can hold | its JSON as text |
     | raises ToolError | `isError`, with its text |
     | raises anything else that is not below | `isError`, with its text unless `Server(mask_errors=True)` |
-    | raises a Refusal, or RequestCancelled | none: a JSON-RPC error, or no answer |
+    | raises a Refusal, or RequestCancelled | none: the client gets a JSON-RPC error, or no answer at all |
 
-    Raises: InvalidParams: the tool does not exist; up to 2025-06-18 also: the arguments do not fit its `inputSchema`.
+    Raises: InvalidParams (-32602): the tool does not exist; up to 2025-06-18 also: the arguments do not fit its
+        `inputSchema`. From 2025-11-25 on such arguments are a result with `isError`.
     Spec: server/tools#calling-tools, server/tools#error-handling
     """
     name = params["name"]
@@ -317,8 +323,8 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
     try:
         # MUST: validate all tool inputs (server/tools#security-considerations)
         arguments = entry.arguments(params.get("arguments") or {})
-    except BadArguments as problem:
-        wrong = f"Invalid arguments for tool {name}: {problem}"
+    except SchemaMismatch as mismatch:
+        wrong = f"Invalid arguments for tool {name}: {'; '.join(mismatch.problems)}"
         if ctx.revision.tool_input_errors_are_results:
             return _failed(wrong)
         raise InvalidParams(wrong) from None
@@ -332,11 +338,11 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
         # SHOULD: errors of a tool are results, so that the model can see them (server/tools#error-handling)
         return _failed(str(failure))
     except Exception as failure:
-        # Also an ErrorResponse that the function got from another server: only a Refusal is an answer of this one.
+        # An ErrorResponse that the function got from another server comes here, too: only a Refusal is for our client.
         # MUST: sanitize tool outputs: the traceback stays here (server/tools#security-considerations)
-        # A connection that is gone, which the function asked or reported over, needs none: it is not its mistake.
+        # If the connection broke while the function used it, no traceback is needed: the function is not at fault.
         log.error("tool %s failed: %s", name, failure, exc_info=not isinstance(failure, TransportClosed))
-        # The text of a KeyError is its key alone.
+        # str() of a KeyError is only its key.
         told = f"KeyError: {failure}" if isinstance(failure, KeyError) else str(failure) or type(failure).__name__
         why = "" if ctx.server.mask_errors else f": {told}"
         return _failed(f"Error executing tool {name}{why}")
@@ -348,8 +354,8 @@ def _failed(message: str) -> CallToolResult:
 
 def _result_of(entry: ToolEntry, value: Any, ctx: Context) -> CallToolResult:
     """Make a result of what a function returned; see `tools_call`. Raises: TypeError: JSON cannot hold it."""
-    whole = isinstance(value, dict) and _is_result(value)
-    if not whole and entry.output_problems is None:
+    is_result = isinstance(value, dict) and _is_result(value)
+    if not is_result and entry.output_problems is None:
         if value is None:
             return {"content": []}
         # MAY: a tool returns links to resources, and embedded resources
@@ -359,10 +365,10 @@ def _result_of(entry: ToolEntry, value: Any, ctx: Context) -> CallToolResult:
             return {"content": [{"type": "text", "text": each} if isinstance(each, str) else each for each in several]}
         data = to_json(value)
         return {"content": [text(data if isinstance(data, str) else json.dumps(data, ensure_ascii=False))]}
-    if whole and is_input_required(value):
+    if is_result and is_input_required(value):
         # MAY: answer `tools/call` with a question (2026-07-28/server/tools#input-required-tool-results)
         return cast(CallToolResult, value)
-    result: JsonObject = dict(value) if whole else {"structuredContent": value}
+    result: JsonObject = dict(value) if is_result else {"structuredContent": value}
     if "structuredContent" in result:
         data = result["structuredContent"] = to_json(result["structuredContent"])
         # SHOULD: repeat structuredContent as JSON in a text block (server/tools#structured-content)
@@ -383,7 +389,7 @@ def _result_of(entry: ToolEntry, value: Any, ctx: Context) -> CallToolResult:
 
 
 def _is_result(value: JsonObject) -> bool:
-    """True if a dict is a whole result, or one that asks for input, and not data of the tool's own."""
+    """True if a dict is a result, or one that asks for input; False if it is the tool's own data."""
     if is_input_required(value):
         return True
     if not value.keys() <= {"content", "structuredContent", "isError", "_meta", "resultType"}:
@@ -396,7 +402,7 @@ def _is_result(value: JsonObject) -> bool:
 # -- the client's half --------------------------------------------------------------------------------------------
 
 
-_CHECK_TIMEOUT: Final = 1.0  # seconds that a result can be checked for, even where the call took all of its time
+_CHECK_TIMEOUT: Final = 1.0  # seconds that the check of a result has at least, even if the call took all its time
 
 
 class KnownTool:
@@ -428,10 +434,10 @@ def list_tools(self: Client, **options: Unpack[Options]) -> list[Tool]:
     They are remembered until the server says that its list has changed, so that `call_tool` can check results.
 
     Returns: the tools as the server described them, in its order; `timeout` bounds all pages together.
-    Raises: RemoteProtocolError: also for pages that have no end.
+    Raises: RemoteProtocolError: also if the pages never end.
     Spec: server/tools#listing-tools
     """
-    # A client starts a new dict when the list changes: a walk that the change overtook fills the old one.
+    # When the list changes, the client replaces this dict: a listing that began before then fills the old one.
     known = self.tool_definitions
     tools: list[Tool] = walk(self, "tools/list", "tools", options)
     fresh = {tool["name"]: KnownTool(tool) for tool in tools}
@@ -472,6 +478,7 @@ def call_tool(
     """
     params: JsonObject = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
     began = time.monotonic()
+    # A client of tasks has a follower: if the call becomes a task, it waits for the task's result.
     request = self.request if self.follower is None else self.follower.request
     result = cast(CallToolResult, request("tools/call", params, options))
     known: KnownTool | None = self.tool_definitions.get(name)
@@ -486,19 +493,19 @@ def check_output(self: Client, name: str, result: CallToolResult, options: Optio
     if self.revision.structured_content == "none" or result.get("isError") or "content" not in result:
         return
     timeout = options.get("timeout", self.timeout)
-    # What is left of the call's time; a second of it in any case, since progress and questions may have prolonged it.
+    # What is left of the call's time, but at least a second: progress and questions may have prolonged the call.
     deadline = Deadline(timeout and max(began + timeout - time.monotonic(), min(timeout, _CHECK_TIMEOUT)))
     if "structuredContent" in result and not self.tool_definitions:
         try:
             list_tools(self, timeout=deadline.check("listing the tools"), cancel=options.get("cancel"))
         except McpError as problem:
-            # The result has come, and is not lost because of this.
+            # The result has arrived, and is not thrown away because of this.
             log.warning("a result could not be checked, because the tools could not be listed: %s", problem)
     known: KnownTool | None = self.tool_definitions.get(name)
     if known is None or known.output is None:
         return
     # SHOULD: validate structured results against the outputSchema (server/tools#output-schema)
     if "structuredContent" not in result:
-        raise RemoteProtocolError(f"the tool {name!r} has an outputSchema, and its result no structuredContent")
+        raise RemoteProtocolError(f"the tool {name!r} has an outputSchema, but its result has no structuredContent")
     if problems := known.output.problems(result["structuredContent"], deadline):
         raise RemoteProtocolError(f"the result of tool {name!r} does not fit its outputSchema: {'; '.join(problems)}")

@@ -40,6 +40,7 @@ from mcp_ref.errors import Refusal
 from mcp_ref.machinery.http_exchange import HttpLimits, HttpReply, HttpRequest
 from mcp_ref.machinery.http_server import HttpServer
 from mcp_ref.machinery.latest import Latest
+from mcp_ref.machinery.pipes import LineSplitter
 from mcp_ref.messages import JsonObject, decode, readable_id
 from mcp_ref.trace.record import Direction, Recorder
 
@@ -69,25 +70,6 @@ class Taps:
     def deliver(self) -> None:
         for tap in self._taps:
             tap.deliver()
-
-
-class Lines:
-    """Cuts what passes into lines; of a line beyond the limit only the beginning is kept."""
-
-    def __init__(self) -> None:
-        self._partial = bytearray()
-
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        *lines, rest = chunk.split(b"\n")
-        for line in lines:
-            whole = bytes(self._partial) + line if self._partial else line
-            self._partial.clear()
-            yield whole[:_MAX_NOTED]
-        self._partial += rest[: _MAX_NOTED - len(self._partial)]
-
-    def rest(self) -> bytes:
-        """What stands after the last line break."""
-        return bytes(self._partial)
 
 
 # -- stdio --------------------------------------------------------------------------------------------------------
@@ -160,7 +142,7 @@ class Pipes:
 
     def _pump(self, direction: Direction, read: int, write: int, close: Sequence[Callable[[], None]]) -> None:
         """Pass what comes; then the end, to both sides: whoever goes on writing here gets SIGPIPE, or EPIPE."""
-        lines = Lines()
+        lines = LineSplitter(_MAX_NOTED, cut=True)
         with suppress(OSError):
             while chunk := os.read(read, _CHUNK):
                 for line in lines.feed(chunk):
@@ -172,8 +154,7 @@ class Pipes:
                 self._writing.discard(direction)
                 self._tap.deliver()
         self._writing.discard(direction)
-        if lines.rest():
-            self._note(direction, lines.rest())
+        self._note(direction, lines.take())
         if direction == "send":
             self._tap.note("send", None, {"process": {"eof": "client"}})
         for end in close:

@@ -40,7 +40,7 @@ from mcp_ref.trace import learning
 from mcp_ref.trace.record import TraceEvent
 from mcp_ref.trace.rulebook import Finding, Rulebook
 from mcp_ref.trace.rules import session
-from mcp_ref.trace.rules.seen import OTHER, Exchange, Kind, Known, Latest, Link, Role, Said, as_object, key
+from mcp_ref.trace.rules.seen import OTHER, Exchange, Kind, Known, Latest, Link, Role, Said, as_object, key, recorded_by
 
 _SSE: Final = REVISIONS["2024-11-05"]
 _STATELESS: Final = STATELESS_REVISIONS[-1]
@@ -122,7 +122,6 @@ class Checker:
 
     def _link(self, event: TraceEvent) -> Link:
         named = (event.peer, event.transport) if event.conn is None else event.conn
-        message = event.message
         if (link := self._links.get(named)) is None:
             sides = (event.peer, event.transport)
             if (shared := self._shared.get(sides)) is None:
@@ -130,18 +129,13 @@ class Checker:
             side: Role = "server" if event.peer == "client" else "client"
             link = self._joined(sides, event) or Link(side, event.transport, shared, self._whole)
             self._links[named] = link
-            if event.http is not None and as_object(message).get("method") == "initialize":
+            if event.http is not None and as_object(event.message).get("method") == "initialize":
                 before = self._lone.get(sides, link)
                 self._lone[sides] = link if before is link or (before and before.session_id) else None
                 shared.several = shared.several or self._lone[sides] is None
-        if not link.settled and isinstance(message, dict) and "id" in message:
-            # Only a client opens a session, or sends a request that stands alone.
-            method = message.get("method")
-            if method == "initialize" or (isinstance(method, str) and is_stateless(method, message.get("params"))):
-                link.settled = True
-                link.viewpoint = "client" if event.direction == "send" else "server"
-                link.whole = link.whole or not link.began
-        link.began = link.began or message is not None
+        if not link.settled and (role := recorded_by(event)) is not None:
+            link.settled, link.viewpoint, link.whole = True, role, link.whole or not link.began
+        link.began = link.began or event.message is not None
         link.seq = event.seq
         return link
 
@@ -374,7 +368,7 @@ class Checker:
         said = Said(sender, message, event, exchange)
         answers, request = "method" not in message, None
         if answers:
-            request = link.asked.get((OTHER[sender], *said.key))
+            request = link.answering(said)
             if said.id is None and sender == "server" and exchange is not None and exchange.requests:
                 request = exchange.body  # an error without an id answers what was posted
         said.belongs(request, self._revision_of(link, said, request))

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import REVISIONS
+from mcp_ref.trace.rules.seen import as_object
 
 _LONGEST: Final = 60  # characters of a text in a sentence
 _Sentences = tuple[str | tuple[str, ...], ...]
@@ -120,7 +121,7 @@ def explain_result(method: str | None, result: Any, params: Any) -> Iterator[str
     """What a result says; `method` and `params` of the request that it answers, None where they are not known."""
     if not isinstance(result, dict):
         return
-    if method == "initialize" and (asked := _object(params).get("protocolVersion")) != result.get("protocolVersion"):
+    if method == "initialize" and (asked := as_object(params).get("protocolVersion")) != result.get("protocolVersion"):
         result = {**result, "asked": asked}
     said = [*say(_IN_RESULTS.get(method or "", ()), result), *say(_IN_ALL_RESULTS, result)]
     yield from said if said or result.keys() - {"resultType", "_meta"} else ["an empty result: done"]
@@ -141,9 +142,8 @@ def error_meaning(code: Any, method: str | None = None) -> str:
 
 def explain_error(error: Any, method: str | None) -> Iterator[str]:
     """What an error says: its code, its message, and the data of the codes that have data of their own."""
-    error = error if isinstance(error, dict) else {}
-    code = error.get("code")
-    yield f"{quoted(code)}, {error_meaning(code, method)}; it says {quoted(error.get('message'))}"
+    code = as_object(error).get("code")
+    yield f"{quoted(code)}, {error_meaning(code, method)}; it says {quoted(as_object(error).get('message'))}"
     yield from say(_IN_ERRORS.get(code, ()) if type(code) is int else (), error)
 
 
@@ -262,7 +262,7 @@ def explain_headers(http: JsonObject, *, beside: bool) -> Iterator[str]:
     parts = [*say((("status {status:status}", "{method:text}"),), http)] if beside else []
     parts += say(("{headers.content-type:text}",) if "status" in http else (), http)
     parts += say(_IN_HEADERS, http)
-    headers = _object(http.get("headers"))
+    headers = as_object(http.get("headers"))
     # Of an argument that a header repeats only the name: the body has the value, hidden where it is a secret.
     names = {name: "-".join(part.capitalize() for part in name.split("-")) for name in headers}
     repeated = [f"{names[name]} {quoted(headers[name])}" for name in names if name in ("mcp-method", "mcp-name")]
@@ -313,7 +313,7 @@ def quoted(value: Any) -> str:
 
 def changes(wanted: Any) -> list[str]:
     """What the filter of a subscription names."""
-    wanted = _object(wanted)
+    wanted = as_object(wanted)
     lists = [name for name in ("tools", "prompts", "resources") if wanted.get(f"{name}ListChanged") is True]
     uris = wanted.get("resourceSubscriptions")
     return [f"changes of the list of {name}" for name in lists] + [
@@ -339,28 +339,24 @@ def _list(value: Any) -> list[Any]:
     return value
 
 
-def _object(value: Any) -> JsonObject:
-    return value if isinstance(value, dict) else {}
-
-
 def _paths(capabilities: Any) -> str:
     """`{"tools": {"listChanged": true}, "logging": {}}` as "tools.listChanged, logging": two levels, as they have."""
     paths: list[str] = []
-    for name, inner in _object(capabilities).items():
-        paths += [f"{name}.{key}" for key, on in _object(inner).items() if on is not False] or [name]
+    for name, inner in as_object(capabilities).items():
+        paths += [f"{name}.{key}" for key, on in as_object(inner).items() if on is not False] or [name]
     return ", ".join(_some(paths))
 
 
 def _entries(entries: Any) -> str:
     """The names of the entries of a list; their URIs where they have no names."""
-    rows = map(_object, _list(entries))
+    rows = map(as_object, _list(entries))
     return _few([row.get("name", row.get("uri", "?")) for row in rows]) if entries else "nothing"
 
 
 def _kinds(blocks: Any) -> str:
     """ "text, image"; the contents of resources have no type, and say text or blob by their members."""
-    rows: Iterable[JsonObject] = map(_object, _list(blocks))
-    rows = ({**row, **_object(row.get("content"))} if "role" in row else row for row in rows)
+    rows: Iterable[JsonObject] = map(as_object, _list(blocks))
+    rows = ({**row, **as_object(row.get("content"))} if "role" in row else row for row in rows)
     return _few([row.get("type", "blob" if "blob" in row else "text") for row in rows]) if blocks else "nothing"
 
 
@@ -374,7 +370,7 @@ _SHOWN: Final[dict[str, Callable[[Any], str]]] = {
     "endpoint": lambda value: {"endpoint": ""}[value],
     "count": lambda value: str(len(_list(value))),
     "few": lambda value: _few(_list(value)),
-    "names": lambda value: _few(_some(_object(value))),
+    "names": lambda value: _few(_some(as_object(value))),
     "entries": _entries,
     "kinds": _kinds,
     "changes": lambda value: _few(changes(value)),

@@ -12,9 +12,8 @@ from mcp_ref.basic.transports.streamable_http.headers import mirrored_by
 from mcp_ref.basic.versioning import LOG_LEVEL, SUBSCRIPTION_ID
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import REVISIONS
-from mcp_ref.trace.rules import session, tasks
+from mcp_ref.trace.rules import session, skills, tasks
 from mcp_ref.trace.rules.seen import (
-    OTHER,
     Exchange,
     Known,
     KnownTask,
@@ -46,12 +45,10 @@ def look_up(link: Link, said: Said) -> None:
 
 def from_request(link: Link, said: Said) -> None:
     named = (said.sender, *said.key)
-    link.asked[named] = said
+    link.note_request(said)
     link.used[named] = None
     if said.exchange is not None:
         said.exchange.requests.add(said.key)
-    if "progressToken" in said.meta:
-        link.tokens[(said.sender, *key(said.meta["progressToken"]))] = said
     if said.stateless:
         link.stateless = said.revision
         if LOG_LEVEL in said.meta:
@@ -80,14 +77,13 @@ def from_notification(link: Link, said: Said) -> None:
             link.opened = True
         case "notifications/cancelled":
             named = key(said.params.get("requestId"))
-            if (request := link.asked.get((said.sender, *named))) is not None:
+            if (request := link.cancelling(said)) is not None:
                 request.cancelled = True
             link.torn.pop(named, None)
             if said.sender == "server":
                 link.announced[named] = None
         case "notifications/progress":
-            request = link.tokens.get((OTHER[said.sender], *key(said.params.get("progressToken"))))
-            if request is not None and isinstance(said.params.get("progress"), int | float):
+            if (request := link.progressing(said)) is not None and isinstance(said.params.get("progress"), int | float):
                 request.progress = said.params["progress"]
         case "notifications/subscriptions/acknowledged":
             link.acknowledged[key(said.meta.get(SUBSCRIPTION_ID))] = None
@@ -145,6 +141,8 @@ def from_result(link: Link, said: Said, request: Said) -> None:
             known.tools.update((str(tool.get("name")), tool) for tool in tools)
             whole = "cursor" not in request.params and "nextCursor" not in result
             known.order = [str(tool.get("name")) for tool in tools] if whole else None
+        case "skills/list" | "skills/get" | "resources/read":
+            skills.learn(link, said)
         case "prompts/list":
             link.known(request).prompts.update((str(each.get("name")), each) for each in objects(result.get("prompts")))
         case "subscriptions/listen" if not request.cancelled and request.key not in link.announced:

@@ -16,7 +16,7 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TextIO
+from typing import Any, Final, TextIO
 
 from mcp_ref.basic.versioning import (
     CLIENT_CAPABILITIES,
@@ -25,22 +25,19 @@ from mcp_ref.basic.versioning import (
     PROTOCOL_VERSION,
     SERVER_INFO,
     SUBSCRIPTION_ID,
-    is_stateless,
 )
 from mcp_ref.extensions.tasks import METHODS as OF_TASKS
 from mcp_ref.extensions.tasks import NAME
 from mcp_ref.machinery.latest import Latest
-from mcp_ref.messages import JsonObject, id_key, is_id
+from mcp_ref.messages import JsonObject, is_id
 from mcp_ref.methods import Method
 from mcp_ref.pages import METHODS as OF_PAGES
 from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.trace import explain
 from mcp_ref.trace.explain import quoted
 from mcp_ref.trace.record import TraceEvent, as_text
+from mcp_ref.trace.rules.seen import OTHER, Requests, Role, Said, as_object, key, recorded_by
 
-Role = Literal["client", "server"]
-
-_OTHER: Final[dict[Role, Role]] = {"client": "server", "server": "client"}
 _MOVED: Final = {
     "basic/utilities/cancellation": "basic/patterns/cancellation",
     "basic/utilities/progress": "basic/patterns/progress",
@@ -86,22 +83,6 @@ class Told:
 
 
 @dataclass
-class Asked:
-    """A request that was seen, until it is answered; `round` of the call that the request `first` began."""
-
-    request_id: Any
-    method: str
-    params: JsonObject
-    time: float
-    cancelled: bool = False
-    round: int = 1
-    first: Any = None
-
-    def __str__(self) -> str:
-        return f"request {quoted(self.request_id)} ({self.method})"
-
-
-@dataclass
 class Repeated:
     """What messages of the stateless era repeat, as it was told last: it belongs to no connection.
 
@@ -111,32 +92,30 @@ class Repeated:
     envelope: tuple[JsonObject, Any] = field(default_factory=lambda: ({}, None))
     server: Any = None
     complete: bool = False
-    questions: Latest[str, tuple[Asked, JsonObject]] = field(default_factory=lambda: Latest(_MAX_REMEMBERED))
+    questions: Latest[str, tuple[Said, JsonObject]] = field(default_factory=lambda: Latest(_MAX_REMEMBERED))
 
 
-class Talk:
+class Talk(Requests):
     """What is known of one connection, whose request ids are its own: who records, what is spoken, what is open."""
 
     def __init__(self, viewpoint: Role, number: int, repeated: Repeated) -> None:
+        super().__init__()
         self.viewpoint, self.number, self.repeated = viewpoint, number, repeated
         self.revision: str | None = None
-        # By who asked, and the id or token.
-        self.asked: dict[Any, Asked] = {}
-        self.tokens: dict[Any, Asked] = {}
         # What each exchange over HTTP began with.
         self.exchanges: Latest[Any, str] = Latest(_MAX_REMEMBERED)
 
-    def tell(self, sender: Role, message: Any, at: float) -> Told:
-        """A message, or a batch, in words."""
+    def tell(self, sender: Role, message: Any, event: TraceEvent) -> Told:
+        """A message of an event, or the batch in it, in words."""
         if isinstance(message, list):
-            told = [self.tell(sender, each, at) for each in message if not isinstance(each, list)]
+            told = [self.tell(sender, each, event) for each in message if not isinstance(each, list)]
             lines = [f"- {each.head}" for each in told]
             page = self.page("basic/index")
             return Told(f"batch of {len(message)}", page, lines, any(each.failed for each in told))
         if isinstance(message, dict) and "method" in message:
-            return self._asking(sender, message, at)
+            return self._asking(Said(sender, message, event, None), str(message["method"]))
         if isinstance(message, dict) and ("result" in message or "error" in message):
-            return self._answer(sender, message, at)
+            return self._answer(Said(sender, message, event, None))
         return Told("not a message: it has no method, no result and no error", failed=True)
 
     def page(self, page: str) -> str:
@@ -145,22 +124,17 @@ class Talk:
 
     # -- requests and notifications
 
-    def _asking(self, sender: Role, message: JsonObject, at: float) -> Told:
-        method, params = str(message["method"]), _object(message.get("params"))
-        meta = _object(params.get("_meta"))
-        self._learn(meta.get(PROTOCOL_VERSION))
-        kind = "request" if "id" in message else "notification"
-        lines = [*self._about(sender, method, kind), *explain.explain_params(method, params)]
+    def _asking(self, said: Said, method: str) -> Told:
+        self._learn(said.meta.get(PROTOCOL_VERSION))
+        kind = "request" if "id" in said.message else "notification"
+        lines = [*self._about(said.sender, method, kind), *explain.explain_params(method, said.params)]
         told = Told(f"{kind}: {method}", lines=lines)
         if kind == "notification":
-            told.lines += self._refers(sender, method, params, meta)
+            told.lines += self._refers(said)
         else:
-            told.head = f"request {quoted(message['id'])}: {method}"
-            asked = Asked(message["id"], method, params, at)
-            for table, name in ((self.asked, asked.request_id), (self.tokens, meta.get("progressToken"))):
-                if is_id(name):
-                    table[_key(sender, name)] = asked
-            told.lines += [*self._round(asked), *self._envelope(asked.request_id, meta)]
+            told.head = f"request {quoted(said.id)}: {method}"
+            self.note_request(said)
+            told.lines += [*self._round(said), *self._envelope(said.id, said.meta)]
         told.page = self.page(METHODS[method].page) if method in METHODS else None
         return told
 
@@ -180,34 +154,40 @@ class Talk:
         if revision is not None and not row.exists_in(revision):
             yield f"does not exist in revision {self.revision}"
 
-    def _refers(self, sender: Role, method: str, params: JsonObject, meta: JsonObject) -> Iterator[str]:
+    def _refers(self, said: Said) -> Iterator[str]:
         """What a notification is about, as far as that was seen."""
+        method, params, of_server = said.method, said.params, said.sender == "server"
         because = f", because {quoted(params['reason'])}" if "reason" in params else ""
         if method == "notifications/progress":
-            token = params.get("progressToken")
-            whose = self.tokens.get(_key(_OTHER[sender], token))
+            whose, token = _still_open(self.progressing(said)), quoted(params.get("progressToken"))
+            name = _name(whose) if whose else f"token {token}, which belongs to no open request,"
             total = f" of {quoted(params['total'])}" if "total" in params else ""
             more = f", {quoted(params['message'])}" if "message" in params else ""
             where = f"is at {quoted(params.get('progress'))}{total}{more}"
-            yield f"{whose or f'token {quoted(token)}, which belongs to no open request,'} {where}"
+            yield f"{name} {where}"
         elif method == "notifications/cancelled":
-            own, other = (self.asked.get(_key(side, params.get("requestId"))) for side in (sender, _OTHER[sender]))
-            if sender == "server" and other is not None and other.method == _LISTEN:
-                yield f"ends the subscription that {other} opened{because}; its result follows"
-            elif sender == "server" and SUBSCRIPTION_ID in meta:
+            own, listening = _still_open(self.cancelling(said)), self._listening(params.get("requestId"))
+            if of_server and listening is not None:
+                yield f"ends the subscription that {_name(listening)} opened{because}; its result follows"
+            elif of_server and SUBSCRIPTION_ID in said.meta:
                 yield f"ends the subscription {quoted(params.get('requestId'))}, whose result has said so{because}"
             elif own is None:
                 yield f"gives up {quoted(params.get('requestId'))}, which is not an open request of that side{because}"
             else:
                 own.cancelled = True
-                yield f"gives up {own}{because}"
-        elif SUBSCRIPTION_ID in meta:
-            yield from self._tagged(method, params, meta[SUBSCRIPTION_ID])
+                yield f"gives up {_name(own)}{because}"
+        elif SUBSCRIPTION_ID in said.meta:
+            yield from self._tagged(method, params, said.meta[SUBSCRIPTION_ID])
+
+    def _listening(self, name: Any) -> Said | None:
+        """The request that opened a subscription, if that is open."""
+        asked = _still_open(self.asked.get(("client", *key(name))))
+        return asked if asked is not None and asked.method == _LISTEN else None
 
     def _tagged(self, method: str, params: JsonObject, name: Any) -> Iterator[str]:
         """Which subscription a notification travels on (2026-07-28/basic/patterns/subscriptions)."""
-        asked = self.asked.get(_key("client", name))
-        if asked is None or asked.method != _LISTEN:
+        asked = self._listening(name)
+        if asked is None:
             yield f"tagged with the subscription {quoted(name)}, which is not open"
         elif method == "notifications/subscriptions/acknowledged":
             yield f"the subscription is open, and named after its request: {quoted(name)}"
@@ -216,23 +196,23 @@ class Talk:
                 yield f"asked for, but will not be told: {', '.join(left_out)}"
         else:
             late = ", which was given up: to be ignored" if asked.cancelled else ""
-            yield f"tagged with the subscription that {asked} opened{late}"
+            yield f"tagged with the subscription that {_name(asked)} opened{late}"
 
     # -- answers
 
-    def _answer(self, sender: Role, message: JsonObject, at: float) -> Told:
-        asked = self.asked.pop(_key(_OTHER[sender], message.get("id")), None)
+    def _answer(self, said: Said) -> Told:
+        message, asked = said.message, _still_open(self.answering(said))
         method, params = (asked.method, asked.params) if asked else (None, None)
-        self.tokens = {key: each for key, each in self.tokens.items() if each is not asked}
         what = "no request that was seen here"
         if asked is not None:
-            took = at - asked.time
+            asked.answered = True
+            took = said.event.time - asked.event.time
             what = f"{method}, after " + (f"{took:.2f} s" if took >= 1 else f"{took * 1000:.1f} ms")
         lines = ["answers a request that was cancelled: to be ignored"] if asked and asked.cancelled else []
         if failed := "error" in message:
             lines += explain.explain_error(message["error"], method)
         else:
-            result = _object(message["result"])
+            result = as_object(message["result"])
             failed = result.get("isError") is True
             if method == "initialize":
                 self._learn(result.get("protocolVersion"))
@@ -264,7 +244,7 @@ class Talk:
 
     def _result_type(self, result: JsonObject) -> Iterator[str]:
         """Of which kind a result is, and who the server is, where that was not told yet."""
-        kind, server = result.get("resultType"), _object(result.get("_meta")).get(SERVER_INFO)
+        kind, server = result.get("resultType"), as_object(result.get("_meta")).get(SERVER_INFO)
         if server is not None and server != self.repeated.server:
             self.repeated.server = server
             yield from explain.say(("_meta: the server is {server:implementation}",), {"server": server})
@@ -278,15 +258,15 @@ class Talk:
 
     # -- calls of several rounds (2026-07-28/basic/patterns/mrtr)
 
-    def _questions(self, asked: Asked | None, result: JsonObject) -> Iterator[str]:
+    def _questions(self, asked: Said | None, result: JsonObject) -> Iterator[str]:
         """What a result wants to know before it can be complete."""
         if result.get("resultType") != "input_required":
             return
-        requests = _object(result.get("inputRequests"))
+        requests = as_object(result.get("inputRequests"))
         yield f"not finished: {'the server has to know something first' if requests else 'the client is to try again'}"
-        for key, request in requests.items():
+        for name, request in requests.items():
             method, params = _question(request)
-            yield f"{quoted(key)}: {method}: {'; '.join(explain.explain_params(method, params))}".rstrip(": ")
+            yield f"{quoted(name)}: {method}: {'; '.join(explain.explain_params(method, params))}".rstrip(": ")
         parts = ["with another id", "with the answers"] if requests else ["with another id"]
         # It may be encrypted as well, which nobody else can see (2026-07-28/basic/patterns/mrtr#server-requirements).
         state = "with requestState as it came (signed, not encrypted: the server trusts it, anybody can read it)"
@@ -296,36 +276,39 @@ class Talk:
             place = _place(asked, result.get("requestState"), requests)
             self.repeated.questions[place] = (asked, requests)
 
-    def _round(self, asked: Asked) -> Iterator[str]:
+    def _round(self, asked: Said) -> Iterator[str]:
         """Which round of which call a request is, and what it answers."""
         params = asked.params
         if "inputResponses" not in params and "requestState" not in params:
             return
-        given = _object(params.get("inputResponses"))
+        given = as_object(params.get("inputResponses"))
         place = _place(asked, params.get("requestState"), given)
         before, requests = self.repeated.questions.get(place, (None, {}))
         if before is None:
             yield "goes on with a call that was asked for input; its earlier rounds were not seen here"
         else:
-            asked.round, asked.first = before.round + 1, before.request_id if before.first is None else before.first
+            asked.round, asked.first = before.round + 1, before.first
             yield f"round {asked.round} of the call that request {quoted(asked.first)} began"
-        for key, answer in given.items():
-            method, question = _question(requests.get(key))
+        for name, answer in given.items():
+            method, question = _question(requests.get(name))
             told = "; ".join(explain.explain_result(method, answer, question))
-            yield f"answers {quoted(key)}: {told or 'with an object'}"
-        if unanswered := [quoted(key) for key in requests if key not in given]:
+            yield f"answers {quoted(name)}: {told or 'with an object'}"
+        if unanswered := [quoted(name) for name in requests if name not in given]:
             yield f"leaves open {', '.join(unanswered)}, which will be asked again"
         if "requestState" in params:
-            came = "" if before is None else f" as it came with the result for {quoted(before.request_id)}"
+            came = "" if before is None else f" as it came with the result for {quoted(before.id)}"
             yield f"requestState goes back{came}"
 
 
-def _key(side: Role, name: Any) -> Any:
-    """Request ids and tokens of one side; a number and a text are never the same. None is nobody's."""
-    return (side, id_key(name)) if is_id(name) else None
+def _still_open(asked: Said | None) -> Said | None:
+    return asked if asked is not None and is_id(asked.id) and not asked.answered else None
 
 
-def _place(asked: Asked, state: Any, keys: JsonObject) -> str:
+def _name(asked: Said) -> str:
+    return f"request {quoted(asked.id)} ({asked.method})"
+
+
+def _place(asked: Said, state: Any, keys: JsonObject) -> str:
     """What the questions of a result, and the answers to them, have in common."""
     if isinstance(state, str):
         return state
@@ -334,11 +317,7 @@ def _place(asked: Asked, state: Any, keys: JsonObject) -> str:
 
 def _question(request: Any) -> tuple[str, JsonObject]:
     """The method and the params of an entry of `inputRequests`."""
-    return str(_object(request).get("method", "")), _object(_object(request).get("params"))
-
-
-def _object(value: Any) -> JsonObject:
-    return value if isinstance(value, dict) else {}
+    return str(as_object(request).get("method", "")), as_object(as_object(request).get("params"))
 
 
 # -- narrate ------------------------------------------------------------------------------------------------------
@@ -391,7 +370,7 @@ class Narrator:
         if event.direction == "stderr":
             return "stderr", Told(str(event.message))
         talk = self._talk(event)
-        sender = talk.viewpoint if event.direction == "send" else _OTHER[talk.viewpoint]
+        sender = talk.viewpoint if event.direction == "send" else OTHER[talk.viewpoint]
         http, exchange = event.http or {}, (event.http or {}).get("exchange")
         if event.end is not None:
             told = Told(explain.explain_end(event.end), talk.page("basic/lifecycle"))
@@ -400,7 +379,7 @@ class Narrator:
             page = "basic/authorization" if "oauth" in http else "basic/transports"
             told = Told(head, talk.page(page), lines, explain.failed(http))
         else:
-            told = talk.tell(sender, event.message, event.time)
+            told = talk.tell(sender, event.message, event)
             if "status" not in http and exchange is not None:
                 talk.exchanges[exchange] = told.head
         if event.http is not None:
@@ -421,12 +400,8 @@ class Narrator:
             role = self._viewpoint or ("server" if event.peer == "client" else "client")
             talk = Talk(role, self._connections, repeated)
             self._talks[key] = talk
-        message = event.message
-        if self._viewpoint is None and isinstance(message, dict) and "id" in message:
-            # Only a client opens a session, or sends a request that stands alone.
-            method = message.get("method")
-            if isinstance(method, str) and (method == "initialize" or is_stateless(method, message.get("params"))):
-                talk.viewpoint = "client" if event.direction == "send" else "server"
+        if self._viewpoint is None:
+            talk.viewpoint = recorded_by(event) or talk.viewpoint
         return talk
 
     # -- layout

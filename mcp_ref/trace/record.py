@@ -94,6 +94,11 @@ class TraceEvent(NamedTuple):
     end: JsonObject | None = None
 
 
+# How often whoever delivers looks for more, before that is left to `mcp-trace`, and how much it takes. The reader of
+# a peer that floods so has its turn soon, and delivers itself, so that it does not read faster than it delivers.
+_ROUNDS: Final = 3
+_AT_ONCE: Final = 100
+
 Sink = str | os.PathLike[str] | TextIO | Callable[[TraceEvent], None]
 Trace: TypeAlias = "Recorder | Sink"
 
@@ -114,6 +119,7 @@ class Recorder:
     Threads: taps may be used by any thread. Each sink gets the events one at a time, in the order of `seq`. Files are
         written by whoever delivers, such as the reader of a transport. Callables are called by the thread `mcp-trace`,
         which starts with the first event for them: on a reader, one that waited for an answer would wait for itself.
+        It also writes what comes faster than whoever delivers can write.
     """
 
     def __init__(self, *sinks: Sink, append: bool = False, forms: bool = False, exact: bool = False) -> None:
@@ -159,10 +165,15 @@ class Recorder:
         """Write everything noted so far to the files, and leave it to `mcp-trace` for the callables.
 
         If another thread is doing that, this returns at once, and that thread also hands over what was noted here: it
-        looks again after it has given the work up, so no event is lost, and the order is kept.
+        looks again after it has given the work up, so no event is lost, and the order is kept. Where a peer says more
+        all the while, nobody is held up by it: `mcp-trace` goes on.
         """
-        while self._notes and self._writing.acquire(blocking=False):
-            self._hand_all_over()
+        for _ in range(_ROUNDS):
+            if not self._notes or not self._writing.acquire(blocking=False):
+                return
+            self._hand_over_most(_AT_ONCE)
+        if self._notes:
+            self._calls.put(self.deliver, "the rest of the trace")
 
     def close(self, timeout: float | None = 5) -> None:
         """Hand over what is left and close the files that this opened; what is noted afterwards is ignored.
@@ -178,7 +189,7 @@ class Recorder:
             self._closed = True
         left = deadline.left()
         if written := self._writing.acquire(timeout=-1 if left is None else left):
-            self._hand_all_over()
+            self._hand_over_most(len(self._notes))
         self._calls.close(deadline)
         for file in self._opened if written else ():
             file.close()
@@ -213,10 +224,10 @@ class Recorder:
             self._exchanges += 1
             return self._exchanges
 
-    def _hand_all_over(self) -> None:
-        """Hand over what was noted, and give `_writing` up."""
+    def _hand_over_most(self, most: int) -> None:
+        """Hand over at most so much of what was noted until now, and give `_writing` up."""
         try:
-            while self._notes:
+            for _ in range(min(most, len(self._notes))):
                 self._hand_over(self._notes.popleft())
         finally:
             self._writing.release()
@@ -229,9 +240,7 @@ class Recorder:
                 http = {**http, "headers": {str(name).lower(): str(value) for name, value in http["headers"].items()}}
             event = noted._replace(message=message, http=http, raw=raw)
         else:
-            if http is not None:
-                http = redact_http(http)
-            event = noted._replace(message=_shown(noted.message, self._forms), http=http)
+            event = without_secrets(noted, forms=self._forms)
         for file in self._files:
             _try(partial(_write_row, file), event)
         for sink in self._callables:
@@ -313,6 +322,12 @@ def _shown(message: Any, forms: bool) -> Message:
         return redact_text(message) if isinstance(message, str) else cast(Message, redact(message, forms=forms))
     except RecursionError:
         return TOO_DEEP
+
+
+def without_secrets(event: TraceEvent, *, forms: bool = False) -> TraceEvent:
+    """An event as a trace has it that is not exact; `forms`: with what users typed into forms."""
+    http = None if event.http is None else redact_http(event.http)
+    return event._replace(message=_shown(event.message, forms), http=http, raw=None)
 
 
 def _exactly(message: Any) -> tuple[Message, str | None]:

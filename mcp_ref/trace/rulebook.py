@@ -26,11 +26,11 @@ from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS, Revision
 from mcp_ref.trace.explain import quoted
 from mcp_ref.trace.record import TraceEvent, as_text
 from mcp_ref.trace.redact import redact_http
-from mcp_ref.trace.rules import authorization, features, hints, http, messages, session, stateless, tasks
+from mcp_ref.trace.rules import authorization, features, hints, http, messages, session, skills, stateless, tasks
 from mcp_ref.trace.rules.seen import FRAME, MEANING, RULES, SCHEMA, Exchange, Kind, Link, Redacted, Role, Said, Verdict
 
 # Each declares its rules when it is imported.
-_FILES: Final = (messages, session, features, tasks, stateless, http, authorization, hints)
+_FILES: Final = (messages, session, features, tasks, skills, stateless, http, authorization, hints)
 _OF_MESSAGES: Final = ("request", "notification", "result", "error", "rejection")
 _METHODS: Final = METHODS.keys() | {method for declared in RULES.values() for method in declared.methods}
 

@@ -23,6 +23,7 @@ from mcp_ref.trace.fields import MEANINGS, members
 from mcp_ref.trace.narrate import Narrator
 from mcp_ref.trace.record import TOO_DEEP, TraceEvent, as_text
 from mcp_ref.trace.rulebook import Finding, sentences
+from mcp_ref.trace.rules.seen import as_object
 
 _MAX_TEXT: Final = 100_000  # characters of one message, one string or one line that are shown
 
@@ -67,6 +68,14 @@ def data(events: Sequence[TraceEvent], findings: Iterable[Finding], name: str) -
                 "findings": found.get(event.seq, [])}  # fmt: skip
         rows.append(row)
     _link_answers(events, rows)
+    for event, row in zip(events, rows, strict=True):
+        message = as_object(event.message)
+        asked = message if "method" in message or "partner" not in row else as_object(events[row["partner"]].message)
+        params = as_object(asked.get("params"))
+        named = params.get("name", params.get("uri"))
+        row["name"] = named[:80] if isinstance(named, str) else ""
+        # A tool that failed is a result, and reads as a success to whoever looks for errors.
+        row["failed"] = as_object(message.get("result")).get("isError") is True
     about = {}
     for each in sorted(used):
         rules = [row for rule in sentences()["rules"].values() for row in rule if f"`{each}`" in row["says"]]

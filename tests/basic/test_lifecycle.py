@@ -10,14 +10,12 @@ import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, RemoteProtocolError, RequestTimeout, Server
 from mcp_ref.basic.lifecycle import TRANSITIONS, Lifecycle, negotiate, offered_instead
-from mcp_ref.basic.transports.memory import pair
 from mcp_ref.errors import InvalidRequest
-from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
-from tests.wire import CLIENT_INFO, SERVER_INFO, Background, Wire, opened, play, to_client, to_server
+from tests.wire import CLIENT_INFO, SERVER_INFO, connecting, opened, play, to_client, to_server
 
 NAMES = [row.name for row in SESSION_REVISIONS]
-STATES = {"client": ("new", "asked", "agreed", "open", "closed"), "server": ("new", "answered", "open", "closed")}
+STATES = {"client": ("new", "asked", "agreed", "open"), "server": ("new", "answered", "open")}
 METHOD_OF = {
     "initialize": ("initialize", True),
     "initialized": ("notifications/initialized", False),
@@ -58,10 +56,6 @@ def test_every_row_of_the_table_is_about_a_state_and_an_event_that_exist() -> No
         assert event in EVENTS
 
 
-def test_nothing_is_allowed_once_closed() -> None:
-    assert not [row for row in TRANSITIONS if row[1] == "closed"]
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_the_server_answers_with_the_version_asked_for_if_it_has_it(name: str) -> None:
     assert negotiate(name, SESSION_REVISIONS).name == name
@@ -93,22 +87,12 @@ def test_a_session_opens_in_every_revision(name: str) -> None:
 
 @pytest.mark.parametrize("name", [row.name for row in SESSION_REVISIONS])
 def test_the_client_says_that_it_is_initialized_once_it_was_answered(name: str) -> None:
-    ours, theirs = pair()
-    wire, client = Wire(ours), Client(theirs, revision=name)
-    connecting = Background(client.connect)
-    asked = wire.receive()
-    assert asked["method"] == "initialize" and wire.silent()
-    wire.answer(asked["id"], {"protocolVersion": name, "capabilities": {}, "serverInfo": SERVER_INFO})
-    assert wire.receive() == {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    assert connecting.outcome() is client and wire.silent()
-    client.close()
-    ours.close(Deadline(1))
-
-
-@pytest.mark.parametrize("name", REVISIONS)
-def test_a_pinned_server_decides(name: str) -> None:
-    with Client(Server("s", revisions=[name])) as client:
-        assert client.revision.name == name
+    with connecting(revision=name) as (client, wire, opening):
+        asked = wire.receive()
+        assert asked["method"] == "initialize" and wire.silent()
+        wire.answer(asked["id"], {"protocolVersion": name, "capabilities": {}, "serverInfo": SERVER_INFO})
+        assert wire.receive() == {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert opening.outcome() is client and wire.silent()
 
 
 def test_a_client_disconnects_from_a_server_of_another_revision() -> None:
@@ -150,26 +134,19 @@ def test_nothing_newer_stands_in_the_opening_of_an_older_revision() -> None:
     ("name", "elicitation"), [("2024-11-05", None), ("2025-03-26", None), ("2025-06-18", {}), ("2025-11-25", "both")]
 )
 def test_initialize_is_shaped_by_the_revision_it_asks_for(name: str, elicitation: Any) -> None:
-    ours, theirs = pair()
-    wire = Wire(ours)
-    client = Client(theirs, revision=name, elicit=lambda m, s: {}, open_url=lambda u, m: True, connect_timeout=0.3)
-    with pytest.raises(RequestTimeout):
-        client.connect()
-    params = wire.receive()["params"]
+    with connecting(revision=name, elicit=lambda m, s: {}, open_url=lambda u, m: True) as (_, wire, _):
+        params = wire.receive()["params"]
     assert params["protocolVersion"] == name
     expected = {"form": {}, "url": {}} if elicitation == "both" else elicitation
     assert params["capabilities"].get("elicitation") == expected
-    ours.close(Deadline(1))
 
 
 def test_initialize_is_never_cancelled_but_the_transport_is_closed() -> None:
-    ours, theirs = pair()
-    wire = Wire(ours)
-    with pytest.raises(RequestTimeout):
-        Client(theirs, revision=SESSION_REVISIONS, connect_timeout=0.3).connect()
-    assert wire.receive()["method"] == "initialize"
-    assert isinstance(wire.receive(), ConnectionError)
-    assert wire.silent()
+    with connecting(revision=SESSION_REVISIONS, connect_timeout=0.3) as (_, wire, opening):
+        assert isinstance(opening.outcome(), RequestTimeout)
+        assert wire.receive()["method"] == "initialize"
+        assert isinstance(wire.receive(), ConnectionError)
+        assert wire.silent()
 
 
 def test_a_request_before_initialize_is_refused_except_ping() -> None:
@@ -182,13 +159,6 @@ def test_a_request_before_initialize_is_refused_except_ping() -> None:
         S< {"jsonrpc":"2.0","id":2,"result":{}}
         """,
     )
-
-
-def test_a_second_initialize_is_refused() -> None:
-    with opened(Server("s"), "2025-06-18") as wire:
-        params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": CLIENT_INFO}
-        assert wire.request(9, "initialize", params)["error"]["code"] == -32600
-        assert wire.request(10, "ping")["result"] == {}
 
 
 @pytest.mark.parametrize(
@@ -219,88 +189,48 @@ def test_requests_that_follow_initialize_at_once_are_answered_after_it() -> None
         assert [wire.receive()["id"], wire.receive()["id"]] == [1, 2]
 
 
-def test_the_client_reads_an_offer_in_an_error_and_opens_with_it() -> None:
-    import threading
+AGREED = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": SERVER_INFO}
 
-    ours, theirs = pair()
-    wire = Wire(ours)
-    client = Client(theirs, revision=SESSION_REVISIONS)
-    thread = threading.Thread(target=client.connect, name="test-connect")
-    thread.start()
-    first = wire.receive()
-    data = {"supported": ["2024-11-05"], "requested": first["params"]["protocolVersion"]}
-    error = {"code": -32602, "message": "Unsupported protocol version", "data": data}
-    wire.send({"jsonrpc": "2.0", "id": first["id"], "error": error})
-    second = wire.receive()
-    assert second["params"]["protocolVersion"] == "2024-11-05"
-    result = {"protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": SERVER_INFO}
-    wire.send({"jsonrpc": "2.0", "id": second["id"], "result": result})
-    assert wire.receive() == {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    thread.join(5)
-    assert client.revision.name == "2024-11-05"
-    client.close()
-    ours.close(Deadline(1))
+
+def test_the_client_reads_an_offer_in_an_error_and_opens_with_it() -> None:
+    with connecting(revision=SESSION_REVISIONS) as (client, wire, opening):
+        first = wire.receive()
+        data = {"supported": ["2024-11-05"], "requested": first["params"]["protocolVersion"]}
+        error = {"code": -32602, "message": "Unsupported protocol version", "data": data}
+        wire.send({"jsonrpc": "2.0", "id": first["id"], "error": error})
+        second = wire.receive()
+        assert second["params"]["protocolVersion"] == "2024-11-05"
+        wire.answer(second["id"], {"protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": SERVER_INFO})
+        assert wire.receive() == {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert opening.outcome() is client and client.revision.name == "2024-11-05"
 
 
 def test_an_error_without_an_offer_is_raised_and_the_transport_closed() -> None:
-    import threading
-
-    ours, theirs = pair()
-    wire = Wire(ours)
-    client = Client(theirs, revision=SESSION_REVISIONS)
-    found: list[Exception] = []
-
-    def connect() -> None:
-        try:
-            client.connect()
-        except ErrorResponse as error:
-            found.append(error)
-
-    thread = threading.Thread(target=connect, name="test-connect")
-    thread.start()
-    wire.send({"jsonrpc": "2.0", "id": wire.receive()["id"], "error": {"code": -32603, "message": "no"}})
-    thread.join(5)
-    assert found
-    assert isinstance(wire.receive(), ConnectionError)
+    with connecting(revision=SESSION_REVISIONS) as (_, wire, opening):
+        wire.send({"jsonrpc": "2.0", "id": wire.receive()["id"], "error": {"code": -32603, "message": "no"}})
+        assert isinstance(opening.outcome(), ErrorResponse)
+        assert isinstance(wire.receive(), ConnectionError)
 
 
 def test_the_server_may_log_before_the_session_is_open() -> None:
-    ours, theirs = pair()
-    wire = Wire(ours)
     logged: list[Any] = []
-    client = Client(theirs, revision=SESSION_REVISIONS, on_log=logged.append)
-    import threading
-
-    thread = threading.Thread(target=client.connect, name="test-connect")
-    thread.start()
-    asked = wire.receive()
-    wire.notify("notifications/message", {"level": "info", "data": "warming up"})
-    result = {"protocolVersion": "2025-11-25", "capabilities": {"logging": {}}, "serverInfo": SERVER_INFO}
-    wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": result})
-    thread.join(5)
-    client.close()
-    ours.close(Deadline(1))
+    with connecting(revision=SESSION_REVISIONS, on_log=logged.append) as (client, wire, opening):
+        asked = wire.receive()
+        wire.notify("notifications/message", {"level": "info", "data": "warming up"})
+        wire.answer(asked["id"], {**AGREED, "capabilities": {"logging": {}}})
+        assert opening.outcome() is client
     assert logged == [{"level": "info", "data": "warming up"}]
 
 
 def test_a_question_of_the_server_before_initialized_is_refused_except_ping() -> None:
-    ours, theirs = pair()
-    wire = Wire(ours)
-    import threading
-
-    client = Client(theirs, revision=SESSION_REVISIONS, roots=[])
-    thread = threading.Thread(target=client.connect, name="test-connect")
-    thread.start()
-    asked = wire.receive()
-    assert wire.request("p", "ping")["result"] == {}
-    assert wire.request("r", "roots/list")["error"]["code"] == -32600
-    result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": SERVER_INFO}
-    wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": result})
-    thread.join(5)
-    assert wire.receive()["method"] == "notifications/initialized"
-    assert wire.request("s", "roots/list")["result"] == {"roots": []}
-    client.close()
-    ours.close(Deadline(1))
+    with connecting(revision=SESSION_REVISIONS, roots=[]) as (client, wire, opening):
+        asked = wire.receive()
+        assert wire.request("p", "ping")["result"] == {}
+        assert wire.request("r", "roots/list")["error"]["code"] == -32600
+        wire.answer(asked["id"], AGREED)
+        assert opening.outcome() is client
+        assert wire.receive()["method"] == "notifications/initialized"
+        assert wire.request("s", "roots/list")["result"] == {"roots": []}
 
 
 def test_capabilities_are_read_through_the_revision_agreed() -> None:
@@ -330,13 +260,6 @@ def test_capabilities_that_nobody_declared_gate_both_directions() -> None:
             client.list_tools()
         assert wire.request(1, "roots/list")["error"]["code"] == -32601
         assert wire.silent()
-
-
-def test_experimental_capabilities_are_carried_as_they_are() -> None:
-    server = Server("s", experimental={"x": {"icons": [1]}})
-    with Client(server, revision="2024-11-05", capabilities={"experimental": {"y": {}}}) as client:
-        assert client.server_capabilities["experimental"] == {"x": {"icons": [1]}}
-        assert client.capabilities["experimental"] == {"y": {}}
 
 
 def test_before_the_answer_to_initialize_a_client_sends_pings_alone() -> None:
@@ -382,15 +305,6 @@ def test_no_other_revision_can_be_pinned(wrong: Any) -> None:
         Client(["x"], revision=wrong)
     with pytest.raises(ValueError, match="2024-11-05, .*, 2026-07-28"):
         Server("s", revisions=[wrong] if isinstance(wrong, str) else wrong)
-
-
-def test_initialize_agrees_on_no_revision_of_the_stateless_era() -> None:
-    params = {"protocolVersion": "2026-07-28", "capabilities": {}, "clientInfo": CLIENT_INFO}
-    with to_server(Server("s")) as wire:
-        assert wire.request(1, "initialize", params)["result"]["protocolVersion"] == "2025-11-25"
-    with to_server(Server("s", revisions=["2026-07-28"])) as wire:
-        refused = wire.request(1, "initialize", params)["error"]
-        assert (refused["code"], refused["data"]["supported"]) == (-32022, ["2026-07-28"])
 
 
 def test_a_notification_called_initialize_opens_nothing() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,19 +15,14 @@ from mcp_ref.basic.mrtr import (
     Rounds,
     StateKeys,
     elicitation_form,
-    elicitation_url,
     input_required,
-    input_response,
-    roots_listing,
-    sampling,
 )
 from mcp_ref.client.elicitation import UrlElicitationRequired, elicit, elicit_url, url_elicitation
 from mcp_ref.client.roots import roots
 from mcp_ref.client.sampling import reply, sample
-from mcp_ref.errors import InvalidParams, LocalProtocolError, MissingClientCapability, Refusal, RemoteProtocolError
+from mcp_ref.errors import InvalidParams, LocalProtocolError, Refusal, RemoteProtocolError
 from mcp_ref.revisions import STATELESS_REVISIONS
 from tests.slow import examples
-from tests.wire import PATIENCE
 
 LATEST = STATELESS_REVISIONS[-1]
 KEYS = StateKeys([b"k" * 32])
@@ -76,8 +69,8 @@ def run(handler: Handler, params: Any = CALL, **more: Any) -> Any:
     try:
         returned = handler(Asking(rounds))
     except InputNeeded:
-        assert rounds.needed
-    return rounds.outcome({}) if rounds.needed else returned
+        assert rounds.questions
+    return rounds.outcome({}) if rounds.questions else returned
 
 
 def again(result: Any, responses: Any, params: Any = CALL) -> Any:
@@ -113,10 +106,6 @@ def converse(handler: Handler, params: Any = CALL, *, most: int = 10) -> tuple[A
 # -- handlers written for a session work unchanged ----------------------------------------------------------------
 
 
-def test_a_handler_that_asks_nothing_needs_nothing() -> None:
-    assert run(lambda ctx: "done") == "done"
-
-
 def test_a_question_ends_the_run_and_is_the_result() -> None:
     result = run(lambda ctx: ctx.name("Who?"))
     assert result["resultType"] == "input_required"
@@ -137,33 +126,6 @@ def test_a_question_ends_the_run_and_is_the_result() -> None:
     assert isinstance(result["requestState"], str)
 
 
-def test_with_its_answer_the_handler_goes_on() -> None:
-    assert converse(lambda ctx: ctx.name("Who?")) == ("<Who?>", [["elicitation-1"]])
-
-
-def test_several_questions_take_a_round_each() -> None:
-    def handler(ctx: Any) -> Any:
-        who = ctx.name("Who?")
-        said = ctx.sample(f"Greet {who}", max_tokens=10)["content"]["text"]
-        return who, said, ctx.roots()[0]["uri"], ctx.elicit_url("Pay", "https://pay.example/1")["action"]
-
-    returned, asked = converse(handler)
-    assert returned == ("<Who?>", "four", "file:///home", "accept")
-    assert asked == [["elicitation-1"], ["sampling-2"], ["roots-3"], ["elicitation-4"]]
-
-
-def test_questions_in_a_loop() -> None:
-    def handler(ctx: Any) -> Any:
-        last = "nobody"
-        for _ in range(4):
-            last = ctx.name(f"after {last}")
-        return last
-
-    returned, asked = converse(handler)
-    assert returned == "<after <after <after <after nobody>>>>"
-    assert asked == [[f"elicitation-{n}"] for n in (1, 2, 3, 4)]
-
-
 def test_the_same_question_twice_is_two_questions() -> None:
     answers = iter(["Ann", "Bob"])
 
@@ -174,12 +136,6 @@ def test_the_same_question_twice_is_two_questions() -> None:
     result = run(handler, again(result, {"elicitation-1": accept(next(answers))}))
     assert list(result["inputRequests"]) == ["elicitation-2"]
     assert run(handler, again(result, {"elicitation-2": accept(next(answers))})) == ("Ann", "Bob")
-
-
-@pytest.mark.parametrize("action", ["decline", "cancel"])
-def test_a_user_who_says_no_has_answered(action: str) -> None:
-    result = run(lambda ctx: ctx.name("Who?"))
-    assert run(lambda ctx: ctx.name("Who?"), again(result, {"elicitation-1": {"action": action}})) == action
 
 
 def test_arguments_may_change_after_they_were_asked_with() -> None:
@@ -194,21 +150,20 @@ def test_arguments_may_change_after_they_were_asked_with() -> None:
     assert converse(handler) == ("four", [["sampling-1"], ["sampling-2"]])
 
 
-def test_a_question_has_only_what_the_revision_has() -> None:
-    result = run(lambda ctx: ctx.elicit_url("Pay", "https://pay.example/1", elicitation_id="7"))
-    question = result["inputRequests"]["elicitation-1"]
-    assert question["params"] == {"mode": "url", "message": "Pay", "url": "https://pay.example/1"}
+TEXTS = tuple({"type": "text", "text": text} for text in "ab")
 
 
-def test_an_id_that_is_made_again_in_each_run_is_not_another_question() -> None:
-    handler = lambda ctx: ctx.elicit_url("Pay", "https://pay.example/1")["action"]  # noqa: E731
-    assert converse(handler) == ("accept", [["elicitation-1"]])
-
-
-def test_tuples_are_arrays_as_they_are_on_the_wire() -> None:
-    content = ({"type": "text", "text": "a"}, {"type": "text", "text": "b"})
-    handler = lambda ctx: ctx.sample({"role": "user", "content": content}, max_tokens=1)["model"]  # noqa: E731
-    assert converse(handler)[0] == "m"
+@pytest.mark.parametrize(
+    ("handler", "returned", "asked"),
+    [
+        (lambda ctx: ctx.elicit_url("Pay", "https://pay.example/1")["action"], "accept", "elicitation-1"),
+        (lambda ctx: ctx.sample({"role": "user", "content": TEXTS}, max_tokens=1)["model"], "m", "sampling-1"),
+        (lambda ctx: (ctx.ask_all(), ctx.name("Who?")), ([], "<Who?>"), "elicitation-2"),
+    ],
+    ids=["an id that is made again in each run", "tuples, which are arrays on the wire", "nothing asked together"],
+)
+def test_one_question_in_one_round(handler: Handler, returned: Any, asked: str) -> None:
+    assert converse(handler) == (returned, [[asked]])
 
 
 @given(st.lists(st.sampled_from(["elicit", "sample", "roots", "all"]), max_size=5))
@@ -234,10 +189,6 @@ def test_questions_in_any_order_lead_to_the_result(kinds: list[str]) -> None:
 
 def both(ctx: Any) -> Any:
     return ctx.ask_all(lambda: ctx.name("Who?"), lambda: ctx.roots()[0]["uri"])
-
-
-def test_questions_can_be_asked_together() -> None:
-    assert converse(both) == (["<Who?>", "file:///home"], [["elicitation-1.1.1", "roots-1.2.1"]])
 
 
 def test_what_is_missing_is_asked_again_and_what_is_there_is_not() -> None:
@@ -279,10 +230,6 @@ def test_an_answered_one_within_an_open_one_returns() -> None:
     assert list(second["inputRequests"]) == ["elicitation-1.1.1"]
 
 
-def test_to_ask_nothing_together_is_not_a_question() -> None:
-    assert converse(lambda ctx: (ctx.ask_all(), ctx.name("Who?"))) == (([], "<Who?>"), [["elicitation-2"]])
-
-
 def test_one_that_fails_does_not_take_back_what_another_asked() -> None:
     told: dict[str, str] = {}
 
@@ -293,24 +240,11 @@ def test_one_that_fails_does_not_take_back_what_another_asked() -> None:
     rounds = rounds_of()
     with pytest.raises(KeyError):
         handler(Asking(rounds))
-    assert rounds.needed
+    assert rounds.questions
     assert run(handler, again(rounds.outcome({}), {"elicitation-1.1.1": accept("Ann")})) == "Ann"
 
 
 # -- changed questions --------------------------------------------------------------------------------------------
-
-
-def test_a_changed_question_is_asked_again() -> None:
-    result = run(lambda ctx: ctx.name("Delete a.txt?"))
-    changed = run(lambda ctx: ctx.name("Delete b.txt?"), again(result, {"elicitation-1": accept("yes")}))
-    assert changed["inputRequests"]["elicitation-1"]["params"]["message"] == "Delete b.txt?"
-    assert run(lambda ctx: ctx.name("Delete b.txt?"), again(changed, {"elicitation-1": accept("no")})) == "no"
-
-
-def test_a_question_of_another_kind_is_another_question() -> None:
-    result = run(lambda ctx: ctx.name("Who?"))
-    changed = run(lambda ctx: ctx.roots(), again(result, {"elicitation-1": accept("Ann")}))
-    assert list(changed["inputRequests"]) == ["roots-1"]
 
 
 def test_a_changed_question_takes_all_later_answers_with_it() -> None:
@@ -342,26 +276,6 @@ def test_a_question_that_is_left_out_moves_the_others() -> None:
 # -- handlers that catch what ends them ---------------------------------------------------------------------------
 
 
-def test_except_exception_does_not_catch_it() -> None:
-    def handler(ctx: Any) -> Any:
-        try:
-            return ctx.name("Who?")
-        except Exception:
-            return "nobody"
-
-    assert converse(handler)[0] == "<Who?>"
-
-
-def test_a_handler_that_catches_everything_is_still_asked_for() -> None:
-    def handler(ctx: Any) -> Any:
-        try:
-            return ctx.name("Who?")
-        except BaseException:
-            return "nobody"
-
-    assert converse(handler) == ("<Who?>", [["elicitation-1"]])
-
-
 def test_what_is_asked_after_it_was_caught_is_not_asked() -> None:
     caught: list[str] = []
 
@@ -378,7 +292,7 @@ def test_what_is_asked_after_it_was_caught_is_not_asked() -> None:
     rounds = rounds_of()
     with pytest.raises(ValueError, match="nobody"):
         handler(Asking(rounds))
-    assert rounds.needed and caught == ["a", "b"]
+    assert rounds.questions and caught == ["a", "b"]
     assert list(rounds.outcome({})["inputRequests"]) == ["elicitation-1"]
 
 
@@ -407,37 +321,12 @@ def test_other_requests_cannot_ask(method: str) -> None:
     ):
         with pytest.raises(LocalProtocolError, match=f"{method} cannot ask .*tools/call, prompts/get, resources/read"):
             ask()
-    assert not rounds.needed
+    assert not rounds.questions
 
 
 def test_other_requests_ignore_what_is_not_for_them() -> None:
     rounds = rounds_of({"requestState": 5, "inputResponses": None}, "tools/list")
     assert (rounds.responses, rounds.state) == ({}, None)
-
-
-@pytest.mark.parametrize("method", ["prompts/get", "resources/read"])
-def test_prompts_and_resources_can_ask(method: str) -> None:
-    params = {"uri": "file:///a"} if method == "resources/read" else {"name": "greet"}
-    result = run(lambda ctx: ctx.name("Who?"), params, method=method)
-    retried = again(result, {"elicitation-1": accept("Ann")}, params)
-    assert run(lambda ctx: ctx.name("Who?"), retried, method=method) == "Ann"
-
-
-def test_another_thread_cannot_ask() -> None:
-    rounds, problems = rounds_of(), []
-
-    def ask() -> None:
-        for each in (lambda: rounds.ask("roots/list", None), lambda: rounds.ask_all(lambda: 1)):
-            try:
-                each()
-            except BaseException as problem:
-                problems.append(problem)
-
-    thread = threading.Thread(target=ask)
-    thread.start()
-    thread.join(PATIENCE)
-    assert [type(problem) for problem in problems] == [LocalProtocolError] * 2
-    assert "own thread" in str(problems[0]) and not rounds.needed
 
 
 @pytest.mark.parametrize("method", ["ping", "tools/call", "com.example/ask", 5, None])
@@ -454,44 +343,17 @@ def test_a_malformed_question_is_not_asked(params: Any) -> None:
     rounds = rounds_of()
     with pytest.raises(LocalProtocolError):
         rounds.ask("elicitation/create", params)
-    assert not rounds.needed
+    assert not rounds.questions
 
 
 FORM: Any = elicitation_form("Who?", NAME)
-URL: Any = elicitation_url("Pay", "https://pay.example/")
-TOOL = {"name": "add", "inputSchema": {"type": "object"}}
-WITH_TOOLS: Any = sampling("hello", max_tokens=1, tools=[TOOL])  # type: ignore[list-item]
-
-
-@pytest.mark.parametrize(
-    ("request_", "declared", "required"),
-    [
-        (FORM, {}, {"elicitation": {}}),
-        (FORM, {"elicitation": {"url": {}}}, {"elicitation": {"form": {}}}),
-        (URL, {}, {"elicitation": {"url": {}}}),
-        (URL, {"elicitation": {}}, {"elicitation": {"url": {}}}),
-        (sampling("hello", max_tokens=1), {}, {"sampling": {}}),
-        (WITH_TOOLS, {"sampling": {}}, {"sampling": {"tools": {}}}),
-        (roots_listing(), {"elicitation": {}}, {"roots": {}}),
-    ],
-)
-def test_what_the_client_did_not_declare_is_not_asked(request_: Any, declared: Any, required: Any) -> None:
-    rounds = rounds_of(capabilities=declared)
-    for ask in (
-        lambda: rounds.ask(request_["method"], request_["params"]),
-        lambda: rounds.outcome(input_required({"q": request_})),
-    ):
-        with pytest.raises(MissingClientCapability) as caught:
-            ask()
-        assert caught.value.data == {"requiredCapabilities": required}
-    assert not rounds.needed
 
 
 def test_to_declare_elicitation_and_no_mode_is_to_declare_forms() -> None:
     rounds = rounds_of(capabilities={"elicitation": {}})
     with pytest.raises(InputNeeded):
         rounds.ask(FORM["method"], FORM["params"])
-    assert rounds.needed
+    assert rounds.questions
 
 
 # -- answers that lie ---------------------------------------------------------------------------------------------
@@ -526,25 +388,6 @@ def test_a_state_that_is_not_a_string_is_refused_with_its_path(state: Any) -> No
     assert caught.value.data == {"path": "params.requestState"}
 
 
-def test_keys_that_nobody_asked_for_are_ignored() -> None:
-    handler = lambda ctx: ctx.name("Who?")  # noqa: E731
-    extra = {"elicitation-2": {"what": "ever"}, "roots-1": {}, "url-1": {"action": "decline"}, "": {}}
-    result = run(handler, again(run(handler), extra))
-    assert list(result["inputRequests"]) == ["elicitation-1"]
-    assert run(handler, again(result, {**extra, "elicitation-1": accept("Ann")})) == "Ann"
-
-
-def test_an_answer_without_a_state_is_to_no_question_of_ours() -> None:
-    result = run(lambda ctx: ctx.name("Who?"), {**CALL, "inputResponses": {"elicitation-1": accept("Ann")}})
-    assert list(result["inputRequests"]) == ["elicitation-1"]
-
-
-def test_no_answer_at_all_is_a_question_again() -> None:
-    handler = lambda ctx: ctx.name("Who?")  # noqa: E731
-    state = run(handler)["requestState"]
-    assert list(run(handler, {**CALL, "requestState": state})["inputRequests"]) == ["elicitation-1"]
-
-
 def test_an_answer_of_an_earlier_round_cannot_be_replaced() -> None:
     handler = lambda ctx: (ctx.name("a"), ctx.name("b"))  # noqa: E731
     second = run(handler, again(run(handler), {"elicitation-1": accept("A")}))
@@ -564,39 +407,11 @@ def test_a_form_that_does_not_fit_is_the_handlers_to_see() -> None:
     assert run(handler, again(result, {"elicitation-2": {"action": "accept", "content": {"n": 5}}})) == {"n": 5}
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"principal": "bob"},
-        {"principal": None},
-        {"method": "prompts/get"},
-        {"keys": StateKeys()},
-        {"params": {**CALL, "name": "cancel"}},
-        {"params": {**CALL, "arguments": {"city": "Basel"}}},
-        {"params": {"name": "book"}},
-    ],
-)
-def test_a_state_is_of_no_use_elsewhere(other: Any) -> None:
-    result = run(lambda ctx: ctx.name("Who?"))
-    params = again(result, {"elicitation-1": accept("Ann")}, other.pop("params", CALL))
-    with pytest.raises(InvalidParams, match="^Invalid or expired requestState$"):
-        rounds_of(params, **other)
-
-
 def test_answers_that_are_too_large_to_carry_are_the_clients_fault() -> None:
     handler = lambda ctx: (ctx.name("a"), ctx.name("b"))  # noqa: E731
     large = again(run(handler), {"elicitation-1": accept("x" * MAX_STATE)})
     with pytest.raises(InvalidParams, match=r"params\.inputResponses"):
         run(handler, large)
-
-
-def test_two_processes_can_answer_in_turns() -> None:
-    shared = b"s" * 32
-    handler = lambda ctx: (ctx.name("a"), ctx.name("b"))  # noqa: E731
-    first = run(handler, keys=StateKeys([shared]))
-    second = run(handler, again(first, {"elicitation-1": accept("A")}), keys=StateKeys([shared]))
-    last = run(handler, again(second, {"elicitation-2": accept("B")}), keys=StateKeys([shared]))
-    assert last == ("A", "B")
 
 
 # -- what raised -32042 in a session ------------------------------------------------------------------------------
@@ -621,19 +436,6 @@ def visits(handler: Handler, params: Any = CALL, **more: Any) -> Any:
     return returned
 
 
-def test_required_urls_become_questions() -> None:
-    assert visits(pay)["inputRequests"] == {
-        "url-1": {
-            "method": "elicitation/create",
-            "params": {"mode": "url", "message": "Pay", "url": "https://pay.example/"},
-        },
-        "url-2": {
-            "method": "elicitation/create",
-            "params": {"mode": "url", "message": "Sign", "url": "https://sign.example/"},
-        },
-    }
-
-
 AGREED = {"url-1": {"action": "accept"}, "url-2": {"action": "accept"}}
 
 
@@ -643,15 +445,6 @@ def test_what_is_still_required_is_asked_again() -> None:
         result = visits(pay, again(result, responses))
         assert list(result["inputRequests"]) == ["url-1", "url-2"]
     assert visits(lambda ctx: "paid", again(result, AGREED)) == "paid"
-
-
-@pytest.mark.parametrize("action", ["decline", "cancel"])
-def test_a_visit_that_the_user_does_not_make_ends_the_request(action: str) -> None:
-    declined = again(visits(pay), {**AGREED, "url-2": {"action": action}})
-    with pytest.raises(Refusal, match="The user did not visit the page that this request requires") as caught:
-        visits(pay, declined)
-    assert caught.value.code == -32603
-    assert visits(lambda ctx: "paid", declined) == "paid", "a handler that is content is content"
 
 
 def test_a_decline_counts_also_where_other_pages_are_required_now() -> None:
@@ -677,12 +470,6 @@ def test_answers_before_a_visit_are_kept() -> None:
     assert visits(handler, again(asked, AGREED)) == "Ann"
 
 
-def test_a_visit_needs_its_mode() -> None:
-    with pytest.raises(MissingClientCapability) as caught:
-        visits(pay, capabilities={"elicitation": {"form": {}}})
-    assert caught.value.data == {"requiredCapabilities": {"elicitation": {"url": {}}}}
-
-
 def test_a_visit_is_not_asked_beside_an_open_question() -> None:
     def handler(ctx: Any) -> Any:
         try:
@@ -694,18 +481,6 @@ def test_a_visit_is_not_asked_beside_an_open_question() -> None:
 
 
 # -- handlers that return an InputRequiredResult themselves -------------------------------------------------------
-
-
-def test_a_handler_may_ask_by_itself_under_keys_of_its_own() -> None:
-    sealed = rounds_of().outcome(input_required({"user_name": FORM}))
-    assert sealed == {"resultType": "input_required", "inputRequests": {"user_name": FORM}}, "and without a state"
-    rounds = rounds_of({**CALL, "inputResponses": {"user_name": accept("Ann"), "more": {}}})
-    assert rounds.responses == {"user_name": accept("Ann"), "more": {}}
-    ctx: Any = SimpleNamespace(incoming=SimpleNamespace(inputs=rounds.responses), revision=LATEST)
-    assert input_response(ctx, "user_name") == accept("Ann")
-    assert input_response(ctx, "nobody") is None
-    with pytest.raises(InvalidParams, match=r"params\.inputResponses\.user_name\.roots is required"):
-        input_response(ctx, "user_name", "roots/list")
 
 
 @pytest.mark.parametrize("state", [0, "", False, [], {}, "Zürich", {"step": 1, "of": [1, 2]}])
@@ -721,12 +496,6 @@ def test_a_state_lasts_one_round_unless_it_is_given_again() -> None:
     second = rounds_of(again(first, {}))
     assert second.state == {"step": 1}
     assert "requestState" not in second.outcome(input_required({"b": FORM}))
-
-
-def test_a_state_differs_from_round_to_round() -> None:
-    first = rounds_of().outcome(input_required({"a": FORM}, state={"step": 1}))
-    second = rounds_of(again(first, {})).outcome(input_required({"b": FORM}, state={"step": 2}))
-    assert first["requestState"] != second["requestState"]
 
 
 def test_both_ways_of_asking_go_together() -> None:
@@ -783,17 +552,3 @@ def test_its_questions_are_shaped_for_the_revision() -> None:
 def test_a_result_that_asks_for_nothing_is_not_sent(result: Any) -> None:
     with pytest.raises(LocalProtocolError):
         rounds_of().outcome({"resultType": "input_required", **result})
-
-
-def test_a_state_that_is_not_json_is_the_handlers_fault_also_with_answers() -> None:
-    def handler(ctx: Any) -> Any:
-        ctx.name("Who?")
-        return ctx.rounds.outcome(input_required(state={1}))
-
-    with pytest.raises(LocalProtocolError, match="JSON"):
-        run(handler, again(run(handler), {"elicitation-1": accept("Ann")}))
-
-
-def test_a_result_that_asks_for_nothing_passes_as_it_is() -> None:
-    result = {"content": [], "resultType": "complete"}
-    assert rounds_of().outcome(result) is result

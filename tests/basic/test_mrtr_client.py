@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_ref.basic.mrtr import answer_inputs, elicitation_form, retry_params, roots_listing, sampling
-from mcp_ref.client.sampling import UserRejected
-from mcp_ref.errors import InputRefused, RemoteProtocolError, RequestCancelled, RequestTimeout, TransportClosed
+from mcp_ref.errors import RemoteProtocolError, RequestCancelled, RequestTimeout, TransportClosed
 
 FORM = elicitation_form("Who?", {"name": {"type": "string"}})
 SAMPLING = sampling("Capital?", max_tokens=9)
@@ -93,17 +92,6 @@ def test_an_answer_has_only_what_the_revision_has() -> None:
     assert answers == {"r": {"roots": []}}
 
 
-@pytest.mark.parametrize("problem", [UserRejected(), ValueError("no model"), RuntimeError()])
-def test_a_handler_that_refuses_ends_the_call_with_a_clear_error(problem: Exception) -> None:
-    def answer(method: str, params: Any) -> Any:
-        raise problem
-
-    with pytest.raises(InputRefused, match="sampling/createMessage") as caught:
-        answer_inputs(asking({"s": SAMPLING}), answer)
-    assert caught.value.__cause__ is problem
-    assert (str(problem) or "RuntimeError") in str(caught.value)
-
-
 @pytest.mark.parametrize(
     "problem", [RequestCancelled("enough"), RequestTimeout("late"), TransportClosed("gone"), KeyboardInterrupt()]
 )
@@ -118,16 +106,6 @@ def test_what_ended_the_call_itself_is_not_a_refusal(problem: BaseException) -> 
 # -- the next round -----------------------------------------------------------------------------------------------
 
 
-def test_the_state_is_echoed_as_it_is() -> None:
-    for state in ("", " ", "\n padded \t\r\n", "null", "%20+%2B==", "AEAD \u00e9 \ud800 {}", "x" * 100_000):
-        assert retry_params({"name": "x"}, {"requestState": state}, {}) == {"name": "x", "requestState": state}
-
-
-def test_without_a_state_none_is_sent_also_if_there_was_one_before() -> None:
-    former = {"name": "x", "requestState": "old", "inputResponses": {"old": {}}}
-    assert retry_params(former, {"inputRequests": {}}, {"new": {}}) == {"name": "x", "inputResponses": {"new": {}}}
-
-
 def test_the_params_of_the_request_stay_as_they_were() -> None:
     params = {"name": "x", "arguments": {"a": 1}, "_meta": {"progressToken": 1}}
     assert retry_params(params, {"requestState": "s"}, {"k": {"roots": []}}) == {
@@ -137,3 +115,8 @@ def test_the_params_of_the_request_stay_as_they_were() -> None:
     }
     assert params == {"name": "x", "arguments": {"a": 1}, "_meta": {"progressToken": 1}}
     assert retry_params(None, {"requestState": "s"}, {}) == {"requestState": "s"}
+
+
+def test_the_state_is_echoed_as_it_is() -> None:
+    for state in ("", " ", "\n padded \t\r\n", "null", "%20+%2B==", "AEAD \u00e9 \ud800 {}", "x" * 100_000):
+        assert retry_params({"name": "x"}, {"requestState": state}, {}) == {"name": "x", "requestState": state}

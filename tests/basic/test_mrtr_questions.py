@@ -13,24 +13,6 @@ from mcp_ref.server.tools import Tool
 ADD: Tool = {"name": "add", "inputSchema": {"type": "object"}}
 
 
-def test_a_form_is_what_elicit_asks() -> None:
-    assert elicitation_form("Who?", {"name": {"type": "string"}}) == {
-        "method": "elicitation/create",
-        "params": {
-            "mode": "form",
-            "message": "Who?",
-            "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
-        },
-    }
-
-
-def test_a_page_has_no_id() -> None:
-    assert elicitation_url("Pay", "https://pay.example/") == {
-        "method": "elicitation/create",
-        "params": {"mode": "url", "message": "Pay", "url": "https://pay.example/"},
-    }
-
-
 def test_sampling_has_the_options_of_sample() -> None:
     asked = sampling("Capital?", max_tokens=100, system_prompt="Be brief.", tools=[ADD], timeout=5)
     assert asked == {
@@ -42,10 +24,6 @@ def test_sampling_has_the_options_of_sample() -> None:
             "tools": [ADD],
         },
     }
-
-
-def test_roots_are_asked_for_with_nothing() -> None:
-    assert roots_listing() == {"method": "roots/list", "params": {}}
 
 
 def test_a_question_is_not_a_json_rpc_message() -> None:

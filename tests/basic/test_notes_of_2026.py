@@ -8,17 +8,18 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, ErrorResponse, Server
-from mcp_ref.basic.transports.memory import pair
 from mcp_ref.basic.versioning import CLIENT_INFO, SERVER_INFO
 from mcp_ref.client.sampling import UserRejected
 from mcp_ref.errors import STATELESS_ERRORS, Refusal
 from mcp_ref.machinery.rates import RateLimited
+from mcp_ref.machinery.workers import Workers
 from mcp_ref.server.utilities.caching import CacheHint, ResultCache
 from mcp_ref.server.utilities.pagination import walk
 from tests.eras import discovered, open_client
-from tests.server.alone import MODERN, Reply, ask, meta
+from tests.server.alone import MODERN, ask, meta
 from tests.server.fakes import FakeCaller
-from tests.wire import PATIENCE, Background, Wire
+from tests.support.clock import Clock
+from tests.wire import PATIENCE, Background, connecting
 
 # -- server/utilities/caching: the server -------------------------------------------------------------------------
 
@@ -42,25 +43,7 @@ def test_hints_of_a_handler_that_are_none_are_replaced_by_those_of_the_method(ow
     assert (result["ttlMs"], result["cacheScope"]) == sent
 
 
-@pytest.mark.parametrize("hint", [CacheHint(-1), CacheHint(float("inf")), CacheHint(float("nan"))])
-def test_a_hint_is_a_number_of_seconds_and_one_of_two_scopes(hint: CacheHint) -> None:
-    with pytest.raises(ValueError, match="fresh for a number of seconds"):
-        Server("s", cache={"tools/list": hint})
-    odd: Any = CacheHint(1, "Public")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="scope"):
-        Server("s", cache={"tools/list": odd})
-
-
 # -- server/utilities/caching: the client -------------------------------------------------------------------------
-
-
-class Clock:
-    """A clock moved by hand."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def counted(server: Server) -> tuple[list[str], Any]:
@@ -72,6 +55,15 @@ def counted(server: Server) -> tuple[list[str], Any]:
             sent.append(event.message["method"])
 
     return sent, note
+
+
+@pytest.mark.parametrize("hint", [CacheHint(-1), CacheHint(float("inf")), CacheHint(float("nan"))])
+def test_a_hint_is_a_number_of_seconds_and_one_of_two_scopes(hint: CacheHint) -> None:
+    with pytest.raises(ValueError, match="must be a number from 0 on"):
+        Server("s", cache={"tools/list": hint})
+    odd: Any = CacheHint(1, "Public")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="scope"):
+        Server("s", cache={"tools/list": odd})
 
 
 def test_the_end_of_its_time_is_not_a_reason_to_ask_for_a_result() -> None:
@@ -191,25 +183,35 @@ def test_nothing_is_decided_by_who_the_other_side_says_it_is(info: Any) -> None:
     envelope |= {} if info is None else {CLIENT_INFO: info}
     usual = ask(server, "tools/call", {"name": "t"})
     assert ask(server, "tools/call", {"name": "t"}, envelope=envelope) == usual
-    ours, theirs = pair()
-    wire, client = Wire(ours), Client(theirs, revision=MODERN)
-    connecting = Background(client.connect)
-    said = {**discovered({"tools": {}}), "_meta": {} if info is None else {SERVER_INFO: info}}
-    wire.answer(wire.receive()["id"], said)
-    assert connecting.outcome() is client
-    assert (client.server_info, client.server_capabilities) == (info or {}, {"tools": {}})
-    client.close()
+    with connecting(revision=MODERN) as (client, wire, opening):
+        said = {**discovered({"tools": {}}), "_meta": {} if info is None else {SERVER_INFO: info}}
+        wire.answer(wire.receive()["id"], said)
+        assert opening.outcome() is client
+        assert (client.server_info, client.server_capabilities) == (info or {}, {"tools": {}})
 
 
 # -- basic/transports/stdio ---------------------------------------------------------------------------------------
 
 
-def test_a_client_answers_no_request_of_the_server_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_client_answers_no_request_of_the_server_and_goes_on(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs: list[Any] = []
+    run = Workers.run
+
+    def noted(self: Workers, job: Any, **how: Any) -> bool:
+        jobs.append(job)
+        return run(self, job, **how)
+
+    monkeypatch.setattr(Workers, "run", noted)
     with open_client(MODERN, {"tools": {}}, roots=[]) as (client, wire):
+        jobs.clear()
         for method in ("ping", "roots/list", "sampling/createMessage", "no/such"):
             wire.send_text(f'{{"jsonrpc": "2.0", "id": 1, "method": "{method}"}}')
         wire.send_text("[]")
         wire.send_text('{"jsonrpc": "2.0", "id": 7}')
+        # It is a worker that would answer, sooner or later.
+        assert jobs == []
         call = Background(client.call_tool, "t", timeout=PATIENCE)
         request = wire.receive()
         assert request["method"] == "tools/call"
@@ -234,47 +236,3 @@ def test_our_codes_are_those_of_json_rpc_those_of_the_page_and_outside_of_its_ra
     # -32002 and -32042 are of the session era, and replaced in this one.
     assert codes - outside - {-32002, -32042} == {-32700, -32600, -32601, -32602, -32603} | STATELESS_ERRORS
     assert outside == {RateLimited.code, UserRejected.code} == {429, -1}
-
-
-# -- lists and their changes, of each kind ------------------------------------------------------------------------
-
-
-def full_server() -> Server:
-    server = Server("s", page_size=1)
-    for number in range(2):
-        server.tool(f"t{number}")(lambda: "")
-        server.prompt(f"p{number}")(lambda: "")
-        server.resource(f"x://{number}")(lambda: "")
-        server.resource(f"x://{number}/{{a}}")(lambda a: a)
-    return server
-
-
-@pytest.mark.parametrize("method", ["tools/list", "prompts/list", "resources/list", "resources/templates/list"])
-def test_lists_are_the_same_whoever_asks_and_whatever_was_asked_before(method: str) -> None:
-    server = full_server()
-    first = ask(server, method)
-    ask(server, "tools/call", {"name": "t0"}, envelope=meta({"roots": {}}), principal="ana")
-    ask(server, method, {"cursor": first["nextCursor"]}, principal="ana")
-    for principal, capabilities, request_id in (("ana", {"roots": {}}, 1), ("bo", {}, "1"), (None, {}, 1)):
-        options: Any = {"envelope": meta(capabilities), "principal": principal, "request_id": request_id}
-        assert ask(server, method, **options) == first
-
-
-@pytest.mark.parametrize(
-    ("flag", "method"),
-    [
-        ("toolsListChanged", "notifications/tools/list_changed"),
-        ("promptsListChanged", "notifications/prompts/list_changed"),
-        ("resourcesListChanged", "notifications/resources/list_changed"),
-    ],
-)
-def test_changes_of_a_list_are_told_to_those_who_listen_for_it(flag: str, method: str) -> None:
-    server, mine, other = full_server(), Reply(), Reply()
-    listens = ask(server, "subscriptions/listen", {"notifications": {flag: True}}, reply=mine)
-    quiet = ask(server, "subscriptions/listen", {"notifications": {"resourceSubscriptions": ["x://0"]}}, reply=other)
-    server.tool("t9")(lambda: "")
-    server.prompt("p9")(lambda: "")
-    server.resource("x://9")(lambda: "")
-    listens.flush(), quiet.flush()
-    assert mine.methods() == ["notifications/subscriptions/acknowledged", method]
-    assert other.methods() == ["notifications/subscriptions/acknowledged"]

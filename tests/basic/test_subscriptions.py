@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
 
 from mcp_ref import messages
 from mcp_ref.basic import subscriptions as page
-from mcp_ref.basic.subscriptions import METHODS, Subscription, Subscriptions, covering
-from mcp_ref.errors import InternalError, InvalidParams, RequestTimeout, TransportClosed
-from mcp_ref.incoming import Incoming
-from mcp_ref.machinery.checking import SchemaMismatch, checker
+from mcp_ref.basic.subscriptions import Subscription, Subscriptions, covering
+from mcp_ref.errors import RequestTimeout, TransportClosed
+from mcp_ref.incoming import Incoming, Reply
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.uri_template import covers
-from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, STATELESS_REVISIONS
-from tests.wire import PATIENCE
+from tests.wire import PATIENCE, Background, at_once
 
 ID = "io.modelcontextprotocol/subscriptionId"
 TOOLS = "notifications/tools/list_changed"
@@ -40,7 +37,7 @@ ALL: Any = {
 }
 
 
-class Wire:
+class Wire(Reply):
     """The reply of a request: remembers what is written; a write can be held, or made to fail."""
 
     def __init__(self) -> None:
@@ -91,19 +88,6 @@ def listening(
 # -- what is honoured ---------------------------------------------------------------------------------------------
 
 
-def test_the_acknowledgement_is_the_first_message_and_says_what_is_honoured() -> None:
-    subscriptions = Subscriptions()
-    subscription, _, wire = listening(subscriptions)
-    subscriptions.publish(TOOLS)
-    assert subscription.flush() is False
-    assert wire.written[0] == {
-        "jsonrpc": "2.0",
-        "method": ACKNOWLEDGED,
-        "params": {"notifications": ALL, "_meta": {ID: 1}},
-    }
-    assert wire.methods == [ACKNOWLEDGED, TOOLS]
-
-
 @pytest.mark.parametrize(
     ("method", "field", "capability"),
     [
@@ -128,7 +112,6 @@ def test_what_is_not_supported_or_not_asked_for_is_not_acknowledged_and_never_se
         del asked[field]
     subscriptions = Subscriptions()
     subscription, _, wire = listening(subscriptions, asked, capabilities=declared)
-    subscriptions.publish(method, {"uri": "file:///a"} if method == UPDATED else None)
     subscription.put(method, {"uri": "file:///a"} if method == UPDATED else None)
     subscription.flush()
     assert wire.methods == [ACKNOWLEDGED]
@@ -141,39 +124,11 @@ def test_a_flag_that_is_false_asks_for_nothing(field: str) -> None:
     assert listening(Subscriptions(), asked)[0].honoured == {}
 
 
-def test_a_filter_of_nothing_is_acknowledged() -> None:
-    subscription, _, wire = listening(Subscriptions(), {})
-    subscription.flush()
-    assert wire.written[0]["params"]["notifications"] == {}
-
-
-def test_fields_that_no_page_names_are_not_honoured() -> None:
-    asked: Any = {"toolsListChanged": True, "com.example/moon": True}
-    assert listening(Subscriptions(), asked)[0].honoured == {"toolsListChanged": True}
-
-
-def test_other_notifications_are_not_for_subscriptions() -> None:
-    subscriptions = Subscriptions()
-    subscription, _, wire = listening(subscriptions)
-    subscriptions.publish("notifications/message", {"level": "info", "data": "x"})
-    subscription.flush()
-    assert wire.methods == [ACKNOWLEDGED]
-
-
-@pytest.mark.parametrize("uri", ["file:///a", "file:///a/", "file:///a/b", "file:///a/b/c.txt", "file:///a/?q"])
-def test_a_change_below_a_resource_is_told(uri: str) -> None:
-    subscriptions = Subscriptions()
-    subscription, _, wire = listening(subscriptions)
-    subscriptions.publish(UPDATED, {"uri": uri})
-    subscription.flush()
-    assert wire.written[1]["params"]["uri"] == uri
-
-
 @pytest.mark.parametrize("uri", ["file:///", "file:///ab", "file:///b", "file:///a.txt", "FILE:///a", ""])
 def test_a_change_elsewhere_is_not(uri: str) -> None:
     subscriptions = Subscriptions()
     subscription, _, wire = listening(subscriptions)
-    subscriptions.publish(UPDATED, {"uri": uri})
+    subscription.put(UPDATED, {"uri": uri})
     subscription.flush()
     assert wire.methods == [ACKNOWLEDGED]
 
@@ -182,62 +137,10 @@ URIS = ["", "/", "//", "a", "a/", "a//", "a/b", "a//b", "a/b/", "x:", "x:/", "x:
 
 
 @pytest.mark.parametrize("asked", URIS)
-def test_looking_a_uri_up_is_the_same_as_searching_for_what_covers_it(asked: str) -> None:
+def test_a_uri_is_covered_by_the_longest_that_does(asked: str) -> None:
     for uri in URIS:
         assert covering(uri, {asked, "other:/"}) == (asked if covers(asked, uri) else None), uri
-
-
-def test_the_longest_of_several_that_cover_a_uri_is_found() -> None:
     assert covering("x:/a/b/c", {"x:", "x:/a", "x:/a/b/"}) == "x:/a/b/"
-
-
-# -- several at once ----------------------------------------------------------------------------------------------
-
-
-def test_the_id_keeps_its_type_and_is_on_every_message() -> None:
-    subscriptions = Subscriptions()
-    number, _, to_number = listening(subscriptions, request_id=1)
-    text, _, to_text = listening(subscriptions, request_id="1")
-    subscriptions.publish(TOOLS, {"_meta": {"com.example/why": "a test"}})
-    number.flush()
-    text.flush()
-    for wire, expected in ((to_number, 1), (to_text, "1")):
-        ids = [message["params"]["_meta"][ID] for message in wire.written]
-        assert ids == [expected, expected]
-        assert {type(each) for each in ids} == {type(expected)}
-        assert wire.written[1]["params"]["_meta"]["com.example/why"] == "a test"
-    assert text.closing() == {"resultType": "complete", "_meta": {ID: "1"}}
-    assert number.closing() == {"resultType": "complete", "_meta": {ID: 1}}
-
-
-def test_each_has_a_copy_of_its_own_of_what_its_filter_says() -> None:
-    subscriptions = Subscriptions()
-    tools, _, to_tools = listening(subscriptions, {"toolsListChanged": True}, request_id=1)
-    file, _, to_file = listening(subscriptions, {"resourceSubscriptions": ["file:///a"]}, request_id=2)
-    both, _, to_both = listening(subscriptions, request_id=3)
-    params = {"uri": "file:///a"}
-    subscriptions.publish(TOOLS)
-    subscriptions.publish(UPDATED, params)
-    for subscription in (tools, file, both):
-        subscription.flush()
-    assert to_tools.methods == [ACKNOWLEDGED, TOOLS]
-    assert to_file.methods == [ACKNOWLEDGED, UPDATED]
-    assert to_both.methods == [ACKNOWLEDGED, TOOLS, UPDATED]
-    assert to_file.written[1]["params"] == {"uri": "file:///a", "_meta": {ID: 2}}
-    assert to_both.written[2]["params"] == {"uri": "file:///a", "_meta": {ID: 3}}
-    assert params == {"uri": "file:///a"}
-
-
-def test_clients_that_use_the_same_id_are_told_apart() -> None:
-    subscriptions = Subscriptions()
-    _, one, to_one = listening(subscriptions)
-    other, _, to_other = listening(subscriptions)
-    one.cancel("enough")
-    assert len(subscriptions) == 1
-    subscriptions.publish(TOOLS)
-    other.flush()
-    assert to_one.written == []
-    assert to_other.methods == [ACKNOWLEDGED, TOOLS]
 
 
 # -- what waits ---------------------------------------------------------------------------------------------------
@@ -257,14 +160,6 @@ def test_the_same_change_twice_before_it_is_written_is_one_message() -> None:
     ]
 
 
-def test_a_change_after_it_was_written_is_told_again() -> None:
-    subscription, _, wire = listening(Subscriptions())
-    for _ in range(2):
-        subscription.put(TOOLS)
-        subscription.flush()
-    assert wire.methods == [ACKNOWLEDGED, TOOLS, TOOLS]
-
-
 def test_what_waits_for_a_client_is_bounded_and_no_change_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "MAX_PENDING", 4)
     subscription, _, wire = listening(Subscriptions(), {**ALL, "resourceSubscriptions": ["file:///a", "file:///a/1"]})
@@ -274,43 +169,6 @@ def test_what_waits_for_a_client_is_bounded_and_no_change_is_lost(monkeypatch: p
     subscription.flush()
     told = [message["params"].get("uri") for message in wire.written[1:]]
     assert told == ["file:///a/0/x", "file:///a/1/x", "file:///a/2/x", "file:///a", None]
-
-
-def test_putting_blocks_for_no_client_that_does_not_read() -> None:
-    subscription, _, wire = listening(Subscriptions())
-    subscription.carry(Woken())
-    wire.open.clear()
-    writer = threading.Thread(target=subscription.flush)
-    writer.start()
-    try:
-        assert wire.held.wait(PATIENCE)
-        for _ in range(1000):
-            subscription.put(TOOLS)
-        assert subscription.flush() is False  # another thread's work: this one does not wait for it
-        assert wire.written == []
-    finally:
-        wire.open.set()
-        writer.join(PATIENCE)
-    assert wire.methods == [ACKNOWLEDGED, TOOLS]
-
-
-def test_the_transport_is_woken_for_the_acknowledgement_and_then_once_for_all_that_waits() -> None:
-    subscription, _, wire = listening(Subscriptions())
-    woken = Woken()
-    subscription.put(TOOLS)
-    subscription.carry(woken)
-    assert woken.times == 1
-    subscription.put(PROMPTS)
-    assert woken.times == 1
-    subscription.flush()
-    assert len(wire.written) == 3
-    subscription.put(TOOLS)
-    subscription.put(PROMPTS)
-    assert woken.times == 2
-    subscription.flush()
-    subscription.end()
-    subscription.end()
-    assert woken.times == 3
 
 
 # -- the end ------------------------------------------------------------------------------------------------------
@@ -349,9 +207,7 @@ def test_an_end_while_a_flush_writes_is_seen_by_that_flush_alone() -> None:
     subscription, _, wire = listening(Subscriptions())
     subscription.carry(Woken())
     wire.open.clear()
-    found: list[bool] = []
-    writer = threading.Thread(target=lambda: found.append(subscription.flush()))
-    writer.start()
+    writing = Background(subscription.flush)
     try:
         assert wire.held.wait(PATIENCE)
         subscription.put(TOOLS)
@@ -359,24 +215,8 @@ def test_an_end_while_a_flush_writes_is_seen_by_that_flush_alone() -> None:
         assert subscription.flush() is False
     finally:
         wire.open.set()
-        writer.join(PATIENCE)
-    assert found == [True]
+    assert writing.outcome() is True
     assert wire.methods == [ACKNOWLEDGED, TOOLS]
-
-
-def test_a_subscription_that_the_client_cancels_is_forgotten_and_gets_nothing_more() -> None:
-    subscriptions = Subscriptions()
-    subscription, incoming, wire = listening(subscriptions)
-    woken = Woken()
-    subscription.carry(woken)
-    subscription.flush()
-    incoming.cancel("enough")
-    assert (len(subscriptions), subscription.gone, woken.times) == (0, True, 2)
-    subscriptions.publish(TOOLS)
-    subscription.put(TOOLS)
-    subscription.end()
-    assert subscription.flush() is False
-    assert wire.methods == [ACKNOWLEDGED]
 
 
 def test_one_that_was_cancelled_before_it_was_opened_is_not_kept() -> None:
@@ -396,18 +236,6 @@ def test_a_cancellation_after_the_end_began_means_that_no_closing_is_due() -> No
     assert wire.written == []
 
 
-def test_a_client_that_has_hung_up_is_noticed_and_forgotten() -> None:
-    subscriptions = Subscriptions()
-    hung_up = threading.Event()
-    subscription, _, wire = listening(subscriptions, gone=hung_up.is_set)
-    subscription.flush()
-    assert not subscription.gone
-    hung_up.set()
-    assert subscription.gone
-    assert len(subscriptions) == 0
-    assert subscription.flush() is False
-
-
 @pytest.mark.parametrize(
     "problem", [BrokenPipeError("gone"), TransportClosed("gone"), RequestTimeout("it does not read")]
 )
@@ -416,11 +244,13 @@ def test_one_whose_write_fails_is_forgotten_and_holds_up_no_other(problem: Excep
     broken, _, to_broken = listening(subscriptions)
     other, _, to_other = listening(subscriptions)
     to_broken.problem = problem
-    subscriptions.publish(TOOLS)
+    broken.put(TOOLS)
+    other.put(TOOLS)
     assert broken.flush() is False
     assert (broken.gone, len(subscriptions)) == (True, 1)
     to_broken.problem = None
-    subscriptions.publish(PROMPTS)
+    broken.put(PROMPTS)
+    other.put(PROMPTS)
     assert broken.flush() is False
     other.flush()
     assert to_broken.written == []
@@ -446,40 +276,7 @@ def test_a_notification_that_is_not_json_is_left_out_alone() -> None:
     assert not subscription.gone
 
 
-def test_there_are_bounds_on_uris_and_on_subscriptions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "MAX_URIS", 2)
-    monkeypatch.setattr(page, "MAX_OPEN", 1)
-    subscriptions = Subscriptions()
-    with pytest.raises(InvalidParams, match="more than 2 URIs") as refused:
-        listening(subscriptions, {"resourceSubscriptions": ["a:", "b:", "c:"]})
-    assert refused.value.data == {"path": "params.notifications.resourceSubscriptions"}
-    first, _, _ = listening(subscriptions)
-    with pytest.raises(InternalError, match="Too many subscriptions"):
-        listening(subscriptions)
-    first.end()
-    listening(subscriptions)
-    assert len(subscriptions) == 1
-
-
 # -- races --------------------------------------------------------------------------------------------------------
-
-
-def at_once(*jobs: Callable[[], Any]) -> list[Any]:
-    """Run each in a thread of its own, all from the same moment on."""
-    barrier = threading.Barrier(len(jobs))
-    results: list[Any] = [None] * len(jobs)
-
-    def run(place: int, job: Callable[[], Any]) -> None:
-        barrier.wait(PATIENCE)
-        results[place] = job()
-
-    threads = [threading.Thread(target=run, args=(place, job)) for place, job in enumerate(jobs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert not any(thread.is_alive() for thread in threads)
-    return results
 
 
 class Carrier:
@@ -554,68 +351,3 @@ def test_of_many_that_flush_and_end_one_sends_the_closing_and_nothing_follows_it
         assert written_at_the_closing == [len(wire.written)]
         assert wire.methods.count(ACKNOWLEDGED) == 1 and wire.methods[0] == ACKNOWLEDGED
         assert len(subscriptions) == 0
-
-
-def test_a_cancellation_that_races_with_all_else_leaves_nothing_open() -> None:
-    for _ in range(50):
-        subscriptions = Subscriptions()
-        subscription, incoming, wire = listening(subscriptions)
-        subscription.carry(Woken())
-        publish, cancel = partial(subscriptions.publish, TOOLS), partial(incoming.cancel, "enough")
-        results = at_once(publish, subscription.flush, cancel, subscription.end, subscription.flush)
-        before = list(wire.written)
-        assert subscription.gone and len(subscriptions) == 0
-        subscription.put(PROMPTS)
-        assert subscription.flush() is False
-        assert wire.written == before
-        assert results.count(True) <= 1
-
-
-def test_subscriptions_come_and_go_while_others_are_told() -> None:
-    subscriptions = Subscriptions()
-    stays, _, wire = listening(subscriptions, request_id="stays")
-
-    def come_and_go() -> None:
-        for number in range(50):
-            _, incoming, _ = listening(subscriptions, request_id=number)
-            incoming.cancel("enough")
-
-    with Carrier(stays):
-        at_once(come_and_go, come_and_go, lambda: [subscriptions.publish(TOOLS) for _ in range(50)])
-    assert len(subscriptions) == 1
-    assert set(wire.methods) == {ACKNOWLEDGED, TOOLS}
-
-
-# -- types and rows -----------------------------------------------------------------------------------------------
-
-
-def test_the_rows_exist_in_the_stateless_era_alone() -> None:
-    for row in METHODS:
-        assert not any(row.exists_in(revision) for revision in SESSION_REVISIONS)
-        assert all(row.exists_in(revision) for revision in STATELESS_REVISIONS)
-
-
-@pytest.mark.parametrize(
-    ("params", "path"),
-    [
-        ({}, "params.notifications"),
-        ({"notifications": []}, "params.notifications"),
-        ({"notifications": {"toolsListChanged": "yes"}}, "params.notifications.toolsListChanged"),
-        ({"notifications": {"resourceSubscriptions": "file:///a"}}, "params.notifications.resourceSubscriptions"),
-        ({"notifications": {"resourceSubscriptions": [1]}}, "params.notifications.resourceSubscriptions[0]"),
-    ],
-)
-def test_params_of_another_shape_do_not_fit(params: Any, path: str) -> None:
-    check = checker(METHODS[0].params, REVISIONS["2026-07-28"])
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
-    with pytest.raises(SchemaMismatch) as mismatch:
-        check({"_meta": meta, **params}, "params")
-    assert mismatch.value.path.startswith(path)
-
-
-def test_a_closing_fits_the_type_of_the_result() -> None:
-    subscription, _, _ = listening(Subscriptions())
-    checker(METHODS[0].result, REVISIONS["2026-07-28"])(subscription.closing(), "result")

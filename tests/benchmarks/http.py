@@ -24,6 +24,7 @@ from tests.benchmarks import clients
 from tests.benchmarks.driver import HERE, Run, environment
 from tests.benchmarks.driver import line as encode
 from tests.benchmarks.stdio import Row, table
+from tests.support.machine import free_port
 
 SERVERS = {
     "bare": ["bare_http_server.py"],
@@ -84,7 +85,7 @@ class Driven:
     """A server under way."""
 
     def __init__(self, name: str) -> None:
-        self.port = _free_port()
+        self.port = free_port()
         program, *arguments = SERVERS[name]
         command = [sys.executable, "-P", str(HERE / program), str(self.port), *arguments]
         self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment())
@@ -195,11 +196,6 @@ def _drive(selector: selectors.BaseSelector, requests: dict[Connection, bytes], 
             if sent < count:
                 sent += 1
                 connection.socket.sendall(requests[connection])
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def measure(calls: int, rounds: int, era: str = "session") -> dict[str, dict[int, Run]]:

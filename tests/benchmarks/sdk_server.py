@@ -26,6 +26,10 @@ async def steps(count: int, ctx: Context) -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        server.run("streamable-http", port=int(sys.argv[1]), json_response=sys.argv[2:] == ["json"])
+        import uvicorn
+
+        # As `run` does it; but a connection that waits for its turn on a busy machine is not hung up after 5 seconds.
+        app = server.streamable_http_app(json_response=sys.argv[2:] == ["json"])
+        uvicorn.run(app, port=int(sys.argv[1]), log_level="error", timeout_keep_alive=60)
     else:
         server.run()

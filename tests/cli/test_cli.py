@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -9,12 +10,14 @@ import signal
 import socket
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from mcp_ref.cli import main
 from mcp_ref.cli.demo import build_server
+from mcp_ref.cli.table import GROUPS, parser
 from mcp_ref.machinery.http_exchange import HttpRequest
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS
@@ -67,11 +70,33 @@ def run(*arguments: str) -> int:
 # -- asking a server
 
 
-def test_tools_are_listed_with_their_parameters(capsys: Capture) -> None:
-    assert run("tools", *DEMO) == 0
-    out = capsys.readouterr().out
-    assert "forecast\n    The weather in a city, day by day.\n    - city: string, required\n" in out
-    assert "    - days: integer, optional, default 2" in out
+@pytest.mark.parametrize(
+    ("arguments", "code", "out", "err"),
+    [
+        (["tools", *DEMO], 0, "forecast\n    The weather in a city, day by day.\n    - city: string, required\n", ""),
+        (["tools", *DEMO], 0, "    - days: integer, optional, default 2", ""),
+        (["tools", "LITTLE:other"], 0, "double\n    Twice as much.\n    - number: integer, required\n", ""),
+        (["call", "forecast", "city=Oslo", "days=3", *DEMO], 0, "Oslo: sun for 3 days\n",
+         "[info] weather: looking at the sky over Oslo"),
+        (["call", "--json", "double", "--json-args", '{"number": 1}', "number=21", "label=007", "LITTLE"], 0,
+         '"twice": "00742"', ""),
+        (["call", "cancel_booking", "number=42", *DEMO], 1, "There is no booking 42.", ""),
+        (["call", "teleport", *DEMO], 3, "", "(-32602): invalid params: the parameters do not fit"),
+        (["tools", "--", "/no/such/program"], 4, "", "/no/such/program"),
+        (["call", "die", "LITTLE"], 4, "", "exited with code 7"),
+        (["call", "slow", "--timeout", "0.8", "LITTLE"], 4, "", "timed out"),
+    ],
+)  # fmt: skip
+def test_what_a_command_prints_and_its_exit_code(
+    capsys: Capture, little: list[str], arguments: list[str], code: int, out: str, err: str
+) -> None:
+    """`LITTLE` stands for the command of that server."""
+    *words, last = arguments
+    server = [*little[:-1], little[-1] + last.removeprefix("LITTLE")] if last.startswith("LITTLE") else [last]
+    assert run(*words, *server) == code
+    told = capsys.readouterr()
+    assert out in told.out
+    assert err in told.err
 
 
 def test_json_is_the_whole_result(capsys: Capture) -> None:
@@ -80,50 +105,11 @@ def test_json_is_the_whole_result(capsys: Capture) -> None:
     assert {tool["name"] for tool in tools} >= {"forecast", "book", "watch"}
 
 
-def test_a_call_prints_the_text_and_logs_to_stderr(capsys: Capture) -> None:
-    assert run("call", "forecast", "city=Oslo", "days=3", *DEMO) == 0
-    captured = capsys.readouterr()
-    assert captured.out == "Oslo: sun for 3 days\n"
-    assert "[info] weather: looking at the sky over Oslo" in captured.err
-
-
-def test_arguments_follow_the_types_of_the_schema(capsys: Capture, little: list[str]) -> None:
-    assert run("call", "--json", "double", "--json-args", '{"number": 1}', "number=21", "label=007", *little) == 0
-    assert json.loads(capsys.readouterr().out)["structuredContent"] == {"twice": "00742"}
-
-
-def test_a_tool_that_fails_is_1(capsys: Capture) -> None:
-    assert run("call", "cancel_booking", "number=42", *DEMO) == 1
-    assert "There is no booking 42." in capsys.readouterr().out
-
-
-def test_an_error_response_is_3_and_explained(capsys: Capture) -> None:
-    assert run("call", "teleport", *DEMO) == 3
-    err = capsys.readouterr().err
-    assert "-32602" in err
-    assert "the parameters do not fit" in err
-
-
 def test_a_list_of_what_the_server_does_not_have_is_empty(capsys: Capture, little: list[str]) -> None:
     assert run("prompts", *little) == 0
     assert capsys.readouterr() == ("", "the server has no prompts\n")
     assert run("prompts", "--json", *little) == 0
     assert json.loads(capsys.readouterr().out) == {"prompts": []}
-
-
-def test_a_server_that_cannot_be_started_is_4(capsys: Capture) -> None:
-    assert run("tools", "--", "/no/such/program") == 4
-    assert "/no/such/program" in capsys.readouterr().err
-
-
-def test_a_server_that_dies_is_4(capsys: Capture, little: list[str]) -> None:
-    assert run("call", "die", *little) == 4
-    assert "exited with code 7" in capsys.readouterr().err
-
-
-def test_a_timeout_is_4(capsys: Capture, little: list[str]) -> None:
-    assert run("call", "slow", "--timeout", "0.8", *little) == 4
-    assert "timed out" in capsys.readouterr().err
 
 
 def test_resources_are_listed_and_read(capsys: Capture) -> None:
@@ -421,17 +407,11 @@ def test_a_wrong_command_line_is_2_and_says_why(capsys: Capture, arguments: list
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
-        ["explode"],
-        ["tools", "--revision", "1999-01-01"],
-        ["tools", "--timeout", "0"],
-        ["tools", "--timeout", "x"],
-        ["tools", "--odd"],
-        ["tools", "python", "server.py"],
-        ["serve", "server.py", "--http", "--port", "70000"],
-        ["listen", "--count", "0"],
+        [], ["explode"], ["tools", "--revision", "1999-01-01"], ["tools", "--timeout", "0"],
+        ["tools", "--timeout", "x"], ["tools", "--odd"], ["tools", "python", "server.py"],
+        ["serve", "server.py", "--http", "--port", "70000"], ["listen", "--count", "0"],
     ],
-)
+)  # fmt: skip
 def test_what_argparse_refuses_is_2_as_well(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as left:
         run(*arguments)
@@ -471,11 +451,6 @@ def test_serve_of_a_file_that_fails_shows_where(capsys: Capture, tmp_path: Path)
     err = capsys.readouterr().err
     assert 'failing.py", line 2' in err
     assert err.endswith("could not be loaded: ValueError('boom')\n")
-
-
-def test_serve_finds_an_object_by_its_name(capsys: Capture, little: list[str]) -> None:
-    assert run("tools", *little[:-1], f"{little[-1]}:other") == 0
-    assert "double\n    Twice as much.\n    - number: integer, required\n" in capsys.readouterr().out
 
 
 # -- the rows
@@ -623,6 +598,34 @@ def test_the_demonstration_is_short_unless_the_whole_is_wanted(capsys: Capture) 
 MARGIN = " " * 13
 
 
+class Keyboard(io.StringIO):
+    """Standard input that says that it is a terminal, or not, and counts the lines that were read."""
+
+    def __init__(self, terminal: bool, lines: str = "") -> None:
+        super().__init__(lines)
+        self.terminal, self.asked = terminal, 0
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+    def readline(self, size: int | None = -1, /) -> str:
+        self.asked += 1
+        return super().readline(-1 if size is None else size)
+
+
+@pytest.mark.parametrize(
+    ("keyboard", "asked"), [(Keyboard(True, "\n" * 9), 2), (Keyboard(True), 1), (Keyboard(False, "\n" * 9), 0)]
+)
+def test_the_demonstration_waits_after_each_scene_at_a_terminal_alone(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, keyboard: Keyboard, asked: int
+) -> None:
+    monkeypatch.setattr(sys, "stdin", keyboard)
+    assert run("demo", "--step") == 0
+    said = capsys.readouterr()
+    assert said.out.count("\n== ") == 3
+    assert (keyboard.asked, said.err.count("Enter goes on")) == (asked, asked)
+
+
 def test_the_demonstration_shows_a_message_in_twelve_lines_and_in_full_where_asked(capsys: Capture) -> None:
     assert run("demo") == 0
     short = capsys.readouterr().out
@@ -665,15 +668,23 @@ def test_the_three_commands_that_the_demonstration_ends_with_succeed(capsys: Cap
 # -- as a process of its own
 
 
-def test_the_module_runs_as_a_program() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "mcp_ref", "call", "forecast", "city=Oslo", *DEMO],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+def test_help_has_an_example_of_each_command_by_its_use(capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    told = capsys.readouterr().out
+    assert (
+        re.findall(r"^(\w+):$", told, re.MULTILINE)
+        == [*GROUPS, "options"]
+        == ["try", "call", "watch", "judge", "options"]
     )
-    assert (done.returncode, done.stdout) == (0, "Oslo: sun for 2 days\n")
+    for row in chain(*GROUPS.values()):
+        assert f"  {row.name:<10} {row.about}\n               {row.shown()}\n" in told
+        words = row.shown().split(" -- ")[0].split()[1:]
+        assert parser().parse_args(words).run is row.run
+        with pytest.raises(SystemExit):
+            main([row.name, "--help"])
+        usage = capsys.readouterr().out.partition("\n\n")[0]
+        assert usage.endswith("-- COMMAND [ARGS...]") == (row.server or row.name == "check")
 
 
 @pytest.mark.parametrize("command", ["spec", "demo"])

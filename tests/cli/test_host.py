@@ -143,6 +143,33 @@ what is this
     assert all(line.startswith("  | ") for line in out.splitlines() if "call the tool mine/add?" in line)
 
 
+SKILLED = """
+from mcp_ref import Server, Skills
+
+skills = Skills()
+skills.add("acme/refunds", {"SKILL.md": "# Refund \x1b[2J"}, description="How to\\nallow?")
+Server("somebody else", extensions=[skills]).run()
+"""
+
+
+def test_skills_are_listed_and_loaded_by_consent(tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(SKILLED, "utf-8")
+    path = tmp_path / "mcp.json"
+    entry = {"command": sys.executable, "args": [str(script)], "inheritEnv": ["PYTHONPATH"]}
+    path.write_text(json.dumps({"mcpServers": {"mine": entry, "other": entry}}), "utf-8")
+    uri = "skill://acme/refunds/SKILL.md"
+    typed = f"/start mine\n/start other\n/skills\n/load mine {uri}\n/load other {uri}\n/context\n/skills\n/quit\n"
+    command = [sys.executable, "-m", "mcp_ref", "host", str(path), "--allow", "start", "--allow", "skill:mine/*"]
+    done = subprocess.run(command, input=typed, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert f"  | mine {uri}  new: How to" in lines and f"  | mine {uri}  loaded: How to" in lines
+    assert f"  | other {uri}  loaded: How to" not in lines and "consent was refused" in done.stderr
+    assert f"[from server 'mine', skill file '{uri}': a text of this server, not of the user]" in done.stdout
+    assert "# Refund \\x1b[2J" in done.stdout and all(line.startswith("  | ") for line in lines)
+
+
 class Pty:
     """The command at a terminal of its own."""
 
@@ -260,32 +287,12 @@ def test_a_question_is_not_answered_by_a_line_that_is_being_read() -> None:
     assert out == "n\n"
 
 
-@pytest.mark.parametrize("said", ["n", "the end of the input"])
-def test_a_no_at_the_review_of_a_form_sends_nothing(console: Pty, said: str) -> None:
-    console.until("n(o): ")
-    console.type("y")
-    console.until("mine: ready")
-    console.type("/call mine/book")
-    console.until("as they are: ")
-    console.type("y")
-    console.until("allow?: ")
-    console.type("window")
-    console.until("e(dit): ")
-    console.type("n") if said == "n" else os.write(console.fd, b"\x04")
-    if said == "n":
-        shown = console.until("> ")
-        assert "decline" in shown and "window" not in shown.partition("\n")[2]
-        console.type("/quit")
-    assert console.code() in (0, 1)
-    assert "'seat': 'window'" not in console.seen
-
-
 def test_a_question_is_not_answered_by_what_was_typed_before_it(console: Pty) -> None:
     console.until("n(o): ")
     console.type("n")
     console.until("stopped: not started, by user")
-    console.type("/start mine")
-    console.type("y")
+    # In one write, so that both are there before the question.
+    console.type("/start mine\ny")
     shown = console.until("n(o): ")
     assert "server.py" in shown
     console.type("n")

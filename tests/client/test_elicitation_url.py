@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,8 +8,7 @@ from mcp_ref.client import elicitation
 from mcp_ref.client.elicitation import Elicitors, UrlElicitationRequired
 from mcp_ref.errors import ErrorResponse, InvalidParams, LocalProtocolError, RemoteProtocolError
 from mcp_ref.machinery.json_schema import is_uuid
-from mcp_ref.roles.client.answers import ClientContext
-from tests.client.fakes import FORMS_ONLY, FakeClient, FakeServer
+from tests.client.fakes import FakeClient, FakeServer
 
 JsonObject = dict[str, Any]
 
@@ -33,12 +31,6 @@ def test_a_visit_is_asked_for_with_an_id_that_the_result_tells() -> None:
     assert is_uuid(result["elicitationId"])
     assert server.sent == [("elicitation/create", {**ASKED, "elicitationId": result["elicitationId"]})]
     assert result["action"] == "accept"
-
-
-def test_an_id_may_be_given_and_content_is_not_handed_on() -> None:
-    server = FakeServer({"action": "accept", "content": {"a": 1}}, DECLARED)
-    result = elicitation.elicit_url(server, "Log in", URL, elicitation_id="e-1")
-    assert result == {"action": "accept", "elicitationId": "e-1"}
 
 
 @pytest.mark.parametrize(
@@ -65,38 +57,7 @@ def test_plain_http_is_sent_and_logged_unless_it_stays_here(caplog: pytest.LogCa
     assert "plain http" in caplog.text
 
 
-def test_there_is_no_url_mode_before_there_are_modes() -> None:
-    with pytest.raises(LocalProtocolError, match="2025-06-18"):
-        elicitation.elicit_url(FakeServer(None, DECLARED, FORMS_ONLY), "Log in", URL)
-
-
-def test_completion_is_told_with_the_id() -> None:
-    server = FakeServer(None, DECLARED)
-    ctx: Any = SimpleNamespace(conversation=server)
-    elicitation.complete_elicitation(ctx, "e-1")
-    assert server.sent == [("notifications/elicitation/complete", {"elicitationId": "e-1"})]
-
-
 # -- the client answers
-
-
-@pytest.mark.parametrize(
-    ("returned", "action"),
-    [(True, "accept"), (False, "decline"), (None, "cancel"), ({"action": "cancel"}, "cancel")],
-)
-def test_the_users_consent_is_the_action_and_there_is_no_content(returned: Any, action: str) -> None:
-    assert visit(Elicitors({}, url=lambda url, message, host: returned)) == {"action": action}
-
-
-def test_the_handler_sees_the_whole_url_its_host_and_the_server() -> None:
-    seen: list[Any] = []
-
-    def handler(url: str, message: str, host: str, ctx: ClientContext) -> bool:
-        seen.append((url, message, host, ctx.server_info["name"]))
-        return True
-
-    visit(Elicitors({}, url=handler))
-    assert seen == [(URL, "Log in", "mcp.example.com", "asker")]
 
 
 @pytest.mark.parametrize(
@@ -143,14 +104,6 @@ def complete(handlers: Elicitors, name: str) -> bool:
     return elicitation.elicitation_complete(handlers, {"elicitationId": name})
 
 
-def test_completion_counts_once_and_only_for_a_visit_under_way() -> None:
-    handlers = Elicitors({}, url=lambda url, message, host: True)
-    assert not complete(handlers, "e-1")
-    visit(handlers)
-    assert complete(handlers, "e-1")
-    assert not complete(handlers, "e-1")
-
-
 def test_completion_may_arrive_before_the_handler_returns() -> None:
     known: list[bool] = []
 
@@ -178,15 +131,6 @@ def test_a_visit_that_was_refused_or_failed_is_not_under_way() -> None:
 # -- the error -32042
 
 
-def test_the_error_lists_visits_that_can_be_answered_like_requests() -> None:
-    entry = elicitation.url_elicitation("Log in", URL, "e-1")
-    refusal = UrlElicitationRequired([entry])
-    listed = elicitation.required_urls(ErrorResponse(refusal.code, refusal.message, refusal.data))
-    assert listed == [ASKED]
-    handlers = Elicitors({}, url=lambda url, message, host: True)
-    assert elicitation.elicitation_create(handlers, FakeClient(DECLARED), listed[0]) == {"action": "accept"}
-
-
 def test_another_error_requires_no_visit() -> None:
     assert elicitation.required_urls(ErrorResponse(-32602, "x", {"elicitations": [ASKED]})) == []
 
@@ -211,11 +155,6 @@ def test_the_error_must_list_url_elicitations_with_ids(data: Any) -> None:
 def test_the_error_cannot_be_made_of_anything_but_url_elicitations_with_ids(pages: Any) -> None:
     with pytest.raises(ValueError, match="URL elicitations"):
         UrlElicitationRequired(pages)
-
-
-def test_the_error_takes_what_url_elicitation_makes() -> None:
-    page = elicitation.url_elicitation("Log in", URL, "e-1")
-    assert UrlElicitationRequired([page]).data == {"elicitations": [ASKED]}
 
 
 # -- warnings

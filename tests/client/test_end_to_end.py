@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from queue import Queue
 from typing import Any
 
@@ -24,12 +23,11 @@ from mcp_ref import (
     image,
     text,
 )
-from mcp_ref.client.elicitation import accept, cancel, decline, required_urls, url_elicitation
-from mcp_ref.client.sampling import UserRejected, choose_model, reply
+from mcp_ref.client.elicitation import accept, cancel, decline, url_elicitation
+from mcp_ref.client.sampling import UserRejected, reply
 from mcp_ref.errors import InputRefused, MissingClientCapability
 from mcp_ref.machinery.rates import Rate
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
-from mcp_ref.roles.client.answers import ClientContext
 from tests.wire import PATIENCE, opened, to_client
 
 JsonObject = dict[str, Any]
@@ -45,25 +43,42 @@ USE: Any = {"type": "tool_use", "id": "u-1", "name": "weather", "input": {"city"
 RESULT: Any = {"type": "tool_result", "toolUseId": "u-1", "content": [text("sun")]}
 
 
-def answer_to(question: Callable[[Context], Any], revision: str = LATEST, **options: Any) -> Any:
-    """What the question of a server's handler comes to: the value is returned, the exception raised again."""
-    outcome: list[Any] = []
-    server = Server("asker", "1")
+def asker(question: Callable[[Context], Any]) -> tuple[Server, Queue[Any]]:
+    """A server whose tool asks, and the queue that gets what the question comes to: a value or an exception."""
+    server, outcome = Server("asker", "1"), Queue[Any]()
 
     @server.tool()
     def ask(ctx: Context) -> str:
         try:
-            outcome.append(question(ctx))
+            outcome.put(question(ctx))
         except Exception as problem:
-            outcome.append(problem)
+            outcome.put(problem)
         return "asked"
 
+    return server, outcome
+
+
+def answer_to(question: Callable[[Context], Any], revision: str = LATEST, **options: Any) -> Any:
+    """What the question of a server's handler comes to: the value is returned, the exception raised again."""
+    server, outcome = asker(question)
     with Client(server, revision=revision, **options) as client:
         client.call_tool("ask", timeout=PATIENCE)
-    [got] = outcome
+    got = outcome.get_nowait()
+    assert outcome.empty()
     if isinstance(got, Exception):
         raise got
     return got
+
+
+def with_the_result(result: JsonObject, question: Callable[[Context], Any], capabilities: JsonObject) -> Any:
+    """The request that a question sends, and what the question comes to when the client answers with that result."""
+    server, outcome = asker(question)
+    with opened(server, LATEST, capabilities) as wire:
+        asked = wire.request(1, "tools/call", {"name": "ask"})
+        wire.answer(asked["id"], result)
+        got = outcome.get(timeout=PATIENCE)
+        assert wire.receive()["id"] == 1
+    return asked, got
 
 
 def traffic() -> tuple[list[Any], Callable[[Any], None]]:
@@ -110,55 +125,6 @@ def undeclared(revision: str, capability: str) -> Iterator[None]:
 # -- roots ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("revision", NAMES)
-def test_roots_are_listed_in_every_revision(revision: str, tmp_path: Path) -> None:
-    named = {"uri": "file:///", "name": "All of it"}
-    roots = answer_to(lambda ctx: ctx.roots(), revision, roots=[tmp_path, named])
-    assert roots == [{"uri": tmp_path.resolve().as_uri()}, named]
-
-
-@pytest.mark.parametrize("revision", OLDER)
-def test_a_change_of_roots_is_told_and_the_server_asks_again(revision: str, tmp_path: Path) -> None:
-    folders: list[Path] = [tmp_path]
-    heard: Queue[Any] = Queue()
-    server = Server("asker", "1")
-
-    @server.roots_changed
-    def again(ctx: Context) -> None:
-        heard.put(ctx.roots())
-
-    with Client(server, revision=revision, roots=lambda: folders) as client:
-        assert client.capabilities["roots"] == {"listChanged": True}
-        client.roots_changed()
-        assert heard.get(timeout=PATIENCE) == [{"uri": tmp_path.resolve().as_uri()}]
-        folders.clear()
-        client.roots_changed()
-        assert heard.get(timeout=PATIENCE) == []
-
-
-def test_a_handler_of_a_change_that_fails_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    called = threading.Event()
-    server = Server("asker", "1")
-
-    @server.roots_changed
-    def fail(ctx: Context) -> None:
-        called.set()
-        raise RuntimeError("no")
-
-    with Client(server, revision=LATEST, roots=[]) as client:
-        client.roots_changed()
-        assert called.wait(PATIENCE)
-        client.ping()
-
-
-@in_both_eras
-def test_the_function_for_roots_may_ask_which_server_it_is(revision: str, tmp_path: Path) -> None:
-    def roots(ctx: ClientContext) -> list[Path]:
-        return [tmp_path] if ctx.server_info["name"] == "asker" else []
-
-    assert len(answer_to(lambda ctx: ctx.roots(), revision, roots=roots)) == 1
-
-
 def test_a_client_that_declared_a_list_that_stays_tells_no_changes() -> None:
     server = Server("asker", "1")
     with Client(server, revision=LATEST, roots=[], capabilities={"roots": {"listChanged": False}}) as client:
@@ -177,15 +143,19 @@ def test_a_change_that_was_not_declared_is_not_heard() -> None:
 
 
 @pytest.mark.parametrize("revision", NAMES)
-def test_a_client_without_roots_is_not_asked(revision: str) -> None:
-    with undeclared(revision, "roots"):
-        answer_to(lambda ctx: ctx.roots(), revision)
+@pytest.mark.parametrize("what", ["roots", "sampling"])
+def test_a_client_without_roots_or_a_model_is_not_asked(revision: str, what: str) -> None:
+    with undeclared(revision, what):
+        answer_to(lambda ctx: ctx.roots() if what == "roots" else ctx.sample("hi", max_tokens=5), revision)
 
 
 @pytest.mark.parametrize("revision", OLDER)
-def test_a_client_without_roots_refuses(revision: str) -> None:
-    with to_client(revision) as (_, wire):
+def test_a_client_without_roots_or_a_model_refuses(revision: str) -> None:
+    with to_client(revision) as (client, wire):
+        assert not client.capabilities.keys() & {"roots", "sampling"}
         assert wire.request(1, "roots/list")["error"]["code"] == -32601
+        params = {"messages": [{"role": "user", "content": text("hi")}], "maxTokens": 5}
+        assert wire.request(2, "sampling/createMessage", params)["error"]["code"] == -32601
 
 
 def test_roots_that_cannot_be_told_are_an_internal_error_without_details(caplog: pytest.LogCaptureFixture) -> None:
@@ -208,35 +178,15 @@ def test_the_sample_handler_sees_the_whole_request_in_every_revision(revision: s
         seen.append(params)
         return reply("Paris", model="m-1")
 
-    result = answer_to(
-        lambda ctx: ctx.sample(
-            [{"role": "user", "content": text("Capital?")}, {"role": "assistant", "content": text("Of what?")}],
-            max_tokens=10,
-            system_prompt="short",
-            model_preferences={"hints": [{"name": "m"}], "costPriority": 0.5},
-            temperature=0.5,
-            stop_sequences=["."],
-            include_context="none",
-            metadata={"seed": 1},
-        ),
-        revision,
-        sample=sample,
-    )
+    messages: Any = [{"role": "user", "content": text("Capital?")}, {"role": "assistant", "content": text("Of what?")}]
+    preferences: Any = {"hints": [{"name": "m"}], "costPriority": 0.5}
+    options: Any = {"max_tokens": 10, "system_prompt": "short", "model_preferences": preferences, "temperature": 0.5}
+    options |= {"stop_sequences": ["."], "include_context": "none", "metadata": {"seed": 1}}
+    result = answer_to(lambda ctx: ctx.sample(messages, **options), revision, sample=sample)
     assert result == {"role": "assistant", "content": text("Paris"), "model": "m-1", "stopReason": "endTurn"}
+    request = {"maxTokens": 10, "systemPrompt": "short", "modelPreferences": preferences, "temperature": 0.5}
     assert seen == [
-        {
-            "messages": [
-                {"role": "user", "content": text("Capital?")},
-                {"role": "assistant", "content": text("Of what?")},
-            ],
-            "maxTokens": 10,
-            "systemPrompt": "short",
-            "modelPreferences": {"hints": [{"name": "m"}], "costPriority": 0.5},
-            "temperature": 0.5,
-            "stopSequences": ["."],
-            "includeContext": "none",
-            "metadata": {"seed": 1},
-        }
+        {"messages": messages, **request, "stopSequences": ["."], "includeContext": "none", "metadata": {"seed": 1}}
     ]
 
 
@@ -256,14 +206,6 @@ def test_text_and_images_go_both_ways_and_audio_where_there_is_audio(revision: s
         assert answer_to(question, revision, sample=echo) == block
 
 
-def test_audio_in_an_answer_becomes_text_where_there_is_no_audio(caplog: pytest.LogCaptureFixture) -> None:
-    def sample(params: JsonObject) -> Any:
-        return reply(audio(b"wav", "audio/wav"), model="m")
-
-    result = answer_to(lambda ctx: ctx.sample("hi", max_tokens=5), BEFORE_AUDIO, sample=sample)
-    assert result["content"]["type"] == "text"
-
-
 @pytest.mark.parametrize("revision", NAMES)
 def test_several_blocks_in_one_message_exist_since_2025_11_25(revision: str) -> None:
     def question(ctx: Context) -> Any:
@@ -281,12 +223,15 @@ def test_several_blocks_in_one_message_exist_since_2025_11_25(revision: str) -> 
 
 
 @pytest.mark.parametrize("revision", OLDER[:-1])
-def test_an_answer_of_several_texts_is_joined_where_there_is_one_block_alone(revision: str) -> None:
-    def sample(params: JsonObject) -> Any:
-        return reply([text("a"), text("b")], model="m")
+def test_an_answer_is_given_in_the_blocks_that_the_revision_has(revision: str) -> None:
+    def answered(content: Any) -> Any:
+        return answer_to(
+            lambda ctx: ctx.sample("hi", max_tokens=5), revision, sample=lambda _: reply(content, model="m")
+        )
 
-    result = answer_to(lambda ctx: ctx.sample("hi", max_tokens=5), revision, sample=sample)
-    assert result["content"] == text("a\n\nb")
+    assert answered([text("a"), text("b")])["content"] == text("a\n\nb")
+    sound = answered(audio(b"wav", "audio/wav"))["content"]
+    assert sound["type"] == ("text" if revision == BEFORE_AUDIO else "audio")
 
 
 @pytest.mark.parametrize("revision", OLDER)
@@ -299,32 +244,6 @@ def test_the_user_who_refuses_sampling_is_error_minus_one(revision: str) -> None
     assert refused.value.code == -1
 
 
-def test_the_user_who_refuses_sampling_ends_the_call_in_the_stateless_era() -> None:
-    def sample(params: JsonObject) -> Any:
-        raise UserRejected
-
-    messages, trace = traffic()
-    with pytest.raises(InputRefused, match="rejected") as refused:
-        answer_to(lambda ctx: ctx.sample("hi", max_tokens=5), MODERN, sample=sample, trace=trace)
-    assert isinstance(refused.value.__cause__, UserRejected)
-    assert len(params_of(messages, "tools/call")) == 1, "it was not sent again"
-
-
-@pytest.mark.parametrize("revision", OLDER)
-def test_a_refusal_that_the_tool_does_not_catch_fails_the_call_without_a_protocol_error(revision: str) -> None:
-    def sample(params: JsonObject) -> Any:
-        raise UserRejected
-
-    server = Server("asker", "1")
-
-    @server.tool()
-    def ask(ctx: Context) -> str:
-        return str(ctx.sample("hi", max_tokens=5))
-
-    with Client(server, revision=revision, sample=sample) as client:
-        assert client.call_tool("ask")["isError"]
-
-
 def test_the_failure_of_a_sample_handler_is_an_internal_error_without_details(caplog: pytest.LogCaptureFixture) -> None:
     def sample(params: JsonObject) -> Any:
         raise RuntimeError("key sk-123 is wrong")
@@ -334,37 +253,7 @@ def test_the_failure_of_a_sample_handler_is_an_internal_error_without_details(ca
     assert (refused.value.code, refused.value.message, refused.value.data) == (-32603, "Internal error", None)
 
 
-def test_hints_choose_the_model_in_their_order() -> None:
-    ours = ["small-1", "large-2", "large-1"]
-
-    def sample(params: JsonObject) -> Any:
-        return reply("x", model=choose_model(params.get("modelPreferences"), ours) or ours[0])
-
-    def model_for(*hints: str) -> str:
-        preferences: Any = {"hints": [{"name": hint} for hint in hints]}
-        answer = answer_to(lambda ctx: ctx.sample("hi", max_tokens=5, model_preferences=preferences), sample=sample)
-        return str(answer["model"])
-
-    assert model_for("huge", "large", "small") == "large-2"
-    assert model_for("small", "large") == "small-1"
-    assert model_for("huge") == "small-1"
-
-
 # -- sampling: capabilities, tools, limits ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("revision", NAMES)
-def test_a_client_without_a_model_is_not_asked(revision: str) -> None:
-    with undeclared(revision, "sampling"):
-        answer_to(lambda ctx: ctx.sample("hi", max_tokens=5), revision)
-
-
-@pytest.mark.parametrize("revision", OLDER)
-def test_a_client_without_a_model_refuses(revision: str) -> None:
-    with to_client(revision) as (client, wire):
-        assert "sampling" not in client.capabilities
-        params = {"messages": [{"role": "user", "content": text("hi")}], "maxTokens": 5}
-        assert wire.request(1, "sampling/createMessage", params)["error"]["code"] == -32601
 
 
 @pytest.mark.parametrize("revision", NAMES)
@@ -440,22 +329,9 @@ def test_both_sides_check_the_content_of_messages(content: JsonObject, caplog: p
     params = {"messages": [{"role": "user", "content": content}], "maxTokens": 5}
     with to_client(sample=lambda params: reply("x", model="m")) as (_, wire):
         assert wire.request(1, "sampling/createMessage", params)["error"]["code"] == -32602
-    got: Queue[str] = Queue()
-    server = Server("asker", "1")
-
-    @server.tool()
-    def ask(ctx: Context) -> str:
-        with pytest.raises(RemoteProtocolError) as refused:
-            ctx.sample("hi", max_tokens=5)
-        got.put(str(refused.value))
-        return "asked"
-
-    with opened(server, LATEST, {"sampling": {}}) as wire:
-        asked = wire.request(1, "tools/call", {"name": "ask"})
-        answer = {"role": "assistant", "content": content, "model": "m"}
-        wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": answer})
-        assert "result.content" in got.get(timeout=PATIENCE)
-        assert wire.receive()["id"] == 1
+    answer = {"role": "assistant", "content": content, "model": "m"}
+    _, problem = with_the_result(answer, lambda ctx: ctx.sample("hi", max_tokens=5), {"sampling": {}})
+    assert isinstance(problem, RemoteProtocolError) and "result.content" in str(problem)
 
 
 def test_a_server_that_samples_too_often_is_refused() -> None:
@@ -470,85 +346,6 @@ def test_a_server_that_samples_too_often_is_refused() -> None:
 
 
 # -- while a handler of the client runs -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("revision", NAMES)
-def test_a_sample_handler_may_call_the_client_back(revision: str) -> None:
-    server = Server("asker", "1")
-
-    @server.tool()
-    def ask(ctx: Context) -> str:
-        block: Any = ctx.sample("hi", max_tokens=5)["content"]
-        return str(block["text"])
-
-    @server.tool()
-    def shout(word: str) -> str:
-        return word.upper()
-
-    def sample(params: JsonObject) -> Any:
-        block: Any = client.call_tool("shout", {"word": params["messages"][0]["content"]["text"]})["content"][0]
-        return reply(block["text"], model="m")
-
-    with Client(server, revision=revision, sample=sample) as client:
-        assert client.call_tool("ask", timeout=PATIENCE)["content"] == [text("HI")]
-
-
-def test_a_sample_handler_may_say_how_far_it_is() -> None:
-    heard: list[Any] = []
-
-    def sample(params: JsonObject, ctx: Any) -> Any:
-        ctx.progress(1, 2, "half")
-        return reply("x", model="m")
-
-    def question(ctx: Context) -> Any:
-        return ctx.sample("hi", max_tokens=5, on_progress=lambda *told: heard.append(told))
-
-    answer_to(question, sample=sample)
-    assert heard == [(1, 2, "half")]
-
-
-def test_a_ping_is_answered_and_a_cancellation_heard_while_a_sample_handler_blocks() -> None:
-    started, heard, go = threading.Event(), threading.Event(), threading.Event()
-
-    def sample(params: JsonObject, ctx: Any) -> Any:
-        started.set()
-        assert go.wait(PATIENCE)
-        if ctx.cancelled:
-            heard.set()
-        return reply("late", model="m")
-
-    params = {"messages": [{"role": "user", "content": text("hi")}], "maxTokens": 5}
-    with to_client(sample=sample) as (_, wire):
-        wire.send({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": params})
-        assert started.wait(PATIENCE)
-        assert wire.request(2, "ping") == {"jsonrpc": "2.0", "id": 2, "result": {}}
-        wire.notify("notifications/cancelled", {"requestId": 1})
-        assert wire.request(3, "ping") == {"jsonrpc": "2.0", "id": 3, "result": {}}
-        go.set()
-        assert heard.wait(PATIENCE)
-        assert wire.request(4, "ping")["id"] == 4
-        assert wire.silent()
-
-
-def test_the_time_of_a_call_stands_still_while_the_client_itself_keeps_the_server_waiting() -> None:
-    answered = threading.Event()
-    server = Server("asker", "1")
-
-    @server.tool()
-    def ask(ctx: Context) -> str:
-        try:
-            ctx.elicit("Sure?", {}, timeout=1.8)
-        except RequestTimeout:
-            return "nobody answered"
-        return "answered"
-
-    def elicit(message: str, schema: JsonObject) -> None:
-        assert answered.wait(PATIENCE)
-
-    with Client(server, revision=SESSION_REVISIONS, elicit=elicit) as client:
-        # The server's own patience, which is longer than that of this call, ends first.
-        assert client.call_tool("ask", timeout=1.4)["content"] == [text("nobody answered")]
-        answered.set()
 
 
 def test_a_call_that_a_handler_makes_has_its_own_time_and_that_goes_on() -> None:
@@ -629,33 +426,26 @@ def test_a_user_accepts_declines_or_cancels(revision: str, returned: Any, result
 WRONG_VALUES: list[Any] = [{"seat": "roof"}, {}, {"seat": "aisle", "age": 3}, accept({}), "aisle"]
 
 
+@in_both_eras
 @pytest.mark.parametrize("returned", WRONG_VALUES)
-def test_values_that_do_not_fit_the_form_are_not_sent(returned: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_values_that_do_not_fit_the_form_are_not_sent(
+    returned: Any, revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
     messages, trace = traffic()
     form = {"seat": {"type": "string", "enum": ["window", "aisle"]}}
-    with pytest.raises(ErrorResponse) as refused:
-        answer_to(lambda ctx: ctx.elicit("Where?", form), elicit=lambda m, s: returned, trace=trace)
-    assert refused.value.code == -32603
+    with pytest.raises(ErrorResponse if revision == LATEST else InputRefused) as refused:
+        answer_to(lambda ctx: ctx.elicit("Where?", form), revision, elicit=lambda m, s: returned, trace=trace)
+    assert getattr(refused.value, "code", -32603) == -32603
     assert not any("action" in message.get("result", {}) for message in messages)
+    assert len(params_of(messages, "tools/call")) == 1
 
 
 @pytest.mark.parametrize("content", [{"seat": "roof"}, {"seat": ["aisle"]}, {}])
 def test_a_server_does_not_take_values_that_do_not_fit(content: JsonObject, caplog: pytest.LogCaptureFixture) -> None:
-    got: Queue[Any] = Queue()
-    server = Server("asker", "1")
-
-    @server.tool()
-    def ask(ctx: Context) -> str:
-        with pytest.raises(RemoteProtocolError) as refused:
-            ctx.elicit("Where?", {"seat": {"type": "string", "enum": ["window", "aisle"]}})
-        got.put(str(refused.value))
-        return "asked"
-
-    with opened(server, LATEST, {"elicitation": {}}) as wire:
-        asked = wire.request(1, "tools/call", {"name": "ask"})
-        wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": content}})
-        assert "seat" in got.get(timeout=PATIENCE)
-        assert wire.receive()["id"] == 1
+    form = {"seat": {"type": "string", "enum": ["window", "aisle"]}}
+    accepted = {"action": "accept", "content": content}
+    _, problem = with_the_result(accepted, lambda ctx: ctx.elicit("Where?", form), {"elicitation": {}})
+    assert isinstance(problem, RemoteProtocolError) and "seat" in str(problem)
 
 
 def test_a_form_is_shaped_for_2025_06_18() -> None:
@@ -739,44 +529,14 @@ def test_a_mode_that_the_client_did_not_declare_is_not_asked_for() -> None:
     assert params_of(messages, "elicitation/create") == []
 
 
-@pytest.mark.parametrize("returned", WRONG_VALUES)
-def test_values_that_do_not_fit_the_form_are_not_sent_in_the_stateless_era_either(
-    returned: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    messages, trace = traffic()
-    form = {"seat": {"type": "string", "enum": ["window", "aisle"]}}
-    with pytest.raises(InputRefused):
-        answer_to(lambda ctx: ctx.elicit("Where?", form), MODERN, elicit=lambda m, s: returned, trace=trace)
-    assert len(params_of(messages, "tools/call")) == 1
-
-
 def test_an_empty_capability_declares_forms_and_nothing_else() -> None:
-    got: Queue[str] = Queue()
-    server = Server("asker", "1")
-
-    @server.tool()
-    def ask(ctx: Context) -> str:
+    def question(ctx: Context) -> str:
         with pytest.raises(LocalProtocolError, match="url"):
             ctx.elicit_url("Go", URL)
-        got.put(ctx.elicit("Who?", {})["action"])
-        return "asked"
+        return ctx.elicit("Who?", {})["action"]
 
-    with opened(server, LATEST, {"elicitation": {}}) as wire:
-        asked = wire.request(1, "tools/call", {"name": "ask"})
-        assert asked["params"]["mode"] == "form"
-        wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "cancel"}})
-        assert got.get(timeout=PATIENCE) == "cancel"
-        assert wire.receive()["id"] == 1
-
-
-def test_a_server_that_elicits_too_often_is_refused() -> None:
-    def twice(ctx: Context) -> Any:
-        ctx.elicit("Who?", {})
-        return ctx.elicit("Who?", {})
-
-    rates = {"elicitation/create": Rate(per_second=0.001, burst=1)}
-    with pytest.raises(ErrorResponse, match="Too many"):
-        answer_to(twice, elicit=lambda m, s: None, rates=rates)
+    asked, got = with_the_result({"action": "cancel"}, question, {"elicitation": {}})
+    assert (asked["params"]["mode"], got) == ("form", "cancel")
 
 
 # -- elicitation by a visit -------------------------------------------------------------------------------------
@@ -849,65 +609,6 @@ def test_completion_is_told_to_the_client_that_was_asked_alone() -> None:
     assert params_of(messages, "notifications/elicitation/complete") == []
 
 
-def test_a_visit_that_a_call_requires() -> None:
-    finished: list[str] = []
-    waiting: dict[str, Callable[[str], None]] = {}
-    heard: Queue[JsonObject] = Queue()
-    server = Server("asker", "1")
-
-    @server.tool()
-    def files(ctx: Context) -> str:
-        if finished:
-            return "a.txt"
-        page = url_elicitation("Allow it", URL, "e-1")
-        waiting["e-1"] = ctx.complete_elicitation
-        raise UrlElicitationRequired([page])
-
-    def finish(name: str) -> None:
-        finished.append(name)
-        waiting[name](name)
-
-    options: Any = {"open_url": lambda u, m, h: True, "on_change": lambda method, params: heard.put(params)}
-    with Client(server, revision=LATEST, **options) as client:
-        with pytest.raises(ErrorResponse) as required:
-            client.call_tool("files")
-        assert required.value.code == -32042
-        [page] = required_urls(required.value)
-        assert page == {"mode": "url", "message": "Allow it", "url": URL, "elicitationId": "e-1"}
-        assert client.visit_required(page) == {"action": "accept"}
-        finish("e-1")
-        assert heard.get(timeout=PATIENCE) == {"elicitationId": "e-1"}
-        assert client.call_tool("files")["content"] == [text("a.txt")]
-
-
-@pytest.mark.parametrize("method", ["tools/call", "resources/read", "prompts/get"])
-def test_a_visit_that_a_call_requires_is_asked_for_in_the_stateless_era(method: str) -> None:
-    finished: list[str] = []
-    server = Server("asker", "1")
-
-    def guarded() -> str:
-        if finished:
-            return "open"
-        raise UrlElicitationRequired([url_elicitation("Allow it", URL, "e-1")])
-
-    def open_url(url: str, message: str, host: str) -> bool:
-        finished.append(url)
-        return True
-
-    server.tool("guarded")(guarded)
-    server.resource("x://guarded")(guarded)
-    server.prompt("guarded")(guarded)
-    params = {"uri": "x://guarded"} if method == "resources/read" else {"name": "guarded"}
-    with Client(server, revision=MODERN, open_url=open_url) as client:
-        assert "open" in str(client.request(method, params))
-    assert finished == [URL]
-    finished.clear()
-    with Client(server, revision=MODERN, open_url=lambda u, m, h: False) as client:
-        with pytest.raises(ErrorResponse, match="did not visit") as declined:
-            client.request(method, params)
-    assert declined.value.code == -32603
-
-
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])
 @pytest.mark.parametrize("method", ["tools/call", "resources/read", "prompts/get"])
 def test_a_visit_that_a_call_requires_is_an_internal_error_where_that_error_does_not_exist(
@@ -923,7 +624,7 @@ def test_a_visit_that_a_call_requires_is_an_internal_error_where_that_error_does
     server.prompt("guarded")(guarded)
     with Client(server, revision=revision) as client:
         params = {"uri": "x://guarded"} if method == "resources/read" else {"name": "guarded"}
-        with pytest.raises(ErrorResponse, match=f"visited first, which {revision} cannot ask for") as refused:
+        with pytest.raises(ErrorResponse, match=f"visit a page first, which {revision} cannot ask for") as refused:
             client.request(method, params)
     assert (refused.value.code, refused.value.data) == (-32603, None)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,28 +13,21 @@ from hypothesis import strategies as st
 from mcp_ref.machinery.uri_template import covers
 from mcp_ref.server.utilities.caching import CACHEABLE, CacheableRequest, CacheView, ResultCache
 from tests.slow import examples
+from tests.support.clock import Clock
+from tests.wire import at_once
 
 SERVER = "https://example.com/mcp"
 TOOLS = "notifications/tools/list_changed"
 UPDATED = "notifications/resources/updated"
 
 
-class Hand:
-    """A clock moved by hand."""
-
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(100.0)
 
 
 @pytest.fixture
-def clock() -> Hand:
-    return Hand()
-
-
-@pytest.fixture
-def cache(clock: Hand) -> ResultCache:
+def cache(clock: Clock) -> ResultCache:
     return ResultCache(clock=clock)
 
 
@@ -60,44 +53,16 @@ def put(view: CacheView, request: CacheableRequest | None, result: dict[str, Any
 # -- freshness ----------------------------------------------------------------------------------------------------
 
 
-def test_a_result_is_served_as_it_came_until_its_time_is_over(view: CacheView, clock: Hand) -> None:
-    keep(view, "tools/list")
-    clock.now += 9.999
-    assert view.get("tools/list", {}) == answer()
-    clock.now += 0.001
-    assert view.get("tools/list", {}) is None
-
-
-def test_a_stale_result_no_longer_takes_room(view: CacheView, cache: ResultCache, clock: Hand) -> None:
+def test_a_stale_result_no_longer_takes_room(view: CacheView, cache: ResultCache, clock: Clock) -> None:
     keep(view, "tools/list")
     clock.now += 10
     view.get("tools/list", None)
     assert (len(cache), cache.size) == (0, 0)
 
 
-@pytest.mark.parametrize("ttl", [0, -1, None, True, "10000", 5000.0])
-def test_what_is_stale_at_once_is_not_kept(view: CacheView, cache: ResultCache, ttl: Any) -> None:
-    keep(view, "tools/list", ttl=ttl)
-    assert len(cache) == 0
-
-
-def test_an_answer_that_is_stale_at_once_ends_the_one_before_it(view: CacheView) -> None:
-    keep(view, "tools/list", mark=1)
-    keep(view, "tools/list", mark=2, ttl=0)
-    assert view.get("tools/list", None) is None
-
-
 def test_a_huge_ttl_is_taken_for_a_long_time(view: CacheView) -> None:
     keep(view, "tools/list", ttl=10**400)
     assert view.get("tools/list", None) is not None
-
-
-def test_each_page_has_its_own_time(view: CacheView, clock: Hand) -> None:
-    keep(view, "tools/list", None, mark=1, ttl=5000)
-    keep(view, "tools/list", {"cursor": "2"}, mark=2, ttl=9000)
-    clock.now += 7
-    assert view.get("tools/list", None) is None
-    assert view.get("tools/list", {"cursor": "2"}) == answer(2, 9000)
 
 
 def test_the_result_of_a_retry_with_input_is_neither_kept_nor_replaced_by_a_kept_one(view: CacheView) -> None:
@@ -108,37 +73,7 @@ def test_the_result_of_a_retry_with_input_is_neither_kept_nor_replaced_by_a_kept
     assert view.get("resources/read", {"uri": "x:/a"}) == answer(1)
 
 
-def test_a_question_is_not_kept(view: CacheView) -> None:
-    put(view, view.begin("resources/read", {"uri": "x:/a"}), {**answer(), "resultType": "input_required"})
-    assert view.get("resources/read", {"uri": "x:/a"}) is None
-
-
-def test_a_call_is_not_kept(view: CacheView) -> None:
-    assert view.begin("tools/call", {"name": "t"}) is None
-    assert view.get("tools/call", {"name": "t"}) is None
-
-
-# -- a result of one's own -----------------------------------------------------------------------------------------
-
-
-def test_changing_what_was_put_or_served_changes_nothing_in_the_cache(view: CacheView) -> None:
-    given = answer()
-    put(view, view.begin("tools/list", None), given)
-    given["tools"].clear()
-    got = view.get("tools/list", None)
-    assert got == answer()
-    got["tools"][0]["name"] = "other"
-    assert view.get("tools/list", None) == answer()
-
-
 # -- for whom -----------------------------------------------------------------------------------------------------
-
-
-def test_a_private_result_is_for_its_client_alone(cache: ResultCache) -> None:
-    view = cache.for_(SERVER)
-    keep(view, "tools/list")
-    assert view.get("tools/list", None) == answer()
-    assert cache.for_(SERVER).get("tools/list", None) is None
 
 
 @pytest.mark.parametrize("scope", ["shared", "PUBLIC", "", None])
@@ -146,22 +81,6 @@ def test_an_unknown_scope_counts_as_private(cache: ResultCache, view: CacheView,
     keep(view, "tools/list", scope=scope)
     assert view.get("tools/list", None) is not None
     assert cache.for_(SERVER).get("tools/list", None) is None
-
-
-def test_a_public_result_is_for_all_clients_of_the_server_and_of_no_other(cache: ResultCache, view: CacheView) -> None:
-    keep(view, "tools/list", scope="public")
-    assert cache.for_(SERVER).get("tools/list", None) == answer(scope="public")
-    assert cache.for_("https://example.org/mcp").get("tools/list", None) is None
-
-
-@pytest.mark.parametrize(("first", "second"), [("public", "private"), ("private", "public")])
-def test_the_latest_answer_counts_whatever_its_scope(
-    cache: ResultCache, view: CacheView, first: str, second: str
-) -> None:
-    keep(view, "tools/list", mark=1, scope=first)
-    keep(view, "tools/list", mark=2, scope=second)
-    assert view.get("tools/list", None) == answer(2, scope=second)
-    assert len(cache) == 1
 
 
 # -- what ends it -------------------------------------------------------------------------------------------------
@@ -221,18 +140,6 @@ def test_an_answer_that_comes_too_late_leaves_a_newer_one(view: CacheView) -> No
     assert view.get("tools/list", None) == answer("new")
 
 
-def test_a_change_is_one_for_all_clients_of_the_server_and_of_no_other(cache: ResultCache, view: CacheView) -> None:
-    bob, elsewhere = cache.for_(SERVER), cache.for_("https://example.org/mcp")
-    for each in (view, bob, elsewhere):
-        keep(each, "tools/list")
-    late, unconcerned = bob.begin("tools/list", {"cursor": "2"}), elsewhere.begin("tools/list", {"cursor": "2"})
-    view.changed(TOOLS, {})
-    put(bob, late, answer())
-    put(elsewhere, unconcerned, answer())
-    assert kept(view) == kept(bob) == set()
-    assert kept(elsewhere) == {1, 2}
-
-
 def test_a_refused_cursor_ends_all_pages_of_that_list_and_nothing_else(view: CacheView) -> None:
     for request in REQUESTS:
         keep(view, *request)
@@ -249,7 +156,7 @@ def read(view: CacheView, name: str) -> Any:
     return view.get("resources/read", {"uri": name})
 
 
-def test_the_result_not_asked_for_the_longest_goes_first(clock: Hand) -> None:
+def test_the_result_not_asked_for_the_longest_goes_first(clock: Clock) -> None:
     cache = ResultCache(entries=2, clock=clock)
     view = cache.for_(SERVER)
     keep(view, "resources/read", {"uri": "x:/a"})
@@ -259,7 +166,7 @@ def test_the_result_not_asked_for_the_longest_goes_first(clock: Hand) -> None:
     assert [read(view, uri) is not None for uri in ("x:/a", "x:/b", "x:/c")] == [True, False, True]
 
 
-def test_the_sizes_of_texts_and_keys_are_bounded_together(clock: Hand) -> None:
+def test_the_sizes_of_texts_and_keys_are_bounded_together(clock: Clock) -> None:
     cache = ResultCache(size=1000, clock=clock)
     view = cache.for_(SERVER)
     for letter in "abc":
@@ -269,7 +176,7 @@ def test_the_sizes_of_texts_and_keys_are_bounded_together(clock: Hand) -> None:
     assert read(view, "x:/" + "a" * 200) is None
 
 
-def test_a_result_larger_than_the_cache_pushes_nothing_out_but_the_one_before_it(clock: Hand) -> None:
+def test_a_result_larger_than_the_cache_pushes_nothing_out_but_the_one_before_it(clock: Clock) -> None:
     cache = ResultCache(size=1000, clock=clock)
     view = cache.for_(SERVER)
     keep(view, "resources/read", {"uri": "x:/a"})
@@ -304,7 +211,7 @@ class Model:
     SERVERS = ("s", "s", "s", "t")
 
     def __init__(self, entries: int) -> None:
-        self.clock = Hand()
+        self.clock = Clock(100.0)
         self.cache = ResultCache(entries=entries, size=5000, clock=self.clock)
         self.views = [self.cache.for_(server) for server in self.SERVERS]
         self.asked: list[tuple[int, int, int, CacheableRequest]] = []
@@ -384,14 +291,14 @@ def test_nothing_is_served_that_is_stale_of_another_request_or_of_somebody_else(
 
 @given(st.sampled_from(sorted(CACHEABLE)), st.dictionaries(st.sampled_from(["cursor", "uri", "other"]), st.text()))
 def test_what_may_be_kept_is_kept(method: str, params: dict[str, str]) -> None:
-    view = ResultCache(clock=Hand()).for_(SERVER)
+    view = ResultCache(clock=Clock(100.0)).for_(SERVER)
     keep(view, method, params)
     assert view.get(method, {**params, "_meta": {"a": 1}}) == answer()
 
 
 @given(*(st.lists(st.sampled_from(["a", "b", ""]), max_size=3).map(lambda parts: "x:/" + "/".join(parts)),) * 2)
 def test_an_update_ends_what_lies_on_one_path_with_it(read_uri: str, updated: str) -> None:
-    view = ResultCache(clock=Hand()).for_(SERVER)
+    view = ResultCache(clock=Clock(100.0)).for_(SERVER)
     keep(view, "resources/read", {"uri": read_uri})
     view.changed(UPDATED, {"uri": updated})
     assert (read(view, read_uri) is None) is (covers(read_uri, updated) or covers(updated, read_uri))
@@ -399,28 +306,16 @@ def test_an_update_ends_what_lies_on_one_path_with_it(read_uri: str, updated: st
 
 def test_many_threads_may_use_one_cache() -> None:
     cache = ResultCache(entries=5, size=3000)
-    begin = threading.Barrier(4)
-    problems: list[BaseException] = []
 
     def work(who: str) -> None:
         view = cache.for_(SERVER)
-        try:
-            begin.wait(30)
-            for turn in range(300):
-                method, params = REQUESTS[turn % len(REQUESTS)]
-                keep(view, method, params, mark=who, scope="public" if turn % 4 == 0 else "private", ttl=60_000)
-                got = view.get(method, params)
-                assert got is None or got["mark"] == who or got["cacheScope"] == "public"
-                assert len(cache) <= 5 and cache.size <= 3000
-                if turn % 10 == 0:
-                    view.changed(TOOLS, {})
-        except BaseException as problem:
-            problems.append(problem)
+        for turn in range(300):
+            method, params = REQUESTS[turn % len(REQUESTS)]
+            keep(view, method, params, mark=who, scope="public" if turn % 4 == 0 else "private", ttl=60_000)
+            got = view.get(method, params)
+            assert got is None or got["mark"] == who or got["cacheScope"] == "public"
+            assert len(cache) <= 5 and cache.size <= 3000
+            if turn % 10 == 0:
+                view.changed(TOOLS, {})
 
-    threads = [threading.Thread(target=work, args=(name,)) for name in ("ann", "bob", "cid", "dee")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert not any(thread.is_alive() for thread in threads)
-    assert problems == []
+    at_once(*(partial(work, name) for name in ("ann", "bob", "cid", "dee")))

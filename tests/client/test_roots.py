@@ -8,7 +8,6 @@ import pytest
 
 from mcp_ref.client import roots
 from mcp_ref.errors import LocalProtocolError
-from mcp_ref.roles.client.answers import ClientContext
 from tests.client.fakes import FakeClient, FakeServer
 
 
@@ -17,13 +16,6 @@ def listed(source: Any) -> list[str]:
 
 
 # -- the server asks
-
-
-def test_asks_with_the_method_and_passes_the_options_on() -> None:
-    server = FakeServer({"roots": [{"uri": "file:///work", "name": "Work"}]})
-    assert roots.roots(server, timeout=3) == [{"uri": "file:///work", "name": "Work"}]
-    assert server.sent == [("roots/list", None)]
-    assert server.options == {"timeout": 3}
 
 
 def test_a_root_of_another_scheme_is_left_out_and_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -80,22 +72,6 @@ def test_a_path_becomes_an_absolute_percent_encoded_uri(tmp_path: Path, monkeypa
     assert listed("a b") == expected
 
 
-def test_a_whole_root_is_sent_as_it_is(tmp_path: Path) -> None:
-    root: roots.Root = {"uri": tmp_path.as_uri(), "name": "Work", "_meta": {"a": 1}}
-    assert roots.roots_list([root], FakeClient(), None) == {"roots": [root]}
-
-
-def test_a_function_is_called_for_each_request_and_may_take_the_context(tmp_path: Path) -> None:
-    seen: list[str] = []
-
-    def source(ctx: ClientContext) -> list[Path]:
-        seen.append(ctx.server_info["name"])
-        return [tmp_path]
-
-    assert listed(source) == listed(lambda: [tmp_path]) == [tmp_path.resolve().as_uri()]
-    assert seen == ["asker"]
-
-
 @pytest.mark.parametrize(
     "entry",
     [
@@ -117,29 +93,3 @@ def test_a_root_that_cannot_be_read_is_logged(tmp_path: Path, caplog: pytest.Log
     with caplog.at_level(logging.WARNING):
         assert len(listed([tmp_path / "gone"])) == 1
     assert f"the root {(tmp_path / 'gone').as_uri()} cannot be read" in caplog.text
-
-
-def test_what_the_function_raises_reaches_the_dispatcher() -> None:
-    def source() -> list[str]:
-        raise RuntimeError("picker closed")
-
-    with pytest.raises(RuntimeError):
-        listed(source)
-
-
-def test_a_change_is_told_by_a_notification() -> None:
-    client = FakeServer()
-    roots.roots_changed(client)
-    assert client.sent == [("notifications/roots/list_changed", None)]
-
-
-def test_capability_says_whether_changes_are_told() -> None:
-    assert roots.capability() == {"listChanged": True}
-    assert roots.capability(list_changed=False) == {}
-
-
-def test_rows_end_with_the_session_era() -> None:
-    rows = {row.name: row for row in roots.METHODS}
-    assert rows["roots/list"].needs == "client.roots"
-    assert rows["notifications/roots/list_changed"].needs == "client.roots.listChanged"
-    assert {row.until for row in roots.METHODS} == {"2025-11-25"}

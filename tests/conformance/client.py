@@ -14,7 +14,17 @@ from typing import Any
 
 import requests
 
-from mcp_ref import Client, ClientCredentials, EnterpriseManaged, McpError, OAuth, Registered, WorkloadIdentity
+from mcp_ref import (
+    SKILLS,
+    Client,
+    ClientCredentials,
+    EnterpriseManaged,
+    McpError,
+    OAuth,
+    Registered,
+    SkillMismatch,
+    WorkloadIdentity,
+)
 from mcp_ref.client.sampling import reply
 
 
@@ -93,6 +103,16 @@ def invalid_tool_headers(client: Client) -> None:
         client.call_tool(tool["name"], {"region": "us-west1"})
 
 
+def read_skills(client: Client) -> None:
+    """Read every file of every skill, as far as all is what it should be."""
+    for skill in client.list_skills():
+        try:
+            for each in skill["resources"]:
+                client.read_skill(skill, each["uri"].removeprefix(skill["uri"].removesuffix("SKILL.md")))
+        except SkillMismatch as mismatch:
+            print(mismatch.reason, mismatch, file=sys.stderr)
+
+
 SCENARIOS: dict[str, Callable[[Client], None]] = {
     "initialize": connect,
     "tools_call": tools_call,
@@ -105,6 +125,8 @@ SCENARIOS: dict[str, Callable[[Client], None]] = {
     "http-standard-headers": standard_headers,
     "http-custom-headers": custom_headers,
     "http-invalid-tool-headers": invalid_tool_headers,
+    "sep-2640-client-no-prefetch": lambda client: print(len(client.list_skills())),
+    **{f"sep-2640-client-verify-{what}": read_skills for what in ("digest", "size", "frontmatter")},
 }
 
 
@@ -140,7 +162,7 @@ def main(url: str, **options: Any) -> None:
     name = os.environ["MCP_CONFORMANCE_SCENARIO"]
     scenario = SCENARIOS.get(name, call_first_tool)
     auth = authorization(name) if name.startswith("auth/") else None
-    with Client(url, auth=auth, elicit=accept, sample=answer, roots=["."], **options) as client:
+    with Client(url, auth=auth, elicit=accept, sample=answer, roots=["."], extensions=[SKILLS], **options) as client:
         scenario(client)
 
 

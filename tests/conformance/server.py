@@ -18,6 +18,7 @@ from mcp_ref import (
     InvalidParams,
     RedisBus,
     Server,
+    Skills,
     SqliteTasks,
     StateKeys,
     TaskRule,
@@ -38,8 +39,16 @@ WAV = base64.b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIA
 
 # What several processes share, where there are several.
 keys, redis, tasks = (os.environ.get(f"CONFORMANCE_{what}") for what in ("KEYS", "REDIS", "TASKS"))
+skills = Skills()
+skills.add(
+    "pdf-processing",
+    {"SKILL.md": "Choose a template.\n", "templates/invoice.md": "# Invoice\n", "templates/regional/eu.md": "# EU\n"},
+    description="Extract, fill, and assemble PDF documents",
+)
+skills.add("acme/billing/refunds", {"SKILL.md": "Refund it.\n"}, description="Process refunds as the company does")
 server = Server(
     "mcp-ref-conformance",
+    extensions=[skills],
     version="1.0.0",
     state_keys=None if keys is None else StateKeys.from_env("CONFORMANCE_KEYS"),
     bus=None if redis is None else RedisBus(redis),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import threading
 from pathlib import Path
@@ -12,8 +11,10 @@ from pathlib import Path
 import pytest
 import requests
 
-from mcp_ref import AuthorizationServer, Server
+from mcp_ref import Server
+from mcp_ref.testing import AuthorizationServer
 from tests.conformance.suite import INSTALLED, MISSING, NODE, SUITE
+from tests.support.machine import free_port
 
 pytestmark = [
     pytest.mark.slow,
@@ -22,8 +23,7 @@ pytestmark = [
 
 
 def test_every_check_of_an_authorization_server_succeeds(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     login = AuthorizationServer(users={"ada": "pw"}, scopes=["read"], documents=True)
     with Server("s").serve_http(authorization=login.protection()) as http:
         base = http.url.removesuffix("/mcp")

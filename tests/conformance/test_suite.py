@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,8 +18,10 @@ from pathlib import Path
 import pytest
 import requests
 
-from mcp_ref import AuthorizationServer, Server
+from mcp_ref import Server
+from mcp_ref.testing import AuthorizationServer
 from tests.conformance.suite import ENVIRONMENT, HERE, INSTALLED, MISSING, NODE, PATIENCE, ROOT, SUITE
+from tests.support.machine import free_port
 
 pytestmark = [
     pytest.mark.skipif(not INSTALLED, reason=MISSING),
@@ -163,6 +164,17 @@ def test_the_server_conforms(url: str, tmp_path: Path, arguments: tuple[str, ...
     judge_server(url, arguments, scenarios, tmp_path)
 
 
+@pytest.mark.parametrize("scenario", ["enumeration", "manifest", "directory"])
+def test_the_server_of_skills_conforms(url: str, tmp_path: Path, scenario: str) -> None:
+    arguments = ("--scenario", f"sep-2640-skills-{scenario}", "--spec-version", "2026-07-28", "--force")
+    judge_server(url, arguments, 1, tmp_path)
+
+
+@pytest.mark.parametrize("scenario", ["no-prefetch", "verify-digest", "verify-size", "verify-frontmatter"])
+def test_the_client_of_skills_conforms(tmp_path: Path, scenario: str) -> None:
+    judge_client("2026-07-28", f"sep-2640-client-{scenario}", tmp_path, "--force")
+
+
 def test_the_server_conforms_in_both_eras_at_once(url: str, tmp_path: Path) -> None:
     with ThreadPoolExecutor() as runs:
         judged = [
@@ -208,8 +220,7 @@ def test_the_client_conforms_with_authorization(tmp_path: Path, revision: str) -
 @pytest.mark.slow
 def test_the_authorization_server_conforms(tmp_path: Path) -> None:
     login = AuthorizationServer(users={"ada": "pw"}, documents=True)
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
+    port = free_port()
     back = f"http://127.0.0.1:{port}/callback"
     with Server("guarded").serve_http(authorization=login.protection()) as http, requests.Session() as browser:
         base = http.url.removesuffix("/mcp")

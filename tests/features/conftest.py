@@ -14,11 +14,8 @@ What one era alone has is said by name, and with the reason: `@session_era("ping
 
 from __future__ import annotations
 
-import gc
 import os
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
@@ -30,6 +27,7 @@ from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.roles.client.config import Url
 from mcp_ref.roles.server.hosting import HttpService
 from mcp_ref.trace.record import recorder
+from tests.support.clock import until as until
 from tests.wire import PATIENCE, Background
 
 
@@ -169,22 +167,7 @@ def hearing(client: Client, **what: Any) -> Iterator[None]:
     assert isinstance(reading.outcome(), list)
 
 
-def until(condition: Callable[[], object]) -> None:
-    """Wait for what no event tells: a flag that a message of the peer sets."""
-    end, pause = time.monotonic() + PATIENCE, threading.Event()
-    while not condition():
-        assert time.monotonic() < end, f"it did not come to pass within {PATIENCE} s"
-        pause.wait(0.005)
-
-
 counts_descriptors = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors as Linux does")
-
-
-def left() -> tuple[list[str], int]:
-    """The threads of ours, and how many descriptors are open."""
-    gc.collect()
-    threads = sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("mcp-"))
-    return threads, len(os.listdir("/proc/self/fd"))
 
 
 @pytest.fixture(autouse=True)

@@ -24,6 +24,8 @@ def answer(message: dict) -> dict | None:  # type: ignore[type-arg]
 def main(does: dict) -> None:  # type: ignore[type-arg]
     for line in sys.stdin:
         message = json.loads(line)
+        if "method" not in message:
+            continue
         print(message["method"], file=sys.stderr, flush=True)
         if message["method"] == "server/discover":
             if "exit" in does:

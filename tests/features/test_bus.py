@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import selectors
 import signal
@@ -10,7 +9,6 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +18,7 @@ import pytest
 from mcp_ref import Client, LocalBus, Server, SqliteTasks, Tasks
 from mcp_ref.machinery import tasking
 from mcp_ref.machinery.shapes import JsonObject
+from tests.basic.transports.streamable_http import modern
 from tests.features.conftest import until
 from tests.features.task_server import make_server
 from tests.features.test_processes import APPLICATION, KEY
@@ -100,7 +99,7 @@ def test_what_nobody_can_be_told_is_ignored(message: JsonObject, caplog: pytest.
         bus.publish("s", message)
         bus.publish("s", {"method": TOOLS})
         until(lambda: heard)
-    assert "nobody can be told" in caplog.text
+    assert "no client can be told of" in caplog.text
     assert set(heard) == {(TOOLS, None)}
 
 
@@ -133,34 +132,6 @@ def test_a_closed_server_listens_to_the_bus_no_longer() -> None:
     assert bus.receivers == []
 
 
-# -- two processes and Redis ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("bus", [False, True])
-def test_a_listener_of_one_process_hears_of_a_task_that_another_runs(tmp_path: Path, bus: bool) -> None:
-    with ExitStack() as stack:
-        env = {"MOUNTED_TASKS": str(tmp_path / "tasks.db")}
-        if bus:
-            env["MOUNTED_BUS"] = stack.enter_context(redis_server(tmp_path)).url
-        here, there = (stack.enter_context(under("own", APPLICATION, env=env)) for _ in range(2))
-        options: Any = {"revision": "2026-07-28", "tasks": True, "timeout": PATIENCE}
-        options["elicit"] = lambda message, schema: {"seat": "aisle"}
-        runs, listens = (stack.enter_context(Client(each.url, **options)) for each in (here, there))
-        task, states = runs.call_tool_as_task("ordered", {"city": "Oslo"}), list[str]()
-        assert task.task_id is not None
-        with listens.listen(tasks=[task.task_id]) as events:
-            while states[-1:] != ["input_required"]:
-                states.append(events.get(PATIENCE).params["status"])
-            answering = Background(lambda: task.result(PATIENCE))
-            while states[-1] != "completed":
-                states.append(events.get(PATIENCE).params["status"])
-            answering.outcome()
-        # What follows at once may be told as one; nothing is told twice.
-        assert [state for state in states if state != "working"] == ["input_required", "completed"]
-        assert all(state != after for state, after in pairwise(states))
-
-
 # -- four workers and Redis ----------------------------------------------------------------------------------------
 
 
@@ -175,17 +146,8 @@ class Listeners:
             self._open(index)
 
     def _open(self, index: int) -> None:
-        meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
-                "io.modelcontextprotocol/clientCapabilities": {}}  # fmt: skip
-        params = {"notifications": {"toolsListChanged": True}, "_meta": meta}
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params})
         connection = socket.create_connection(self._address, PATIENCE)
-        connection.sendall(
-            f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-            f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n"
-            f"Mcp-Method: subscriptions/listen\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
-        )
+        connection.sendall(modern.post(modern.listening(toolsListChanged=True)))
         self._selector.register(connection, selectors.EVENT_READ, index)
         self._rest[index] = b""
 
@@ -264,9 +226,7 @@ def test_two_hundred_listeners_over_four_workers_are_told_once_within_a_second(t
         before = list(map(len, listeners.heard))
         redis.start()
         began = time.monotonic()
-        assert listeners.look(
-            lambda: all(len(now) > then for now, then in zip(listeners.heard, before, strict=True)), 60
-        )
+        assert listeners.look(listeners.more_than(before), 60)
         print(f"all were told {time.monotonic() - began:.2f} s after Redis came back")
 
 
@@ -276,14 +236,10 @@ def test_listeners_of_a_worker_that_is_killed_are_told_by_another(tmp_path: Path
         os.kill(children(running.process.pid)[0], signal.SIGKILL)
         listeners.look(lambda: False, 1)
         before = list(map(len, listeners.heard))
-
-        def told() -> bool:
-            return all(len(now) > then for now, then in zip(listeners.heard, before, strict=True))
-
         with Client(running.url, revision="2026-07-28", timeout=PATIENCE) as client:
             for _ in range(20):
                 # Again for those that were not listening again yet.
                 client.call_tool("change")
-                if listeners.look(told, 1):
+                if listeners.look(listeners.more_than(before), 1):
                     return
         raise AssertionError("a listener was told nothing")

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, Context, LocalProtocolError, McpError, RequestCancelled, Server, TransportClosed, text
+from mcp_ref import Client, Context, LocalProtocolError, Server, TransportClosed, text
 from mcp_ref.client.sampling import reply
-from tests.features.conftest import Connect, alive, counts_descriptors, left, until
+from tests.features.conftest import Connect, alive, counts_descriptors, newest, until
+from tests.support.machine import held
 from tests.wire import PATIENCE, Background
 
 
@@ -29,12 +30,19 @@ def busy() -> tuple[Server, SimpleQueue[Any], SimpleQueue[Any]]:
     return server, began, ended
 
 
-def test_a_server_that_ends_in_mid_call_fails_it_with_a_reason(connect: Connect) -> None:
-    server, began, ended = busy()
-    client = connect(server)
+def three_calls(client: Client, began: SimpleQueue[Any]) -> list[Background]:
+    """Calls of `work` whose handlers have begun."""
     calls = [Background(client.call_tool, "work") for _ in range(3)]
     for _ in calls:
         began.get(timeout=PATIENCE)
+    return calls
+
+
+@newest
+def test_a_server_that_ends_in_mid_call_fails_it_with_a_reason(connect: Connect) -> None:
+    server, began, ended = busy()
+    client = connect(server)
+    calls = three_calls(client, began)
     connect.end(server)
     for call in calls:
         problem = call.outcome()
@@ -51,9 +59,7 @@ def test_a_server_that_ends_in_mid_call_fails_it_with_a_reason(connect: Connect)
 def test_closing_a_client_ends_its_calls_and_their_handlers(connect: Connect) -> None:
     server, began, ended = busy()
     client = connect(server)
-    calls = [Background(client.call_tool, "work") for _ in range(3)]
-    for _ in calls:
-        began.get(timeout=PATIENCE)
+    calls = three_calls(client, began)
     before = time.monotonic()
     client.close()
     assert time.monotonic() - before < PATIENCE
@@ -68,35 +74,7 @@ def test_closing_a_client_ends_its_calls_and_their_handlers(connect: Connect) ->
         ended.get(timeout=PATIENCE)
 
 
-def test_a_client_that_closes_while_the_server_asks_ends_the_question(connect: Connect) -> None:
-    server, asked, ended = Server("s"), threading.Event(), SimpleQueue[Any]()
-
-    @server.tool()
-    def ask(ctx: Context) -> str:
-        try:
-            ctx.sample("hello", max_tokens=1)
-        except McpError as problem:
-            ended.put(problem)
-            raise
-        return "answered"
-
-    def sample(params: Any, ctx: Any) -> Any:
-        asked.set()
-        until(lambda: ctx.cancelled)
-        return reply("too late", model="m")
-
-    client = connect(server, sample=sample)
-    call = Background(client.call_tool, "ask")
-    assert asked.wait(PATIENCE)
-    client.close()
-    assert isinstance(call.outcome(), TransportClosed)
-    if connect.alone:
-        # The handler had ended with its question, and is not run again.
-        assert ended.empty()
-    else:
-        assert isinstance(ended.get(timeout=PATIENCE), TransportClosed | RequestCancelled)
-
-
+@newest
 def test_a_server_that_ends_while_it_asks_ends_the_answering_too(connect: Connect) -> None:
     server, asked, answered = Server("s"), threading.Event(), threading.Event()
 
@@ -121,7 +99,8 @@ def test_a_server_that_ends_while_it_asks_ends_the_answering_too(connect: Connec
     if connect.alone and connect.transport == "memory":
         assert found["content"] == [text("m")]
     else:
-        assert isinstance(found, TransportClosed)
+        # The handler has ended with its question, and its word may just get through.
+        assert isinstance(found, TransportClosed) or "closed the session" in found["content"][0]["text"]
 
 
 def test_both_sides_close_at_once_and_twice(connect: Connect) -> None:
@@ -137,21 +116,13 @@ def test_both_sides_close_at_once_and_twice(connect: Connect) -> None:
     assert server.sessions == ()
 
 
-def test_a_client_connects_again_after_another_one_was_closed(connect: Connect) -> None:
-    server = Server("s")
-    server.tool("hello")(lambda: "hello")
-    for _ in range(3):
-        client = connect(server)
-        assert client.call_tool("hello")["content"][0]["text"] == "hello"  # type: ignore[typeddict-item]
-        client.close()
-
-
+@newest
 def test_who_connects_a_second_time_is_refused_and_spoils_nothing(connect: Connect) -> None:
     server = Server("s")
     server.tool("hello")(lambda: "hello")
     client = connect(server)
     for again in (client.connect, client.__enter__):
-        with pytest.raises(LocalProtocolError, match="connects once"):
+        with pytest.raises(LocalProtocolError, match="connect only once"):
             again()
     assert client.list_tools()
 
@@ -167,7 +138,7 @@ def test_of_threads_that_connect_at_once_one_does_and_the_client_is_open() -> No
 
 @counts_descriptors
 def test_nothing_is_left_of_connections_that_were_closed(connect: Connect) -> None:
-    before = left()
+    before = held()
     server = Server("s")
 
     @server.tool()
@@ -181,4 +152,4 @@ def test_nothing_is_left_of_connections_that_were_closed(connect: Connect) -> No
         client.close()
     connect.close()
     assert server.sessions == ()
-    until(lambda: left() == before)
+    until(lambda: held() == before)

@@ -93,6 +93,7 @@ def test_a_subscription_of_another_process_raises() -> None:
         assert not events.closed
 
 
+@pytest.mark.slow
 def test_no_lock_is_inherited_that_blocks() -> None:
     server, over = build(), threading.Event()
     with server.serve_http() as service, Client(service.url, timeout=PATIENCE) as client, Client(server) as near:

@@ -7,7 +7,6 @@ single function is looked at so in the tests of the transports).
 
 from __future__ import annotations
 
-import gc
 import itertools
 import os
 import random
@@ -31,6 +30,7 @@ from mcp_ref.basic.transports.stdio import StdioClientTransport
 from mcp_ref.machinery.deadline import Deadline
 from tests.basic.transports.streamable_http.raw import until
 from tests.interrupting import interrupted, on_python_3_11
+from tests.support.machine import held
 from tests.wire import PATIENCE
 
 pytestmark = [
@@ -118,13 +118,6 @@ class Interrupter:
         signal.signal(signal.SIGINT, self._before)
 
 
-def held() -> tuple[list[str], int]:
-    """The library's threads, and how many descriptors are open."""
-    gc.collect()
-    ours = sorted(each.name for each in threading.enumerate() if each.name.startswith("mcp-"))
-    return ours, len(os.listdir("/proc/self/fd"))
-
-
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("way", ["memory", "stdio", "http"])
 def test_after_ctrl_c_in_a_call_the_next_one_works_or_says_why_not(way: str, revision: str) -> None:
@@ -194,8 +187,6 @@ def test_ctrl_c_in_a_connection_from_its_opening_to_its_end_leaves_nothing(
 
 
 PACKAGE = os.path.dirname(mcp_ref.__file__)
-STRIDE = 7
-"""Of the moments of a whole connection one is tried, then so many further the next: to try each takes minutes."""
 
 
 def interrupt(moment: int, files: tuple[str, ...], job: Callable[[], object]) -> bool:
@@ -212,66 +203,6 @@ def interrupt(moment: int, files: tuple[str, ...], job: Callable[[], object]) ->
 def live(client: Client) -> None:
     with client:
         client.call_tool("echo", {"text": "x"})
-
-
-@on_python_3_11
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_ctrl_c_at_any_moment_of_a_connection_in_memory_leaves_no_session(revision: str) -> None:
-    server = build()
-    for moment in itertools.count(1, STRIDE):
-        client = Client(server, revision=revision, timeout=PATIENCE)
-        over = interrupt(moment, ("",), partial(live, client))
-        client.close()
-        # A handler may still be at work, for a moment.
-        assert until(lambda: not server.sessions), moment
-        if over:
-            break
-    assert moment > 500
-
-
-@on_python_3_11
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_after_ctrl_c_at_any_moment_of_a_connection_over_http_its_end_is_short_and_leaves_no_thread(
-    revision: str,
-) -> None:
-    with build().serve_http() as service:
-        live(Client(service.url, revision=revision))
-        assert until(lambda: held()[0] == ["mcp-http-accept"])
-        before = held()
-        for moment in itertools.count(1, STRIDE):
-            client = Client(service.url, revision=revision, timeout=PATIENCE)
-            over = interrupt(moment, ("",), partial(live, client))
-            began = time.monotonic()
-            client.close(PATIENCE)
-            assert time.monotonic() - began < PATIENCE / 2, moment
-            del client
-            if over:
-                break
-        assert moment > 500
-        assert until(lambda: held()[0] == before[0] and held()[1] <= before[1] + 2), (held(), before)
-
-
-@on_python_3_11
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_what_ctrl_c_has_left_of_an_end_over_http_the_next_close_ends(
-    revision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # However slow the machine is, the server is told.
-    monkeypatch.setattr("mcp_ref.basic.transports.streamable_http.client._FAREWELL_TIMEOUT", PATIENCE)
-    server = build()
-    files = ("peer.py", "basic/transports/streamable_http/client.py", "machinery/http_call.py")
-    with server.serve_http() as service:
-        for moment in itertools.count(1):
-            client = Client(service.url, revision=revision, timeout=PATIENCE).connect()
-            over = interrupt(moment, files, partial(client.close, PATIENCE))
-            began = time.monotonic()
-            client.close(PATIENCE)
-            # Neither does it wait for the one that was interrupted, nor is the session forgotten.
-            assert time.monotonic() - began < PATIENCE / 2, moment
-            assert until(lambda: not server.sessions), moment
-            if over:
-                break
-        assert moment > 20
 
 
 @on_python_3_11

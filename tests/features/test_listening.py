@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
-from queue import SimpleQueue
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,7 +16,6 @@ from mcp_ref.basic.transports.stdio import StdioServerTransport
 from mcp_ref.errors import HttpStatusError
 from tests.basic.transports.streamable_http import modern, raw
 from tests.features.conftest import Connect, alive, stateless_era, until
-from tests.features.test_losses import listen_on
 from tests.wire import PATIENCE, Background
 
 TOOLS = "notifications/tools/list_changed"
@@ -61,37 +58,6 @@ def test_several_subscriptions_of_one_client_are_told_apart(connect: Connect) ->
 
 
 @every_way
-def test_a_subscription_is_ended_by_the_server_with_its_result(connect: Connect) -> None:
-    server = shop()
-    client = connect(server)
-    with client.listen(tools=True) as events:
-        reading = Background(list, events)
-        assert server.stateless is not None
-        for subscription in list(server.stateless.subscriptions):
-            subscription.end()
-        assert reading.outcome() == []
-        assert events.graceful
-    assert client.call_tool("hello")["content"] == [text("hello")]
-
-
-@every_way
-def test_a_subscription_has_no_time_limit_and_is_ended_from_any_thread(connect: Connect) -> None:
-    server = shop()
-    client = connect(server, timeout=0.5)
-    with client.listen(tools=True, timeout=PATIENCE) as events:
-        heard = SimpleQueue[Any]()
-        reading = Background(listen_on, events, heard)
-        # Longer than any other call may last.
-        assert heard.empty() and not threading.Event().wait(0.6)
-        server.tool("new")(lambda: "new")
-        assert heard.get(timeout=PATIENCE) == TOOLS
-        assert Background(events.close).outcome() is None
-        assert reading.outcome() is None
-    until(lambda: open_listens(server) == 0)
-    assert alive(client)
-
-
-@every_way
 def test_a_client_that_closes_ends_what_it_listens_to(connect: Connect) -> None:
     server = shop()
     client = connect(server)
@@ -118,25 +84,6 @@ def test_listeners_do_not_take_the_places_of_handlers(connect: Connect) -> None:
 
 
 # -- floods -------------------------------------------------------------------------------------------------------
-
-
-@every_way
-def test_of_too_many_subscriptions_those_on_top_are_refused(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscriptions, "MAX_OPEN", 3)
-    client = connect(shop())
-    listening = [client.listen(tools=True).__enter__() for _ in range(3)]
-    try:
-        for _ in range(3):
-            with pytest.raises(ErrorResponse, match="Too many subscriptions"):
-                client.listen(tools=True).__enter__()
-        # Everything else goes on, and so do those that are there.
-        assert client.call_tool("hello")["content"] == [text("hello")]
-        listening.pop().close()
-        assert alive(client)
-        until(lambda: entered(client, listening))
-    finally:
-        for events in listening:
-            events.close()
 
 
 def entered(client: Client, listening: list[Any]) -> bool:
@@ -180,14 +127,6 @@ def entered_over_http(client: Client) -> bool:
         return False
 
 
-@every_way
-def test_a_filter_that_is_too_long_is_refused(connect: Connect) -> None:
-    client = connect(shop())
-    with pytest.raises(ErrorResponse) as refused:
-        client.listen(resources=[f"r://{number}" for number in range(subscriptions.MAX_URIS + 1)]).__enter__()
-    assert refused.value.code == -32602
-
-
 # -- a listener that does not read --------------------------------------------------------------------------------
 
 LONG = "x" * 2000
@@ -205,22 +144,6 @@ def announce(server: Server, uris: list[str]) -> float:
     for uri in uris * 2:
         server.resource_updated(uri)
     return time.monotonic() - before
-
-
-def test_a_listener_on_http_that_does_not_read_holds_up_nobody() -> None:
-    server = shop()
-    with server.serve_http(keep_alive=0.2) as service:
-        wire = raw.Wire(("127.0.0.1", urlsplit(service.url).port or 0), buffer=4096)
-        wire.send(modern.post(modern.listening(resourceSubscriptions=URIS)))
-        assert wire.head()[0] == 200
-        with Client(service.url, timeout=HELD_UP) as client, client.listen(resources=["r://0/"]) as events:
-            assert announce(server, URIS) < HELD_UP
-            assert events.get(HELD_UP).params["uri"] == URIS[0]
-            assert client.call_tool("hello")["content"] == [text("hello")]
-        before = time.monotonic()
-        service.close()
-        assert time.monotonic() - before < HELD_UP
-        wire.close()
 
 
 def test_a_listener_over_stdio_that_does_not_read_holds_up_nobody_else() -> None:
@@ -243,27 +166,43 @@ def test_a_listener_over_stdio_that_does_not_read_holds_up_nobody_else() -> None
 
 
 @every_way
-def test_what_has_changed_again_before_it_was_read_is_told_once(connect: Connect) -> None:
-    server, heard = shop(), list[str]()
-    client = connect(server)
-    with client.listen(tools=True, resources=["r://1"]) as events:
-        for _ in range(1000):
-            server.resource_updated("r://1")
-        server.prompt("p")(lambda: "p")
-        server.tool("last")(lambda: "last")
-        while TOOLS not in heard:
-            heard.append(events.get(PATIENCE).method)
-    # A thousand changes are one thing to look at again, or as many as there was time for; each is told by the last.
-    assert set(heard) == {"notifications/resources/updated", TOOLS}
-    assert 2 <= len(heard) <= 1001
+def test_a_filter_that_is_too_long_is_refused(connect: Connect) -> None:
+    client = connect(shop())
+    with pytest.raises(ErrorResponse) as refused:
+        client.listen(resources=[f"r://{number}" for number in range(subscriptions.MAX_URIS + 1)]).__enter__()
+    assert refused.value.code == -32602
 
 
-def test_a_listening_client_that_hung_up_is_forgotten() -> None:
+@every_way
+def test_of_too_many_subscriptions_those_on_top_are_refused(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "MAX_OPEN", 3)
+    client = connect(shop())
+    listening = [client.listen(tools=True).__enter__() for _ in range(3)]
+    try:
+        for _ in range(3):
+            with pytest.raises(ErrorResponse, match="Too many subscriptions"):
+                client.listen(tools=True).__enter__()
+        # Everything else goes on, and so do those that are there.
+        assert client.call_tool("hello")["content"] == [text("hello")]
+        listening.pop().close()
+        assert alive(client)
+        until(lambda: entered(client, listening))
+    finally:
+        for events in listening:
+            events.close()
+
+
+def test_a_listener_on_http_that_does_not_read_holds_up_nobody() -> None:
     server = shop()
-    with server.serve_http(keep_alive=0.1) as service:
-        wire = raw.Wire(("127.0.0.1", urlsplit(service.url).port or 0))
-        wire.send(modern.post(modern.listening(toolsListChanged=True)))
+    with server.serve_http(keep_alive=0.2) as service:
+        wire = raw.Wire(("127.0.0.1", urlsplit(service.url).port or 0), buffer=4096)
+        wire.send(modern.post(modern.listening(resourceSubscriptions=URIS)))
         assert wire.head()[0] == 200
-        assert open_listens(server) == 1
-        wire.reset()
-        until(lambda: open_listens(server) == 0)
+        with Client(service.url, timeout=HELD_UP) as client, client.listen(resources=["r://0/"]) as events:
+            assert announce(server, URIS) < HELD_UP
+            assert events.get(HELD_UP).params["uri"] == URIS[0]
+            assert client.call_tool("hello")["content"] == [text("hello")]
+        before = time.monotonic()
+        service.close()
+        assert time.monotonic() - before < HELD_UP
+        wire.close()

@@ -9,19 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
-from mcp_ref import Client, Context, ErrorResponse, RequestTimeout, Server, TransportClosed, text
+from mcp_ref import Client, Context, RequestTimeout, Server, TransportClosed, text
 from mcp_ref.basic.subscriptions import Listening
 from mcp_ref.errors import AnswerLost
 from mcp_ref.roles.client.config import Command
 from mcp_ref.roles.server.hosting import HttpService
-from tests.basic.transports.streamable_http import modern, raw
-from tests.basic.transports.streamable_http.scripted import ScriptedServer, content, result
 from tests.features.conftest import until
-from tests.features.relay import Relay
+from tests.support.relay import Relay
 from tests.wire import PATIENCE, Background
 
 NEW = "2026-07-28"
@@ -68,39 +65,12 @@ def test_any_other_call_fails_and_the_next_one_finds_the_server_started_again(tm
     mortal = Mortal(tmp_path, 1)
     with mortal.client() as client:
         client.list_tools()
-        with pytest.raises(TransportClosed, match="exited with code 3"):
-            client.call_tool("pay")
-        assert mortal.story[:3] == ["started", "pay", "died"]
-        assert client.call_tool("pay")["content"] == [text("pay")]
-        assert mortal.story[3:] == ["started", "pay"]
-
-
-def test_of_a_tool_that_was_never_listed_nothing_is_known(tmp_path: Path) -> None:
-    with Mortal(tmp_path, 1).client() as client, pytest.raises(TransportClosed):
-        client.call_tool("look")
-
-
-@pytest.mark.parametrize(("what", "resend"), [("pay", True), ("look", False)])
-def test_the_caller_may_say_whether_to_send_it_again(what: str, resend: bool, tmp_path: Path) -> None:
-    mortal = Mortal(tmp_path, 1)
-    with mortal.client() as client:
-        client.list_tools()
-        if resend:
-            assert client.call_tool(what, resend=True)["content"] == [text(what)]
-        else:
-            with pytest.raises(TransportClosed):
-                client.call_tool(what, resend=False)
-    assert mortal.story.count(what) == (2 if resend else 1)
-
-
-def test_a_call_that_may_not_be_sent_again_fails_at_once_and_says_that_it_was_sent(tmp_path: Path) -> None:
-    mortal = Mortal(tmp_path, 1)
-    with mortal.client() as client:
-        client.list_tools()
-        with pytest.raises(TransportClosed) as failed:
+        with pytest.raises(TransportClosed, match="exited with code 3") as failed:
             client.call_tool("pay")
         # Connecting again would take time, and its own failure would hide whether this call was carried out.
         assert failed.value.sent and mortal.story == ["started", "pay", "died"]
+        assert client.call_tool("pay")["content"] == [text("pay")]
+        assert mortal.story[3:] == ["started", "pay"]
 
 
 def test_a_call_is_sent_again_at_most_twice(tmp_path: Path) -> None:
@@ -262,122 +232,3 @@ def test_what_does_no_harm_is_sent_again(how: str) -> None:
         held.go.set()
         assert "done" in str(call.outcome())
         assert held.runs.get(timeout=PATIENCE) == "done"
-
-
-def test_a_reply_that_breaks_off_every_time_is_given_up() -> None:
-    held = Held()
-    with held.serve() as service, Relay(service.url) as relay, connected(relay.url) as client:
-        client.list_tools()
-        call = Background(client.call_tool, "put")
-        for _ in range(3):
-            assert held.began.get(timeout=PATIENCE)
-            relay.cut()
-        assert isinstance(call.outcome(), AnswerLost)
-        assert [held.runs.get(timeout=PATIENCE) for _ in range(3)] == ["given up"] * 3
-        assert held.began.empty()
-
-
-def test_a_listener_whose_stream_broke_listens_again() -> None:
-    server, again, heard = Server("s", declare=["tools"]), threading.Event(), SimpleQueue[Any]()
-    with server.serve_http() as service, Relay(service.url) as relay, connected(relay.url) as client:
-        with client.listen(tools=True, on_reopen=again.set) as events:
-            reading = Background(listen_on, events, heard)
-            server.tool("one")(lambda: "one")
-            assert heard.get(timeout=PATIENCE)
-            relay.cut()
-            assert again.wait(PATIENCE)
-            server.tool("two")(lambda: "two")
-            assert heard.get(timeout=PATIENCE)
-        reading.outcome()
-
-
-def test_a_client_goes_on_after_the_server_was_restarted() -> None:
-    held = Held()
-    service = held.serve()
-    with connected(service.url) as client:
-        for _ in range(2):
-            assert client.call_tool("hello")["content"] == [text("hello")]
-            service.close()
-            service = held.server.serve_http(port=urlsplit(service.url).port or 0)
-    service.close()
-
-
-# -- over HTTP: the client hangs up -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("tool", ["pay", "report"])
-@pytest.mark.parametrize("how", ["close", "reset"])
-def test_a_client_that_hangs_up_cancels_its_request_while_the_handler_runs(tool: str, how: str) -> None:
-    held = Held()
-    with held.serve() as service:
-        wire = raw.Wire(("127.0.0.1", urlsplit(service.url).port or 0))
-        call = modern.called(tool)
-        call["params"]["_meta"]["progressToken"] = "t"
-        wire.send(modern.post(call))
-        assert held.began.get(timeout=PATIENCE)
-        getattr(wire, how)()
-        assert held.runs.get(timeout=PATIENCE) == "given up"
-
-
-def test_a_call_that_takes_too_long_is_hung_up_on() -> None:
-    held = Held()
-    with held.serve() as service, connected(service.url) as client:
-        with pytest.raises(RequestTimeout):
-            client.call_tool("pay", timeout=0.1)
-        assert held.runs.get(timeout=PATIENCE) == "given up"
-        assert client.call_tool("hello")["content"] == [text("hello")]
-
-
-def test_of_many_clients_with_the_same_id_one_hangs_up_and_the_others_are_answered() -> None:
-    held = Held()
-    with held.serve() as service:
-        address = ("127.0.0.1", urlsplit(service.url).port or 0)
-        wires = [raw.Wire(address) for _ in range(4)]
-        for wire in wires:
-            wire.send(modern.post(modern.called("pay", 1)))
-            assert held.began.get(timeout=PATIENCE)
-        wires[0].close()
-        assert held.runs.get(timeout=PATIENCE) == "given up"
-        held.go.set()
-        for wire in wires[1:]:
-            answer = wire.answer().json
-            assert (answer["id"], answer["result"]["content"]) == (1, [text("done")])
-            wire.close()
-
-
-# -- headers ------------------------------------------------------------------------------------------------------
-
-
-def schema(**mark: Any) -> Any:
-    return {"type": "object", "properties": {"region": {"type": "string", **mark}}}
-
-
-def test_after_a_change_of_its_parameters_a_tool_is_listed_again_and_called_once_more() -> None:
-    server, sent = Server("s"), list[Any]()
-    server.tool("where", input_schema=schema())(lambda region: region)
-    with server.serve_http() as service, connected(service.url, trace=sent.append) as client:
-        client.list_tools()
-        server.remove_tool("where")
-        server.tool("where", input_schema=schema(**{"x-mcp-header": "Region"}))(lambda region: region)
-        assert client.call_tool("where", {"region": "eü"})["content"] == [text("eü")]
-        assert client.call_tool("where", {"region": "us"})["content"] == [text("us")]
-    said = [event.message["method"] for event in sent if event.direction == "send" and event.message]
-    assert said == ["server/discover", "tools/list", "tools/call", "tools/list", "tools/call", "tools/call"]
-
-
-def test_a_call_that_is_refused_for_its_headers_twice_is_given_up() -> None:
-    discovered = {"supportedVersions": [NEW], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"}
-    tools = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}], "ttlMs": 0, "cacheScope": "private"}
-
-    def mismatch(request_id: int) -> bytes:
-        error = {"code": -32020, "message": "Header mismatch"}
-        return content({"jsonrpc": "2.0", "id": request_id, "error": error}, code=400)
-
-    answers = [content(result(1, **discovered)), mismatch(2), content(result(3, **tools)), mismatch(4)]
-    with ScriptedServer(post=answers) as server:
-        with connected(server.url) as client, pytest.raises(ErrorResponse) as refused:
-            client.call_tool("t")
-        assert refused.value.code == -32020
-        asked = [server.request("POST").json()["method"] for _ in range(4)]
-        assert asked == ["server/discover", "tools/call", "tools/list", "tools/call"]
-        assert server.asked.empty()

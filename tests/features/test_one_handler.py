@@ -5,21 +5,17 @@ Where a revision has no elicitation (before 2025-06-18), the handlers ask the ot
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from mcp_ref import Client, Server, text
+from mcp_ref import Server, text
 from mcp_ref.client.elicitation import decline
 from mcp_ref.client.sampling import reply
 from mcp_ref.revisions import REVISIONS
-from mcp_ref.roles.client.config import Command
 from tests.features.conftest import Connect
 from tests.features.one_handler import build
-from tests.wire import PATIENCE, Background
+from tests.wire import Background
 
 ELICITS = [name for name in REVISIONS if name >= "2025-06-18"]
 
@@ -66,24 +62,6 @@ def test_three_questions_in_the_body_of_a_tool(connect: Connect, tmp_path: Path)
     assert asked.asked == ["roots", *the_name(connect), "Lisbon for Ada"]
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_three_questions_in_the_body_of_a_tool_of_another_process(revision: str, tmp_path: Path) -> None:
-    asked = User(tmp_path)
-    command = Command([sys.executable, "-m", "tests.features.one_handler"])
-    with Client(command, revision=revision, timeout=PATIENCE, **asked.options()) as client:
-        result = client.call_tool("plan", {"city": "Lisbon"})
-    assert result["content"] == [text(f"{tmp_path.resolve().as_uri()}: LISBON FOR ADA")]
-    assert asked.asked == ["roots", *(["Your name?"] if revision in ELICITS else []), "Lisbon for Ada"]
-
-
-def test_questions_in_a_loop(connect: Connect, tmp_path: Path) -> None:
-    asked = User(tmp_path)
-    cities = ["Lisbon", "Oslo", "Lisbon", "Linz"]
-    result = connect(build(), **asked.options()).call_tool("tour", {"cities": cities})
-    assert result["content"] == [text("LISBON, OSLO, LISBON, LINZ")]
-    assert asked.asked == cities
-
-
 def test_questions_that_are_asked_together(connect: Connect, tmp_path: Path) -> None:
     asked, calls = User(tmp_path), list[Any]()
     client = connect(build(), trace=lambda event: calls.append(said_by(event)), **asked.options())
@@ -98,28 +76,6 @@ def test_questions_that_are_asked_together(connect: Connect, tmp_path: Path) -> 
 
 def said_by(event: Any) -> Any:
     return event.direction, (event.message or {}).get("method")
-
-
-def test_a_question_that_changes_is_asked_again(connect: Connect, tmp_path: Path) -> None:
-    server: Any = build()
-    asked = User(tmp_path, hearing=lambda said: server.raise_price())
-    result = connect(server, **asked.options()).call_tool("bargain")
-    # The answer to the first question is of no use any more, whether the handler waits for it or is run again.
-    assert result["content"] == [text("PRICE 2")]
-    assert asked.asked == ["price 1", "price 2"]
-
-
-def test_a_question_that_the_user_declines(connect: Connect, tmp_path: Path) -> None:
-    asked = User(tmp_path, name=None)
-    result = connect(build(), **asked.options()).call_tool("plan", {"city": "Lisbon"})
-    who = "NOBODY" if the_name(connect) else "ADA"
-    assert result["content"] == [text(f"{tmp_path.resolve().as_uri()}: LISBON FOR {who}")]
-
-
-def test_a_handler_that_catches_everything_asks_all_the_same(connect: Connect, tmp_path: Path) -> None:
-    asked = User(tmp_path)
-    assert connect(build(), **asked.options()).call_tool("cautious")["content"] == [text("CAREFUL")]
-    assert asked.asked == ["careful"]
 
 
 def test_questions_of_a_prompt_and_of_a_resource(connect: Connect, tmp_path: Path) -> None:
@@ -141,3 +97,18 @@ def test_several_clients_are_asked_at_once_and_none_gets_the_answers_of_another(
     calls = [Background(client.call_tool, "plan", {"city": "Oslo"}) for client in clients]
     names = [f"U{number}" if the_name(connect) else "ADA" for number in range(3)]
     assert [call.outcome()["content"][0]["text"].rpartition(" ")[2] for call in calls] == names
+
+
+def test_a_question_that_the_user_declines(connect: Connect, tmp_path: Path) -> None:
+    asked = User(tmp_path, name=None)
+    result = connect(build(), **asked.options()).call_tool("plan", {"city": "Lisbon"})
+    who = "NOBODY" if the_name(connect) else "ADA"
+    assert result["content"] == [text(f"{tmp_path.resolve().as_uri()}: LISBON FOR {who}")]
+
+
+def test_questions_in_a_loop(connect: Connect, tmp_path: Path) -> None:
+    asked = User(tmp_path)
+    cities = ["Lisbon", "Oslo", "Lisbon", "Linz"]
+    result = connect(build(), **asked.options()).call_tool("tour", {"cities": cities})
+    assert result["content"] == [text("LISBON, OSLO, LISBON, LINZ")]
+    assert asked.asked == cities

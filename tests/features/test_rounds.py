@@ -3,8 +3,6 @@ old, changed or somebody else's."""
 
 from __future__ import annotations
 
-import base64
-import json
 import threading
 from queue import SimpleQueue
 from typing import Any, cast
@@ -12,10 +10,7 @@ from typing import Any, cast
 import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, Server, text
-from mcp_ref.basic.mrtr import StateKeys, elicitation_form, input_required
 from mcp_ref.client.sampling import reply
-from mcp_ref.machinery.http_exchange import HttpRefusal
-from mcp_ref.roles.client.config import Url
 from tests.features.conftest import Connect, stateless_era
 from tests.wire import PATIENCE, Background
 
@@ -123,124 +118,7 @@ def test_the_same_state_may_be_presented_twice_and_at_once(connect: Connect) -> 
     assert [call.outcome() for call in calls] == [[text(f"Oslo, n{number}, m")] for number in range(4)]
 
 
-# -- answers that lie ---------------------------------------------------------------------------------------------
-
-WRONG: dict[str, Any] = {
-    "no object": ["elicitation-1"],
-    "an answer that is not an object": {"elicitation-1": "Ada"},
-    "an answer of nothing": {"elicitation-1": {}},
-    "an answer of another kind": {"elicitation-1": MODEL},
-    "an action that does not exist": {"elicitation-1": {"action": "maybe"}},
-    "contents of the wrong type": {"elicitation-1": {"action": "accept", "content": {"name": {"deep": []}}}},
-    "null": {"elicitation-1": None},
-}
-
-
-@every_way
-@pytest.mark.parametrize("how", WRONG)
-def test_an_answer_of_the_wrong_shape_is_refused_and_the_handler_does_not_run(connect: Connect, how: str) -> None:
-    desk = Desk()
-    client = connect(desk.server, **MAY)
-    state = first(client)["requestState"]
-    problem = refused(client, state, WRONG[how])
-    assert "inputResponses" in problem.data["path"]
-    assert desk.runs.qsize() == 1
-    # And nobody else is the worse for it.
-    assert again(client, state, {"elicitation-1": ADA})["resultType"] == "input_required"
-
-
-@every_way
-@pytest.mark.parametrize(
-    "answers",
-    [{}, {"elicitation-2": ADA}, {"sampling-2": MODEL}, {"": ADA, "sampling-1": MODEL}, {"elicitation-1.1": ADA}],
-    ids=["none", "another number", "the next question", "nonsense", "part of another"],
-)
-def test_what_was_not_asked_is_not_answered(connect: Connect, answers: Any) -> None:
-    desk = Desk()
-    client = connect(desk.server, **MAY)
-    repeated = again(client, first(client)["requestState"], answers)
-    assert list(repeated["inputRequests"]) == ["elicitation-1"]
-    assert desk.booked.empty()
-
-
-@every_way
-def test_more_answers_than_were_asked_for_are_ignored(connect: Connect) -> None:
-    client = connect(Desk().server, **MAY)
-    answers = {"elicitation-1": ADA, "sampling-2": MODEL, "roots-7": {"roots": []}, "x": 1}
-    with pytest.raises(ErrorResponse):
-        again(client, first(client)["requestState"], answers)
-    del answers["x"]
-    # The answer to the question that comes next was given before it was asked: it is asked all the same.
-    assert list(again(client, first(client)["requestState"], answers)["inputRequests"]) == ["sampling-2"]
-
-
-@every_way
-def test_answers_without_a_state_count_for_nothing(connect: Connect) -> None:
-    desk = Desk()
-    client = connect(desk.server, **MAY)
-    assert list(again(client, None, {"elicitation-1": ADA})["inputRequests"]) == ["elicitation-1"]
-    assert desk.booked.empty()
-
-
 # -- states -------------------------------------------------------------------------------------------------------
-
-
-def tampered(state: str) -> dict[str, str]:
-    body, _, code = state.rpartition(".")
-    expires, payload = json.loads(base64.urlsafe_b64decode(body + "=="))
-    later = base64.urlsafe_b64encode(json.dumps([expires + 1000, payload]).encode()).decode().rstrip("=")
-    return {
-        "another time": f"{later}.{code}",
-        "no code": body,
-        "an empty code": f"{body}.",
-        "half a code": f"{body}.{code[:20]}",
-        "another letter": f"{body}.{'A' if code[0] != 'A' else 'B'}{code[1:]}",
-        "padding": f"{body}=.{code}",
-        "blanks": f" {state} ",
-        "nothing": "",
-        "not ASCII": state + "é",
-        "two of them": f"{state}.{state}",
-    }
-
-
-@every_way
-def test_a_state_that_was_changed_is_refused_and_nobody_learns_why(connect: Connect) -> None:
-    desk = Desk()
-    client = connect(desk.server, **MAY)
-    for how, state in tampered(first(client)["requestState"]).items():
-        problem = refused(client, state)
-        assert (problem.message, problem.data) == (REFUSED, None), how
-    assert desk.runs.qsize() == 1
-
-
-@every_way
-def test_a_state_is_of_use_for_its_own_request_alone(connect: Connect) -> None:
-    client = connect(Desk().server, **MAY)
-    state = first(client)["requestState"]
-    assert refused(client, state, city="Linz").message == REFUSED
-    assert refused(client, state, name="cancel", city="Oslo").message == REFUSED
-    with pytest.raises(ErrorResponse, match=REFUSED):
-        client.get_prompt(
-            "book_prompt",
-            {"city": "Oslo"},
-            by_hand=True,
-            input_responses={"elicitation-1": ADA},
-            request_state=state,
-        )
-
-
-@every_way
-def test_a_state_expires(connect: Connect) -> None:
-    now = [1000.0]
-    desk = Desk(state_keys=StateKeys(lifetime=60, clock=lambda: now[0]))
-    client = connect(desk.server, **MAY)
-    state = first(client)["requestState"]
-    now[0] += 59
-    second = again(client, state, {"elicitation-1": ADA})
-    now[0] += 2
-    assert refused(client, state).message == REFUSED
-    # Each round has the whole time for itself.
-    assert again(client, second["requestState"], {"sampling-2": MODEL})["content"] == [text("Oslo, Ada, m")]
 
 
 KEYS = [bytes([number]) * 32 for number in range(3)]
@@ -259,47 +137,26 @@ def test_servers_that_share_keys_go_on_with_each_others_rounds_and_others_do_not
         assert other.runs.empty()
 
 
-def test_the_state_of_one_user_is_of_no_use_to_another() -> None:
-    desk = Desk()
-
-    def who(request: Any) -> str:
-        name = request.headers.get("authorization")
-        if name is None:
-            raise HttpRefusal(401, "who are you?")
-        return str(name)
-
-    with desk.server.serve_http(authenticate=who) as service:
-
-        def of(name: str) -> Client:
-            url = Url(service.url, headers={"Authorization": name})
-            return Client(url, revision="2026-07-28", timeout=PATIENCE, **MAY)
-
-        with of("alice") as alice, of("bob") as bob, of("alice") as elsewhere:
-            state = first(alice)["requestState"]
-            assert refused(bob, state).message == REFUSED
-            assert list(again(elsewhere, state, {"elicitation-1": ADA})["inputRequests"]) == ["sampling-2"]
-
-
 # -- a handler that asks by its result ----------------------------------------------------------------------------
 
 
-def test_a_handler_that_returns_its_questions_itself_works_in_both_eras(connect: Connect) -> None:
-    server = Server("s")
+@every_way
+def test_answers_without_a_state_count_for_nothing(connect: Connect) -> None:
+    desk = Desk()
+    client = connect(desk.server, **MAY)
+    assert list(again(client, None, {"elicitation-1": ADA})["inputRequests"]) == ["elicitation-1"]
+    assert desk.booked.empty()
 
-    @server.tool()
-    def steps(ctx: Context) -> Any:
-        done = ctx.request_state or []
-        if len(done) == 2:
-            return ", ".join(done)
-        if answer := ctx.input_responses.get("who"):
-            done = [*done, answer["content"]["name"]]
-        if len(done) == 2:
-            return input_required(state=done)
-        return input_required({"who": elicitation_form(f"Who is number {len(done) + 1}?", FORM)}, state=done)
 
-    client = connect(server, elicit=lambda message, schema: {"name": message.split()[-1]})
-    if str(connect.revision) < "2025-06-18":
-        with pytest.raises(ErrorResponse):
-            client.call_tool("steps")
-        return
-    assert client.call_tool("steps")["content"] == [text("1?, 2?")]
+@every_way
+@pytest.mark.parametrize(
+    "answers",
+    [{}, {"elicitation-2": ADA}, {"sampling-2": MODEL}, {"": ADA, "sampling-1": MODEL}, {"elicitation-1.1": ADA}],
+    ids=["none", "another number", "the next question", "nonsense", "part of another"],
+)
+def test_what_was_not_asked_is_not_answered(connect: Connect, answers: Any) -> None:
+    desk = Desk()
+    client = connect(desk.server, **MAY)
+    repeated = again(client, first(client)["requestState"], answers)
+    assert list(repeated["inputRequests"]) == ["elicitation-1"]
+    assert desk.booked.empty()

@@ -148,20 +148,26 @@ def test_a_lifespan_that_fails_is_raised_by_whoever_serves_and_its_end_is_logged
     with pytest.raises(ValueError, match="at the start"):
         server.serve_http()
     with Client(server) as client:
-        with pytest.raises(RuntimeError, match="serves already"):
+        with pytest.raises(RuntimeError, match="already serving"):
             server.lifespan(database)
         client.discover()
     assert "the end of the lifespan failed" in caplog.text
 
 
-@BOTH
-def test_the_key_of_a_session_is_the_same_in_all_calls_of_a_client_and_no_other(revision: str) -> None:
+def keyed() -> Server:
+    """A server whose tool tells the key of the session."""
     server = Server("s")
 
     @server.tool()
     def key(ctx: Context) -> str:
         return str(ctx.session_key)
 
+    return server
+
+
+@BOTH
+def test_the_key_of_a_session_is_the_same_in_all_calls_of_a_client_and_no_other(revision: str) -> None:
+    server = keyed()
     with Client(server, revision=revision) as one, Client(server, revision=revision) as other:
         keys = [text_of(client.call_tool("key")) for client in (one, one, other, other)]
     assert keys[0] == keys[1] != keys[2] == keys[3]
@@ -169,16 +175,10 @@ def test_the_key_of_a_session_is_the_same_in_all_calls_of_a_client_and_no_other(
 
 @BOTH
 def test_a_user_has_one_key_whichever_session_and_another_user_another(revision: str) -> None:
-    server = Server("s")
-
-    @server.tool()
-    def key(ctx: Context) -> str:
-        return str(ctx.session_key)
-
     def who(request: Any) -> str:
         return str(request.headers["authorization"])
 
-    with server.serve_http(authenticate=who) as service:
+    with keyed().serve_http(authenticate=who) as service:
         keys = []
         for user in ("ann", "ann", "bob"):
             with Client(Url(service.url, {"Authorization": user}), revision=revision) as client:
@@ -187,13 +187,7 @@ def test_a_user_has_one_key_whichever_session_and_another_user_another(revision:
 
 
 def test_over_http_without_sessions_the_key_is_who_asks_or_none() -> None:
-    server = Server("s")
-
-    @server.tool()
-    def key(ctx: Context) -> str:
-        return str(ctx.session_key)
-
-    with server.serve_http() as service, Client(service.url, revision="2026-07-28") as client:
+    with keyed().serve_http() as service, Client(service.url, revision="2026-07-28") as client:
         assert text_of(client.call_tool("key")) == "None"
 
 

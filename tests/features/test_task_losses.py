@@ -4,7 +4,6 @@ message can carry."""
 from __future__ import annotations
 
 import gc
-import http.client
 import json
 import threading
 from collections.abc import Iterator
@@ -29,8 +28,10 @@ from mcp_ref import (
 )
 from mcp_ref.basic import tasks as page
 from mcp_ref.basic.transports.streamable_http import streams
+from tests.basic.transports.streamable_http.raw import Answer, Wire, opened, post
 from tests.features.conftest import until
 from tests.features.task_server import elicit, make_server
+from tests.wire import Background
 
 CORE, EXTENSION = "2025-11-25", "2026-07-28"
 NAME = {"name": {"type": "string"}}
@@ -49,40 +50,39 @@ class Raw:
     """A client of 2025-11-25 over HTTP that hangs up when it likes."""
 
     def __init__(self, url: str) -> None:
-        self._where = urlsplit(url)
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        hello = {
-            "protocolVersion": CORE,
-            "capabilities": {"elicitation": {}},
-            "clientInfo": {"name": "raw", "version": "1"},
-        }
-        opened = self.post("initialize", hello)
-        self._headers |= {"Mcp-Session-Id": opened.getheader("Mcp-Session-Id") or "", "MCP-Protocol-Version": CORE}
-        self.post("notifications/initialized", None)
+        where = urlsplit(url)
+        self._address = where.hostname or "", where.port or 0
+        with Wire(self._address) as wire:
+            self._session = opened(wire, {"elicitation": {}})
 
-    def begin(self, method: str, params: Any) -> http.client.HTTPConnection:
+    def send(self, message: Any) -> Wire:
         """Send a message, and read nothing."""
-        connection = http.client.HTTPConnection(str(self._where.hostname), self._where.port, timeout=LIMIT)
-        message = {"jsonrpc": "2.0", "method": method, **({} if params is None else {"id": method, "params": params})}
-        connection.request("POST", self._where.path, json.dumps(message), self._headers)
-        return connection
+        wire = Wire(self._address)
+        wire.send(post(message, mcp_session_id=self._session, mcp_protocol_version=CORE))
+        return wire
 
-    def post(self, method: str, params: Any) -> http.client.HTTPResponse:
-        with closing(self.begin(method, params)) as connection:
-            answer = connection.getresponse()
-            self.body = answer.read()
-        return answer
+    def begin(self, method: str, params: Any) -> Wire:
+        return self.send({"jsonrpc": "2.0", "id": method, "method": method, "params": params})
+
+    def ask(self, method: str, params: Any) -> Answer:
+        with self.begin(method, params) as wire:
+            return wire.answer()
 
     def respond(self, request_id: Any, result: Any) -> None:
         """Answer a question of the server."""
-        with closing(http.client.HTTPConnection(str(self._where.hostname), self._where.port, timeout=LIMIT)) as sending:
-            message = {"jsonrpc": "2.0", "id": request_id, "result": result}
-            sending.request("POST", self._where.path, json.dumps(message), self._headers)
-            assert sending.getresponse().status == 202
+        with self.send({"jsonrpc": "2.0", "id": request_id, "result": result}) as wire:
+            assert wire.answer().status == 202
 
     def call_as_task(self, name: str) -> str:
-        self.post("tools/call", {"name": name, "task": {}})
-        return str(json.loads(self.body)["result"]["task"]["taskId"])
+        return str(self.ask("tools/call", {"name": name, "task": {}}).json["result"]["task"]["taskId"])
+
+
+def question_on(wire: Wire) -> Any:
+    """The question that comes on the stream of an answer."""
+    assert wire.head()[1]["content-type"] == "text/event-stream"
+    while b"elicitation/create" not in (event := wire.chunk()):
+        pass
+    return json.loads(event.partition(b"data: ")[2])
 
 
 @contextmanager
@@ -110,8 +110,7 @@ def test_a_client_that_hangs_up_on_tasks_result_holds_no_thread() -> None:
         until(lambda: not engine(server).carriers)
         assert task_id in engine(server).runs
         server.released.set()  # type: ignore[attr-defined]
-        raw.post("tasks/result", {"taskId": task_id})
-        assert json.loads(raw.body)["result"]["content"][0]["text"] == "released"
+        assert said(raw.ask("tasks/result", {"taskId": task_id}).json["result"]) == "released"
 
 
 def test_the_state_of_a_task_is_no_stream() -> None:
@@ -119,8 +118,9 @@ def test_the_state_of_a_task_is_no_stream() -> None:
     with served(server) as url:
         raw = Raw(url)
         task_id = raw.call_as_task("wait")
-        assert raw.post("tasks/get", {"taskId": task_id}).getheader("Content-Type") == "application/json"
-        assert json.loads(raw.body)["result"]["status"] == "working"
+        answer = raw.ask("tasks/get", {"taskId": task_id})
+        assert answer.headers["content-type"] == "application/json"
+        assert answer.json["result"]["status"] == "working"
 
 
 def test_the_stream_of_tasks_result_ends_with_the_result() -> None:
@@ -128,16 +128,10 @@ def test_the_stream_of_tasks_result_ends_with_the_result() -> None:
     with served(server) as url, client_of(url):
         raw = Raw(url)
         task_id = raw.call_as_task("ask_one")
-        with closing(raw.begin("tasks/result", {"taskId": task_id})) as waiting:
-            answer = waiting.getresponse()
-            assert answer.getheader("Content-Type") == "text/event-stream"
-            while not (line := answer.readline()).startswith(b"data: {"):
-                assert line
-            question = json.loads(line[6:])
-            assert question["method"] == "elicitation/create"
-            raw.respond(question["id"], {"action": "accept", "content": {"name": "Ann"}})
+        with raw.begin("tasks/result", {"taskId": task_id}) as waiting:
+            raw.respond(question_on(waiting)["id"], {"action": "accept", "content": {"name": "Ann"}})
             # Read to its end: it has one, though the session goes on.
-            rest = [json.loads(line[6:]) for line in answer.read().splitlines() if line.startswith(b"data: {")]
+            rest = [json.loads(event.partition(b"data: ")[2]) for event in iter(waiting.chunk, b"")]
         assert [said(message["result"]) for message in rest] == ["asked Ann"]
 
 
@@ -147,12 +141,8 @@ def test_a_client_that_hangs_up_on_a_question_leaves_it_to_the_next(monkeypatch:
     with served(server) as url:
         raw = Raw(url)
         task_id = raw.call_as_task("ask_one")
-        waiting = raw.begin("tasks/result", {"taskId": task_id})
-        answer = waiting.getresponse()
-        while b"elicitation/create" not in answer.readline():
-            pass
-        answer.close()
-        waiting.close()
+        with raw.begin("tasks/result", {"taskId": task_id}) as waiting:
+            question_on(waiting)
         until(lambda: not engine(server).carriers)
         with client_of(url) as client:
             assert said(client.task(task_id).result(LIMIT)) == "asked Ann"
@@ -162,12 +152,8 @@ def test_a_client_that_can_resume_its_stream_is_waited_for() -> None:
     server = make_server()
     with served(server) as url:
         raw = Raw(url)
-        waiting = raw.begin("tasks/result", {"taskId": raw.call_as_task("ask_one")})
-        answer = waiting.getresponse()
-        while b"elicitation/create" not in answer.readline():
-            pass
-        answer.close()
-        waiting.close()
+        with raw.begin("tasks/result", {"taskId": raw.call_as_task("ask_one")}) as waiting:
+            question_on(waiting)
         ((carrier,),) = engine(server).carriers.values()
         carrier.look(None)
         assert not carrier.ctx.incoming.cancelled  # type: ignore[attr-defined]
@@ -184,13 +170,12 @@ def test_a_client_that_closes_while_it_is_asked_leaves_the_question_to_the_next(
     with closing(server), client_of(server) as other:
         one = client_of(server, elicit=slow).connect()
         task_id = one.call_tool_as_task("ask_one").task_id or ""
-        waiting = threading.Thread(target=lambda: pytest.raises(McpError, one.task(task_id).result, LIMIT))
-        waiting.start()
+        waiting = Background(one.task(task_id).result, LIMIT)
         assert asked.wait(LIMIT)
         one.close(0.2)
         assert said(other.task(task_id).result(LIMIT)) == "asked Ann"
         over.set()
-        waiting.join(LIMIT)
+        assert isinstance(waiting.outcome(), McpError)
         assert not engine(server).carriers
 
 
@@ -200,39 +185,6 @@ def test_the_error_of_a_task_is_told_though_the_task_is_forgotten_just_then(monk
         monkeypatch.setattr(task, "status", lambda **options: (_ for _ in ()).throw(forgotten))
         with pytest.raises(ErrorResponse, match="it is refused"):
             task.result(LIMIT)
-
-
-def test_who_waited_before_a_client_that_closes_is_asked_after_it() -> None:
-    server, go_on, asked, over = Server("jobs"), threading.Event(), threading.Event(), threading.Event()
-
-    @server.tool(task="required")
-    def ask(ctx: Context) -> str:
-        go_on.wait(LIMIT)
-        return str(ctx.elicit("Name?", NAME)["content"]["name"])
-
-    def slow(message: str, schema: Any) -> Any:
-        asked.set()
-        over.wait(LIMIT)
-        return {"name": "late"}
-
-    results = list[Any]()
-    with closing(server), client_of(server) as first:
-        second = client_of(server, elicit=slow).connect()
-        task_id = first.call_tool_as_task("ask").task_id or ""
-        waiting = [
-            threading.Thread(target=lambda: results.append(first.task(task_id).result(LIMIT))),
-            threading.Thread(target=lambda: pytest.raises(McpError, second.task(task_id).result, LIMIT)),
-        ]
-        for number, thread in enumerate(waiting):
-            thread.start()
-            until(lambda: len(engine(server).carriers.get(task_id, ())) == number + 1)  # noqa: B023
-        go_on.set()
-        assert asked.wait(LIMIT)
-        second.close(0.2)
-        waiting[0].join(LIMIT)
-        over.set()
-        waiting[1].join(LIMIT)
-        assert [said(result) for result in results] == ["Ann"]
 
 
 def test_a_handle_that_nobody_has_is_forgotten() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import sys
 import threading
 import time
@@ -43,8 +44,9 @@ from mcp_ref.basic.tasks import MAX_TTL
 from mcp_ref.methods import Method
 from mcp_ref.roles.client import following
 from mcp_ref.roles.client import tasks as hosting
+from tests.basic.transports.streamable_http import modern, raw
 from tests.features.task_server import elicit, make_server
-from tests.wire import opened
+from tests.wire import Background, opened
 
 CORE, EXTENSION = "2025-11-25", "2026-07-28"
 LIMIT = 20.0
@@ -131,13 +133,6 @@ def test_call_tool_calls_a_required_tool_as_a_task(revision: str) -> None:
     server.released.set()  # type: ignore[attr-defined]
     with connected(server, revision=revision) as client:
         assert client.call_tool("wait")["content"][0]["text"] == "released"
-
-
-@pytest.mark.parametrize("revision", [CORE, EXTENSION])
-def test_several_questions_of_a_task_are_open_at_once(revision: str) -> None:
-    with connected(revision=revision) as client:
-        task = client.call_tool_as_task("ask_two")
-        assert task.result(LIMIT)["content"][0]["text"] == "Ann, 1 folders"
 
 
 @pytest.mark.parametrize("revision", [CORE, EXTENSION])
@@ -259,7 +254,7 @@ def test_progress_goes_on_after_the_answer_with_the_token_of_the_call() -> None:
 
 @pytest.mark.parametrize("transport", ["memory", "http"])
 def test_on_progress_is_told_until_the_task_has_ended(transport: str) -> None:
-    server, go_on, told, later = Server("jobs"), threading.Event(), list[Any](), list[Any]()
+    server, go_on, told = Server("jobs"), threading.Event(), list[Any]()
 
     @server.tool(task="required")
     def report(ctx: Context) -> str:
@@ -270,13 +265,12 @@ def test_on_progress_is_told_until_the_task_has_ended(transport: str) -> None:
 
     with connected(server, transport) as client:
         task = client.call_tool_as_task("report", on_progress=lambda *report: told.append(report))
-        waiting = threading.Thread(target=lambda: later.append(task.result(60)))
-        waiting.start()
+        waiting = Background(task.result, LIMIT)
         while not server.tasks.tasks.carriers:  # type: ignore[union-attr]
             threading.Event().wait(0.01)
         go_on.set()
-        waiting.join(60)
-        assert later and told == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
+        assert waiting.outcome()["content"] == [text("done")]
+        assert told == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
         told.clear()
         client.call_tool("report", on_progress=lambda *report: told.append(report[0]))
         assert told == sorted(told) and (transport == "http" or told == [1, 2, 3])
@@ -372,19 +366,18 @@ def test_a_malformed_lifetime_is_refused_with_its_path(ttl: Any) -> None:
         assert client.request("tools/call", {"name": "steps", "task": {"ttl": MAX_TTL}})["task"]["ttl"] == 86_400_000
 
 
-@pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
-def test_an_unknown_task_is_refused(method: str) -> None:
-    with connected() as client:
-        unknown = refused(client, method, {"taskId": "nonsense"})
-        assert unknown.code == -32602 and "Unknown task" in str(unknown)
-        assert refused(client, method, {"taskId": 7}).data == {"path": "params.taskId"}
-
-
-@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
-def test_an_unknown_task_is_refused_in_the_extension(method: str) -> None:
-    with connected(revision=EXTENSION) as client:
+@pytest.mark.parametrize(
+    ("revision", "method"),
+    [
+        *((CORE, f"tasks/{each}") for each in ("get", "result", "cancel")),
+        *((EXTENSION, f"tasks/{each}") for each in ("get", "update", "cancel")),
+    ],
+)
+def test_an_unknown_task_is_refused(revision: str, method: str) -> None:
+    with connected(revision=revision) as client:
         unknown = refused(client, method, {"taskId": "nonsense", "inputResponses": {}})
         assert unknown.code == -32602 and "Unknown task" in str(unknown)
+        assert refused(client, method, {"taskId": 7, "inputResponses": {}}).data == {"path": "params.taskId"}
 
 
 def test_a_task_says_when_it_changed() -> None:
@@ -498,10 +491,9 @@ def test_two_that_wait_for_one_task_show_its_question_once() -> None:
                 answer_it.set()
 
     with connected(revision=EXTENSION, elicit=ask, trace=look) as client:
-        task, results = client.call_tool_as_task("ask_one"), list[Any]()
-        waiting = [threading.Thread(target=lambda: results.append(task.result(LIMIT))) for _ in range(2)]
-        [thread.start() for thread in waiting], [thread.join(LIMIT) for thread in waiting]
-    assert [result["content"][0]["text"] for result in results] == ["asked Ann"] * 2
+        task = client.call_tool_as_task("ask_one")
+        waiting = [Background(task.result, LIMIT) for _ in range(2)]
+        assert [each.outcome()["content"] for each in waiting] == [[text("asked Ann")]] * 2
     assert shown == ["Name?"]
 
 
@@ -588,12 +580,11 @@ def test_a_cancellation_ends_the_wait_for_an_answer() -> None:
 
     with connected(server, elicit=slow) as client:
         task = client.call_tool_as_task("ask")
-        waiting = threading.Thread(target=lambda: pytest.raises(TaskCancelled, task.result, LIMIT))
-        waiting.start()
+        waiting = Background(task.result, LIMIT)
         assert asked.wait(LIMIT)
         task.cancel()
         assert ended.wait(LIMIT)
-        waiting.join(LIMIT)
+        assert isinstance(waiting.outcome(), TaskCancelled)
         assert task.status()["status"] == "cancelled"
 
 
@@ -623,14 +614,11 @@ def test_a_newer_tasks_result_takes_the_questions_over() -> None:
 
     with connected(server, elicit=first) as one, Client(server, revision=CORE, tasks=True, elicit=second) as other:
         task = one.call_tool_as_task("book", {"city": "Oslo"})
-        results: list[Any] = []
-        waiting = threading.Thread(target=lambda: results.append(task.result(LIMIT)))
-        waiting.start()
+        waiting = Background(task.result, LIMIT)
         assert first_asked.wait(LIMIT)
         assert other.task(task.task_id).result(LIMIT)["content"][0]["text"] == "Oslo: Ann, 12A, soup"
         release.set()
-        waiting.join(LIMIT)
-        assert results[0]["content"][0]["text"] == "Oslo: Ann, 12A, soup"
+        assert waiting.outcome()["content"] == [text("Oslo: Ann, 12A, soup")]
         assert answered == ["Name?", "Seat?", "Meal?"]
 
 
@@ -713,13 +701,6 @@ def test_changes_are_told_without_related_task() -> None:
     assert all("_meta" not in params for _, params in told)
 
 
-def test_requests_for_tasks_have_rates() -> None:
-    with connected(make_server(rates={"tasks/get": Rate(per_second=0.01, burst=1)})) as client:
-        task = client.call_tool_as_task("steps")
-        task.status()
-        assert refused(client, "tasks/get", {"taskId": task.task_id}).code == 429
-
-
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"])
 def test_every_request_for_a_task_has_a_rate_without_any_setting(method: str) -> None:
     assert Server("s").limits.rates[method].per_second <= 50_000
@@ -783,12 +764,8 @@ NEEDED = {"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks
 def post(url: str, method: str, params: Any, capabilities: Any = None, name: str | None = None) -> Any:
     """Send a request by hand; the status and the answer."""
     meta = {"io.modelcontextprotocol/protocolVersion": EXTENSION, "io.modelcontextprotocol/clientCapabilities": {}}
-    body = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": method,
-        "params": {**params, "_meta": {**meta, **(capabilities or {})}},
-    }
+    params = {**params, "_meta": {**meta, **(capabilities or {})}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": EXTENSION, "Mcp-Method": method}
     headers |= {} if name is None else {"Mcp-Name": name}
     answer = requests.post(url, json=body, headers=headers, timeout=LIMIT)
@@ -858,18 +835,14 @@ def test_a_tool_is_called_as_a_task_without_the_declaration_if_the_caller_says_s
         assert client.server_capabilities["tasks"] == capability
         with pytest.raises(LocalProtocolError):
             client.call_tool_as_task("wait")
-        assert refused_call(client, "wait").code == -32601
+        with pytest.raises(ErrorResponse) as caught:
+            client.call_tool("wait")
+        assert caught.value.code == -32601
         assert client.call_tool("wait", undeclared=True)["content"][0]["text"] == "released"
         task = client.call_tool_as_task("wait", undeclared=True)
         assert task.result(LIMIT)["content"][0]["text"] == "released"
         with pytest.raises(LocalProtocolError, match="cannot be called as a task"):
             client.call_tool_as_task("plain", undeclared=True)
-
-
-def refused_call(client: Client, name: str) -> ErrorResponse:
-    with pytest.raises(ErrorResponse) as caught:
-        client.call_tool(name)
-    return caught.value
 
 
 # -- servers that answer otherwise -----------------------------------------------------------------------------------
@@ -878,10 +851,7 @@ def refused_call(client: Client, name: str) -> ErrorResponse:
 def answering(server: Server, method: str, answer: Any) -> None:
     """Have a server of the session era answer a method by `answer(usual, ctx, params)`."""
     usual = server.handlers["session"][method]
-    server.handlers["session"] = {
-        **server.handlers["session"],
-        method: lambda ctx, params: answer(usual, ctx, params),
-    }
+    server.handlers["session"] = {**server.handlers["session"], method: lambda ctx, params: answer(usual, ctx, params)}
 
 
 def test_a_server_that_refuses_tasks_result_while_the_task_works_is_polled_to_its_end() -> None:
@@ -946,7 +916,7 @@ def test_a_pause_is_never_shorter_than_the_server_said(monkeypatch: Any) -> None
         asked.append((low, high))
         return low
 
-    monkeypatch.setattr(following, "uniform", lowest)
+    monkeypatch.setattr(random, "uniform", lowest)
     server = make_server(Tasks(poll=0.1))
     with connected(server, revision=EXTENSION) as client:
         task = client.call_tool_as_task("wait")
@@ -989,11 +959,8 @@ def test_the_state_has_what_belongs_to_it_and_nothing_of_the_other_design() -> N
             task.status()
         state = task.status()
         assert set(state["inputRequests"]) == {"elicitation-1", "roots-2"} or len(state["inputRequests"]) == 2
-        assert (
-            state["ttlMs"] == 3_600_000
-            and state["pollIntervalMs"] == 50
-            and not {"ttl", "result", "error"} & set(state)
-        )
+        assert (state["ttlMs"], state["pollIntervalMs"]) == (3_600_000, 50)
+        assert not {"ttl", "result", "error"} & set(state)
         first, second = state["inputRequests"]
         answers = {"elicitation/create": {"action": "accept", "content": {"name": "Zed"}}, "roots/list": {"roots": []}}
         task.answer(first, answers[state["inputRequests"][first]["method"]])
@@ -1100,14 +1067,8 @@ def test_who_listens_to_a_task_hears_its_states_and_neither_progress_nor_log_mes
 
 def test_a_task_in_answer_to_another_method_is_an_invalid_response() -> None:
     server = make_server()
-    task: Any = {
-        "resultType": "task",
-        "taskId": "x",
-        "status": "working",
-        "ttlMs": None,
-        "createdAt": "",
-        "lastUpdatedAt": "",
-    }
+    task: Any = {"resultType": "task", "taskId": "x", "status": "working", "ttlMs": None}
+    task |= {"createdAt": "", "lastUpdatedAt": ""}
     server.handlers["stateless"] = {**server.handlers["stateless"], "tools/list": lambda ctx, params: task}
     with connected(server, revision=EXTENSION) as client, pytest.raises(RemoteProtocolError):
         client.list_tools()
@@ -1149,9 +1110,6 @@ def test_over_http_the_id_of_a_task_is_mirrored_and_compared() -> None:
 
 
 def test_a_client_that_hangs_up_before_the_answer_leaves_no_task() -> None:
-    import socket
-    from urllib.parse import urlsplit
-
     tasks, began, go_on = Tasks(), threading.Event(), threading.Event()
     server = Server("jobs", tasks=tasks)
     cancelled: list[bool] = []
@@ -1169,14 +1127,9 @@ def test_a_client_that_hangs_up_before_the_answer_leaves_no_task() -> None:
         ended.set()
 
     with closing(server), server.serve_http() as http:
-        where = urlsplit(http.url)
-        meta = {**DECLARED, "io.modelcontextprotocol/protocolVersion": EXTENSION}
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "job", "_meta": meta}})
-        head = (f"POST /mcp HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Type: application/json\r\n"
-                f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {EXTENSION}\r\n"
-                f"Mcp-Method: tools/call\r\nMcp-Name: job\r\nContent-Length: {len(body)}\r\n\r\n")  # fmt: skip
-        with socket.create_connection((where.hostname, where.port), LIMIT) as connection:
-            connection.sendall((head + body).encode())
+        call = modern.asked("tools/call", {"name": "job"}, meta={**modern.envelope(), **DECLARED})
+        with raw.Wire(http._http.address) as wire:
+            wire.send(modern.post(call))
             assert began.wait(LIMIT)
         go_on.set()
         assert ended.wait(LIMIT)
@@ -1241,12 +1194,8 @@ def sample(params: Any) -> Any:
 def test_a_client_makes_tasks_of_the_questions_of_a_server(transport: str) -> None:
     trace: list[Any] = []
     with connected(asking_server(), transport, sample=sample, trace=trace.append) as client:
-        declared = {
-            "list": {},
-            "cancel": {},
-            "requests": {"sampling": {"createMessage": {}}, "elicitation": {"create": {}}},
-        }
-        assert client.capabilities["tasks"] == declared
+        augmented = {"sampling": {"createMessage": {}}, "elicitation": {"create": {}}}
+        assert client.capabilities["tasks"] == {"list": {}, "cancel": {}, "requests": augmented}
         assert client.call_tool("ask_model")["content"][0]["text"] == "working, completed, hello"
         assert client.call_tool("ask_user")["content"][0]["text"] == "Ann"
     asked = [each.message["method"] for each in trace if each.message and "taskId" in each.message.get("params", {})]
@@ -1337,13 +1286,11 @@ def test_a_closed_client_leaves_no_task_of_its_own() -> None:
     server = asking_server()
     with closing(server):
         client = Client(server, revision=CORE, tasks=True, elicit=slow).connect()
-        calling = threading.Thread(target=lambda: pytest.raises(TransportClosed, client.call_tool, "ask_user"))
-        calling.start()
+        calling = Background(client.call_tool, "ask_user")
         assert began.wait(LIMIT)
         client.close(0.5)
         over.set()
-        calling.join(LIMIT)
-        assert not calling.is_alive()
+        assert isinstance(calling.outcome(), TransportClosed)
 
 
 @pytest.mark.slow

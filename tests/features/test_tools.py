@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
 from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
-from mcp_ref import Context, ErrorResponse, LocalProtocolError, Refusal, Server, ToolError, audio, image, text
+from mcp_ref import Context, ErrorResponse, LocalProtocolError, Refusal, Server, ToolError, UrlElicitationRequired, text
+from mcp_ref.client.elicitation import required_urls, url_elicitation
+from mcp_ref.client.sampling import reply
 from tests.eras import plain
-from tests.features.conftest import Connect, alive, hearing, stateless_era
-from tests.wire import PATIENCE
+from tests.features.conftest import Connect, alive, hearing, stateless_era, until
+from tests.wire import PATIENCE, Background
 
-
-@dataclass
-class Weather:
-    city: str
-    degrees: int
-
-
-def test_tools_are_listed_and_called(connect: Connect) -> None:
-    server = Server("s", instructions="ask for the weather")
-
-    @server.tool(description="The weather in a city.")
-    def forecast(city: str, days: int = 3) -> str:
-        return f"{city}: sun for {days} days"
-
-    client = connect(server)
-    assert client.revision is connect.revision
-    assert (client.server_info["name"], client.instructions) == ("s", "ask for the weather")
-    [tool] = client.list_tools()
-    assert (tool["name"], tool["description"]) == ("forecast", "The weather in a city.")
-    assert tool["inputSchema"]["required"] == ["city"]
-    assert client.call_tool("forecast", {"city": "Lisbon"})["content"] == [text("Lisbon: sun for 3 days")]
-    assert client.call_tool("forecast", {"city": "東京\n", "days": 1})["content"] == [text("東京\n: sun for 1 days")]
-
-
-def test_every_kind_of_content_arrives_as_far_as_the_revision_has_it(connect: Connect) -> None:
-    server = Server("s")
-    blocks: list[Any] = [
-        text("seen"),
-        image(b"\x89PNG", "image/png"),
-        {"type": "resource", "resource": {"uri": "file:///a", "text": "a"}},
-        audio(b"la", "audio/wav"),
-        {"type": "resource_link", "uri": "file:///c", "name": "c"},
-    ]
-    server.tool("look")(lambda: blocks)
-    content = connect(server).call_tool("look")["content"]
-    known = {"2024-11-05": 3, "2025-03-26": 4}.get(str(connect.revision), 5)
-    assert content[:known] == blocks[:known]
-    assert [block["type"] for block in content[known:]] == ["text"] * (5 - known)
+BIG = "0123456789abcdé\n" * 2**17
 
 
 def test_a_tool_that_fails_is_a_result_and_a_refusal_an_error(connect: Connect) -> None:
@@ -73,92 +38,6 @@ def test_a_tool_that_fails_is_a_result_and_a_refusal_an_error(connect: Connect) 
     assert unknown.value.code == -32602
 
 
-def test_structured_output_arrives_where_the_revision_has_it(connect: Connect) -> None:
-    server = Server("s")
-
-    @server.tool()
-    def measured() -> Weather:
-        return Weather("Lisbon", 20)
-
-    client = connect(server)
-    result = client.call_tool("measured")
-    [block] = result["content"]
-    assert block["type"] == "text" and "Lisbon" in block["text"]
-    if connect.revision.structured_content != "none":
-        assert result["structuredContent"] == {"city": "Lisbon", "degrees": 20}
-    else:
-        assert "structuredContent" not in result
-
-
-def test_progress_reaches_the_caller_before_the_result(connect: Connect) -> None:
-    server = Server("s")
-
-    @server.tool()
-    def climb(ctx: Context) -> str:
-        for step in range(1, 4):
-            ctx.progress(step, 3, f"step {step}")
-        return "up"
-
-    client, heard = connect(server), []
-    result = client.call_tool("climb", on_progress=lambda *report: heard.append(report))
-    assert result["content"] == [text("up")]
-    messages = [None] * 3 if str(connect.revision) == "2024-11-05" else ["step 1", "step 2", "step 3"]
-    assert heard == [(step, 3, message) for step, message in zip((1, 2, 3), messages, strict=True)]
-    assert client.call_tool("climb")["content"] == [text("up")]
-    assert len(heard) == 3
-
-
-def test_log_messages_come_from_a_call_and_keep_their_order(connect: Connect) -> None:
-    server, heard = Server("s"), SimpleQueue[Any]()
-
-    @server.tool()
-    def work(ctx: Context) -> str:
-        for number in range(20):
-            ctx.log("info", {"number": number}, "work")
-        return "done"
-
-    client = connect(server, on_log=heard.put)
-    client.call_tool("work")
-    got = [heard.get(timeout=PATIENCE) for _ in range(20)]
-    assert got == [{"level": "info", "data": {"number": number}, "logger": "work"} for number in range(20)]
-
-
-def test_only_the_level_that_was_asked_for_is_logged(connect: Connect) -> None:
-    server, heard = Server("s"), SimpleQueue[Any]()
-
-    @server.tool()
-    def work(ctx: Context) -> str:
-        for level in ("debug", "warning", "error"):
-            ctx.log(level, level)  # type: ignore[arg-type]
-        return "done"
-
-    client = connect(server, on_log=heard.put)
-    client.set_log_level("error")
-    client.call_tool("work")
-    client.set_log_level("debug")
-    client.call_tool("work")
-    assert [heard.get(timeout=PATIENCE)["level"] for _ in range(4)] == ["error", "debug", "warning", "error"]
-
-
-@stateless_era("the session era has a level for the whole session")
-def test_a_call_says_how_much_log_it_wants(connect: Connect) -> None:
-    server, heard = Server("s"), SimpleQueue[Any]()
-
-    @server.tool()
-    def work(ctx: Context) -> str:
-        for level in ("debug", "warning", "error"):
-            ctx.log(level, level)  # type: ignore[arg-type]
-        return str(ctx.log_level)
-
-    client = connect(server, on_log=heard.put)
-    levels = [client.call_tool("work", log_level=level)["content"] for level in ("error", "debug", None)]
-    assert levels == [[text("error")], [text("debug")], [text("None")]]
-    assert [heard.get(timeout=PATIENCE)["level"] for _ in range(4)] == ["error", "debug", "warning", "error"]
-    # Without somebody to hear them none are asked for.
-    assert connect(server).call_tool("work")["content"] == [text("None")]
-    assert alive(client) and heard.empty()
-
-
 def test_the_server_tells_that_its_tools_have_changed(connect: Connect) -> None:
     server, heard = Server("s", declare=["tools"]), SimpleQueue[Any]()
     client = connect(server, on_change=lambda method, params: heard.put(method))
@@ -170,6 +49,104 @@ def test_the_server_tells_that_its_tools_have_changed(connect: Connect) -> None:
         server.remove_tool("new")
         assert heard.get(timeout=PATIENCE) == "notifications/tools/list_changed"
         assert client.list_tools() == []
+
+
+def test_a_tool_requires_a_visit_first(connect: Connect) -> None:
+    server, visited, heard = Server("s"), SimpleQueue[Any](), SimpleQueue[Any]()
+    ended: list[Any] = []
+
+    @server.tool()
+    def pay(ctx: Context) -> str:
+        if visited.empty():
+            ended.append(ctx.complete_elicitation)
+            raise UrlElicitationRequired([url_elicitation("Pay", "https://example.com/pay", "e-2")])
+        return "paid"
+
+    def open_url(url: str, message: str, host: str) -> bool:
+        visited.put(url)
+        return True
+
+    client = connect(server, open_url=open_url, on_change=lambda method, params: heard.put(params))
+    if connect.revision.url_elicitation_error:
+        with pytest.raises(ErrorResponse) as required:
+            client.call_tool("pay")
+        assert required.value.code == -32042
+        [page] = required_urls(required.value)
+        assert page == {"mode": "url", "message": "Pay", "url": "https://example.com/pay", "elicitationId": "e-2"}
+        assert client.visit_required(page) == {"action": "accept"}
+        ended[0]("e-2")
+        assert heard.get(timeout=PATIENCE) == {"elicitationId": "e-2"}
+    elif not connect.alone:
+        with pytest.raises(ErrorResponse, match="visit a page first"):
+            client.call_tool("pay")
+        return
+    # In the stateless era the same `raise` is a question, which the client answers before it calls again.
+    assert client.call_tool("pay")["content"] == [text("paid")]
+    assert visited.qsize() == 1
+
+
+def test_a_client_that_answers_may_call_the_server_itself(connect: Connect) -> None:
+    server = Server("s")
+    server.tool("inner")(lambda: "inner")
+
+    @server.tool()
+    def outer(ctx: Context) -> str:
+        return str(ctx.sample("go on", max_tokens=1)["content"]["text"])  # type: ignore[call-overload]
+
+    def sample(params: Any) -> Any:
+        return reply(client.call_tool("inner")["content"][0]["text"], model="m")  # type: ignore[typeddict-item]
+
+    client = connect(server, sample=sample)
+    assert client.call_tool("outer")["content"] == [text("inner")]
+
+
+def test_after_the_answer_a_handler_cannot_ask(connect: Connect) -> None:
+    server, kept = Server("s"), SimpleQueue[Context]()
+
+    @server.tool()
+    def leave(ctx: Context) -> str:
+        kept.put(ctx)
+        return "left"
+
+    connect(server, roots=[]).call_tool("leave")
+    ctx = kept.get(timeout=PATIENCE)
+    with pytest.raises(LocalProtocolError, match="answered"):
+        until(lambda: ctx.roots() is None)
+
+
+def test_sixteen_threads_call_at_once_and_each_gets_its_own_answer(connect: Connect) -> None:
+    server, together = Server("s"), threading.Barrier(16, timeout=PATIENCE)
+
+    @server.tool()
+    def echo(number: int, ctx: Context) -> str:
+        if number % 10 == 0:
+            # All sixteen are in their handlers at the same time.
+            together.wait()
+        ctx.progress(number)
+        return str(number)
+
+    client = connect(server)
+
+    def calls(first: int) -> list[Any]:
+        found = []
+        for number in range(first, first + 10):
+            reports: list[float] = []
+            result = client.call_tool(
+                "echo", {"number": number}, on_progress=lambda at, *rest, reports=reports: reports.append(at)
+            )
+            found.append((result["content"], reports))
+        return found
+
+    threads = [Background(calls, 10 * thread) for thread in range(16)]
+    for thread, call in enumerate(threads):
+        assert call.outcome() == [([text(str(n))], [n]) for n in range(10 * thread, 10 * thread + 10)]
+
+
+def test_a_big_message_goes_both_ways(connect: Connect) -> None:
+    server = Server("s")
+    server.tool("echo")(lambda what: what)
+    result = connect(server).call_tool("echo", {"what": BIG})
+    assert result["content"] == [text(BIG)]
 
 
 @stateless_era("the session era tells everybody of every list")
@@ -185,10 +162,3 @@ def test_who_does_not_listen_hears_of_no_change(connect: Connect) -> None:
     assert alive(client)
     server.remove_prompt("p")
     assert alive(client) and heard.empty()
-
-
-def test_what_the_server_did_not_declare_is_not_asked(connect: Connect) -> None:
-    client = connect(Server("s"))
-    with pytest.raises(LocalProtocolError, match=r"server\.tools"):
-        client.call_tool("anything")
-    assert alive(client)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import pytest
 import requests
 
 from mcp_ref import Cancel, Client, McpError, Protection, RequestCancelled, Server, text
-from tests.basic.transports.streamable_http.replies import BOTH
+from tests.basic.transports.streamable_http import modern, raw
 from tests.features.conftest import until
 from tests.test_readme import blocks
 from tests.under_wsgi import SERVERS, Running, under
@@ -86,20 +85,12 @@ def test_refuses_what_our_own_server_refuses(running: Running) -> None:
 
 def test_headers_that_were_sent_twice_are_not_two_chances(running: Running) -> None:
     address = urlsplit(running.url).hostname or "", urlsplit(running.url).port or 0
-    params = '{"name":"process","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"' \
-             ',"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"}' \
-             ',"io.modelcontextprotocol/clientCapabilities":{}}}'  # fmt: skip
-    body = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}'
-    head = (
-        f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: {BOTH}\r\n"
-        f"MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nContent-Length: {len(body)}\r\n"
-        "Connection: close\r\n"
-    )
-    for names, status in [("Mcp-Name: process\r\n", 200), ("Mcp-Name: process\r\nMcp-Name: process\r\n", 400),
-                          ("Mcp-Name: add\r\nMcp_Name: process\r\n", 400)]:  # fmt: skip
-        with socket.create_connection(address, PATIENCE) as wire:
-            wire.sendall(f"{head}{names}\r\n{body}".encode())
-            answer = wire.makefile("rb").read()
+    whole = modern.post(modern.called("process"), connection="close")
+    for names, status in [(b"Mcp-Name: process\r\n", 200), (b"Mcp-Name: process\r\nMcp-Name: process\r\n", 400),
+                          (b"Mcp-Name: add\r\nMcp_Name: process\r\n", 400)]:  # fmt: skip
+        with raw.Wire(address) as wire:
+            wire.send(whole.replace(b"mcp-name: process\r\n", names))
+            answer = wire.rest()
         assert int(answer.split()[1]) == status, answer
 
 

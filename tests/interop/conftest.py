@@ -5,7 +5,6 @@ A test is marked with the revisions that have what it tests, and is not collecte
     @pytest.mark.since("2025-06-18")        that revision and later ones
     @pytest.mark.until("2025-06-18")        that revision and earlier ones
     @pytest.mark.not_old                    not with the old SDK, which cannot do it
-    @pytest.mark.not_typescript             not with the SDK for TypeScript, which cannot do it
     @pytest.mark.stateful                   not with a server without sessions: it forgets, and cannot ask
     @pytest.mark.streams                    nor with one that answers in JSON: it cannot ask or tell while it answers
 
@@ -23,7 +22,7 @@ import pytest
 from mcp_ref import Client
 from mcp_ref.revisions import find_revision
 from tests.conftest import threads_are_gone
-from tests.interop.programs import BOTH_ERAS, HERE, NEW_SDK, OLD_SDK, TYPESCRIPT, Pairing
+from tests.interop.programs import BOTH_ERAS, HERE, NEW_SDK, OLD_SDK, Pairing
 
 QUICK = {Pairing(NEW_SDK, None), Pairing(BOTH_ERAS, None)}
 
@@ -48,7 +47,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "since(revision): what is tested exists from that revision on")
     config.addinivalue_line("markers", "until(revision): what is tested exists up to that revision")
     config.addinivalue_line("markers", "not_old: the old SDK cannot do what is tested")
-    config.addinivalue_line("markers", "not_typescript: the SDK for TypeScript cannot do what is tested")
     config.addinivalue_line("markers", "stateful: what is tested needs a session")
     config.addinivalue_line("markers", "streams: what is tested needs an event stream for each answer")
 
@@ -68,7 +66,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _applies(item: pytest.Item) -> bool:
     marks = {mark.name: mark.args for mark in item.iter_markers()}
-    if not marks.keys() & {"since", "until", "not_old", "not_typescript", "stateful", "streams"}:
+    if not marks.keys() & {"since", "until", "not_old", "stateful", "streams"}:
         return True
     pairing = _pairing(item)
     order = find_revision(pairing.agreed).order
@@ -76,7 +74,6 @@ def _applies(item: pytest.Item) -> bool:
         ("since" in marks and order < find_revision(*marks["since"]).order)
         or ("until" in marks and order > find_revision(*marks["until"]).order)
         or ("not_old" in marks and pairing.peer == OLD_SDK)
-        or ("not_typescript" in marks and pairing.peer == TYPESCRIPT)
         or ("stateful" in marks and pairing.way == "stateless")
         or ("streams" in marks and pairing.way in ("json", "stateless"))
     )

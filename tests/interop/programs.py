@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple, Self
 import pytest
 
 from mcp_ref.revisions import SESSION_REVISIONS
+from tests.support.machine import free_port as free_port
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -122,9 +122,9 @@ def _node() -> str:
     return str(own) if own.exists() else "node"
 
 
-def our_server(*revisions: str, way: str = "stdio", program: str = "our_server.py") -> list[str]:
+def our_server(*revisions: str, way: str = "stdio") -> list[str]:
     """The command of our server."""
-    return [sys.executable, "-W", "ignore", str(PEERS / program), way, *revisions]
+    return [sys.executable, "-W", "ignore", str(PEERS / "our_server.py"), way, *revisions]
 
 
 def their_client(peer: str, target: list[str]) -> list[str]:
@@ -145,7 +145,7 @@ def their_stateless_client(peer: str, target: list[str]) -> list[str]:
     """The command of a client that uses every feature of the stateless era of a server of ours."""
     if peer == TYPESCRIPT_2:
         return typescript("ts_stateless_client.mjs", *target, package="client")
-    return [*sdk(), str(PEERS / "sdk_stateless_client.py"), *target]
+    return [*sdk(), str(PEERS / "sdk_client.py"), "stateless", *target]
 
 
 def their_server(peer: str, way: str = "stdio", port: int = 0) -> list[str]:
@@ -175,12 +175,12 @@ def serving(peer: str, way: str) -> Iterator[list[str] | str]:
 
 
 @contextmanager
-def we_serve(way: str, *revisions: str, program: str = "our_server.py") -> Iterator[list[str]]:
+def we_serve(way: str, *revisions: str) -> Iterator[list[str]]:
     """What clients of others are pointed at: the command of our server, or its URL while it runs."""
     if way == "stdio":
-        yield our_server(*revisions, program=program)
+        yield our_server(*revisions)
         return
-    with Served(our_server(*revisions, way="http", program=program)) as served:
+    with Served(our_server(*revisions, way="http")) as served:
         yield [served.url.removesuffix("/mcp").removesuffix("/sse") + ("/sse" if way == "sse" else "/mcp")]
 
 
@@ -267,12 +267,6 @@ class Served:
         self._reader.join()
         assert self._process.stdout is not None
         self._process.stdout.close()
-
-
-def free_port() -> int:
-    """A port for a program that has to be told one."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 def report(argv: list[str], env: Mapping[str, str] | None = None, timeout: float = 150) -> Any:

@@ -137,18 +137,3 @@ def test_our_client_and_their_server_come_to_the_newest_of_both(theirs: tuple[An
 def _names_the_version(problem: McpError) -> bool:
     """Whether a refusal of `initialize` says which version the server speaks."""
     return isinstance(problem, ErrorResponse) and problem.code == -32022 and problem.data["supported"] == [VERSION]
-
-
-@pytest.mark.parametrize(("before", "after"), [("session", "stateless"), ("stateless", "session"), ("both", "session")])
-def test_what_is_remembered_of_a_server_is_found_out_again_when_it_proves_wrong(before: str, after: str) -> None:
-    commands = {
-        "session": lambda port: programs.their_server(TYPESCRIPT, "http", port),
-        "stateless": lambda port: typescript("stateless", "http", port),
-        "both": lambda port: programs.their_server(NEW_SDK, "http", port),
-    }
-    versions = {"session": OLDER, "stateless": VERSION, "both": VERSION}
-    with Served(commands[before](0)) as first:
-        assert meet(first.url) == [versions[before], "42"]
-        port = first.port
-    with Served(commands[after](port)) as second:
-        assert meet(second.url) == [versions[after], "42"]

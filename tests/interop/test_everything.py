@@ -83,6 +83,8 @@ def raw(result: Any) -> Any:
 def test_the_revision_asked_for_is_agreed_on(session: tuple[Talk, Pairing]) -> None:
     talk, pairing = session
     assert str(talk.client.revision) == pairing.agreed
+    if talk.client.revision.batching and pairing.way == "http":
+        assert talk.client.request_batch([("ping", None), ("ping", None)]) == [{}, {}]
 
 
 def test_the_server_introduces_itself(talk: Talk) -> None:

@@ -100,7 +100,7 @@ def test_the_newest_revision_of_both_is_agreed_on_in_the_era_that_it_asks_for(
 
 def test_tools_list_whose_schemas_are_portable(inspect: Inspector) -> None:
     names = [tool["name"] for tool in inspect("tools/list", "--strict")["tools"]]
-    assert len(names) == 22 and names[:2] == ["add", "weather"]
+    assert len(names) == 33 and names[:2] == ["add", "weather"]
 
 
 def test_tools_call(inspect: Inspector) -> None:
@@ -133,7 +133,7 @@ def test_tools_call_of_one_that_fails(inspect: Inspector) -> None:
 
 def test_resources_list(inspect: Inspector) -> None:
     uris = [resource["uri"] for resource in inspect("resources/list")["resources"]]
-    assert len(uris) == 13 and uris[:2] == ["note://text", "note://blob"]
+    assert len(uris) == 15 and uris[:2] == ["note://text", "note://blob"]
     (template,) = inspect("resources/templates/list")["resourceTemplates"]
     assert template["uriTemplate"] == "note://user/{name}"
 
@@ -156,7 +156,7 @@ def test_reading_an_unknown_resource_is_an_error(inspect: Inspector) -> None:
 
 
 def test_prompts_list(inspect: Inspector) -> None:
-    assert [prompt["name"] for prompt in inspect("prompts/list")["prompts"]] == ["greet", "talk"]
+    assert [prompt["name"] for prompt in inspect("prompts/list")["prompts"]] == ["greet", "talk", "asking"]
 
 
 def test_prompts_get(inspect: Inspector) -> None:

@@ -21,7 +21,8 @@ from pathlib import Path
 
 import pytest
 
-from mcp_ref import AuthorizationServer, Client, Context, OAuth, Server
+from mcp_ref import Client, Context, OAuth, Server
+from mcp_ref.testing import AuthorizationServer
 from tests.interop.programs import Served, free_port, sdk, typescript
 from tests.interop.test_oidc_provider import INTROSPECTS, WAIT, Browser, said
 

@@ -1,20 +1,32 @@
-"""Our client in the session era, against servers made with the official SDKs, over each transport.
+"""Our client against servers made with the official SDKs, over each transport, in each revision.
 
-Those are the newest for Python, the newest 1.x for TypeScript, and one for Python that knows 2024-11-05 only. Where a
-pairing says so, our client knows that revision alone, or the session era alone, for the first of these servers speaks
-both eras. Everywhere else it is the client that it is by default. The stateless era is in test_stateless_servers.
+Those are the newest for Python and for TypeScript, and one for Python that knows 2024-11-05 only; the newest 1.x for
+TypeScript is in test_everything. Where a pairing says so, our client knows that revision alone, or the session era
+alone; everywhere else it is the client that it is by default, and finds the stateless era of the newest ones by itself.
+What they do there otherwise than one might expect:
+
+- Asked with `server/discover` they name 2026-07-28 alone, also where they speak the older revisions too.
+- Where they answer in JSON alone, what a handler tells meanwhile is dropped, and the one for Python does not notice
+  that a client has gone.
+- The server for Python says what a client lacks (-32021) where its handler does; the one for TypeScript checks each
+  question.
+- The server for Python looks up a tool's headers in its list; the one for TypeScript only where the tool is registered
+  with it (`registerTool`).
+- Over stdio both end a subscription with its result, without the `notifications/cancelled` that the page on
+  cancellation asks for; and the one for TypeScript ends them only when it is closed as a whole.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from mcp_ref import (
     Cancel,
+    Client,
     ErrorResponse,
     HttpStatusError,
     LocalProtocolError,
@@ -27,7 +39,7 @@ from mcp_ref.client.elicitation import cancel, required_urls
 from mcp_ref.client.sampling import UserRejected, reply
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
 from tests.interop import programs
-from tests.interop.programs import NEW_SDK, OLD_SDK, SESSION, TYPESCRIPT, Pairing
+from tests.interop.programs import BOTH_ERAS, NEW_SDK, OLD_SDK, SESSION, TYPESCRIPT_2, Pairing
 from tests.interop.talk import WAIT, Talk, drained
 
 SESSIONS = [
@@ -43,32 +55,58 @@ SESSIONS = [
     Pairing(NEW_SDK, SESSION, "stateless"),
     Pairing(NEW_SDK, None, "sse"),
     Pairing(NEW_SDK, "2024-11-05", "sse"),
-    Pairing(TYPESCRIPT, None, "http"),
-    Pairing(TYPESCRIPT, "2025-03-26", "http"),
-    Pairing(TYPESCRIPT, "2025-06-18", "http"),
-    Pairing(TYPESCRIPT, None, "sse"),
-    Pairing(TYPESCRIPT, "2024-11-05", "sse"),
     Pairing(OLD_SDK, None),
     Pairing(OLD_SDK, "2024-11-05"),
     Pairing(OLD_SDK, None, "sse"),
     Pairing(OLD_SDK, "2024-11-05", "sse"),
+    *(Pairing(peer, None, way) for peer in (BOTH_ERAS, TYPESCRIPT_2) for way in ("stdio", "http", "json")),
 ]
+VERSION = "2026-07-28"
 
+LISTS = [f"notifications/{page}/list_changed" for page in ("tools", "resources", "prompts")]
+UPDATED = "notifications/resources/updated"
 LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
 
+session_era = pytest.mark.until("2025-11-25")
+stateless_era = pytest.mark.since(VERSION)
+
+
 class Session(Talk):
-    """A conversation with one of them: `old` says with which."""
+    """A conversation with one of them, whose user is called Ada where every request stands alone."""
 
     pairing: Pairing
-    old: bool
+    target: Any
+
+    def __init__(self, pairing: Pairing, target: Any) -> None:
+        self.pairing, self.target = pairing, target
+        super().__init__(target, pairing.revisions)
+
+    def tidy(self) -> None:
+        super().tidy()
+        if self.alone:
+            self.answers["elicit"] = {"name": "Ada"}
+
+    @property
+    def old(self) -> bool:
+        """Whether the server is made with the old SDK."""
+        return self.pairing.peer == OLD_SDK
+
+    @property
+    def alone(self) -> bool:
+        """Whether every request stands alone."""
+        return self.pairing.agreed == VERSION
+
+    @property
+    def http(self) -> bool:
+        """Whether it is over HTTP."""
+        return self.pairing.way != "stdio"
 
 
 @pytest.fixture(scope="module", params=SESSIONS, ids=str)
 def session(request: pytest.FixtureRequest) -> Iterator[Session]:
     pairing: Pairing = request.param
-    with programs.serving(pairing.peer, pairing.way) as target, Session(target, pairing.revisions) as session:
-        session.pairing, session.old = pairing, pairing.peer == OLD_SDK
+    with programs.serving(pairing.peer, pairing.way) as target, Session(pairing, target) as session:
         yield session
 
 
@@ -89,13 +127,14 @@ def test_the_server_introduces_itself(talk: Session) -> None:
     assert talk.client.server_info["name"] == "theirs"
     assert talk.client.instructions == "Offers everything."
     declared = talk.client.server_capabilities
-    assert declared["experimental"] == {"example.com/trial": {"on": True}}
+    assert talk.alone or declared["experimental"] == {"example.com/trial": {"on": True}}
     assert declared["resources"] == {"subscribe": True, "listChanged": True}
     assert declared["tools"] == declared["prompts"] == {"listChanged": True}
     assert ("completions" in declared) == (str(talk.client.revision) != "2024-11-05")
 
 
 @pytest.mark.stateful
+@session_era
 def test_the_server_understands_the_introduction_of_the_client(talk: Session) -> None:
     told = talk.tell("whoami")
     initialize = told if talk.old else told["initialize"]
@@ -116,6 +155,7 @@ def test_the_server_understands_the_introduction_of_the_client(talk: Session) ->
 
 
 @pytest.mark.stateful
+@session_era
 def test_ping_is_answered_in_both_directions(talk: Session) -> None:
     talk.client.ping()
     assert talk.tell("ping_back") == {}
@@ -137,17 +177,12 @@ def test_a_call_without_a_callback_asks_for_no_progress(talk: Session) -> None:
 @pytest.mark.not_old  # it ends when a request is cancelled: see the last test
 @pytest.mark.stateful
 def test_a_call_that_is_given_up_is_cancelled_at_the_server(talk: Session) -> None:
+    if talk.alone and talk.pairing.way == "json":
+        pytest.skip("its server does not notice")
     give_up = Cancel()
     talk.on_log = lambda params: give_up("no longer wanted")
     with pytest.raises(RequestCancelled):
         talk.client.call_tool("wait", cancel=give_up)
-    assert talk.say("was_given_up") == "yes"
-
-
-@pytest.mark.not_old  # it ends when a request is cancelled: see the last test
-def test_a_call_that_takes_too_long_is_cancelled_at_the_server(talk: Session) -> None:
-    with pytest.raises(RequestTimeout):
-        talk.client.call_tool("wait", timeout=0.3)
     assert talk.say("was_given_up") == "yes"
 
 
@@ -175,7 +210,8 @@ def test_a_tool_is_called_with_arguments(talk: Session) -> None:
 
 def test_content_of_every_kind_arrives(talk: Session) -> None:
     blocks = talk.client.call_tool("everything")["content"]
-    assert blocks[0] == {"type": "text", "text": "hello", "annotations": {"audience": ["user"], "priority": 0.5}}
+    hints = {} if talk.pairing.peer == TYPESCRIPT_2 else {"annotations": {"audience": ["user"], "priority": 0.5}}
+    assert blocks[0] == {"type": "text", "text": "hello", **hints}
     kinds = [block["type"] for block in blocks]
     if talk.old:
         assert kinds == ["text", "image", "resource", "resource"]
@@ -213,18 +249,10 @@ def test_an_error_of_the_protocol_is_raised(talk: Session) -> None:
     assert caught.value.code == -32602
 
 
-def test_calls_of_many_threads_get_each_their_own_answer(talk: Session) -> None:
-    def sums(first: int) -> list[str]:
-        return [talk.say("add", {"a": first, "b": second}) for second in range(25)]
-
-    with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(sums, range(8)))
-    assert found == [[str(first + second) for second in range(25)] for first in range(8)]
-
-
 # -- server/resources
 
 
+@session_era
 def test_resources_are_listed(talk: Session) -> None:
     listed = talk.client.list_resources()
     assert listed[0]["uri"] == "note://text"
@@ -248,11 +276,12 @@ def test_resources_are_read(talk: Session) -> None:
 def test_a_resource_that_is_not_there_is_an_error(talk: Session) -> None:
     with pytest.raises(ErrorResponse) as caught:
         talk.client.read_resource("note://nowhere")
-    assert caught.value.code == -32002
+    assert caught.value.code == talk.client.revision.resource_not_found
     assert caught.value.data == {"uri": "note://nowhere"}
 
 
 @pytest.mark.stateful
+@session_era
 def test_changes_of_a_resource_are_told_while_it_is_subscribed_to(talk: Session) -> None:
     updated = ("notifications/resources/updated", {"uri": "note://text"})
     talk.client.subscribe_resource("note://text")
@@ -269,6 +298,7 @@ def test_changes_of_a_resource_are_told_while_it_is_subscribed_to(talk: Session)
 # -- server/prompts
 
 
+@session_era
 def test_prompts_are_listed(talk: Session) -> None:
     listed = talk.client.list_prompts()
     assert [prompt["name"] for prompt in listed[:2]] == ["greet", "talk"]
@@ -282,6 +312,7 @@ def test_a_prompt_is_written_with_its_arguments(talk: Session) -> None:
     assert message["role"] == "user" and message["content"]["text"].startswith("Greet Ada")
 
 
+@session_era
 def test_a_prompt_can_hold_content_of_every_kind(talk: Session) -> None:
     messages = talk.client.get_prompt("talk")["messages"]
     assert [message["role"] for message in messages] == ["assistant"] * len(messages)
@@ -295,6 +326,7 @@ def test_a_prompt_that_is_not_there_is_an_error(talk: Session) -> None:
 
 
 @pytest.mark.stateful
+@session_era
 def test_lists_that_change_are_told_and_show_it(talk: Session) -> None:
     before = len(talk.client.list_tools())
     assert talk.say("grow") == "grown"
@@ -314,6 +346,7 @@ def test_arguments_of_prompts_and_templates_are_completed(talk: Session) -> None
     assert len(users["values"]) == 100 and users["total"] == 150 and users["hasMore"] is True
 
 
+@session_era
 def test_a_completion_knows_the_other_arguments_since_2025_06_18(talk: Session) -> None:
     found = talk.client.complete(prompt_ref("greet"), "name", "Bo", arguments={"tone": "!"})["completion"]["values"]
     known = str(talk.client.revision) in ("2025-06-18", "2025-11-25")
@@ -321,6 +354,7 @@ def test_a_completion_knows_the_other_arguments_since_2025_06_18(talk: Session) 
 
 
 @pytest.mark.stateful
+@session_era
 def test_log_messages_of_every_level_arrive_in_order(talk: Session) -> None:
     talk.say("shout")
     logged = [talk.logs.get(timeout=WAIT) for _ in LEVELS]
@@ -328,6 +362,7 @@ def test_log_messages_of_every_level_arrive_in_order(talk: Session) -> None:
     assert logged[0] == {"level": "debug", "logger": "shouter", "data": {"said": "debug"}}
 
 
+@session_era
 def test_the_level_of_log_messages_is_set(talk: Session) -> None:
     talk.client.set_log_level("warning")
     assert talk.tell("asked_levels")[-1] == "warning"
@@ -337,10 +372,12 @@ def test_the_level_of_log_messages_is_set(talk: Session) -> None:
 
 
 @pytest.mark.stateful
+@session_era
 def test_roots_are_told_when_asked(talk: Session) -> None:
     assert talk.tell("folders") == [{"uri": "file:///work", "name": "Work"}, {"uri": "file:///home"}]
 
 
+@session_era
 def test_a_change_of_the_roots_is_told(talk: Session) -> None:
     talk.client.roots_changed()
     assert talk.say("told_of_roots") == "yes"
@@ -350,6 +387,7 @@ def test_a_change_of_the_roots_is_told(talk: Session) -> None:
 
 
 @pytest.mark.stateful
+@session_era
 def test_a_message_is_sampled(talk: Session) -> None:
     result = talk.tell("sample")
     assert result["content"] == {"type": "text", "text": "Paris"}
@@ -363,6 +401,7 @@ def test_a_message_is_sampled(talk: Session) -> None:
 
 
 @pytest.mark.stateful
+@session_era
 def test_a_user_who_refuses_to_sample_is_an_error_at_the_server(talk: Session) -> None:
     talk.answers["sample"] = UserRejected()
     if talk.old:
@@ -375,6 +414,7 @@ def test_a_user_who_refuses_to_sample_is_an_error_at_the_server(talk: Session) -
 
 @pytest.mark.since("2025-11-25")
 @pytest.mark.stateful
+@session_era
 def test_a_model_uses_tools_while_it_is_sampled(talk: Session) -> None:
     use = {"type": "tool_use", "id": "use-1", "name": "lookup", "input": {"word": "tea"}}
 
@@ -409,6 +449,7 @@ def test_a_form_is_filled_in(talk: Session) -> None:
 @pytest.mark.since("2025-06-18")
 @pytest.mark.streams
 def test_a_form_is_declined_or_left(talk: Session) -> None:
+    talk.answers["elicit"] = None
     assert talk.tell("ask") == {"action": "decline"}
     talk.answers["elicit"] = cancel()
     assert talk.tell("ask") == {"action": "cancel"}
@@ -416,6 +457,7 @@ def test_a_form_is_declined_or_left(talk: Session) -> None:
 
 @pytest.mark.since("2025-06-18")
 @pytest.mark.streams
+@session_era
 def test_a_form_has_choices_since_2025_11_25(talk: Session) -> None:
     talk.answers["elicit"] = {"one": "b", "some": ["x", "z"], "titled": ["q"]}
     if not talk.client.revision.elicitation_modes:
@@ -429,6 +471,7 @@ def test_a_form_has_choices_since_2025_11_25(talk: Session) -> None:
 
 @pytest.mark.since("2025-11-25")
 @pytest.mark.streams
+@session_era
 def test_a_page_is_visited_and_its_end_told(talk: Session) -> None:
     assert talk.tell("visit") == {"action": "decline"}
     drained(talk.asked)
@@ -440,6 +483,7 @@ def test_a_page_is_visited_and_its_end_told(talk: Session) -> None:
 
 
 @pytest.mark.since("2025-11-25")
+@session_era
 def test_a_visit_that_is_required_first_is_an_error_that_names_it(talk: Session) -> None:
     with pytest.raises(ErrorResponse) as caught:
         talk.client.call_tool("guarded")
@@ -454,12 +498,10 @@ def test_a_visit_that_is_required_first_is_an_error_that_names_it(talk: Session)
 # -- what the revision forbids, and what a server may not survive
 
 
+@session_era
 def test_a_batch_is_sent_in_2025_03_26_only(talk: Session) -> None:
     if talk.client.revision.batching:
-        if talk.pairing.peer == TYPESCRIPT:
-            assert talk.client.request_batch([("ping", None), ("ping", None)]) == [{}, {}]
-            return
-        # The other SDK has forgotten batches: it does not answer them, or refuses them.
+        # The SDK has forgotten batches: it does not answer them, or refuses them.
         with pytest.raises(RequestTimeout if talk.pairing.way == "stdio" else HttpStatusError):
             talk.client.request_batch([("ping", None)], {"timeout": 0.3})
         talk.client.ping()
@@ -494,3 +536,210 @@ def test_a_server_that_a_cancellation_ends_is_told_of() -> None:
             talk.client.call_tool("wait", cancel=give_up)
         with pytest.raises(TransportClosed, match="exited with code 1"):
             talk.client.call_tool("was_given_up")
+
+
+# -- server/discover, basic/versioning
+
+
+@stateless_era
+def test_the_stateless_revision_is_found_with_server_discover(talk: Session) -> None:
+    assert str(talk.client.revision) == VERSION
+    assert talk.client.server_info == {"name": "theirs", "version": "9.8.7", "title": "Theirs"}
+    assert talk.client.instructions == "Offers everything."
+    assert VERSION in talk.client.discover()["supportedVersions"]
+    declared = talk.client.server_capabilities
+    assert declared["tools"] == declared["prompts"] == {"listChanged": True}
+    assert declared["resources"] == {"listChanged": True, "subscribe": True}
+    assert "completions" in declared
+
+
+@stateless_era
+def test_the_server_understands_what_each_request_says_of_the_client(talk: Session) -> None:
+    told = talk.tell("whoami")
+    assert told["version"] == VERSION
+    assert told["meta"]["io.modelcontextprotocol/clientInfo"]["name"] == "mcp_ref"
+    assert told["meta"]["io.modelcontextprotocol/clientCapabilities"] == {
+        "roots": {},
+        "sampling": {"tools": {}},
+        "elicitation": {"form": {}, "url": {}},
+    }
+
+
+@stateless_era
+def test_a_client_that_did_not_declare_what_a_call_needs_is_told_so(talk: Session) -> None:
+    with Client(talk.target) as bare, pytest.raises(ErrorResponse) as caught:
+        bare.call_tool("needs")
+    assert caught.value.code == -32021
+    assert "sampling" in caught.value.data["requiredCapabilities"]
+    assert talk.say("needs") == "it has it"
+
+
+# -- server/utilities, in the stateless era
+
+
+@stateless_era
+@pytest.mark.streams
+def test_log_messages_come_from_the_level_that_the_request_names(talk: Session) -> None:
+    talk.say("shout")
+    assert [talk.logs.get(timeout=WAIT)["level"] for _ in LEVELS] == LEVELS
+    talk.say("shout", log_level="error")
+    assert [talk.logs.get(timeout=WAIT)["level"] for _ in LEVELS[4:]] == LEVELS[4:]
+    assert talk.logs.empty()
+
+
+@stateless_era
+def test_what_the_server_lets_us_keep_is_kept_until_it_says_that_it_has_changed(talk: Session) -> None:
+    def read(**options: Any) -> str:
+        return str(talk.client.read_resource("note://counted", **options)["contents"][0]["text"])
+
+    with talk.client.listen(resources=["note://counted"]) as events:
+        first = int(read(cached=False))
+        assert (read(), read()) == (str(first), str(first))
+        talk.say("touch", {"uri": "note://counted"})
+        assert events.get(WAIT).params["uri"] == "note://counted"
+        assert read() == str(first + 1)
+    assert read(cached=False) == str(first + 2)
+
+
+@stateless_era
+def test_the_hints_of_a_list_are_the_same_on_every_page(talk: Session) -> None:
+    first = talk.client.list_prompts_page()
+    second = talk.client.list_prompts_page(first["nextCursor"])
+    for page in (first, second):
+        assert (page["ttlMs"], page["cacheScope"]) == (60_000, "public")
+
+
+# -- basic/patterns/subscriptions
+
+
+@stateless_era
+def test_a_subscription_is_told_what_it_asked_for_and_no_more(talk: Session) -> None:
+    with talk.client.listen(tools=True, prompts=True, resource_list=True, resources=["note://text"]) as events:
+        assert events.refused == {}
+        before = len(talk.client.list_tools())
+        assert talk.say("grow") == "grown"
+        assert [events.get(WAIT).method for _ in LISTS] == LISTS
+        assert len(talk.client.list_tools()) == before + 1
+        talk.say("touch", {"uri": "note://blob"})
+        talk.say("touch", {"uri": "note://text"})
+        event = events.get(WAIT)
+        assert (event.method, event.params["uri"]) == (UPDATED, "note://text")
+        talk.say("grow")
+        assert [events.get(WAIT).method for _ in LISTS] == LISTS
+    assert talk.say("add", {"a": 1, "b": 2}) == "3"
+
+
+@stateless_era
+def test_two_subscriptions_at_once_are_told_each_its_own(talk: Session) -> None:
+    with talk.client.listen(resources=["note://a"]) as one, talk.client.listen(resources=["note://b"]) as other:
+        for uri in ("note://a", "note://b"):
+            talk.say("touch", {"uri": uri})
+        assert one.get(WAIT).params["uri"] == "note://a"
+        assert other.get(WAIT).params["uri"] == "note://b"
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+@pytest.mark.parametrize("peer", [BOTH_ERAS, TYPESCRIPT_2])
+def test_a_subscription_that_the_server_ends_ends_gracefully(peer: str, way: str) -> None:
+    with programs.serving(peer, way) as target, Session(Pairing(peer, None, way), target) as talk:
+        with talk.client.listen(resources=["note://text"]) as events:
+            talk.say("touch", {"uri": "note://text"})
+            assert talk.say("let_go") == "gone"
+            assert [event.params["uri"] for event in events] == ["note://text"]
+            assert events.graceful
+
+
+# -- basic/patterns/mrtr
+
+
+@stateless_era
+def test_a_page_is_visited(talk: Session) -> None:
+    assert talk.tell("visit") == {"action": "decline"}
+    talk.answers["open"] = True
+    assert talk.tell("visit") == {"action": "accept"}
+    question = {"url": "https://example.com/sign-in", "message": "Please sign in.", "host": "example.com"}
+    assert drained(talk.asked) == [("open", question)] * 2
+
+
+@stateless_era
+def test_a_model_that_uses_tools_is_asked_in_a_round(talk: Session) -> None:
+    use = {"type": "tool_use", "id": "use-1", "name": "lookup", "input": {"word": "tea"}}
+    talk.answers["sample"] = reply([use], model="small-1")
+    assert talk.tell("sample_with_tools")["stopReason"] == "toolUse"
+    _, params = talk.asked.get(timeout=WAIT)
+    assert params["toolChoice"] == {"mode": "auto"} and params["tools"][0]["name"] == "lookup"
+
+
+@stateless_era
+def test_three_questions_one_after_the_other_are_three_rounds(talk: Session) -> None:
+    before = talk.tell("how_often", {"what": "three"})
+    told = talk.tell("three")
+    assert told == {"name": "Ada", "rhyme": "Paris", "folders": ["file:///work", "file:///home"]}
+    assert [kind for kind, _ in drained(talk.asked)] == ["elicit", "sample"]
+    assert talk.tell("how_often", {"what": "three"}) == before + 4
+
+
+@stateless_era
+def test_three_questions_at_once_are_one_round(talk: Session) -> None:
+    before = talk.tell("how_often", {"what": "together"})
+    assert talk.tell("together") == ["Ada", "Ada", 2]
+    assert talk.tell("how_often", {"what": "together"}) == before + 2
+
+
+@stateless_era
+def test_a_state_without_questions_has_the_client_come_back(talk: Session) -> None:
+    words = talk.say("later").removeprefix("back with ")
+    assert json.loads(words) == {"come": "back"}
+
+
+@stateless_era
+def test_prompts_and_resources_ask_too(talk: Session) -> None:
+    assert talk.client.get_prompt("asking")["messages"][0]["content"]["text"] == "Greet Ada."
+    assert talk.client.read_resource("note://asking")["contents"][0]["text"] == "a note for Ada"
+    # What depends on an answer is not kept.
+    talk.answers["elicit"] = {"name": "Bob"}
+    assert talk.client.read_resource("note://asking")["contents"][0]["text"] == "a note for Bob"
+
+
+@stateless_era
+def test_a_call_is_driven_by_hand_and_a_state_that_lies_is_refused(talk: Session) -> None:
+    result: Any = talk.client.call_tool("three", by_hand=True)
+    first = result["requestState"]
+    rounds = 0
+    while result.get("resultType") == "input_required":
+        rounds += 1
+        given = {"input_responses": talk.client.answers_to(result), "request_state": result["requestState"]}
+        result = talk.client.call_tool("three", by_hand=True, **given)
+    assert rounds == 3
+    assert json.loads(result["content"][0]["text"])["rhyme"] == "Paris"
+    with pytest.raises(ErrorResponse) as caught:
+        talk.client.call_tool("three", by_hand=True, request_state=f"{first[:-4]}AAAA")
+    assert (caught.value.code, caught.value.message) == (-32602, "Invalid or expired requestState")
+
+
+# -- basic/transports/streamable-http
+
+
+@stateless_era
+def test_headers_repeat_what_a_call_says(talk: Session) -> None:
+    talk.client.list_tools()
+    arguments = {"region": "Açores", "count": 7, "fast": True, "where": {"zone": "a b"}}
+    headers = {
+        "mcp-protocol-version": VERSION,
+        "mcp-method": "tools/call",
+        "mcp-name": "route",
+        "mcp-param-region": "=?base64?QcOnb3Jlcw==?=",
+        "mcp-param-count": "7",
+        "mcp-param-fast": "true",
+        "mcp-param-zone": "a b",
+    }
+    assert talk.tell("route", arguments) == (headers if talk.http else {})
+
+
+@stateless_era
+def test_a_call_whose_headers_are_out_of_date_is_sent_again_with_the_right_ones(talk: Session) -> None:
+    talk.client.list_tools()
+    for name in ("area", "region"):
+        talk.say("move_header")
+        headers = talk.tell("route", {"region": "north"})
+        assert headers.get(f"mcp-param-{name}") == ("north" if talk.http else None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -157,41 +156,6 @@ def test_nobody_waits_for_a_redis_that_does_not_answer(redis: Redis, monkeypatch
         until(lambda: None in made[1][1])
         made[0][0].publish("s", {"method": "last"})
         until(lambda: {"method": "last"} in made[1][1])
-
-
-@pytest.mark.slow
-def test_a_redis_without_room_for_clients_is_one_that_is_not_there(tmp_path: Path) -> None:
-    with redis_server(tmp_path, started=False) as redis:
-        redis.start("--maxclients", "1")
-
-        taken: list[socket.socket] = []
-
-        def take() -> bool:
-            """Take the one place that there is, once the connection that looked for the port has left it."""
-            connection = socket.create_connection(("127.0.0.1", redis.port))
-            connection.sendall(b"PING\r\n")
-            if connection.recv(7) != b"+PONG\r\n":
-                connection.close()
-                return False
-            taken.append(connection)
-            return True
-
-        until(take)
-        with taken[0] as only:
-            with buses(redis, 1) as [(bus, heard)]:
-                bus.publish("s", CHANGE)
-                until(lambda: heard == [CHANGE])
-                only.close()
-                until(lambda: None in heard)
-
-
-@pytest.mark.slow
-def test_a_redis_that_is_full_still_carries_messages(tmp_path: Path) -> None:
-    with redis_server(tmp_path, started=False) as redis:
-        redis.start("--maxmemory", "1", "--maxmemory-policy", "noeviction")
-        with buses(redis) as made:
-            made[0][0].publish("s", CHANGE)
-            until(lambda: made[1][1] == [CHANGE])
 
 
 @pytest.mark.slow

@@ -12,15 +12,13 @@ import pytest
 
 from mcp_ref import Client, Context, RequestTimeout, Server
 from mcp_ref import peer as peer_module
-from mcp_ref.basic.transports.memory import pair
 from mcp_ref.machinery import deadline as deadline_module
-from mcp_ref.machinery.deadline import Cancel, Clock, Deadline, has_ended
+from mcp_ref.machinery.deadline import Clock, Deadline, has_ended
 from mcp_ref.peer import Peer
-from mcp_ref.revisions import SESSION_REVISIONS
 from mcp_ref.roles.client import rounds as rounds_module
 from tests.eras import MODERN, open_client
 from tests.peers import Answerer, Deaf, terms
-from tests.wire import PATIENCE, Background, Wire, opened, to_client
+from tests.wire import PATIENCE, Background, opened, to_client
 
 
 class Time:
@@ -77,15 +75,6 @@ def test_a_deadline_that_is_lifted_never_passes_and_is_not_set_again() -> None:
     assert repr(deadline) == "<Deadline: never>"
 
 
-def test_a_deadline_may_be_never() -> None:
-    time = Time()
-    deadline = Deadline(None, clock=time)
-    time.now += 1e9
-    assert deadline.check("waiting") is None
-    deadline.extend()
-    assert deadline.left() is None
-
-
 def test_progress_starts_the_timeout_again_up_to_the_maximum() -> None:
     time = Time()
     deadline = Deadline(10, 25, clock=time)
@@ -106,13 +95,6 @@ def test_without_a_maximum_progress_extends_nothing() -> None:
     time.now += 8
     deadline.extend()
     assert deadline.left() == 2
-
-
-def test_a_maximum_below_the_timeout_shortens_nothing() -> None:
-    time = Time()
-    deadline = Deadline(10, 5, clock=time)
-    deadline.extend()
-    assert deadline.left() == 10
 
 
 # -- Clock --------------------------------------------------------------------------------------------------------
@@ -144,43 +126,13 @@ def test_a_pause_counts_up_to_its_limit(time: Time) -> None:
     assert clock() == start + 10
 
 
-# -- Cancel -------------------------------------------------------------------------------------------------------
-
-
-def test_a_handle_tells_whoever_is_attached_once() -> None:
-    told: list[Any] = []
-    cancel = Cancel()
-    cancel.attach(told.append)
-    cancel("why")
-    cancel("again")
-    assert (told, cancel.cancelled, cancel.reason) == (["why"], True, "why")
-
-
-def test_a_handle_that_was_used_tells_at_once() -> None:
-    told: list[Any] = []
-    cancel = Cancel()
-    cancel()
-    cancel.attach(told.append)
-    assert told == [None]
-
-
-def test_what_is_detached_is_not_told() -> None:
-    told: list[Any] = []
-    cancel = Cancel()
-    cancel.attach(told.append)
-    cancel.detach(told.append)
-    cancel.detach(told.append)
-    cancel()
-    assert told == []
-
-
 # -- calls --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 def test_a_call_whose_time_is_over_is_cancelled_and_raises(revision: str) -> None:
     with to_client(revision) as (client, wire):
-        call = Background(client.ping, timeout=0.05)
+        call = Background(client.ping, timeout=0.5)
         request_id = wire.receive()["id"]
         problem = call.outcome()
         assert isinstance(problem, RequestTimeout)
@@ -193,21 +145,12 @@ def test_a_call_whose_time_is_over_is_cancelled_and_raises(revision: str) -> Non
 
 
 def test_every_call_has_a_timeout_unless_it_says_none() -> None:
-    ours, theirs = pair()
-    client = Client(theirs, revision=SESSION_REVISIONS, timeout=0.05)
-    opening = Background(client.connect)
-    wire = Wire(ours)
-    result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
-    wire.answer(wire.receive()["id"], result)
-    opening.outcome()
-    assert wire.receive()["method"] == "notifications/initialized"
-    assert isinstance(Background(client.ping).outcome(), RequestTimeout)
-    assert [wire.receive()["method"] for _ in range(2)] == ["ping", "notifications/cancelled"]
-    patient = Background(client.ping, timeout=None)
-    wire.answer(wire.receive()["id"], {})
-    assert patient.outcome() is None
-    client.close()
-    ours.close(Deadline(PATIENCE))
+    with to_client(timeout=0.5) as (client, wire):
+        assert isinstance(Background(client.ping).outcome(), RequestTimeout)
+        assert [wire.receive()["method"] for _ in range(2)] == ["ping", "notifications/cancelled"]
+        patient = Background(client.ping, timeout=None)
+        wire.answer(wire.receive()["id"], {})
+        assert patient.outcome() is None
 
 
 def test_the_default_timeout_is_a_minute_and_ten_seconds_for_the_opening() -> None:
@@ -217,7 +160,7 @@ def test_the_default_timeout_is_a_minute_and_ten_seconds_for_the_opening() -> No
 
 
 def test_a_servers_question_has_a_timeout() -> None:
-    server = Server("s", question_timeout=0.05)
+    server = Server("s", question_timeout=0.5)
 
     @server.tool()
     def ask(ctx: Context) -> str:
@@ -333,23 +276,6 @@ def test_the_rounds_of_a_call_share_its_time(time: Time) -> None:
         # Makes the caller look at the clock.
         wire.answer(again, {"resultType": "input_required", "inputRequests": {"a": question}})
         assert isinstance(call.outcome(), RequestTimeout)
-
-
-def test_the_time_of_a_call_that_a_handler_makes_goes_on() -> None:
-    problems: list[Any] = []
-
-    def elicit(message: str, schema: Any) -> Any:
-        try:
-            client.ping(timeout=0.05)
-        except RequestTimeout as problem:
-            problems.append(problem)
-        return {}
-
-    with to_client(elicit=elicit) as (client, wire):
-        params = {"message": "?", "requestedSchema": FORM}
-        wire.send({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
-        assert [wire.receive().get("method") for _ in range(3)] == ["ping", "notifications/cancelled", None]
-    assert len(problems) == 1
 
 
 # -- threads ------------------------------------------------------------------------------------------------------

@@ -7,15 +7,17 @@ import threading
 import traceback
 import tracemalloc
 import urllib.parse
+from collections import deque
+from typing import Any
 
 import pytest
 import requests
 
 from mcp_ref.errors import McpError, RequestTimeout, TransportClosed
-from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.deadline import Deadline, Interrupted
 from mcp_ref.machinery.http_call import HttpCall
 from mcp_ref.machinery.http_client import HttpClient, HttpResponse
-from tests.basic.transports.collector import WAIT
+from tests.basic.transports.collector import WAIT, no_descriptor_leaks
 from tests.basic.transports.streamable_http.scripted import Asked, ScriptedServer, Wire, head, status
 
 SECRET = "hunter" + "2"
@@ -50,6 +52,19 @@ def test_a_traceback_does_not_quote_the_query(url: str, session: bool) -> None:
     assert isinstance(caught.value, TransportClosed)
 
 
+def test_a_connection_that_is_given_back_while_its_client_closes_is_closed() -> None:
+    class Late(deque[Any]):
+        def append(self, conn: Any) -> None:
+            http.close(Deadline(5))  # by another thread, just before
+            super().append(conn)
+
+    with no_descriptor_leaks(), ScriptedServer(GET=status(200)) as server:
+        http = HttpClient(server.url, {})
+        http._pool.pool._idle = Late()  # type: ignore[union-attr]
+        with pytest.raises(Interrupted):
+            ask(http)
+
+
 @pytest.mark.parametrize("session", [False, True])
 def test_a_broken_connection_is_told_with_its_cause_and_without_the_query(session: bool) -> None:
     with ScriptedServer(GET=lambda wire, asked: None) as server, pytest.raises(TransportClosed) as caught:
@@ -71,6 +86,7 @@ def test_the_log_of_urllib3_has_no_query_of_ours(session: bool, caplog: pytest.L
     assert SECRET not in caplog.text
 
 
+@pytest.mark.slow
 def test_where_a_server_redirects_to_is_not_remembered_for_ever() -> None:
     """Each of 60 places is another one, of 60 kB."""
     places = [status(307, f"Location: /{number}{'x' * 60_000}") for number in range(60)]

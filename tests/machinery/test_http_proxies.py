@@ -6,11 +6,9 @@ import shutil
 import socket
 import ssl
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pytest
 import requests
@@ -19,6 +17,7 @@ from mcp_ref import Client, HttpStatusError, TransportClosed
 from mcp_ref.roles.client.config import Url
 from tests.basic.transports.collector import WAIT
 from tests.basic.transports.streamable_http.scripted import ScriptedServer, content, result, status
+from tests.support.relay import Relay
 
 OPENED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
@@ -52,89 +51,34 @@ class TlsServer(ScriptedServer):
         self.url = self.url.replace("http:", "https:")
 
 
-class Proxy:
+class Proxy(Relay):
     """Opens a tunnel for each CONNECT. `refuse`, if given, answers a connection instead, and then it is closed."""
 
     def __init__(self, refuse: Callable[[socket.socket], None] | None = None) -> None:
         self._refuse = refuse
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.proxies = {"https": f"http://127.0.0.1:{self._listening.getsockname()[1]}"}
         self.tunnels: list[str] = []
-        self._sockets: list[socket.socket] = []
-        self._threads: list[threading.Thread] = []
+        super().__init__()
+        self.proxies = {"https": self.url}
 
-    def __enter__(self) -> Self:
-        self._start(self._accept)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._listening.shutdown(socket.SHUT_RDWR)
-        self.cut()
-        for thread in self._threads:
-            thread.join(WAIT)
-            assert not thread.is_alive()
-        for sock in [self._listening, *self._sockets]:
-            sock.close()
-
-    def cut(self) -> None:
-        """Break all tunnels."""
-        for sock in self._sockets:
-            _shut(sock, socket.SHUT_RDWR)
-
-    def _start(self, run: Callable[..., None], *args: Any) -> None:
-        thread = threading.Thread(target=run, args=args, name="proxy")
-        self._threads.append(thread)
-        thread.start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listening.accept()
-            except OSError:
-                return
-            self._sockets.append(sock)
-            self._start(self._open, sock)
-
-    def _open(self, client: socket.socket) -> None:
+    def reach(self, near: socket.socket) -> socket.socket | None:
         head = b""
         while not head.endswith(b"\r\n\r\n"):
             # One byte at a time: what comes after the head belongs to the tunnel.
-            if not (byte := client.recv(1)):
-                return
+            if not (byte := near.recv(1)):
+                return None
             head += byte
         method, target, _ = head.decode().split(" ", 2)
         assert method == "CONNECT"
         self.tunnels.append(target)
         if self._refuse is not None:
-            self._refuse(client)
-            _shut(client, socket.SHUT_RDWR)
-            return
+            self._refuse(near)
+            near.shutdown(socket.SHUT_RDWR)
+            return None
         host, _, port = target.rpartition(":")
-        server = socket.create_connection((host, int(port)), WAIT)
-        server.settimeout(None)
-        self._sockets.append(server)
-        client.sendall(OPENED)
-        self._start(_pass_on, server, client)
-        _pass_on(client, server)
-
-
-def _pass_on(source: socket.socket, sink: socket.socket) -> None:
-    try:
-        while data := source.recv(65536):
-            sink.sendall(data)
-    except OSError:
-        # The sink has hung up: nothing is read for it any more.
-        _shut(source, socket.SHUT_RD)
-    _shut(sink, socket.SHUT_WR)
-
-
-def _shut(sock: socket.socket, how: int) -> None:
-    try:
-        sock.shutdown(how)
-    except OSError:
-        pass
+        far = socket.create_connection((host, int(port)), WAIT)
+        far.settimeout(None)
+        near.sendall(OPENED)
+        return far
 
 
 @pytest.fixture(params=["options", "session"])

@@ -7,9 +7,9 @@ import logging
 import resource
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from mcp_ref.machinery.http_exchange import HANG_UP, HttpLimits, HttpReply, Http
 from mcp_ref.machinery.http_server import HttpServer
 from tests.basic.transports.streamable_http.raw import Wire, descriptors, http_threads, request, until
 from tests.basic.transports.streamable_http.replies import PATIENCE
+from tests.wire import at_once
 
 QUICK = HttpLimits(read=0.2, write=0.2)
 
@@ -59,13 +60,6 @@ def idle(server: HttpServer) -> bool:
 
 
 # -- HTTP ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_connection_carries_one_request_after_the_other() -> None:
-    with serving() as server, Wire(server.address) as wire:
-        for body in (b"a", b"", b"b" * 100_000):
-            assert wire.ask(request(body=body)).body == body
-        assert len(server._connections) == 1
 
 
 def test_each_answer_has_a_date_and_a_length() -> None:
@@ -165,11 +159,6 @@ def test_a_body_that_is_refused_is_not_asked_for() -> None:
         assert wire.ended()
 
 
-def test_there_is_an_address_of_the_newer_kind() -> None:
-    with serving(host="::1") as server, Wire(server.address, socket.AF_INET6) as wire:
-        assert wire.ask(request(body=b"a")).body == b"a"
-
-
 def test_a_port_that_is_taken_is_an_error_and_leaves_nothing() -> None:
     with serving() as server:
         before = descriptors()
@@ -209,42 +198,6 @@ def test_a_body_of_two_lengths_is_refused_and_nothing_after_it_is_read(fields: d
         assert (answer.status, answer.headers["connection"]) == (status, "close")
         assert wire.ended()
     assert came == []
-
-
-@pytest.mark.parametrize(
-    ("text", "status"),
-    [
-        (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", 414),
-        (request(x="y" * 70_000), 431),
-        (request(**{f"x{number}": "y" * 100 for number in range(1000)}), 431),
-        (b"nonsense\r\n\r\n", 400),
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n", 400),
-        (b"GET /mcp HTTP/2.0\r\n\r\n", 505),
-        (b"GET /mcp\r\n\r\n", 400),
-        (b"GET /mcp HTTP/1.1\r\n\r\n", 400),
-    ],
-)
-def test_what_is_not_a_request_is_refused_and_the_connection_ends(text: bytes, status: int) -> None:
-    with serving() as server:
-        with Wire(server.address) as wire:
-            assert wire.ask(text).status == status
-            assert wire.ended()
-        still_works(server)
-
-
-def test_nothing_of_a_request_is_repeated_in_a_refusal() -> None:
-    with serving() as server, Wire(server.address) as wire:
-        answer = wire.ask(b"<script>\r\n\r\n")
-        assert answer.body == b""
-        assert "script" not in str(answer.headers)
-
-
-def test_a_large_body_is_refused_before_it_comes() -> None:
-    with serving(limits=HttpLimits(max_message=1000)) as server:
-        with Wire(server.address) as wire:
-            assert wire.ask(request(content_length=str(100 * 1024 * 1024))).status == 413
-            assert wire.ended()
-        still_works(server)
 
 
 def test_a_client_that_sends_it_all_the_same_sees_the_refusal() -> None:
@@ -293,16 +246,6 @@ def test_half_an_answer_is_not_taken_for_a_whole(caplog: pytest.LogCaptureFixtur
 
 
 # -- slow clients -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("text", [b"POST /mcp HT", request(content_length="5")[:-2], request(content_length="5"),
-                                  request(content_length="5") + b"abc"])  # fmt: skip
-def test_half_a_request_is_given_up_in_time(text: bytes) -> None:
-    with serving(limits=QUICK) as server:
-        with Wire(server.address) as wire:
-            wire.send(text)
-            assert wire.ended()
-        still_works(server)
 
 
 @pytest.mark.parametrize("text", [b"POST /mcp HT", request(content_length="5"), request(content_length="5") + b"abc"])
@@ -355,7 +298,7 @@ def test_who_does_not_read_is_given_up(chunked: bool) -> None:
                 for _ in range(1000):
                     reply.write(b"x" * 100_000)
             else:
-                reply.send(200, {}, b"x" * 100_000_000)
+                reply.send(200, {}, b"x" * 20_000_000)
         except OSError as problem:
             problems.append(problem)
             raise
@@ -387,9 +330,9 @@ def test_there_are_so_many_connections(limits: HttpLimits, status: int) -> None:
 
 
 @pytest.mark.parametrize("rude", [True, False])
-def test_a_thousand_clients_come_and_go(rude: bool) -> None:
+def test_many_clients_come_and_go(rude: bool) -> None:
     with serving(limits=HttpLimits(connections=50)) as server:
-        for number in range(1000):
+        for number in range(300):
             wire = Wire(server.address)
             if number % 3 == 0:
                 wire.send(b"POST /mcp HTTP/1.1\r\nHos")
@@ -455,33 +398,6 @@ def test_a_connection_without_a_thread_is_turned_away(monkeypatch: pytest.Monkey
 # -- clients that vanish, and the end -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("leave", [Wire.close, Wire.reset])
-def test_a_client_that_vanishes_within_a_stream_is_noticed(leave: Callable[[Wire], None]) -> None:
-    entered, left, ended = threading.Event(), threading.Event(), threading.Event()
-
-    def endless(request: HttpRequest, reply: HttpReply) -> None:
-        reply.open({})
-        reply.write(b"first")
-        entered.set()
-        assert left.wait(PATIENCE)
-        assert until(request.gone)
-        try:
-            while True:
-                reply.write(b"x" * 1000)
-        except OSError:
-            ended.set()
-            raise
-
-    with serving(endless) as server:
-        wire = Wire(server.address)
-        wire.send(request())
-        assert entered.wait(PATIENCE)
-        leave(wire)
-        left.set()
-        assert ended.wait(PATIENCE)
-        assert idle(server)
-
-
 def test_who_sends_the_next_request_early_has_not_hung_up() -> None:
     answers: list[bool] = []
 
@@ -544,47 +460,6 @@ def test_breaking_off_an_answer_that_has_ended_leaves_the_next_request_alone() -
         assert [wire.ask(request(body=text)).body for text in (b"one", b"two")] == [b"one", b"two"]
 
 
-def test_the_end_of_a_stream_does_not_wait_for_a_client_that_has_no_room_for_it() -> None:
-    took: list[float] = []
-
-    def full(request: HttpRequest, reply: Any) -> None:
-        reply.open({})
-        connection = reply._connection.socket
-        connection.setblocking(False)
-        with suppress(BlockingIOError):
-            while True:
-                connection.send(b"x" * 100_000)
-        connection.setblocking(True)
-        began = time.monotonic()
-        reply.end(0.05)
-        took.append(time.monotonic() - began)
-
-    with serving(full) as server, Wire(server.address, buffer=4096) as wire:
-        wire.send(request())
-        assert until(lambda: took)
-    assert took[0] < PATIENCE
-
-
-def test_the_end_reaches_idle_half_sent_streaming_and_unread_connections() -> None:
-    streaming = threading.Semaphore(0)
-
-    def endless(request: HttpRequest, reply: HttpReply) -> None:
-        reply.open({})
-        streaming.release()
-        while True:
-            reply.write(b"x" * 100_000)
-
-    with serving(endless) as server:
-        wires = [Wire(server.address, buffer=4096) for _ in range(3)]
-        wires[1].send(b"POST /m")
-        wires[2].send(request())
-        assert streaming.acquire(timeout=PATIENCE)
-        assert until(lambda: len(server._connections) == 3)
-        assert server.close(PATIENCE) == []
-        for wire in wires:
-            wire.close()
-
-
 def test_an_endpoint_that_does_not_end_is_left_behind_and_named(caplog: pytest.LogCaptureFixture) -> None:
     entered, leave = threading.Event(), threading.Event()
 
@@ -602,11 +477,7 @@ def test_an_endpoint_that_does_not_end_is_left_behind_and_named(caplog: pytest.L
 
 def test_the_end_may_come_twice_from_several_threads_and_without_time() -> None:
     with serving() as server:
-        threads = [threading.Thread(target=server.close, args=(0,)) for _ in range(5)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(PATIENCE)
+        at_once(*(partial(server.close, 0) for _ in range(5)))
         with pytest.raises(OSError):
             socket.create_connection(server.address, PATIENCE)
 

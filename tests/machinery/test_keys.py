@@ -45,15 +45,6 @@ def test_refuses_what_is_not_a_key_without_repeating_it(text: str, problem: str)
     assert "pass-word" not in str(refused.value)
 
 
-def test_a_file_counts_as_it_is_now(tmp_path: Path) -> None:
-    path = tmp_path / "keys"
-    put(path, OLD)
-    keys = KeyFile(path)
-    assert keys() == (OLD.encode(),)
-    put(path, f"{NEW}\n{OLD}")
-    assert keys() == (NEW.encode(), OLD.encode())
-
-
 @pytest.mark.parametrize("broken", ["", "half a k", None])
 def test_the_keys_read_last_go_on_to_count_while_the_file_is_wrong(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, broken: str | None

@@ -64,15 +64,6 @@ def test_a_connection_that_says_nothing_holds_nobody_up_and_is_closed(monkeypatc
     assert got == ["code=right"]
 
 
-def test_the_answer_is_taken_while_others_say_nothing() -> None:
-    with waiting() as (listener, got):
-        silent = [connected(listener) for _ in range(40)]
-        assert answered(listener, RIGHT).startswith(b"HTTP/1.1 200")
-        for conn in silent:
-            conn.close()
-    assert got == ["code=right"]
-
-
 def test_connections_that_say_nothing_keep_no_browser_out() -> None:
     with waiting() as (listener, got):
         silent = [connected(listener) for _ in range(150)]

@@ -24,6 +24,7 @@ import pytest
 
 import mcp_ref
 from mcp_ref.errors import LocalProtocolError
+from mcp_ref.extensions import skills as skills_extension
 from mcp_ref.extensions import tasks as tasks_extension
 from mcp_ref.machinery.checking import Check, SchemaMismatch, checker
 from mcp_ref.machinery.projection import projector
@@ -61,35 +62,26 @@ DIFFERENCES = {
 
 NOT_PUBLISHED = {
     # our TypedDicts that no published schema names: why
-    "Completion": INLINED,
-    "CompletionArgument": INLINED,
-    "CompletionContext": INLINED,
+    **dict.fromkeys(
+        (
+            "Completion", "CompletionArgument", "CompletionContext", "ElicitationCapability",
+            "ElicitationCompleteParams", "LabelledField", "ListChanged", "ListRootsParams", "MultiSelectField",
+            "Option", "RequestedSchema", "ResourcesCapability", "RootsCapability", "SamplingCapability",
+            "TaskRequestParams", "TitledItems", "UntitledItems",
+        ),
+        INLINED,
+    ),
+    **dict.fromkeys(
+        (
+            "DetailedTask", "DetailedTaskResult", "GetSkillResult", "ListSkillsResult", "ReadDirectoryRequestParams",
+            "ReadDirectoryResult", "Skill", "SkillFrontmatter", "SkillResource", "TaskCreatedResult", "TaskState",
+            "TasksNotificationParams", "UpdateTaskRequestParams",
+        ),
+        EXTENSION,
+    ),
+    **dict.fromkeys(("HttpOptions", "Options", "RunOptions", "SampleOptions"), OPTIONS),
     "ElicitUrlResult": "what a function of ours returns; it never goes on the wire",
-    "ElicitationCapability": INLINED,
-    "ElicitationCompleteParams": INLINED,
-    "HttpOptions": OPTIONS,
-    "LabelledField": INLINED,
-    "ListChanged": INLINED,
-    "ListRootsParams": INLINED,
-    "MultiSelectField": INLINED,
-    "Option": INLINED,
-    "Options": OPTIONS,
-    "RequestedSchema": INLINED,
-    "ResourcesCapability": INLINED,
-    "RootsCapability": INLINED,
-    "RunOptions": OPTIONS,
-    "SampleOptions": OPTIONS,
-    "SamplingCapability": INLINED,
-    "DetailedTask": EXTENSION,
-    "DetailedTaskResult": EXTENSION,
-    "TaskCreatedResult": EXTENSION,
-    "TaskRequestParams": INLINED,
-    "TaskState": EXTENSION,
-    "TasksNotificationParams": EXTENSION,
-    "UpdateTaskRequestParams": EXTENSION,
-    "TitledItems": INLINED,
-    "UntitledItems": INLINED,
-}
+}  # fmt: skip
 
 OTHER_MEANING = {
     # aliases of ours that share a published name and mean something else
@@ -99,14 +91,21 @@ OTHER_MEANING = {
 
 UNMATCHED = {
     # published names (as a pattern) that no type, alias or row here stands for: why
-    "Annotated": BASE,
-    "BaseMetadata": BASE,
-    "Icons": BASE,
-    "Notification": BASE,
-    "PaginatedRequest": BASE,
-    "PaginatedResult": BASE,
-    "Request": BASE,
-    "ResourceRequestParams": BASE,
+    **dict.fromkeys(
+        (
+            "Annotated", "BaseMetadata", "Icons", "Notification", "PaginatedRequest", "PaginatedResult", "Request",
+            "ResourceRequestParams", "TaskAugmentedRequestParams",
+        ),
+        BASE,
+    ),
+    **dict.fromkeys(
+        (
+            "HeaderMismatchError", "InternalError", "InvalidParamsError", "InvalidRequestError",
+            "MethodNotFoundError", "MissingRequiredClientCapabilityError", "ParseError",
+            "UnsupportedProtocolVersionError",
+        ),
+        ERRORS,
+    ),
     "Client[NR]*": ROWS,
     "Server[NR]*": ROWS,
     "JSONRPC*": FRAME,
@@ -114,19 +113,10 @@ UNMATCHED = {
     "Error": FRAME,
     "JSON[AOV]*": "any JSON: Any, or JsonObject",
     "MetaObject": "JsonObject",
-    "ParseError": ERRORS,
-    "InvalidRequestError": ERRORS,
-    "MethodNotFoundError": ERRORS,
-    "InvalidParamsError": ERRORS,
-    "InternalError": ERRORS,
-    "HeaderMismatchError": ERRORS,
-    "MissingRequiredClientCapabilityError": ERRORS,
-    "UnsupportedProtocolVersionError": ERRORS,
     "URLElicitationRequiredError": "built by client.elicitation.UrlElicitationRequired",
     "Cursor": "a string",
-    "TaskAugmentedRequestParams": BASE,
     "RelatedTaskMetadata": "a dict with the one member, in basic/tasks.related",
-}
+}  # fmt: skip
 
 
 # -- the two sides ------------------------------------------------------------------------------------------------
@@ -134,7 +124,7 @@ UNMATCHED = {
 
 def modules() -> Iterator[ModuleType]:
     for found in pkgutil.walk_packages(mcp_ref.__path__, "mcp_ref."):
-        if not found.name.endswith("__main__"):
+        if not found.name.endswith("__main__"):  # A program, which runs as it is imported.
             yield importlib.import_module(found.name)
 
 
@@ -416,26 +406,6 @@ def closed(schema: Any) -> Any:
     return {**out, "additionalProperties": False} if "properties" in out else out
 
 
-@pytest.mark.parametrize("revision", SESSION_REVISIONS, ids=str)
-def test_a_projection_leaves_nothing_of_a_later_revision(revision: Revision) -> None:
-    kinds = {
-        (kind, kind is row.result)
-        for row in rows()
-        for kind in (row.params, row.result)
-        if kind and row.exists_in(revision)
-    }
-    for wire_type, replies in kinds:
-        newest = json_schema(wire_type, LATEST_SESSION)
-        value = instance(newest, newest.get("$defs", {}))
-        project = projector(wire_type, revision, replies=replies)
-        try:
-            sent = project(value) if project else value
-        except LocalProtocolError:
-            assert not replies
-        else:
-            jsonschema.Draft202012Validator(closed(json_schema(wire_type, revision))).validate(sent)
-
-
 def without_required(schema: Any) -> Any:
     if isinstance(schema, list):
         return [without_required(inner) for inner in schema]
@@ -448,12 +418,10 @@ def without_required(schema: Any) -> Any:
     }
 
 
-@pytest.mark.parametrize("revision", EVERY, ids=str)
-def test_a_projection_leaves_nothing_of_the_other_era(revision: Revision) -> None:
-    other = LATEST_SESSION if revision in STATELESS_REVISIONS else STATELESS_REVISIONS[-1]
-    both = [row for row in rows() if row.exists_in(revision) and row.exists_in(other)]
-    assert len(both) >= 15
-    for wire_type, replies in {(kind, kind is row.result) for row in both for kind in (row.params, row.result) if kind}:
+def projections(revision: Revision, other: Revision, those: list[Any]) -> Iterator[tuple[Any, JsonObject]]:
+    """For each kind of value in these rows: its schema in `revision`, and what is sent there of one of `other`."""
+    kinds = {(kind, kind is row.result) for row in those for kind in (row.params, row.result) if kind}
+    for wire_type, replies in kinds:
         theirs = json_schema(wire_type, other)
         value = instance(theirs, theirs.get("$defs", {}))
         project = projector(wire_type, revision, replies=replies)
@@ -462,9 +430,24 @@ def test_a_projection_leaves_nothing_of_the_other_era(revision: Revision) -> Non
         except LocalProtocolError:
             assert not replies
         else:
-            # What it lacks is added by whoever sends it: this is about what it must not have.
-            schema = without_required(closed(json_schema(wire_type, revision)))
-            jsonschema.Draft202012Validator(schema).validate(sent)
+            yield closed(json_schema(wire_type, revision)), sent
+
+
+@pytest.mark.parametrize("revision", SESSION_REVISIONS, ids=str)
+def test_a_projection_leaves_nothing_of_a_later_revision(revision: Revision) -> None:
+    of_it = [row for row in rows() if row.exists_in(revision)]
+    for schema, sent in projections(revision, LATEST_SESSION, of_it):
+        jsonschema.Draft202012Validator(schema).validate(sent)
+
+
+@pytest.mark.parametrize("revision", EVERY, ids=str)
+def test_a_projection_leaves_nothing_of_the_other_era(revision: Revision) -> None:
+    other = LATEST_SESSION if revision in STATELESS_REVISIONS else STATELESS_REVISIONS[-1]
+    both = [row for row in rows() if row.exists_in(revision) and row.exists_in(other)]
+    assert len(both) >= 15
+    for schema, sent in projections(revision, other, both):
+        # What it lacks is added by whoever sends it: this is about what it must not have.
+        jsonschema.Draft202012Validator(without_required(schema)).validate(sent)
 
 
 def test_every_type_is_published_somewhere_or_has_a_reason() -> None:
@@ -481,11 +464,15 @@ def test_every_reason_is_needed() -> None:
     assert not idle
 
 
-TASKS = SPEC.parent / "tasks" / "schema.json"
-"""The schema of the extension of tasks."""
+TASKS, SKILLS = (SPEC.parent / extension / "schema.json" for extension in ("tasks", "skills"))
+"""The schemas of the extensions."""
 
-OF_TASKS = {
+OF_EXTENSIONS = {
     # our type: the published one
+    skills_extension.SkillResource: "SkillResource",
+    skills_extension.Skill: "Skill",
+    skills_extension.ListSkillsResult: "ListSkillsResult",
+    skills_extension.GetSkillResult: "GetSkillResult",
     tasks_extension.TaskState: "Task",
     tasks_extension.TaskCreatedResult: "CreateTaskResult",
     tasks_extension.DetailedTaskResult: "GetTaskResult",
@@ -493,10 +480,11 @@ OF_TASKS = {
 }
 
 
-@pytest.mark.skipif(not TASKS.exists(), reason="the schema of the extension is not beside this checkout")
-@pytest.mark.parametrize("wire_type", OF_TASKS, ids=lambda each: each.__name__)
-def test_the_types_of_the_extension_of_tasks_have_the_fields_of_its_schema(wire_type: Any) -> None:
-    document = json.loads(TASKS.read_text("utf-8"))
+@pytest.mark.skipif(not SKILLS.exists(), reason="the schemas of the extensions are not beside this checkout")
+@pytest.mark.parametrize("wire_type", OF_EXTENSIONS, ids=lambda each: each.__name__)
+def test_the_types_of_an_extension_have_the_fields_of_its_schema(wire_type: Any) -> None:
+    place = TASKS if wire_type.__module__ == tasks_extension.__name__ else SKILLS
+    document = json.loads(place.read_text("utf-8"))
     definitions = document.get("$defs") or document["definitions"]
 
     def fields(definition: JsonObject) -> tuple[dict[str, Any], set[str]]:
@@ -512,7 +500,7 @@ def test_the_types_of_the_extension_of_tasks_have_the_fields_of_its_schema(wire_
             required |= set.intersection(*(must for _, must in arms))
         return properties, required
 
-    theirs, must = fields(definitions[OF_TASKS[wire_type]])
+    theirs, must = fields(definitions[OF_EXTENSIONS[wire_type]])
     mine = json_schema(wire_type, STATELESS_REVISIONS[-1])
     assert set(mine["properties"]) == set(theirs)
     assert set(mine["required"]) - {"resultType"} == must - {"resultType"}

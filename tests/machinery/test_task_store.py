@@ -13,18 +13,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import (
-    Client,
-    Context,
-    ErrorResponse,
-    InternalError,
-    MemoryTasks,
-    Server,
-    SqliteTasks,
-    TaskRule,
-    Tasks,
-    Url,
-)
+from mcp_ref import Client, InternalError, MemoryTasks, Server, SqliteTasks, Tasks, Url
 from mcp_ref.machinery.json_text import weigh
 from mcp_ref.machinery.tasking import RECORD_SIZE, TaskRun
 from tests.features.conftest import until
@@ -158,6 +147,16 @@ def size_of_one() -> int:
 
 SIZE = size_of_one()
 """Of a task without arguments."""
+
+
+def test_after_close_no_call_becomes_a_task_and_none_begins(tasks_of: Any) -> None:
+    tasks = tasks_of()
+    before = make(tasks)
+    tasks.close()
+    with pytest.raises(InternalError, match="shut down"):
+        make(tasks)
+    with pytest.raises(InternalError, match="shut down"):
+        before.start()
 
 
 def test_so_many_bytes_of_one_owner_are_kept_and_one_more_is_refused(tasks_of: Any) -> None:
@@ -366,23 +365,3 @@ def test_a_file_that_others_can_read_or_that_is_a_link_is_refused(tmp_path: Path
     with pytest.raises(OSError, match=r"dangling\.db"):
         SqliteTasks(tmp_path / "dangling.db")
     assert not (tmp_path / "elsewhere.db").exists()
-
-
-def test_a_tool_that_asks_and_runs_again_is_bounded_by_what_it_holds(tmp_path: Path) -> None:
-    tasks = Tasks(SqliteTasks(tmp_path / "tasks.db"), size_per_owner=1 << 20, poll=0.05)
-    server, go_on = Server("jobs", tasks=tasks), threading.Event()
-
-    @server.tool(task=TaskRule("required", again=True))
-    def held(text: str, ctx: Context) -> str:
-        go_on.wait(LIMIT)
-        return "done"
-
-    with closing(server), Client(server, revision="2026-07-28", tasks=True) as client:
-        made = [client.call_tool_as_task("held", {"text": "x" * 300_000}) for _ in range(3)]
-        with pytest.raises(ErrorResponse, match="Too much is kept") as caught:
-            client.call_tool_as_task("held", {"text": "x" * 300_000})
-        assert caught.value.code == -32603
-        go_on.set()
-        for task in made:
-            task.result(LIMIT)
-        client.call_tool_as_task("held", {"text": "x" * 300_000}).result(LIMIT)

@@ -20,6 +20,7 @@ from tests.features.conftest import until
 from tests.features.task_server import Failing, store_at
 from tests.features.test_forks import in_a_child
 from tests.features.test_forks import pytestmark as of_forks
+from tests.wire import Background
 
 CORE, EXTENSION = "2025-11-25", "2026-07-28"
 NAME = {"name": {"type": "string"}}
@@ -79,7 +80,7 @@ def test_a_process_that_cannot_run_a_task_again_leaves_it_to_one_that_has_taken_
 
         def too_late(record: Any) -> bool:
             """Meanwhile another process takes it."""
-            return not tasks.change("x", lambda latest: bool(latest.update(holder="another") or True))
+            return not tasks.change("x", lambda latest: bool(latest.update(holder="another") or True))[0]
 
         tasks.adopt = too_late
         tasks._sweep()
@@ -103,8 +104,7 @@ def test_what_another_process_writes_wakes_only_who_waits_for_it(place: str) -> 
         record = of_a_dead_process("x", holder=two.holder)
         two.create(record)
         one.due(time.time())
-        waiting = threading.Thread(target=one.wait, args=("x", 1, 2 * LIMIT))
-        waiting.start()
+        waiting = Background(one.wait, "x", 1, 2 * LIMIT)
         until(lambda: one._waiters._waiting)
         ((event, _),) = one._waiters._waiting["x"]
         two.create(of_a_dead_process("y", holder=two.holder))
@@ -112,8 +112,7 @@ def test_what_another_process_writes_wakes_only_who_waits_for_it(place: str) -> 
         assert not event.is_set()
         assert two.replace({**record, "version": 2}, 1)
         one.due(time.time())
-        waiting.join(LIMIT)
-        assert not waiting.is_alive()
+        assert waiting.outcome() is True
 
 
 # -- a store that fails, and clocks ---------------------------------------------------------------------------------
@@ -275,18 +274,14 @@ def test_so_many_wait_for_one_task_and_one_more_is_refused(monkeypatch: pytest.M
     server.tool("job", task="required")(lambda: str(go_on.wait(LIMIT)))
     assert server.tasks is not None
     with closing(server), Client(server, revision=CORE, tasks=True) as client:
-        task, results = client.call_tool_as_task("job"), list[Any]()
-        waiting = [threading.Thread(target=lambda: results.append(task.result(LIMIT))) for _ in range(3)]
-        for thread in waiting:
-            thread.start()
+        task = client.call_tool_as_task("job")
+        waiting = [Background(task.result, LIMIT) for _ in range(3)]
         until(lambda: [len(each) for each in server.tasks.tasks.carriers.values()] == [3])  # type: ignore[union-attr]
         with pytest.raises(ErrorResponse, match="Too many requests") as caught:
             client.task(task.task_id or "").result(LIMIT)
         assert (caught.value.code, caught.value.data) == (-32603, {"limit": 3})
         go_on.set()
-        for thread in waiting:
-            thread.join(LIMIT)
-        assert len(results) == 3
+        assert [each.outcome()["content"][0]["text"] for each in waiting] == ["True"] * 3
 
 
 # -- answers ----------------------------------------------------------------------------------------------------------

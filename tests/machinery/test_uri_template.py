@@ -7,26 +7,12 @@ from mcp_ref.machinery.uri_template import MAX_URI_LENGTH, UriTemplate
 # -- reading --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{",
-        "}",
-        "a}b",
-        "{a",
-        "{{a}}",
-        "{}",
-        "{=a}",
-        "{|a}",
-        "{a b}",
-        "{a,}",
-        "{a:0}",
-        "{a:12345}",
-        "{a..b}",
-        "%zz",
-        "a b",
-    ],
-)
+NO_TEMPLATES = [
+    "{", "}", "a}b", "{a", "{{a}}", "{}", "{=a}", "{|a}", "{a b}", "{a,}", "{a:0}", "{a:12345}", "{a..b}", "%zz", "a b",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NO_TEMPLATES)
 def test_refuses_a_text_that_is_not_a_template(text: str) -> None:
     with pytest.raises(ValueError, match="URI template"):
         UriTemplate(text)
@@ -74,33 +60,22 @@ def test_a_uri_gives_its_values_back(template: str, uri: str, values: dict[str, 
     assert UriTemplate(template).match(uri) == values
 
 
-@pytest.mark.parametrize(
-    ("template", "uri"),
-    [
-        ("weather://{city}/now", "weather:///now"),
-        ("weather://{city}/now", "weather://a/b/now"),
-        ("weather://{city}/now", "weather://a/now/"),
-        ("weather://{city}/now", "weather://a?b/now"),
-        ("weather://{city}/now", "weather://a#b/now"),
-        ("weather://{city}/now", "weather://a/now?x=1"),
-        ("x://ab{v}bc", "x://abc"),
-        ("x://{a}-{b}", "x://-b"),
-        ("x://{a}-{b}", "x://ab"),
-        ("x://{a}2{b}", "x://a%20"),
-        ("x://{v}", "x://%zz"),
-        ("x://{v}", "x://%ff"),
-        ("x://{v}", "x://a%"),
-        ("x://{v}", "x://a b"),
-        ("x://{v}", "x://a\nb"),
-        ("x://{v}", "y://a"),
-        ("x://s{?q}", "x://s?q=1&q=2"),
-        ("x://s{?q}", "x://s?other=1"),
-        ("x://s{?q}", "x://s?q=1#f"),
-        ("x://s?v=1{&q}", "x://s?q=a"),
-        ("x://s?v=1{&q}", "x://s?v=12"),
-        ("x://fixed", "x://fixed/"),
+UNFIT = {
+    "weather://{city}/now": [
+        "weather:///now", "weather://a/b/now", "weather://a/now/", "weather://a?b/now", "weather://a#b/now",
+        "weather://a/now?x=1",
     ],
-)
+    "x://ab{v}bc": ["x://abc"],
+    "x://{a}-{b}": ["x://-b", "x://ab"],
+    "x://{a}2{b}": ["x://a%20"],
+    "x://{v}": ["x://%zz", "x://%ff", "x://a%", "x://a b", "x://a\nb", "y://a"],
+    "x://s{?q}": ["x://s?q=1&q=2", "x://s?other=1", "x://s?q=1#f"],
+    "x://s?v=1{&q}": ["x://s?q=a", "x://s?v=12"],
+    "x://fixed": ["x://fixed/"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("template", "uri"), [(template, uri) for template in UNFIT for uri in UNFIT[template]])
 def test_a_uri_that_does_not_fit_matches_nothing(template: str, uri: str) -> None:
     assert UriTemplate(template).match(uri) is None
 
@@ -108,24 +83,10 @@ def test_a_uri_that_does_not_fit_matches_nothing(template: str, uri: str) -> Non
 @pytest.mark.parametrize(
     "hostile",
     [
-        ".",
-        "..",
-        "%2e%2e",
-        "%2E.",
-        ".%2e",
-        "a%2Fb",
-        "a%2fb",
-        "%2Fetc%2Fpasswd",
-        "..%2f..%2fetc",
-        "..%5c..%5cwindows",
-        "a%5Cb",
-        "a\\b",
-        "a%00b",
-        "a\x00b",
-        "a/b",
-        "",
+        ".", "..", "%2e%2e", "%2E.", ".%2e", "a%2Fb", "a%2fb", "%2Fetc%2Fpasswd", "..%2f..%2fetc", "..%5c..%5cwindows",
+        "a%5Cb", "a\\b", "a%00b", "a\x00b", "a/b", "",
     ],
-)
+)  # fmt: skip
 def test_a_simple_value_never_leaves_its_segment(hostile: str) -> None:
     assert UriTemplate("file:///{name}").match(f"file:///{hostile}") is None
     assert UriTemplate("file:///x/{name}/y").match(f"file:///x/{hostile}/y") is None
@@ -134,25 +95,11 @@ def test_a_simple_value_never_leaves_its_segment(hostile: str) -> None:
 @pytest.mark.parametrize(
     "hostile",
     [
-        "..",
-        "../etc/passwd",
-        "a/../../etc/passwd",
-        "a/..",
-        "%2e%2e/etc",
-        "a/%2e%2e/etc",
-        "a%2f..%2fetc",
-        "a%2F%2e%2E",
-        "/etc/passwd",
-        "%2Fetc/passwd",
-        "//server/share",
-        "C:/windows",
-        "c%3A/windows",
-        "a%5c..%5cb",
-        "..\\windows",
-        "a%00.txt",
-        "",
+        "..", "../etc/passwd", "a/../../etc/passwd", "a/..", "%2e%2e/etc", "a/%2e%2e/etc", "a%2f..%2fetc", "a%2F%2e%2E",
+        "/etc/passwd", "%2Fetc/passwd", "//server/share", "C:/windows", "c%3A/windows", "a%5c..%5cb", "..\\windows",
+        "a%00.txt", "",
     ],
-)
+)  # fmt: skip
 def test_a_path_value_never_climbs_out(hostile: str) -> None:
     assert UriTemplate("file:///{+path}").match(f"file:///{hostile}") is None
 

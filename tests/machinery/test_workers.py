@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, Context, McpError, Server, TransportClosed
+from mcp_ref import Client, McpError, Server, TransportClosed
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.workers import MAX_URGENT, Worker, Workers, before_block
-from tests.wire import PATIENCE, opened
+from tests.wire import PATIENCE
 
 
 class Gate:
@@ -34,6 +34,19 @@ class Gate:
 
     def runs(self) -> bool:
         return self.running.wait(PATIENCE)
+
+
+def begun(workers: Workers, job: Gate | None = None, **how: bool) -> Gate:
+    """A job that runs already."""
+    job = job or Gate()
+    workers.run(job, **how)
+    assert job.runs()
+    return job
+
+
+def let_go(*jobs: Gate) -> None:
+    for job in jobs:
+        job.go.set()
 
 
 @pytest.fixture
@@ -59,15 +72,12 @@ def test_no_more_jobs_run_than_the_cap_allows(pool: Any) -> None:
     assert not third.running.is_set()
     first.go.set()
     assert third.runs()
-    for job in (second, third):
-        job.go.set()
+    let_go(second, third)
 
 
 def test_an_idle_thread_does_not_raise_the_cap(pool: Any) -> None:
-    workers = pool(1)
-    busy, urgent, next_one = Gate(), Gate(), Gate()
-    workers.run(busy)
-    assert busy.runs()
+    workers, urgent, next_one = pool(1), Gate(), Gate()
+    busy = begun(workers)
     workers.run(urgent, urgent=True)
     urgent.go.set()
     assert urgent.done.wait(PATIENCE)
@@ -79,16 +89,12 @@ def test_an_idle_thread_does_not_raise_the_cap(pool: Any) -> None:
 
 
 def test_an_urgent_job_passes_those_that_wait_for_a_place(pool: Any) -> None:
-    workers = pool(1)
-    busy, waiting, urgent = Gate(), Gate(), Gate()
-    workers.run(busy)
-    assert busy.runs()
+    workers, waiting = pool(1), Gate()
+    busy = begun(workers)
     workers.run(waiting)
-    workers.run(urgent, urgent=True)
-    assert urgent.runs()
+    urgent = begun(workers, urgent=True)
     assert not waiting.running.is_set()
-    for job in (urgent, busy, waiting):
-        job.go.set()
+    let_go(urgent, busy, waiting)
 
 
 def test_no_flood_of_urgent_jobs_makes_a_flood_of_threads(pool: Any) -> None:
@@ -99,8 +105,7 @@ def test_no_flood_of_urgent_jobs_makes_a_flood_of_threads(pool: Any) -> None:
         workers.run(job, urgent=True)
     assert all(job.runs() for job in jobs[:MAX_URGENT])
     assert threading.active_count() - before == MAX_URGENT + 1, "and the one that watches"
-    for job in jobs:
-        job.go.set()
+    let_go(*jobs)
     assert all(job.done.wait(PATIENCE) for job in jobs)
 
 
@@ -119,9 +124,8 @@ def test_urgent_jobs_keep_their_order_as_long_as_they_move(pool: Any) -> None:
 
 def test_what_follows_a_job_that_runs_alone_waits_for_its_end(pool: Any) -> None:
     workers = pool(2)
-    before, alone, urgent, after = Gate(), Gate(), Gate(), Gate()
-    workers.run(before)
-    assert before.runs()
+    alone, urgent, after = Gate(), Gate(), Gate()
+    before = begun(workers)
     workers.run(alone, alone=True)
     workers.run(urgent, urgent=True)
     workers.run(after)
@@ -131,8 +135,7 @@ def test_what_follows_a_job_that_runs_alone_waits_for_its_end(pool: Any) -> None
     assert not urgent.running.is_set() and not after.running.is_set(), "not in the place of another job either"
     alone.go.set()
     assert urgent.runs() and after.runs()
-    urgent.go.set()
-    after.go.set()
+    let_go(urgent, after)
 
 
 def test_a_stop_lets_go_what_waits_for_a_job_that_runs_alone() -> None:
@@ -148,12 +151,9 @@ def test_a_stop_lets_go_what_waits_for_a_job_that_runs_alone() -> None:
 
 
 def test_a_job_that_blocks_for_the_peer_gives_its_place_up(pool: Any) -> None:
-    workers = pool(1)
-    blocked, next_one, third = Gate(blocks=True), Gate(), Gate()
-    workers.run(blocked)
-    assert blocked.runs()
-    workers.run(next_one)
-    assert next_one.runs()
+    workers, third = pool(1), Gate()
+    blocked = begun(workers, Gate(blocks=True))
+    next_one = begun(workers)
     blocked.go.set()
     assert blocked.done.wait(PATIENCE)
     workers.run(third)
@@ -170,18 +170,13 @@ def test_a_job_that_fails_frees_its_place(pool: Any, problem: type[BaseException
     def fails() -> None:
         raise problem("on purpose")
 
-    after = Gate()
     workers.run(fails)
-    workers.run(after)
-    assert after.runs()
-    after.go.set()
+    begun(workers).go.set()
 
 
 def test_what_waits_still_runs_after_a_stop_and_nothing_new(pool: Any) -> None:
-    workers = pool(1)
-    busy, waiting, late = Gate(), Gate(), Gate()
-    workers.run(busy)
-    assert busy.runs()
+    workers, waiting, late = pool(1), Gate(), Gate()
+    busy = begun(workers)
     workers.run(waiting)
     workers.stop()
     workers.run(late)
@@ -206,24 +201,6 @@ def test_a_job_that_another_leads_to_still_runs_after_a_stop(pool: Any) -> None:
     assert led_to.wait(PATIENCE)
 
 
-def test_close_names_what_does_not_end() -> None:
-    workers, job = Workers(1), Gate()
-
-    def named() -> None:
-        threading.current_thread().doing = "tools/call (id 1)"  # type: ignore[attr-defined]
-        job()
-
-    workers.run(named)
-    assert job.runs()
-    nameless = Gate()
-    workers.run(nameless, urgent=True)
-    assert nameless.runs()
-    assert workers.close(Deadline(0.01)) == ["tools/call (id 1)", "a notification, or a refusal"]
-    job.go.set()
-    nameless.go.set()
-    assert workers.close(Deadline(PATIENCE)) == []
-
-
 def test_a_job_may_close_its_own_pool() -> None:
     workers, results = Workers(1), threading.Event()
 
@@ -241,54 +218,6 @@ def test_a_thread_knows_whether_it_is_a_worker(pool: Any) -> None:
     pool(1).run(lambda: (seen.append(before_block()), done.set()))
     assert done.wait(PATIENCE)
     assert (seen, before_block()) == ([True], False)
-
-
-def test_a_question_from_a_handler_does_not_deadlock_a_full_pool() -> None:
-    server = Server("s", max_workers=1)
-
-    @server.tool()
-    def ask(ctx: Context) -> str:
-        return str(len(ctx.roots()))
-
-    with opened(server, "2025-11-25", {"roots": {}}) as wire:
-        wire.call(1, "ask")
-        question = wire.receive()
-        wire.call(2, "ask")
-        second = wire.receive()
-        assert (question["method"], second["method"]) == ("roots/list", "roots/list")
-        for each in (second, question):
-            wire.answer(each["id"], {"roots": []})
-        assert sorted(wire.receive()["id"] for _ in range(2)) == [1, 2]
-
-
-def test_jobs_that_block_do_not_hold_up_others(pool: Any) -> None:
-    """Eight that wait for each other can only end if all of them run at once, though one runs at first."""
-    together = threading.Barrier(9)
-    workers = pool(8)
-    for _ in range(8):
-        workers.run(lambda: together.wait(PATIENCE))
-    together.wait(PATIENCE)
-
-
-def test_more_than_the_cap_never_run_at_once_however_long_they_block(pool: Any) -> None:
-    running, most, lock, go = 0, 0, threading.Lock(), threading.Event()
-    done = threading.Semaphore(0)
-
-    def job() -> None:
-        nonlocal running, most
-        with lock:
-            running += 1
-            most = max(most, running)
-        go.wait(0.05)
-        with lock:
-            running -= 1
-        done.release()
-
-    workers = pool(3)
-    for _ in range(12):
-        workers.run(job)
-    assert all(done.acquire(timeout=PATIENCE) for _ in range(12))
-    assert most == 3
 
 
 # -- no thread to be had
@@ -324,8 +253,7 @@ def test_jobs_wait_for_a_free_thread_while_no_other_can_be_had(pool: Any, thread
     for gate in more:
         workers.run(gate, urgent=True)
     assert all(gate.runs() for gate in more)
-    for gate in more:
-        gate.go.set()
+    let_go(*more)
 
 
 def test_one_thread_runs_more_jobs_than_the_cap_where_no_other_can_be_had(pool: Any, threads: list[bool]) -> None:

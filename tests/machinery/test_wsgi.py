@@ -126,13 +126,6 @@ def test_takes_what_a_server_raises_in_a_write_for_a_client_that_is_gone() -> No
     assert "Ends" in str(ends[0])
 
 
-def test_a_header_that_could_begin_another_one_is_not_sent() -> None:
-    def endpoint(request: HttpRequest, reply: HttpReply) -> None:
-        reply.send(200, {"X": "a\r\nSet-Cookie: b"})
-
-    assert Asked(endpoint).status == "500 Internal Server Error"
-
-
 # -- what comes ---------------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_ref import Server, messages
+from mcp_ref import incoming as replies
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION
 from mcp_ref.errors import Refusal
 from mcp_ref.incoming import Incoming
@@ -26,7 +27,7 @@ def without(envelope: Any, key: str) -> Any:
     return {name: value for name, value in envelope.items() if name != key}
 
 
-class Reply(list[Any]):
+class Reply(list[Any], replies.Reply):
     """Where the messages of one request go: a list, of what is JSON."""
 
     def send(self, message: Any, deadline: Deadline) -> None:

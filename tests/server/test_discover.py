@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from mcp_ref import Server
-from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, METHODS, PROTOCOL_VERSION, SERVER_INFO, discover
+from mcp_ref.basic.versioning import METHODS, SERVER_INFO, discover
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from mcp_ref.server.utilities.caching import CacheHint
-from tests.server.alone import MODERN, ask, meta, refused, without
+from tests.server.alone import MODERN, ask, meta
 from tests.wire import opened, to_server
 
 NEWEST_FIRST = list(reversed(REVISIONS))
@@ -66,29 +66,10 @@ def test_the_result_may_be_cached_as_the_server_says() -> None:
 
 
 def test_who_the_server_is_stands_in_meta_alone() -> None:
-    result = discovered(Server("s", "3", info={"title": "S", "websiteUrl": "https://s.example"}))
-    assert result["_meta"][SERVER_INFO] == {
-        "name": "s",
-        "version": "3",
-        "title": "S",
-        "websiteUrl": "https://s.example",
-    }
+    more: Any = {"title": "S", "websiteUrl": "https://s.example"}
+    result = discovered(Server("s", "3", info=more))
+    assert result["_meta"][SERVER_INFO] == {"name": "s", "version": "3", **more}
     assert "serverInfo" not in result
-
-
-@pytest.mark.parametrize("key", [PROTOCOL_VERSION, CLIENT_CAPABILITIES])
-def test_a_probe_needs_its_envelope(key: str) -> None:
-    assert refused(Server("s"), "server/discover", envelope=without(meta(), key)).code == -32602
-
-
-def test_a_probe_in_an_unknown_version_learns_the_versions() -> None:
-    refusal = refused(Server("s"), "server/discover", envelope=meta(version="2099-01-01"))
-    assert (refusal.code, refusal.data) == (-32022, {"supported": NEWEST_FIRST, "requested": "2099-01-01"})
-
-
-def test_a_probe_without_params_is_told_what_is_missing_and_not_taken_for_an_old_client() -> None:
-    with to_server(Server("s")) as wire:
-        assert wire.request(1, "server/discover")["error"]["code"] == -32602
 
 
 @pytest.mark.parametrize("revision", [row.name for row in SESSION_REVISIONS])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from queue import SimpleQueue
 from typing import Annotated, Any
 
 import pytest
@@ -10,8 +9,8 @@ import pytest
 from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, Server, audio, image
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.server.prompts import assistant, user
-from tests.eras import hearing, open_server, plain
-from tests.wire import PATIENCE, opened
+from tests.eras import open_server, plain
+from tests.wire import opened
 
 NAMES = list(REVISIONS)
 TITLES = {"2025-06-18", "2025-11-25", "2026-07-28"}
@@ -70,6 +69,7 @@ def test_a_prompt_is_listed_with_what_the_revision_knows(server: Server, name: s
     who: Any = {"name": "who", "required": True} | ({"title": "Who"} if name in TITLES else {})
     with Client(server, revision=name) as client:
         assert client.list_prompts() == [expected, {"name": "everything", "arguments": [who]}]
+        assert client.list_prompts_page()["prompts"] == client.list_prompts()
         assert client.server_capabilities["prompts"] == {"listChanged": True}
 
 
@@ -179,22 +179,3 @@ def test_a_kind_of_content_that_no_revision_knows_is_left_to_the_client(name: st
     with Client(server, revision=name) as client:
         content = client.get_prompt("new")["messages"][0]["content"]
     assert content == {"type": "x-scent", "data": {"of": "rain"}}
-
-
-# -- changes ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_change_of_the_list_is_told(server: Server, name: str) -> None:
-    heard: SimpleQueue[Any] = SimpleQueue()
-    with (
-        Client(server, revision=name, on_change=lambda method, params: heard.put(method)) as client,
-        hearing(client, prompts=True),
-    ):
-        server.prompt("new")(lambda: "")
-        assert heard.get(timeout=PATIENCE) == "notifications/prompts/list_changed"
-        assert [each["name"] for each in client.list_prompts()] == ["plan_trip", "everything", "new"]
-        server.remove_prompt("new")
-        assert heard.get(timeout=PATIENCE) == "notifications/prompts/list_changed"
-        with pytest.raises(ErrorResponse, match="Unknown prompt"):
-            client.get_prompt("new")

@@ -12,8 +12,8 @@ from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, Server
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
 from mcp_ref.server import resources as resources_page
 from mcp_ref.server.resources import ResourceNotFound, contents_bytes
-from tests.eras import hearing, open_server
-from tests.wire import PATIENCE, opened
+from tests.eras import open_server
+from tests.wire import PATIENCE
 
 NAMES = list(REVISIONS)
 OLDER = [row.name for row in SESSION_REVISIONS]
@@ -142,18 +142,6 @@ def test_no_uri_climbs_out_of_its_folder(server: Server, name: str, path: str) -
         assert client.read_resource("file:///etc/passwd..")["contents"]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_handler_that_fails_is_32603_and_gives_nothing_away(name: str) -> None:
-    server = Server("s")
-    server.resource("x://broken")(lambda: 1 / 0)
-    server.resource("x://wrong")(lambda: {"blob": "not base64"})
-    with Client(server, revision=name) as client:
-        for uri in ("x://broken", "x://wrong"):
-            with pytest.raises(ErrorResponse) as failed:
-                client.read_resource(uri)
-            assert (failed.value.code, failed.value.message, failed.value.data) == (-32603, "Internal error", None)
-
-
 @pytest.mark.parametrize(
     ("name", "method"),
     [(name, "resources/read") for name in NAMES]
@@ -186,14 +174,6 @@ def test_who_subscribed_is_told_of_the_resource_and_of_what_is_below_it(server: 
     assert heard.empty()
 
 
-def test_only_those_who_subscribed_are_told(server: Server) -> None:
-    with opened(server, "2025-11-25") as one, opened(server, "2024-11-05") as other:
-        assert one.request(1, "resources/subscribe", {"uri": "config://app"})["result"] == {}
-        server.resource_updated("config://app")
-        assert one.receive()["params"] == {"uri": "config://app"}
-        assert other.request(1, "ping")["result"] == {}
-
-
 @pytest.mark.parametrize("name", OLDER)
 def test_subscribing_to_what_is_not_there_is_32002(server: Server, name: str) -> None:
     with Client(server, revision=name) as client:
@@ -213,23 +193,3 @@ def test_a_session_has_so_many_subscriptions_and_no_more(server: Server, monkeyp
         assert (refused.value.code, refused.value.data) == (-32602, {"uri": "notes://c"})
         client.unsubscribe_resource("notes://a")
         client.subscribe_resource("notes://c")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_change_of_the_list_is_told(server: Server, name: str) -> None:
-    heard: Heard = SimpleQueue()
-    with (
-        Client(server, revision=name, on_change=hears(heard)) as client,
-        hearing(client, resource_list=True),
-    ):
-        server.resource("x://new")(lambda: "")
-        assert heard.get(timeout=PATIENCE)[0] == "notifications/resources/list_changed"
-        assert [each["uri"] for each in client.list_resources()] == ["config://app", "x://new"]
-        server.resource("x://{v}/new")(lambda v: "")
-        assert heard.get(timeout=PATIENCE)[0] == "notifications/resources/list_changed"
-        for gone in ("x://new", "x://{v}/new"):
-            # One after the other: changes of the same list that wait together are told once.
-            server.remove_resource(gone)
-            assert heard.get(timeout=PATIENCE)[0] == "notifications/resources/list_changed"
-        with pytest.raises(ErrorResponse):
-            client.read_resource("x://new")

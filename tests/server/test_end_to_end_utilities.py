@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import Any
 
@@ -11,12 +10,11 @@ import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, RemoteProtocolError, Server
 from mcp_ref.basic.versioning import LOG_LEVEL
-from mcp_ref.machinery.rates import Rate
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
 from mcp_ref.server.utilities.logging import LEVELS
 from tests.eras import open_client, open_server
-from tests.wire import PATIENCE, opened
+from tests.wire import PATIENCE, Background, opened
 
 NAMES = list(REVISIONS)
 OLDER = [row.name for row in SESSION_REVISIONS]
@@ -66,29 +64,6 @@ def test_suggestions_come_for_a_prompt_and_know_the_other_arguments_where_the_re
         plain = client.complete(prompt_ref("plan"), "city", "Li")["completion"]
     assert answer["values"] == [f"Li-{json.dumps(known if name in CONTEXT else {})}"]
     assert plain == {"values": ["Li-{}"], "total": 1, "hasMore": False}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_at_most_100_values_are_sent_and_the_rest_is_told(server: Server, name: str) -> None:
-    with Client(server, revision=name) as client:
-        many = client.complete(resource_ref(TEMPLATE), "city", "")["completion"]
-        few = client.complete(resource_ref(TEMPLATE), "city", "01")["completion"]
-    assert (len(many["values"]), many["total"], many["hasMore"]) == (100, 250, True)
-    assert few == {"values": [f"{number:03}" for number in range(10, 20)], "total": 10, "hasMore": False}
-
-
-def test_what_never_ends_is_cut_off_and_its_total_unknown() -> None:
-    server = Server("s")
-    server.prompt("p")(lambda a: a)
-
-    @server.completion(prompt="p", argument="a")
-    def endless(value: str) -> Iterator[str]:
-        while True:
-            yield value
-
-    with Client(server) as client:
-        answer = client.complete(prompt_ref("p"), "a", "x")["completion"]
-    assert answer == {"values": ["x"] * 100, "hasMore": True}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -161,38 +136,14 @@ def test_a_completion_that_fails_is_32603(server: Server, name: str) -> None:
     assert failed.value.code == -32603
 
 
-def test_too_many_completions_are_refused_and_told_when_to_try_again() -> None:
-    server = Server("s", rates={"completion/complete": Rate(per_second=0.5, burst=1)})
-    server.prompt("p")(lambda a: a)
-    server.completion_values(["x"], prompt="p", argument="a")
-    with Client(server) as client:
-        client.complete(prompt_ref("p"), "a", "")
-        with pytest.raises(ErrorResponse, match="Too many requests") as refused:
-            client.complete(prompt_ref("p"), "a", "")
-    assert refused.value.code == 429
-    assert 0 < refused.value.data["retryAfter"] <= 2
-
-
 def asked(name: str, completion: Any) -> tuple[Any, Any]:
     """What a client makes of an answer to `completion/complete`: the result, or the problem, and what it sent."""
-    import threading
-
-    found: list[Any] = []
     with open_client(name, {"completions": {}}) as (client, wire):
-
-        def ask() -> None:
-            try:
-                found.append(client.complete(prompt_ref("p"), "a", ""))
-            except RemoteProtocolError as problem:
-                found.append(problem)
-
-        thread = threading.Thread(target=ask, name="test-ask")
-        thread.start()
+        call = Background(client.complete, prompt_ref("p"), "a", "")
         request = wire.receive()
-        wire.send({"jsonrpc": "2.0", "id": request["id"], "result": {"completion": completion}})
-        thread.join(PATIENCE)
-    request["params"].pop("_meta", None)
-    return found[0], request["params"]
+        wire.answer(request["id"], {"completion": completion})
+        request["params"].pop("_meta", None)
+        return call.outcome(), request["params"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -238,20 +189,8 @@ def test_a_level_that_does_not_exist_is_32602(name: str) -> None:
         for number, params in enumerate(({"level": "warn"}, {"level": 3}, {})):
             error = wire.request(number, "logging/setLevel", params)["error"]
             assert (error["code"], error["data"]) == (-32602, {"path": "params.level"})
-
-
-@pytest.mark.parametrize("name", OLDER)
-def test_the_server_logs_outside_a_handler_to_each_client_that_wants_the_level(name: str) -> None:
-    server = Server("s")
-    with opened(server, name) as all_of_it, opened(server, name) as some:
-        some.request(1, "logging/setLevel", {"level": "warning"})
-        server.log("info", "starting", logger="main")
-        server.log("warning", {"disk": 0.9})
-        assert all_of_it.receive()["params"] == {"level": "info", "data": "starting", "logger": "main"}
-        warning = {"jsonrpc": "2.0", "method": "notifications/message"}
-        warning |= {"params": {"level": "warning", "data": {"disk": 0.9}}}
-        assert all_of_it.receive() == some.receive() == warning
-        assert all_of_it.silent() and some.silent()
+    with Client(Server("s"), revision=name) as client, pytest.raises(LocalProtocolError, match="unknown log level"):
+        client.set_log_level("warn")  # type: ignore[arg-type]
 
 
 def test_what_a_handler_logs_goes_to_the_client_that_it_serves_and_to_no_other(server: Server) -> None:
@@ -336,33 +275,6 @@ def test_every_list_is_walked_whatever_the_size_of_its_pages(name: str, size: in
         assert found == [f"x://{number}/{{v}}" for number in range(7)]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_pages_can_be_asked_for_one_by_one(name: str) -> None:
-    with Client(paged(3), revision=name) as client:
-        for ask, field in (
-            (client.list_tools_page, "tools"),
-            (client.list_prompts_page, "prompts"),
-            (client.list_resources_page, "resources"),
-            (client.list_resource_templates_page, "resourceTemplates"),
-        ):
-            sizes, cursor = list[int](), None
-            for _ in range(3):
-                result: Any = ask(cursor)
-                sizes.append(len(result[field]))
-                cursor = result.get("nextCursor")
-            assert (sizes, cursor) == ([3, 3, 1], None)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("method", ["tools/list", "prompts/list", "resources/list", "resources/templates/list"])
-def test_an_invalid_cursor_is_32602(name: str, method: str) -> None:
-    with Client(paged(3), revision=name) as client:
-        for cursor in ("", "made up", "bm9uZQ=="):
-            with pytest.raises(ErrorResponse, match="Invalid cursor") as refused:
-                client.request(method, {"cursor": cursor})
-            assert refused.value.code == -32602
-
-
 def test_a_list_may_change_between_two_pages() -> None:
     server = paged(3)
     with Client(server) as client:
@@ -378,53 +290,33 @@ def test_a_list_may_change_between_two_pages() -> None:
 
 def walked(name: str, pages: list[Any]) -> tuple[Any, list[Any]]:
     """What a client's walk came to where the server's pages are these, and the params that it asked with."""
-    import threading
-
-    found: list[Any] = []
     asked: list[Any] = []
     with open_client(name, {"tools": {}}) as (client, wire):
-
-        def walk() -> None:
-            try:
-                found.append([each["name"] for each in client.list_tools()])
-            except RemoteProtocolError as problem:
-                found.append(str(problem))
-            client.notify("x/walked")
-
-        thread = threading.Thread(target=walk, name="test-walk")
-        thread.start()
+        walk = Background(client.list_tools)
         for number, cursor in enumerate(pages):
             request = wire.receive()
-            if request["method"] == "x/walked":
-                break
             asked.append({key: value for key, value in request.get("params", {}).items() if key != "_meta"})
             tools = [] if cursor == "after nothing" else [{"name": str(number), "inputSchema": {"type": "object"}}]
-            result = {"tools": tools} | ({} if cursor is None else {"nextCursor": cursor})
-            wire.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
-        thread.join(PATIENCE)
-    return found[0], asked
+            wire.answer(request["id"], {"tools": tools} | ({} if cursor is None else {"nextCursor": cursor}))
+        found = walk.outcome()
+        assert wire.silent()
+    return str(found) if isinstance(found, Exception) else [each["name"] for each in found], asked
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_cursors_go_back_unchanged_and_an_empty_string_is_one(name: str) -> None:
-    names, asked = walked(name, ["", " {ä}\n", None])
-    assert names == ["0", "1", "2"]
-    assert asked == [{}, {"cursor": ""}, {"cursor": " {ä}\n"}]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_an_empty_page_is_not_the_end(name: str) -> None:
-    names, asked = walked(name, ["a", "after nothing", None])
-    assert (names, len(asked)) == (["0", "2"], 3)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_server_that_does_not_page_is_asked_once(name: str) -> None:
-    assert walked(name, [None]) == (["0"], [{}])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_cursor_that_comes_again_ends_the_walk(name: str) -> None:
-    problem, asked = walked(name, ["a", "b", "a"])
-    assert "the same nextCursor twice: 'a'" in problem
-    assert asked == [{}, {"cursor": "a"}, {"cursor": "b"}]
+@pytest.mark.parametrize(
+    ("pages", "found", "cursors"),
+    [
+        ([None], ["0"], []),
+        (["", " {ä}\n", None], ["0", "1", "2"], ["", " {ä}\n"]),
+        (["a", "after nothing", None], ["0", "2"], ["a", "after nothing"]),
+        (["a", "b", "a"], "the same nextCursor twice: 'a'", ["a", "b"]),
+    ],
+    ids=["a server that does not page", "any text is a cursor", "an empty page", "a cursor that comes again"],
+)
+def test_a_walk_asks_with_each_cursor_as_it_came_until_there_is_none(
+    name: str, pages: list[Any], found: Any, cursors: list[str]
+) -> None:
+    names, asked = walked(name, pages)
+    assert found in names if isinstance(found, str) else names == found
+    assert asked == [{}, *({"cursor": cursor} for cursor in cursors)]

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
 import itertools
 import logging
 import os
@@ -37,8 +36,9 @@ from pathlib import Path
 from typing import Any
 
 from mcp_ref import Client, Command, McpError, RequestTimeout, TransportClosed
-from tests.soak.proxy import CuttingProxy
 from tests.soak.server import build
+from tests.support.machine import free_port, held
+from tests.support.relay import RandomCuts
 
 CALL_TIMEOUT, SLACK = 10.0, 5.0
 SESSION, STATELESS = "2025-11-25", "2026-07-28"
@@ -206,14 +206,6 @@ def is_ours(pid: int) -> bool:
     return False
 
 
-def free_port(number: int) -> int:
-    """A port that no client is given for its own end: a killed server could not come back to that."""
-    for port in range(20_000 + number, 32_000, 7):
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
-    raise AssertionError("no port is free")
-
-
 def seats(soak: Soak, ports: dict[str, int]) -> Iterator[Seat]:
     """One for each way to a server."""
     command = Command(
@@ -238,11 +230,10 @@ def seats(soak: Soak, ports: dict[str, int]) -> Iterator[Seat]:
         yield Seat(soak, f"http+sse {name}", make(f"http://127.0.0.1:{port}/sse", "2024-11-05"))
 
 
-def run(soak: Soak, seconds: float, threads: int, seed: int) -> None:
-    """The whole of it, from servers to servers."""
-    lasting, mortal = free_port(os.getpid() % 5000), free_port(os.getpid() % 5000 + 1)
+def run(soak: Soak, seconds: float, threads: int, seed: int, lasting: int, mortal: int) -> None:
+    """The whole of it, from servers to servers: one for each of the two ports, of which the second is killed."""
     servers = {port: soak.http_server(port) for port in (lasting, mortal)}
-    proxies = {"cut": CuttingProxy(lasting, 60_000, seed), "killed": CuttingProxy(mortal, 200_000, seed + 1)}
+    proxies = {"cut": RandomCuts(lasting, 60_000, seed), "killed": RandomCuts(mortal, 200_000, seed + 1)}
     ports = {"direct": lasting, **{name: proxy.port for name, proxy in proxies.items()}}
     all_seats = list(seats(soak, ports))
     trouble = [
@@ -276,13 +267,6 @@ def run(soak: Soak, seconds: float, threads: int, seed: int) -> None:
     soak.cut += sum(proxy.cuts for proxy in proxies.values())
 
 
-def held() -> tuple[list[str], int]:
-    """Threads of the library, and how many descriptors are open."""
-    gc.collect()
-    ours = sorted(each.name for each in threading.enumerate() if each.name.startswith("mcp-"))
-    return ours, len(os.listdir("/proc/self/fd"))
-
-
 def main() -> int:
     arguments = argparse.ArgumentParser(prog="python -m tests.soak", description=(__doc__ or "").partition("\n")[0])
     arguments.add_argument("--seconds", type=float, default=90)
@@ -298,11 +282,12 @@ def main() -> int:
         logging.getLogger().setLevel(logging.WARNING)
         threading.excepthook = sys.unraisablehook = soak.tell
         # What is imported late, and what stays open for ever, is there before it is counted.
-        run(soak, 2, given.threads, given.seed)
+        ports = free_port(), free_port()
+        run(soak, 2, given.threads, given.seed, *ports)
         soak.over.clear()
         before = held()
         began = time.monotonic()
-        run(soak, given.seconds, given.threads, given.seed)
+        run(soak, given.seconds, given.threads, given.seed, *ports)
         took = time.monotonic() - began
         for _ in range(100):
             if (after := held()) == before:

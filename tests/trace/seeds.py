@@ -7,11 +7,19 @@ conversation breaks already: what a server owes to a faulty request shows in no 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID
+from mcp_ref.basic.versioning import (
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    LOG_LEVEL,
+    PROTOCOL_VERSION,
+    SERVER_INFO,
+    SUBSCRIPTION_ID,
+)
 from mcp_ref.revisions import REVISIONS
 from tests.trace.talks import CLIENT, GONE, SERVER, SESSION_ID, A, C, Change, E, Line, N, Q, Row, S, T, X, raw
 
@@ -80,6 +88,7 @@ def edit(line: Line, **members: Any) -> Line:
     return raw(line.sender, {name: value for name, value in {**line.message, **members}.items() if value is not GONE})
 
 
+# fmt: off
 def seeds() -> Iterator[Seed]:
     ping = [C(1, "tools/list"), S(1, tools=[])]
     listing = C(1, "tools/list")
@@ -99,14 +108,14 @@ def seeds() -> Iterator[Seed]:
     unread = [raw("client", {"jsonrpc": "2.0", "id": {}, "method": "x"}), nobody]
     yield Seed("notifications_are_not_answered", late, [T("notifications/x"), nobody])
     yield Seed("notifications_are_not_answered", unread, [N("notifications/x"), raw("client", nobody.message)],
-               base=("request_id_is_string_or_integer",), only=SESSIONS)  # fmt: skip
+               base=("request_id_is_string_or_integer",), only=SESSIONS)
     batched: dict[str, Any] = {"only": ("2025-03-26",)}
     pair = raw("client", [listing.message, C(2, "ping").message])
     yield Seed("batches_are_not_empty", [pair], [raw("client", []), nobody], **batched)
     answered = raw("server", [S(1, tools=[]).message, S(2).message])
     yield Seed("batches_are_received", [pair, answered], [pair, nobody], **batched)
     yield Seed("batches_are_received", [raw("client", "x"), nobody, pair, answered], [pair, E(None, -32600)],
-               base=("stdin_has_messages_only",), **batched)  # fmt: skip
+               base=("stdin_has_messages_only",), **batched)
     yield Seed("notification_has_no_id", [], [raw("client", {"jsonrpc": "2.0", "id": 9, "method": "notifications/x"})])
     yield Seed("result_or_error", ping, [listing, raw("server", {"jsonrpc": "2.0", "id": 1})])
     both = {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete"}, "error": {"code": 1, "message": "x"}}
@@ -114,26 +123,16 @@ def seeds() -> Iterator[Seed]:
     yield Seed("is_json_rpc", ping, [listing, raw("server", both)], only=NEWEST)
     for code in ("1", 1.5, None):
         yield Seed("error_code_is_integer", [listing, E(1, 5)], [listing, E(1, code)])
-    yield Seed(
-        "error_has_code_and_message",
-        [listing, E(1, 5)],
-        [listing, raw("server", {"jsonrpc": "2.0", "id": 1, "error": {"code": 5}})],
-    )
-    yield Seed(
-        "error_has_code_and_message",
-        [listing, E(1, 5)],
-        [listing, raw("server", {"jsonrpc": "2.0", "id": 1, "error": {"message": "x"}})],
-    )
+    yield Seed("error_has_code_and_message", [listing, E(1, 5)],
+               [listing, raw("server", {"jsonrpc": "2.0", "id": 1, "error": {"code": 5}})])
+    yield Seed("error_has_code_and_message", [listing, E(1, 5)],
+               [listing, raw("server", {"jsonrpc": "2.0", "id": 1, "error": {"message": "x"}})])
 
     # -- ids
-    yield Seed(
-        "id_not_used_before", [*ping, C(2, "tools/list"), S(2, tools=[])], [*ping, C(1, "tools/list"), E(1, -32600)]
-    )
-    yield Seed(
-        "id_not_in_flight",
-        [listing, C(2, "tools/list"), S(1, tools=[]), S(2, tools=[])],
-        [listing, C(1, "tools/list"), E(1, -32600)],
-    )
+    yield Seed("id_not_used_before", [*ping, C(2, "tools/list"), S(2, tools=[])],
+               [*ping, C(1, "tools/list"), E(1, -32600)])
+    yield Seed("id_not_in_flight", [listing, C(2, "tools/list"), S(1, tools=[]), S(2, tools=[])],
+               [listing, C(1, "tools/list"), E(1, -32600)])
     for wrong in (2, "1"):
         yield Seed("result_answers_a_request", ping, [listing, S(1, tools=[]), S(wrong, tools=[])])
     yield Seed("result_answers_a_request", ping, [*ping, S(1, tools=[])])
@@ -159,11 +158,8 @@ def seeds() -> Iterator[Seed]:
         ("tracestate", "a=1,b=2", "=,=\n"),
         ("baggage", "k=v;p=1, l=w", "no equals sign"),
     ):
-        yield Seed(
-            "trace_context_has_the_form",
-            [C(1, "tools/list", _meta={name: right}), S(1, tools=[])],
-            [C(1, "tools/list", _meta={name: wrong}), S(1, tools=[])],
-        )
+        yield Seed("trace_context_has_the_form", [C(1, "tools/list", _meta={name: right}), S(1, tools=[])],
+                   [C(1, "tools/list", _meta={name: wrong}), S(1, tools=[])])
 
     # -- cancellation, progress, ping
     cancel = [C(1, "tools/list"), T("notifications/cancelled", requestId=1)]
@@ -171,25 +167,14 @@ def seeds() -> Iterator[Seed]:
     able = {**SERVER, "tasks": {"requests": {"tools": {"call": {}}}}}
     made_a_task = [C(1, "tools/call", name="t", task={}), cancel[1]]
     yield Seed("tasks_are_cancelled_as_tasks", cancel, made_a_task, server=able)
-    listen = [
-        C(1, "subscriptions/listen", notifications={"toolsListChanged": True}),
-        N(
-            "notifications/subscriptions/acknowledged",
-            notifications={"toolsListChanged": True},
-            _meta={SUBSCRIPTION_ID: 1},
-        ),
-    ]
+    listen = [C(1, "subscriptions/listen", notifications={"toolsListChanged": True}),
+                N("notifications/subscriptions/acknowledged", notifications={"toolsListChanged": True},
+                _meta={SUBSCRIPTION_ID: 1})]
     over = [N("notifications/cancelled", requestId=1), S(1, _meta={SUBSCRIPTION_ID: 1})]
-    yield Seed(
-        "server_cancels_subscriptions_only",
-        [*listen, *over],
-        [C(1, "tools/list"), N("notifications/cancelled", requestId=1)],
-    )
-    yield Seed(
-        "ended_subscriptions_are_announced",
-        [*listen, *over, C(2, "tools/list"), S(2, tools=[])],
-        [*listen, over[1], C(2, "tools/list"), S(2, tools=[])],
-    )
+    yield Seed("server_cancels_subscriptions_only", [*listen, *over],
+               [C(1, "tools/list"), N("notifications/cancelled", requestId=1)])
+    yield Seed("ended_subscriptions_are_announced", [*listen, *over, C(2, "tools/list"), S(2, tools=[])],
+               [*listen, over[1], C(2, "tools/list"), S(2, tools=[])])
 
     def called(*more: Line, token: Any = "p") -> list[Line]:
         return [C(1, "tools/call", name="t", _meta={"progressToken": token}), *more]
@@ -207,13 +192,8 @@ def seeds() -> Iterator[Seed]:
     yield Seed("progress_ends_with_the_request", called(progress(1), done), called(done, progress(1)))
     two = C(2, "tools/call", name="t", _meta={"progressToken": "p"})
     yield Seed("progress_token_unique", called(done, two, S(2, content=TEXT)), called(two, done, S(2, content=TEXT)))
-    task = {
-        "taskId": "k",
-        "status": "working",
-        "createdAt": "2025-01-01T00:00:00Z",
-        "lastUpdatedAt": "2025-01-01T00:00:00Z",
-        "ttl": None,
-    }
+    task = {"taskId": "k", "status": "working", "createdAt": "2025-01-01T00:00:00Z",
+        "lastUpdatedAt": "2025-01-01T00:00:00Z", "ttl": None}
     made = [C(1, "tools/call", name="t", task={}, _meta={"progressToken": "p"}), S(1, task=task)]
     told = [C(2, "tasks/get", taskId="k"), S(2, **{**task, "status": "completed"})]
     yield Seed("progress_ends_with_the_task", [*made, progress(1), *told], [*made, *told, progress(1)], server=able)
@@ -241,23 +221,13 @@ def seeds() -> Iterator[Seed]:
             ("capabilities", "initialize_names_the_capabilities"),
             ("clientInfo", "initialize_names_the_client"),
         ):
-            yield Seed(
-                rule,
-                begun,
-                [initialize(revision, **{gone: GONE}), E(0, -32602)],
-                **one,
-            )
+            yield Seed(rule, begun, [initialize(revision, **{gone: GONE}), E(0, -32602)], **one)
         for gone in ("capabilities", "serverInfo"):
-            yield Seed(
-                "initialize_is_answered_in_full", begun, [begun[0], answer(revision, **{gone: GONE}), ready], **one
-            )
+            yield Seed("initialize_is_answered_in_full", begun, [begun[0], answer(revision, **{gone: GONE}), ready],
+                       **one)
         yield Seed("client_waits_for_the_answer", [*begun, early, S(9, tools=[])], [begun[0], early, *begun[1:]], **one)
-        yield Seed(
-            "server_waits_for_initialized",
-            [*begun, Q(5, "roots/list"), A(5, roots=[])],
-            [*begun[:2], Q(5, "roots/list"), ready],
-            **one,
-        )
+        yield Seed("server_waits_for_initialized", [*begun, Q(5, "roots/list"), A(5, roots=[])],
+                   [*begun[:2], Q(5, "roots/list"), ready], **one)
         yield Seed("initialized_is_sent", [*begun, early, S(9, tools=[])], [*begun[:2], early, S(9, tools=[])], **one)
         yield Seed("initialize_comes_first", begun, [early, E(9, -32600), *begun], **one)
         anew = C(8, "initialize", **begun[0].message["params"])
@@ -271,36 +241,16 @@ def seeds() -> Iterator[Seed]:
     for revisions in (old.split(), new.split()):
         later = "elicitation/create" if revisions[0] == "2024-11-05" else "subscriptions/listen"
         sender = Q if later.startswith("elicit") else C
-        yield Seed(
-            "methods_of_the_version",
-            [],
-            [sender(3, later, message="m", requestedSchema=FORM, notifications={})],
-            only=tuple(revisions),
-        )
-    yield Seed(
-        "notifications_of_the_version",
-        [],
-        [N("notifications/elicitation/complete", elicitationId="x")],
-        only=("2024-11-05", "2025-03-26", "2025-06-18"),
-    )
-    yield Seed(
-        "notifications_of_the_version",
-        [],
-        [N("notifications/subscriptions/acknowledged", notifications={})],
-        only=("2025-11-25",),
-    )
-    yield Seed(
-        "batches_only_where_they_exist",
-        ping,
-        [raw("client", [listing.message])],
-        only=("2024-11-05", "2025-06-18", "2025-11-25"),
-    )
-    yield Seed(
-        "initialize_stands_alone",
-        [initialize("2025-03-26")],
-        [raw("client", [initialize("2025-03-26").message])],
-        opened=False,
-    )
+        yield Seed("methods_of_the_version", [],
+                   [sender(3, later, message="m", requestedSchema=FORM, notifications={})], only=tuple(revisions))
+    yield Seed("notifications_of_the_version", [], [N("notifications/elicitation/complete", elicitationId="x")],
+               only=("2024-11-05", "2025-03-26", "2025-06-18"))
+    yield Seed("notifications_of_the_version", [], [N("notifications/subscriptions/acknowledged", notifications={})],
+               only=("2025-11-25",))
+    yield Seed("batches_only_where_they_exist", ping, [raw("client", [listing.message])],
+               only=("2024-11-05", "2025-06-18", "2025-11-25"))
+    yield Seed("initialize_stands_alone", [initialize("2025-03-26")],
+               [raw("client", [initialize("2025-03-26").message])], opened=False)
 
     # -- capabilities
     without = {name: SERVER[name] for name in SERVER if name != "tools"}
@@ -311,30 +261,14 @@ def seeds() -> Iterator[Seed]:
     yield Seed(used, [], subscribe, server={**SERVER, "resources": {}}, only=SESSIONS)
     yield Seed(used, [], ping, server=without, only=SESSIONS, base=("tools_are_declared",))
     yield Seed(used, [], [Q(1, "roots/list"), A(1, roots=[])], client={}, only=SESSIONS, base=("roots_are_declared",))
-    yield Seed(
-        "notifies_only_what_was_negotiated",
-        [],
-        [N("notifications/tools/list_changed")],
-        server={**SERVER, "tools": {}},
-        only=SESSIONS,
-    )
+    yield Seed("notifies_only_what_was_negotiated", [], [N("notifications/tools/list_changed")],
+               server={**SERVER, "tools": {}}, only=SESSIONS)
+    ask = C(1, "completion/complete", ref={"type": "ref/prompt", "name": "p"}, argument={"name": "a", "value": ""})
     for name, rule, lines in (
         ("tools", "tools_are_declared", ping),
         ("prompts", "prompts_are_declared", [C(1, "prompts/list"), S(1, prompts=[])]),
         ("resources", "resources_are_declared", [C(1, "resources/list"), S(1, resources=[])]),
-        (
-            "completions",
-            "completions_are_declared",
-            [
-                C(
-                    1,
-                    "completion/complete",
-                    ref={"type": "ref/prompt", "name": "p"},
-                    argument={"name": "a", "value": ""},
-                ),
-                S(1, completion={"values": []}),
-            ],
-        ),
+        ("completions", "completions_are_declared", [ask, S(1, completion={"values": []})]),
         ("logging", "logging_is_declared", [C(1, "logging/setLevel", level="info"), S(1)]),
         ("tools", "changing_tools_are_declared", [N("notifications/tools/list_changed")]),
         ("prompts", "changing_prompts_are_declared", [N("notifications/prompts/list_changed")]),
@@ -347,96 +281,48 @@ def seeds() -> Iterator[Seed]:
         if not changing and name != "logging":
             yield Seed(rule, [], lines, server=less, only=LAST)
     logged = C(1, "tools/call", name="t", _meta={LOG_LEVEL: "info"})
-    yield Seed(
-        "log_messages_are_declared",
-        [logged, done],
-        [logged, N("notifications/message", level="info", data=1), done],
-        server={name: SERVER[name] for name in SERVER if name != "logging"},
-        only=LAST,
-    )
+    yield Seed("log_messages_are_declared", [logged, done],
+               [logged, N("notifications/message", level="info", data=1), done],
+               server={name: SERVER[name] for name in SERVER if name != "logging"}, only=LAST)
     for rule, lines in (
         ("roots_are_declared", [Q(1, "roots/list"), A(1, roots=[])]),
         ("sampling_is_declared", [Q(1, **_flat(sample())), A(1, **SAMPLED)]),
         ("elicitation_is_declared", [Q(1, **_flat(elicit())), A(1, action="decline")]),
     ):
         yield Seed(rule, [], lines, client={}, only=SESSIONS, base=(used,))
-    yield Seed(
-        "unknown_roots_are_32601",
-        [Q(1, "roots/list"), X(1, -32601)],
-        [Q(1, "roots/list"), X(1, -32603)],
-        client={},
-        base=("only_what_was_negotiated",),
-        only=SESSIONS,
-    )
-    ask = C(1, "completion/complete", ref={"type": "ref/prompt", "name": "p"}, argument={"name": "a", "value": ""})
+    yield Seed("unknown_roots_are_32601", [Q(1, "roots/list"), X(1, -32601)], [Q(1, "roots/list"), X(1, -32603)],
+               client={}, base=("only_what_was_negotiated",), only=SESSIONS)
     nothing = {name: SERVER[name] for name in SERVER if name != "completions"}
-    yield Seed(
-        "unknown_completion_is_32601",
-        [ask, E(1, -32601)],
-        [ask, E(1, -32603)],
-        server=nothing,
-        base=("only_what_was_negotiated",),
-        only=SESSIONS,
-    )
+    yield Seed("unknown_completion_is_32601", [ask, E(1, -32601)], [ask, E(1, -32603)], server=nothing,
+               base=("only_what_was_negotiated",), only=SESSIONS)
     yield Seed("unknown_completion_is_32601", [ask, E(1, -32601)], [ask, E(1, -32603)], server=nothing, only=LAST)
     for name in ("tools", "prompts", "resources"):
-        yield Seed(
-            f"declared_{name}_are_listed",
-            [C(1, f"{name}/list"), S(1, **{name: []})],
-            [C(1, f"{name}/list"), E(1, -32601)],
-        )
-    for revision in ("2025-11-25",):
-        yield Seed(
-            "elicitation_has_a_mode",
-            [initialize(revision)],
-            [initialize(revision, capabilities={"elicitation": {"x": {}}})],
-            opened=False,
-            only=(revision,),
-        )
+        yield Seed(f"declared_{name}_are_listed", [C(1, f"{name}/list"), S(1, **{name: []})],
+                   [C(1, f"{name}/list"), E(1, -32601)])
+    yield Seed("elicitation_has_a_mode", [initialize("2025-11-25")],
+               [initialize("2025-11-25", capabilities={"elicitation": {"x": {}}})], opened=False, only=("2025-11-25",))
     wrong_mode = {CLIENT_CAPABILITIES: {"elicitation": {"x": {}}}}
     yield Seed("elicitation_has_a_mode_here", ping, [C(1, "tools/list", _meta=wrong_mode), S(1, tools=[])])
     wrong_name = {CLIENT_CAPABILITIES: {"extensions": {"audit": {}}}}
     yield Seed("extension_names_have_a_prefix", ping, [C(1, "tools/list", _meta=wrong_name), S(1, tools=[])])
-    yield Seed(
-        "extension_names_have_a_prefix_here",
-        [],
-        [
-            C(5, "server/discover"),
-            S(
-                5,
-                supportedVersions=["2026-07-28"],
-                capabilities={"extensions": {"x": {}}},
-                _meta={"io.modelcontextprotocol/serverInfo": info},
-            ),
-        ],
-    )
+    yield Seed("extension_names_have_a_prefix_here", [],
+               [C(5, "server/discover"),
+               S(5, supportedVersions=["2026-07-28"], capabilities={"extensions": {"x": {}}},
+               _meta={"io.modelcontextprotocol/serverInfo": info})])
 
     # -- what every request of the stateless era says
     for gone, value in ((PROTOCOL_VERSION, GONE), (CLIENT_CAPABILITIES, GONE), (PROTOCOL_VERSION, 5)):
-        for method in (
-            "tools/list",
-            "prompts/list",
-            "resources/list",
-            "resources/templates/list",
-            "subscriptions/listen",
-        ):
-            yield Seed(
-                "requests_say_what_they_are", [], [C(1, method, _meta={gone: value}, notifications={}), E(1, -32602)]
-            )
+        lists = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+        for method in (*lists, "subscriptions/listen"):
+            yield Seed("requests_say_what_they_are", [],
+                       [C(1, method, _meta={gone: value}, notifications={}), E(1, -32602)])
     broken = C(1, "tools/call", name="t", _meta={CLIENT_CAPABILITIES: GONE})
-    yield Seed(
-        "incomplete_requests_are_refused",
-        [broken, E(1, -32602)],
-        [broken, S(1, content=TEXT)],
-        base=("requests_say_what_they_are",),
-    )
+    yield Seed("incomplete_requests_are_refused", [broken, E(1, -32602)], [broken, S(1, content=TEXT)],
+               base=("requests_say_what_they_are",))
     yield Seed("results_have_a_type", ping, [listing, S(1, tools=[], resultType=GONE)])
     yield Seed("result_types_are_known", ping, [listing, S(1, tools=[], resultType="other")])
-    yield Seed(
-        "results_name_the_server",
-        [],
-        [C(5, "server/discover"), S(5, supportedVersions=["2026-07-28"], capabilities={})],
-    )
+    yield Seed("results_name_the_server", [],
+               [C(5, "server/discover"), S(5, supportedVersions=["2026-07-28"], capabilities={})])
     for code in (-32000, -32002, -32019):
         yield Seed("codes_of_the_past_are_gone", [listing, E(1, -32603)], [listing, E(1, code)])
     yield Seed("code_32042_is_gone", [listing, E(1, -32603)], [listing, E(1, -32042)])
@@ -446,132 +332,79 @@ def seeds() -> Iterator[Seed]:
         yield Seed("own_codes_are_outside_the_range", [listing, E(1, 7)], [listing, E(1, code)])
     need = {"requiredCapabilities": {"sampling": {}}}
     yield Seed("missing_capabilities_are_named", [listing, E(1, -32021, need)], [listing, E(1, -32021)])
-    yield Seed(
-        "unsupported_version_lists_others",
-        [listing, E(1, -32022, {"supported": ["2026-07-28"], "requested": "x"})],
-        [listing, E(1, -32022)],
-    )
+    yield Seed("unsupported_version_lists_others",
+               [listing, E(1, -32022, {"supported": ["2026-07-28"], "requested": "x"})], [listing, E(1, -32022)])
     other = C(1, "tools/list", _meta={PROTOCOL_VERSION: "1999-01-01"})
     refused = E(1, -32022, {"supported": ["2026-07-28"], "requested": "1999-01-01"})
     yield Seed("version_is_implemented", [other, refused], [other, S(1, tools=[])])
     third = C(2, "tools/list", _meta={PROTOCOL_VERSION: "1998-01-01"})
     refused_too = E(2, -32022, {"supported": ["2026-07-28"], "requested": "1998-01-01"})
-    yield Seed(
-        "retries_with_a_supported_version",
-        [other, refused, C(2, "tools/list"), S(2, tools=[])],
-        [other, refused, third, refused_too],
-    )
+    yield Seed("retries_with_a_supported_version", [other, refused, C(2, "tools/list"), S(2, tools=[])],
+               [other, refused, third, refused_too])
     discover = [C(5, "server/discover"), E(5, -32601)]
     yield Seed("discover_is_there", ping, [*ping, *discover])
     yield Seed("discover_was_there", ping, [*discover, *ping], opened=False)
     late = C(7, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=info)
-    yield Seed(
-        "refused_initialize_names_versions",
-        [Line("client", late.message, True), E(7, -32601, {"supported": ["2026-07-28"]})],
-        [Line("client", late.message, True), E(7, -32601)],
-        only=LAST,
-    )
-    yield Seed(
-        "no_way_back_after_a_modern_error",
-        [listing, E(1, -32021, need)],
-        [listing, E(1, -32021, need), Line("client", late.message, True)],
-        only=LAST,
-    )
+    yield Seed("refused_initialize_names_versions",
+               [Line("client", late.message, True), E(7, -32601, {"supported": ["2026-07-28"]})],
+               [Line("client", late.message, True), E(7, -32601)], only=LAST)
+    yield Seed("no_way_back_after_a_modern_error", [listing, E(1, -32021, need)],
+               [listing, E(1, -32021, need), Line("client", late.message, True)], only=LAST)
 
     # -- rounds
     roots = {"method": "roots/list"}
     rounds = [*asks(1, roots), *again(2, {"roots": []})]
-    yield Seed(
-        "input_is_asked_where_it_may", rounds, [listing, S(1, resultType="input_required", inputRequests={"k": roots})]
-    )
+    yield Seed("input_is_asked_where_it_may", rounds,
+               [listing, S(1, resultType="input_required", inputRequests={"k": roots})])
     yield Seed("questions_are_of_three_kinds", rounds, asks(1, {"method": "ping"}))
-    yield Seed(
-        "input_required_asks_something", rounds, [C(1, "tools/call", name="t"), S(1, resultType="input_required")]
-    )
+    yield Seed("input_required_asks_something", rounds,
+               [C(1, "tools/call", name="t"), S(1, resultType="input_required")])
     for method, question in (("roots", roots), ("sampling", sample())):
-        yield Seed(
-            "asks_only_what_is_declared",
-            [],
-            asks(1, question),
-            client={name: CLIENT[name] for name in CLIENT if name != method},
-        )
+        yield Seed("asks_only_what_is_declared", [], asks(1, question),
+                   client={name: CLIENT[name] for name in CLIENT if name != method})
     yield Seed("elicits_only_where_declared", [], asks(1, elicit()), client={"roots": {}})
-    yield Seed(
-        "retries_bring_the_answers",
-        rounds,
-        [*rounds[:2], C(2, "tools/call", name="t", requestState="state-of-it"), S(2, content=TEXT)],
-    )
+    yield Seed("retries_bring_the_answers", rounds,
+               [*rounds[:2], C(2, "tools/call", name="t", requestState="state-of-it"), S(2, content=TEXT)])
     yield Seed("state_goes_back_as_it_came", rounds, [*rounds[:2], *again(2, {"roots": []}, requestState="another")])
     yield Seed("state_goes_back_as_it_came", rounds, [*rounds[:2], *again(2, {"roots": []}, requestState=GONE)])
     bare = [C(1, "tools/call", name="t"), S(1, resultType="input_required", inputRequests={"k": roots})]
-    yield Seed(
-        "no_state_where_none_came",
-        [*bare, *again(2, {"roots": []}, requestState=GONE)],
-        [*bare, *again(2, {"roots": []}, requestState="mine")],
-    )
+    yield Seed("no_state_where_none_came", [*bare, *again(2, {"roots": []}, requestState=GONE)],
+               [*bare, *again(2, {"roots": []}, requestState="mine")])
     yield Seed("retries_have_their_own_id", rounds, [*rounds[:2], *again(1, {"roots": []})])
-    prompt = [
-        C(1, "prompts/get", name="p"),
-        S(1, resultType="input_required", inputRequests={"k": roots}, requestState="q"),
-    ]
-    for number, expected in ((2, False), (1, True)):
-        retry = C(number, "prompts/get", name="p", inputResponses={"k": {"roots": []}}, requestState="q")
-        if expected:
-            yield Seed("retries_have_their_own_id", prompt, [*prompt, retry, S(1, messages=[])])
-    yield Seed(
-        "state_is_for_its_request",
-        rounds,
-        [
-            *rounds[:2],
-            C(2, "tools/call", name="u", inputResponses={"k": {"roots": []}}, requestState="state-of-it"),
-            S(2, content=TEXT),
-        ],
-    )
+    prompt = [C(1, "prompts/get", name="p"),
+                S(1, resultType="input_required", inputRequests={"k": roots}, requestState="q")]
+    retry = C(1, "prompts/get", name="p", inputResponses={"k": {"roots": []}}, requestState="q")
+    yield Seed("retries_have_their_own_id", prompt, [*prompt, retry, S(1, messages=[])])
+    yield Seed("state_is_for_its_request", rounds,
+               [*rounds[:2],
+               C(2, "tools/call", name="u", inputResponses={"k": {"roots": []}}, requestState="state-of-it"), S(2,
+               content=TEXT)])
     for question, answered, rule in (
         (elicit(), {"action": "decline"}, "answered_elicitation_is_declared"),
         (sample(), SAMPLED, "answered_sampling_is_declared"),
         (roots, {"roots": []}, "answered_roots_are_declared"),
     ):
-        yield Seed(
-            rule,
-            [*asks(1, question), *again(2, answered)],
-            [*asks(1, question), *again(2, answered, _meta={CLIENT_CAPABILITIES: {}})],
-        )
+        yield Seed(rule, [*asks(1, question), *again(2, answered)],
+                   [*asks(1, question), *again(2, answered, _meta={CLIENT_CAPABILITIES: {}})])
     with_tools = sample(**WITH_TOOLS)
-    yield Seed(
-        "answered_tools_are_declared",
-        [*asks(1, with_tools), *again(2, SAMPLED)],
-        [*asks(1, with_tools), *again(2, SAMPLED, _meta={CLIENT_CAPABILITIES: {"sampling": {}}})],
-    )
+    yield Seed("answered_tools_are_declared", [*asks(1, with_tools), *again(2, SAMPLED)],
+               [*asks(1, with_tools), *again(2, SAMPLED, _meta={CLIENT_CAPABILITIES: {"sampling": {}}})])
     yield Seed("answered_roots_are_files", rounds, [*rounds[:2], *again(2, {"roots": [{"uri": "http://x"}]})])
-    yield Seed(
-        "answered_forms_fit",
-        [*asks(1, elicit()), *again(2, {"action": "accept", "content": {"n": 1}})],
-        [*asks(1, elicit()), *again(2, {"action": "accept", "content": {"n": "x"}})],
-    )
+    yield Seed("answered_forms_fit", [*asks(1, elicit()), *again(2, {"action": "accept", "content": {"n": 1}})],
+               [*asks(1, elicit()), *again(2, {"action": "accept", "content": {"n": "x"}})])
     tool_use = {**SAMPLED, "content": USE["content"], "stopReason": "toolUse"}
-    must, never = (
-        sample(tools=[TOOL], toolChoice={"mode": "required"}),
-        sample(tools=[TOOL], toolChoice={"mode": "none"}),
-    )
-    yield Seed(
-        "answered_with_required_tools", [*asks(1, must), *again(2, tool_use)], [*asks(1, must), *again(2, SAMPLED)]
-    )
-    yield Seed(
-        "answered_without_forbidden_tools",
-        [*asks(1, never), *again(2, SAMPLED)],
-        [*asks(1, never), *again(2, tool_use)],
-    )
+    must, never = (sample(tools=[TOOL], toolChoice={"mode": "required"}),
+                   sample(tools=[TOOL], toolChoice={"mode": "none"}))
+    yield Seed("answered_with_required_tools", [*asks(1, must), *again(2, tool_use)],
+               [*asks(1, must), *again(2, SAMPLED)])
+    yield Seed("answered_without_forbidden_tools", [*asks(1, never), *again(2, SAMPLED)],
+               [*asks(1, never), *again(2, tool_use)])
     for rule, right, wrong in _QUESTIONS:
         yield Seed(rule, asks(1, right), asks(1, wrong))
     yield Seed("asked_tools_are_declared", [], asks(1, with_tools), client={"sampling": {}})
     yield Seed("asked_context_is_declared", [], asks(1, sample(includeContext="thisServer")), client={"sampling": {}})
-    yield Seed(
-        "asked_mode_is_supported",
-        [],
-        asks(1, elicit(mode="url", url="https://x/y")),
-        client={"elicitation": {"form": {}}},
-    )
+    yield Seed("asked_mode_is_supported", [], asks(1, elicit(mode="url", url="https://x/y")),
+               client={"elicitation": {"form": {}}})
     yield Seed("servers_send_no_requests", [], [Q(1, "roots/list")])
     yield Seed("clients_send_no_results", [], [A(1, roots=[])])
     yield Seed("clients_send_no_errors", [], [X(1, -32601)])
@@ -579,28 +412,18 @@ def seeds() -> Iterator[Seed]:
     # -- subscriptions
     changed = N("notifications/tools/list_changed", _meta={SUBSCRIPTION_ID: 1})
     yield Seed("changes_name_their_subscription", [*listen, changed], [*listen, N("notifications/tools/list_changed")])
-    yield Seed(
-        "only_changes_that_were_asked_for",
-        [*listen, changed],
-        [*listen, N("notifications/prompts/list_changed", _meta={SUBSCRIPTION_ID: 1})],
-    )
+    yield Seed("only_changes_that_were_asked_for", [*listen, changed],
+               [*listen, N("notifications/prompts/list_changed", _meta={SUBSCRIPTION_ID: 1})])
     yield Seed("acknowledgement_comes_first", [*listen, changed], [listen[0], changed])
     log = N("notifications/message", level="info", data=1)
     yield Seed("logs_only_where_asked_for", [logged, log, done], [C(1, "tools/call", name="t"), log, done])
-    yield Seed(
-        "logs_are_not_on_subscriptions",
-        [*listen, logged._replace(message={**logged.message, "id": 2}), log],
-        [
-            *listen,
-            logged._replace(message={**logged.message, "id": 2}),
-            N("notifications/message", level="info", data=1, _meta={SUBSCRIPTION_ID: 1}),
-        ],
-    )
+    yield Seed("logs_are_not_on_subscriptions", [*listen, logged._replace(message={**logged.message, "id": 2}), log],
+               [*listen, logged._replace(message={**logged.message, "id": 2}),
+               N("notifications/message", level="info", data=1, _meta={SUBSCRIPTION_ID: 1})])
     unknown = C(1, "tools/call", name="t", _meta={LOG_LEVEL: "loud"})
     yield Seed("unknown_levels_of_requests_are_refused", [unknown, E(1, -32602)], [unknown, done], base=("schema",))
-    yield Seed(
-        "unknown_levels_of_requests_are_32602", [unknown, E(1, -32602)], [unknown, E(1, -32603)], base=("schema",)
-    )
+    yield Seed("unknown_levels_of_requests_are_32602", [unknown, E(1, -32602)], [unknown, E(1, -32603)],
+               base=("schema",))
 
     # -- caching
     for method, result in (
@@ -612,20 +435,10 @@ def seeds() -> Iterator[Seed]:
         for gone in ("ttlMs", "cacheScope"):
             yield Seed("results_have_caching_hints", [], [C(1, method), S(1, **result, **{gone: GONE})])
     yield Seed("results_have_caching_hints", [], [C(1, "resources/read", uri="a:b"), S(1, contents=[], ttlMs=GONE)])
-    yield Seed(
-        "results_have_caching_hints",
-        [],
-        [
-            C(5, "server/discover"),
-            S(
-                5,
-                supportedVersions=["2026-07-28"],
-                capabilities={},
-                ttlMs=GONE,
-                _meta={"io.modelcontextprotocol/serverInfo": info},
-            ),
-        ],
-    )
+    yield Seed("results_have_caching_hints", [],
+               [C(5, "server/discover"),
+               S(5, supportedVersions=["2026-07-28"], capabilities={}, ttlMs=GONE,
+               _meta={"io.modelcontextprotocol/serverInfo": info})])
     yield Seed("ttl_is_not_negative", ping, [listing, S(1, tools=[], ttlMs=-1)])
     page = [listing, S(1, tools=[], nextCursor="c", cacheScope="private"), C(2, "tools/list", cursor="c")]
     yield Seed("pages_have_one_scope", [*page, S(2, tools=[])], [*page, S(2, tools=[], cacheScope="public")])
@@ -633,11 +446,8 @@ def seeds() -> Iterator[Seed]:
     # -- tools
     yield Seed("tools_have_an_input_schema", tools(TOOL), tools({**TOOL, "inputSchema": None}))
     yield Seed("tools_have_an_input_schema", tools(TOOL), tools({"name": "t"}))
-    yield Seed(
-        "schemas_are_valid",
-        tools(TOOL),
-        tools({**TOOL, "inputSchema": {"type": "object", "properties": {"n": {"type": "wrong"}}}}),
-    )
+    yield Seed("schemas_are_valid", tools(TOOL),
+               tools({**TOOL, "inputSchema": {"type": "object", "properties": {"n": {"type": "wrong"}}}}))
     yield Seed("schemas_are_valid", tools(OUT), tools({**OUT, "outputSchema": {"type": "object", "required": 5}}))
     yield Seed("tool_names_have_128_characters_at_most", tools(TOOL), tools({**TOOL, "name": "x" * 129}))
     yield Seed("tool_names_have_128_characters_at_most", tools(TOOL), tools({**TOOL, "name": ""}))
@@ -645,33 +455,20 @@ def seeds() -> Iterator[Seed]:
         yield Seed("tool_names_are_plain", tools(TOOL), tools({**TOOL, "name": name}))
     yield Seed("tool_names_are_unique", tools(TOOL), tools(TOOL, TOOL))
     a, b = {**TOOL, "name": "a"}, {**TOOL, "name": "b"}
-    yield Seed(
-        "tools_keep_their_order",
-        [*tools(a, b), C(2, "tools/list"), S(2, tools=[a, b])],
-        [*tools(a, b), C(2, "tools/list"), S(2, tools=[b, a])],
-    )
+    yield Seed("tools_keep_their_order", [*tools(a, b), C(2, "tools/list"), S(2, tools=[a, b])],
+               [*tools(a, b), C(2, "tools/list"), S(2, tools=[b, a])])
     call = [*tools(STRICT), C(2, "tools/call", name="t", arguments={"n": 1}), S(2, content=TEXT)]
     wrongly = C(2, "tools/call", name="t", arguments={"n": "x"})
     yield Seed("tool_inputs_are_validated", call, [*tools(STRICT), wrongly, S(2, content=TEXT)])
     yield Seed("structured_content_conforms", result_of(OUT, structuredContent={"n": 1}), result_of(OUT))
-    yield Seed(
-        "structured_content_conforms",
-        result_of(OUT, structuredContent={"n": 1}),
-        result_of(OUT, structuredContent={"n": "x"}),
-    )
-    yield Seed(
-        "structured_content_is_also_text",
-        result_of(OUT, structuredContent={"n": 1}),
-        [*tools(OUT), C(2, "tools/call", name="t"), S(2, content=[], structuredContent={"n": 1})],
-    )
+    yield Seed("structured_content_conforms", result_of(OUT, structuredContent={"n": 1}),
+               result_of(OUT, structuredContent={"n": "x"}))
+    yield Seed("structured_content_is_also_text", result_of(OUT, structuredContent={"n": 1}),
+               [*tools(OUT), C(2, "tools/call", name="t"), S(2, content=[], structuredContent={"n": 1})])
     embedded = [{"type": "resource", "resource": {"uri": "a:b", "text": "x"}}]
     bare_server = {name: SERVER[name] for name in SERVER if name != "resources"}
-    yield Seed(
-        "embedding_servers_have_resources",
-        [],
-        [C(2, "tools/call", name="t"), S(2, content=embedded)],
-        server=bare_server,
-    )
+    yield Seed("embedding_servers_have_resources", [], [C(2, "tools/call", name="t"), S(2, content=embedded)],
+               server=bare_server)
     for wrong, rule in (
         ({"p": {"type": "string", "x-mcp-header": ""}}, "header_annotation_is_not_empty"),
         ({"p": {"type": "string", "x-mcp-header": "a b"}}, "header_annotation_is_a_token"),
@@ -684,11 +481,8 @@ def seeds() -> Iterator[Seed]:
         ({"p": {"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}}, "header_annotation_is_reachable"),
     ):
         right = {"p": {"type": "string", "x-mcp-header": "A"}}
-        yield Seed(
-            rule,
-            tools({"name": "t", "inputSchema": {"type": "object", "properties": right}}),
-            tools({"name": "t", "inputSchema": {"type": "object", "properties": wrong}}),
-        )
+        yield Seed(rule, tools({"name": "t", "inputSchema": {"type": "object", "properties": right}}),
+                   tools({"name": "t", "inputSchema": {"type": "object", "properties": wrong}}))
 
     # -- prompts and resources
     def prompt_of(block: Any) -> list[Line]:
@@ -699,28 +493,16 @@ def seeds() -> Iterator[Seed]:
         for change in ({"data": "%%"}, {"mimeType": "nothing"}):
             yield Seed(rule, prompt_of(sound_block), prompt_of({**sound_block, **change}))
     block = {"type": "resource", "resource": {"uri": "a:b", "text": "x"}}
-    yield Seed(
-        "embedded_resources_have_a_uri",
-        prompt_of(block),
-        prompt_of({**block, "resource": {"uri": "no uri", "text": "x"}}),
-    )
-    yield Seed(
-        "embedded_resources_have_text_or_blob",
-        prompt_of(block),
-        prompt_of({**block, "resource": {"uri": "a:b", "blob": "%%"}}),
-    )
+    yield Seed("embedded_resources_have_a_uri", prompt_of(block),
+               prompt_of({**block, "resource": {"uri": "no uri", "text": "x"}}))
+    yield Seed("embedded_resources_have_text_or_blob", prompt_of(block),
+               prompt_of({**block, "resource": {"uri": "a:b", "blob": "%%"}}))
     read = C(1, "resources/read", uri="a:b")
-    yield Seed(
-        "blobs_are_base64",
-        [read, S(1, contents=[{"uri": "a:b", "blob": "eA=="}])],
-        [read, S(1, contents=[{"uri": "a:b", "blob": "%%"}])],
-    )
+    yield Seed("blobs_are_base64", [read, S(1, contents=[{"uri": "a:b", "blob": "eA=="}])],
+               [read, S(1, contents=[{"uri": "a:b", "blob": "%%"}])])
     resources = C(1, "resources/list")
-    yield Seed(
-        "resource_uris_are_uris",
-        [resources, S(1, resources=[{"name": "r", "uri": "my-scheme:x"}])],
-        [resources, S(1, resources=[{"name": "r", "uri": "my_scheme:x y"}])],
-    )
+    yield Seed("resource_uris_are_uris", [resources, S(1, resources=[{"name": "r", "uri": "my-scheme:x"}])],
+               [resources, S(1, resources=[{"name": "r", "uri": "my_scheme:x y"}])])
     known = [C(8, "prompts/list"), S(8, prompts=[{"name": "p", "arguments": [{"name": "a", "required": True}]}])]
     get = C(1, "prompts/get", name="p")
     yield Seed("missing_arguments_are_refused", [*known, get, E(1, -32602)], [*known, get, S(1, messages=[])])
@@ -730,130 +512,73 @@ def seeds() -> Iterator[Seed]:
     level = C(1, "logging/setLevel", level="loud")
     yield Seed("unknown_levels_are_refused", [level, E(1, -32602)], [level, S(1)], base=("schema",), only=SESSIONS)
     paged = [listing, S(1, tools=[], nextCursor="cursor")]
-    yield Seed(
-        "cursors_go_back_as_they_came",
-        [*paged, C(2, "tools/list", cursor="cursor"), S(2, tools=[])],
-        [*paged, C(2, "tools/list", cursor="cursor+1"), E(2, -32602)],
-    )
+    yield Seed("cursors_go_back_as_they_came", [*paged, C(2, "tools/list", cursor="cursor"), S(2, tools=[])],
+               [*paged, C(2, "tools/list", cursor="cursor+1"), E(2, -32602)])
     for revision in SESSIONS:
         second = [
             Line(each.sender, {**each.message, "id": 10} if "id" in each.message else each.message)
             for each in (initialize(revision), answer(revision), ready)
         ]
-        yield Seed(
-            "cursors_stay_in_their_session",
-            [*paged, *second, C(12, "tools/list"), S(12, tools=[])],
-            [*paged, *second, C(12, "tools/list", cursor="cursor"), E(12, -32602)],
-            only=(revision,),
-        )
+        yield Seed("cursors_stay_in_their_session", [*paged, *second, C(12, "tools/list"), S(12, tools=[])],
+                   [*paged, *second, C(12, "tools/list", cursor="cursor"), E(12, -32602)], only=(revision,))
 
     # -- roots, sampling, elicitation, in a session
     q_roots = Q(1, "roots/list")
-    yield Seed(
-        "roots_are_file_uris",
-        [q_roots, A(1, roots=[{"uri": "file:///x"}])],
-        [q_roots, A(1, roots=[{"uri": "http://x"}])],
-        only=SESSIONS,
-    )
+    yield Seed("roots_are_file_uris", [q_roots, A(1, roots=[{"uri": "file:///x"}])],
+               [q_roots, A(1, roots=[{"uri": "http://x"}])], only=SESSIONS)
 
     def q(question: Any, answer_: Line) -> list[Line]:
         return [Q(1, **_flat(question)), answer_]
 
     sampled, declined = A(1, **SAMPLED), A(1, action="decline")
     newest = ("2025-11-25",)
-    yield Seed(
-        "tool_results_stand_alone", q(sample(USE, USED), sampled), q(sample(USE, MIXED), X(1, -32602)), only=newest
-    )
+    yield Seed("tool_results_stand_alone", q(sample(USE, USED), sampled), q(sample(USE, MIXED), X(1, -32602)),
+               only=newest)
     yield Seed("tool_uses_have_results", q(sample(USE, USED), sampled), q(sample(USE), X(1, -32602)), only=newest)
-    yield Seed(
-        "missing_results_are_32602",
-        q(sample(USE), X(1, -32602)),
-        q(sample(USE), sampled),
-        base=("tool_uses_have_results",),
-    )
-    yield Seed(
-        "mixed_results_are_32602",
-        q(sample(USE, MIXED), X(1, -32602)),
-        q(sample(USE, MIXED), X(1, -32603)),
-        base=("tool_results_stand_alone",),
-    )
+    yield Seed("missing_results_are_32602", q(sample(USE), X(1, -32602)), q(sample(USE), sampled),
+               base=("tool_uses_have_results",))
+    yield Seed("mixed_results_are_32602", q(sample(USE, MIXED), X(1, -32602)), q(sample(USE, MIXED), X(1, -32603)),
+               base=("tool_results_stand_alone",))
     plain = {"sampling": {}, "elicitation": {"form": {}}}
     yield Seed("tools_only_for_clients_that_take_them", [], q(with_tools, X(1, -32602)), client=plain, only=newest)
     yield Seed("sampling_tools_are_declared", [], q(with_tools, sampled), client=plain, only=newest)
-    yield Seed(
-        "context_only_where_declared", [], q(sample(includeContext="thisServer"), sampled), client=plain, only=newest
-    )
+    yield Seed("context_only_where_declared", [], q(sample(includeContext="thisServer"), sampled), client=plain,
+               only=newest)
     yield Seed("required_tools_are_used", q(must, A(1, **tool_use)), q(must, sampled), only=newest)
     yield Seed("forbidden_tools_are_not_used", q(never, sampled), q(never, A(1, **tool_use)), only=newest)
-    yield Seed(
-        "answers_fit_the_form",
-        q(elicit(), A(1, action="accept", content={"n": 1})),
-        q(elicit(), A(1, action="accept", content={"n": "x"})),
-        only=SESSIONS,
-    )
+    yield Seed("answers_fit_the_form", q(elicit(), A(1, action="accept", content={"n": 1})),
+               q(elicit(), A(1, action="accept", content={"n": "x"})), only=SESSIONS)
     yield Seed("elicitation_has_a_message", q(elicit(), declined), q(elicit(message=GONE), X(1, -32602)), only=newest)
-    yield Seed(
-        "form_elicitation_is_complete",
-        q(elicit(), declined),
-        q(elicit(requestedSchema=GONE), X(1, -32602)),
-        only=newest,
-    )
-    yield Seed(
-        "form_elicitation_is_complete", q(elicit(), declined), q(elicit(mode="other"), X(1, -32602)), only=newest
-    )
-    url = {
-        "method": "elicitation/create",
-        "params": {"mode": "url", "message": "m", "url": "https://x/y", "elicitationId": "i"},
-    }
+    yield Seed("form_elicitation_is_complete", q(elicit(), declined), q(elicit(requestedSchema=GONE), X(1, -32602)),
+               only=newest)
+    yield Seed("form_elicitation_is_complete", q(elicit(), declined), q(elicit(mode="other"), X(1, -32602)),
+               only=newest)
+    url = {"method": "elicitation/create",
+        "params": {"mode": "url", "message": "m", "url": "https://x/y", "elicitationId": "i"}}
     for gone in ("url", "elicitationId"):
-        yield Seed(
-            "url_elicitation_is_complete",
-            q(url, declined),
-            q({**url, "params": {**url["params"], gone: GONE}}, X(1, -32602)),
-            only=newest,
-        )
-    yield Seed(
-        "elicitation_url_is_valid",
-        q(url, declined),
-        q({**url, "params": {**url["params"], "url": "no url"}}, X(1, -32602)),
-        only=newest,
-    )
+        yield Seed("url_elicitation_is_complete", q(url, declined),
+                   q({**url, "params": {**url["params"], gone: GONE}}, X(1, -32602)), only=newest)
+    yield Seed("elicitation_url_is_valid", q(url, declined),
+               q({**url, "params": {**url["params"], "url": "no url"}}, X(1, -32602)), only=newest)
     yield Seed("elicitation_mode_is_supported", [], q(url, X(1, -32602)), client=plain, only=newest)
-    yield Seed(
-        "undeclared_modes_are_32602",
-        q(url, X(1, -32602)),
-        q(url, declined),
-        client=plain,
-        base=("elicitation_mode_is_supported",),
-        only=newest,
-    )
+    yield Seed("undeclared_modes_are_32602", q(url, X(1, -32602)), q(url, declined), client=plain,
+               base=("elicitation_mode_is_supported",), only=newest)
     complete = N("notifications/elicitation/complete", elicitationId="i")
-    yield Seed(
-        "elicitation_was_begun",
-        [*q(url, declined), complete],
-        [*q(url, declined), N("notifications/elicitation/complete", elicitationId="j")],
-        only=newest,
-    )
+    yield Seed("elicitation_was_begun", [*q(url, declined), complete],
+               [*q(url, declined), N("notifications/elicitation/complete", elicitationId="j")], only=newest)
     call_t = C(1, "tools/call", name="t")
     asked = {"elicitations": [url["params"]]}
-    yield Seed(
-        "required_elicitations_are_listed",
-        [call_t, E(1, -32042, asked)],
-        [call_t, E(1, -32042, {"elicitations": []})],
-        only=newest,
-    )
-    yield Seed(
-        "required_elicitations_are_urls",
-        [call_t, E(1, -32042, asked)],
-        [call_t, E(1, -32042, {"elicitations": [{**url["params"], "elicitationId": GONE}]})],
-        only=newest,
-    )
+    yield Seed("required_elicitations_are_listed", [call_t, E(1, -32042, asked)],
+               [call_t, E(1, -32042, {"elicitations": []})], only=newest)
+    yield Seed("required_elicitations_are_urls", [call_t, E(1, -32042, asked)],
+               [call_t, E(1, -32042, {"elicitations": [{**url["params"], "elicitationId": GONE}]})], only=newest)
 
     # -- text
     yield Seed("stdout_has_messages_only", ping, [raw("server", "Server is ready"), *ping])
     yield Seed("stdin_has_messages_only", ping, [raw("client", "hello"), *ping])
     pretty = json.dumps(S(1, tools=[], resultType="complete").message, indent=1).split("\n")
     yield Seed("no_newline_in_a_message", ping, [listing, *[raw("server", line) for line in pretty]])
+# fmt: on
 
 
 def _flat(question: dict[str, Any]) -> dict[str, Any]:
@@ -945,6 +670,7 @@ MIRRORED = {
 }
 
 
+# fmt: off
 def task_seeds() -> Iterator[Seed]:
     """Of basic/utilities/tasks, and of the extension."""
     all_ = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
@@ -984,13 +710,13 @@ def task_seeds() -> Iterator[Seed]:
         yield Seed("tools_that_cannot_are_not_tasks", begun, [*can, call, no], **one)
     yield Seed("required_tasks_are_asked_for", [*of("required"), call, made()], [*of("required"), plain, no], **one)
     yield Seed("tasks_of_other_tools_are_32601", [*tools(TOOL), call, no], [*tools(TOOL), call, done],
-               base=("tools_that_cannot_are_not_tasks",), **one)  # fmt: skip
+               base=("tools_that_cannot_are_not_tasks",), **one)
     yield Seed("required_tasks_are_32601", [*of("required"), plain, no], [*of("required"), plain, done],
-               base=("required_tasks_are_asked_for",), **one)  # fmt: skip
+               base=("required_tasks_are_asked_for",), **one)
     yield Seed("who_has_tasks_declares_them", [*listed, call, done], [*listed, call, made()],
-               base=("tasks_only_of_who_has_them",), **{**one, "server": SERVER})  # fmt: skip
+               base=("tasks_only_of_who_has_them",), **{**one, "server": SERVER})
     yield Seed("undeclared_tasks_are_ignored", [*listed, call, done], [*listed, call, made()],
-               base=("tasks_only_of_requests_that_can",), **{**one, "server": part})  # fmt: skip
+               base=("tasks_only_of_requests_that_can",), **{**one, "server": part})
     yield Seed("accepted_tasks_are_answered_with_a_task", begun, [*listed, call, done], **one)
     shown = A(7, task={**state, "taskId": "c"})
     yield Seed("accepted_tasks_are_answered_with_a_task", [asked, shown], [asked, answered], **one)
@@ -1019,14 +745,13 @@ def task_seeds() -> Iterator[Seed]:
     yield Seed("tasks_are_cancelled_before_the_answer", [*begun, *cancel], [*begun, cancel[0], S(5, **state)], **one)
     refused = [cancel[0], E(5, -32602)]
     yield Seed("ended_tasks_are_not_cancelled", [*begun, *over, *refused], [*begun, *over, *cancel], **one)
-    yield Seed(
-        "cancels_of_ended_tasks_are_32602", [*begun, *over, *refused], [*begun, *over, cancel[0], E(5, 1)], **one
-    )
+    yield Seed("cancels_of_ended_tasks_are_32602", [*begun, *over, *refused], [*begun, *over, cancel[0], E(5, 1)],
+               **one)
     fetch, fetched = C(6, "tasks/result", taskId="k"), S(6, content=TEXT, _meta=about)
     lost = [*begun, *over, fetch, E(6, -32602)]
     yield Seed("completed_tasks_give_their_result", [*begun, *over, fetch, fetched], lost, **one)
     yield Seed("results_wait_for_the_end", [*begun, fetch, fetched, *get(7, status="completed")],
-               [*begun, fetch, fetched, *get(7)], **one)  # fmt: skip
+               [*begun, fetch, fetched, *get(7)], **one)
     second = C(8, "tasks/result", taskId="k")
     other = S(8, content=[{"type": "text", "text": "y"}], _meta=about)
     twice = [*begun, *over, fetch, fetched, second]
@@ -1037,21 +762,20 @@ def task_seeds() -> Iterator[Seed]:
         [*begun, *get(3), listing, page, *get(9)], [*begun, *get(3), listing, none],
         [*begun, listing, none, *get(9)], [*begun, *get(3), listing, S(8, tasks=[state]), *get(9)],
         [*begun, *get(3), get(9)[0], listing, none, get(9)[1]],
-    ):  # fmt: skip
+    ):
         yield Seed("tasks_that_are_shown_are_listed", sound, [*begun, *get(3), listing, none, *get(9)], **one)
     yield Seed("results_name_their_task", [*begun, fetch, fetched], [*begun, fetch, S(6, content=TEXT)], **one)
     yield Seed("results_name_their_task", [*begun, fetch, fetched],
-               [*begun, fetch, S(6, content=TEXT, _meta={RELATED: {"taskId": "x"}})], **one)  # fmt: skip
+               [*begun, fetch, S(6, content=TEXT, _meta={RELATED: {"taskId": "x"}})], **one)
     for method, answer in (
         ("tasks/get", state), ("tasks/cancel", {**state, "status": "cancelled"}), ("tasks/list", {"tasks": [state]}),
-    ):  # fmt: skip
+    ):
         params = {} if method == "tasks/list" else {"taskId": "k"}
         right = [C(8, method, **params), S(8, **answer)]
         named = [C(8, method, **params, _meta=about), right[1]]
         yield Seed("requests_name_their_task_once", [*begun, *right], [*begun, *named], **one)
-        yield Seed(
-            "answers_name_their_task_once", [*begun, *right], [*begun, right[0], S(8, **answer, _meta=about)], **one
-        )
+        yield Seed("answers_name_their_task_once", [*begun, *right], [*begun, right[0], S(8, **answer, _meta=about)],
+                   **one)
     news = edit(told, params={**told.message["params"], "_meta": about})
     yield Seed("news_name_their_task_once", [*begun, told], [*begun, news], **one)
     # Events are a second apart.
@@ -1068,14 +792,14 @@ def task_seeds() -> Iterator[Seed]:
     yield Seed("tasks_only_for_who_declares", born, without, **two)
     look = C(3, "tasks/get", taskId="k")
     yield Seed("tasks_are_shown_as_complete", [*born, look, S(3, **new)], [*born, look, S(3, resultType="task", **new)],
-               **two)  # fmt: skip
+               **two)
     for status, member, value in (
         ("completed", "result", {"content": TEXT}), ("failed", "error", {"code": 1, "message": "x"}),
         ("input_required", "inputRequests", {"k": elicit()}),
-    ):  # fmt: skip
+    ):
         now = {**new, "status": status}
         yield Seed("states_have_what_belongs_to_them", [*born, look, S(3, **now, **{member: value})],
-                   [*born, look, S(3, **now)], **two)  # fmt: skip
+                   [*born, look, S(3, **now)], **two)
     for method, rule in (("tasks/update", "updates_are_acknowledged"), ("tasks/cancel", "cancels_are_acknowledged")):
         more = {"inputResponses": {}} if method == "tasks/update" else {}
         ask = C(3, method, taskId="k", **more)
@@ -1083,9 +807,83 @@ def task_seeds() -> Iterator[Seed]:
     lines = [*born, look, S(3, **new)]
     for wrong in ("other", GONE):
         yield Seed("task_header_matches", lines, lines, over="http", change=header("tasks/get", "mcp-name", wrong),
-                   **two)  # fmt: skip
+                   **two)
+# fmt: on
 
 
+# fmt: off
+def skill_seeds() -> Iterator[Seed]:
+    """Of the extension for skills."""
+    name, uri, digest = "io.modelcontextprotocol/skills", "skill://a/refunds/SKILL.md", f"sha256:{'0' * 64}"
+    able, whole = ({**SERVER, "extensions": {name: settings}} for settings in ({}, {"directoryRead": True}))
+    one: dict[str, Any] = {"only": LAST, "server": able}
+    own = {"uri": uri, "digest": digest, "size": 9}
+    entry = {"uri": uri, "frontmatter": {"name": "refunds", "description": "d"}, "resources": [own]}
+    ask, many = C(1, "skills/get", uri=uri), C(1, "skills/list")
+    sound = [ask, S(1, skill=entry)]
+
+    bare = {"extensions": {name: {}}, "tools": {}}
+    about = {"supportedVersions": list(LAST), "_meta": {SERVER_INFO: {"name": "x", "version": "1"}}}
+    discovers = [C(1, "server/discover"), S(1, **about, capabilities={**bare, "resources": {}})]
+    lacks = [discovers[0], S(1, **about, capabilities=bare)]
+    yield Seed("skills_declare_resources", discovers, lacks, only=LAST, server={**bare, "resources": {}})
+    read = C(1, "resources/directory/read", uri="skill://a")
+    listed = [read, S(1, resources=[])]
+    yield Seed("directory_read_only_where_declared", [], [read, E(1, -32601)], **one)
+    yield Seed("directories_are_answered", listed, [read, E(1, -32601)], only=LAST, server=whole)
+    file = C(1, "resources/directory/read", uri=uri)
+    yield Seed("unknown_directory_is_invalid_params", [file, E(1, -32602)], [file, listed[1]], only=LAST, server=whole)
+    for request in (ask, many):
+        yield Seed("skills_are_answered", [request, E(1, -32603)], [request, E(1, -32601)], **one)
+    none = C(1, "skills/get", uri="skill://a")
+    yield Seed("unknown_skill_is_invalid_params", [none, E(1, -32602)], [none, sound[1]], **one)
+    yield Seed("skill_is_the_one_asked_for", sound, [C(1, "skills/get", uri="skill://b/SKILL.md"), sound[1]], **one)
+
+    def said(**more: Any) -> list[Line]:
+        return [ask, S(1, skill={key: value for key, value in {**entry, **more}.items() if value is not GONE})]
+
+    for wrong in (GONE, "all", None):
+        yield Seed("skill_has_resources", said(resources="dynamic"), said(resources=wrong), **one)
+    for listing in ([], [own, own], [{**own, "uri": "skill://a/refunds/x"}]):
+        yield Seed("skill_lists_itself_once", sound, said(resources=listing), **one)
+    within = {**own, "uri": "skill://a/refunds/x..y/z.md"}
+    for elsewhere in ("file:///etc/passwd", "skill://a/other.md", "skill://a/refunds/../x", "skill://a/refunds/%2e%2e/x"):
+        yield Seed("skill_files_lie_within", said(resources=[own, within]),
+                   said(resources=[own, {**own, "uri": elsewhere}]), **one)
+    for lie in ({"size": GONE}, {"size": "9"}, {"size": -1}, {"digest": GONE}, {"digest": digest.upper()}):
+        broken = {key: value for key, value in {**own, **lie}.items() if value is not GONE}
+        yield Seed("skill_files_have_size_and_digest", sound, said(resources=[broken]), **one)
+    yield Seed("skill_uri_ends_in_its_name", sound, said(frontmatter={"name": "other", "description": "d"}), **one)
+    limit = 16 << 20
+    yield Seed("skill_within_limits", said(resources=[{**own, "size": limit}]),
+               said(resources=[{**own, "size": limit + 1}]), **one)
+    files = [{**within, "uri": f"skill://a/refunds/{number}"} for number in range(512)]
+    yield Seed("skill_within_limits", said(resources=[own, *files[1:]]), said(resources=[own, *files]), **one)
+    other = {**entry, "uri": "skill://b/refunds/SKILL.md", "resources": "dynamic"}
+
+    text = "---\nname: refunds\ndescription: d\n---\n"
+    true = {**own, "digest": f"sha256:{hashlib.sha256(text.encode()).hexdigest()}", "size": len(text)}
+
+    def shown(id: int, **more: Any) -> list[Line]:
+        return [C(id, "skills/get", uri=uri), S(id, skill={**entry, "resources": [true], **more})]
+
+    def file_of(id: int, text: str) -> list[Line]:
+        return [C(id, "resources/read", uri=uri), S(id, contents=[{"uri": uri, "text": text}])]
+
+    changed = file_of(2, text.upper())
+    yield Seed("skill_bytes_match", [*shown(1), *changed, *shown(3, resources=[own])],
+               [*shown(1), *changed, *shown(3)], **one)
+    yield Seed("skill_bytes_match", [*shown(1), *file_of(2, text), *shown(3)], [*shown(1), *changed, *shown(3)], **one)
+    liar = {"name": "refunds", "description": "d", "license": "MIT"}
+    yield Seed("skill_frontmatter_is_identical", [*shown(1), *file_of(2, text)],
+               [*shown(1, frontmatter=liar), *file_of(2, text)], **one)
+    yield Seed("skill_frontmatter_is_identical", [*shown(1, frontmatter=liar), *changed],
+               [*shown(1, frontmatter=liar), *file_of(2, text)], **one)
+    yield Seed("skill_names_are_unique", [many, S(1, skills=[entry])], [many, S(1, skills=[entry, other])], **one)
+# fmt: on
+
+
+# fmt: off
 def hint_seeds() -> Iterator[Seed]:
     """Of what is a hint at most."""
     ping = [C(1, "tools/list"), S(1, tools=[])]
@@ -1099,17 +897,19 @@ def hint_seeds() -> Iterator[Seed]:
     right, wrong = ({"message": "m", "requestedSchema": each} for each in (FORM, form))
     for revision in ("2025-06-18", "2025-11-25"):
         yield Seed("forms_ask_for_no_secrets", [Q(1, "elicitation/create", **right), A(1, action="decline")],
-                   [Q(1, "elicitation/create", **wrong), A(1, action="decline")], only=(revision,))  # fmt: skip
+                   [Q(1, "elicitation/create", **wrong), A(1, action="decline")], only=(revision,))
     yield Seed("asked_forms_ask_for_no_secrets", asks(1, elicit()), asks(1, elicit(**wrong)), only=LAST)
     secret = {"type": "object", "properties": {"token": {"type": "string", "x-mcp-header": "Token"}}}
     yield Seed("secrets_are_not_mirrored", ping, tools({**TOOL, "inputSchema": secret}), only=LAST)
     streamable = ("2025-03-26", "2025-06-18", "2025-11-25")
     yield Seed("session_ids_cannot_be_guessed", ping, ping, over="http", only=streamable, change=_session_id("1001"))
+# fmt: on
 
 
 RELATED = "io.modelcontextprotocol/related-task"
 
 
+# fmt: off
 def authorization_seeds() -> Iterator[Seed]:
     """Of basic/authorization: what passes between a client and its server."""
     ping = [C(1, "tools/list"), S(1, tools=[])]
@@ -1161,8 +961,10 @@ def authorization_seeds() -> Iterator[Seed]:
         yield seed(
             rule, add(row("client", None, **asked, oauth={}), row("server", None, **asked, status=200, oauth=document))
         )
+# fmt: on
 
 
+# fmt: off
 def http_seeds() -> Iterator[Seed]:
     ping = [C(1, "tools/list"), S(1, tools=[])]
     streamable = ("2025-03-26", "2025-06-18", "2025-11-25")
@@ -1173,11 +975,8 @@ def http_seeds() -> Iterator[Seed]:
     later = tuple(each for each in REVISIONS if each != "2024-11-05")
     for value in ("application/json", "text/event-stream", GONE):
         yield seed("post_accepts_json_and_streams", header("tools/list", "accept", value), only=later)
-    progressing = [
-        C(1, "tools/call", name="t", _meta={"progressToken": "p"}),
-        N("notifications/progress", progressToken="p", progress=1),
-        S(1, content=TEXT),
-    ]
+    progressing = [C(1, "tools/call", name="t", _meta={"progressToken": "p"}),
+                     N("notifications/progress", progressToken="p", progress=1), S(1, content=TEXT)]
     session = {"mcp-session-id": SESSION_ID, "accept": "text/event-stream"}
 
     def get(revision: str, **headers: Any) -> Row:
@@ -1188,63 +987,30 @@ def http_seeds() -> Iterator[Seed]:
     for revision in streamable:
         one: dict[str, Any] = {"only": (revision,)}
         yield seed("get_accepts_streams", add(get(revision, accept="application/json"), opened), **one)
-        yield seed(
-            "get_is_answered_with_a_stream_or_405",
-            add(get(revision), row("server", None, exchange=90, method="GET", status=200, headers={})),
-            **one,
-        )
+        yield seed("get_is_answered_with_a_stream_or_405",
+                   add(get(revision), row("server", None, exchange=90, method="GET", status=200, headers={})), **one)
         answer = {"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}
-        yield seed(
-            "no_responses_on_the_standing_stream",
-            _before_the_answer(get(revision), opened, row("server", answer, exchange=90, method="GET", status=200)),
-            **one,
-        )
+        yield seed("no_responses_on_the_standing_stream",
+                   _before_the_answer(get(revision), opened,
+                   row("server", answer, exchange=90, method="GET", status=200)), **one)
         other = [{**each, "http": {**each["http"], "exchange": 91}} for each in (get(revision), opened)]
         ask = {"jsonrpc": "2.0", "id": 70, "method": "ping"}
-        yield seed(
-            "messages_go_on_one_stream",
-            add(
-                get(revision),
-                opened,
-                row("server", ask, exchange=90, method="GET", status=200),
-                *other,
-                row("server", ask, exchange=91, method="GET", status=200),
-            ),
-            base=("id_not_used_before",),
-            **one,
-        )
-        told = [
-            {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": n}}
-            for n in (1, 2)
-        ]
-        yield seed(
-            "streams_replay_their_own",
-            add(
-                get(revision),
-                opened,
-                row("server", told[0], exchange=90, method="GET", status=200, eventId="z"),
-                *other,
-                row("server", told[1], exchange=91, method="GET", status=200, eventId="y"),
-                {
-                    **get(revision, **{"last-event-id": "z"}),
-                    "http": {**get(revision, **{"last-event-id": "z"})["http"], "exchange": 92},
-                },
-                {**opened, "http": {**opened["http"], "exchange": 92}},
-                row("server", told[1], exchange=92, method="GET", status=200, eventId="y"),
-            ),
-            **one,
-        )
-        yield seed(
-            "event_ids_are_unique",
-            add(
-                get(revision),
-                opened,
-                row("server", told[0], exchange=90, method="GET", status=200, eventId="z"),
-                *other,
-                row("server", told[1], exchange=91, method="GET", status=200, eventId="z"),
-            ),
-            **one,
-        )
+        yield seed("messages_go_on_one_stream",
+                   add(get(revision), opened, row("server", ask, exchange=90, method="GET", status=200), *other,
+                   row("server", ask, exchange=91, method="GET", status=200)), base=("id_not_used_before",), **one)
+        told = [{"jsonrpc": "2.0", "method": "notifications/message",
+            "params": {"level": "info", "data": n}} for n in (1, 2)]
+        yield seed("streams_replay_their_own",
+                   add(get(revision), opened,
+                   row("server", told[0], exchange=90, method="GET", status=200, eventId="z"), *other, row("server",
+                   told[1], exchange=91, method="GET", status=200, eventId="y"), {**get(revision,
+                   **{"last-event-id": "z"}), "http": {**get(revision, **{"last-event-id": "z"})["http"],
+                   "exchange": 92}}, {**opened, "http": {**opened["http"], "exchange": 92}}, row("server", told[1],
+                   exchange=92, method="GET", status=200, eventId="y")), **one)
+        yield seed("event_ids_are_unique",
+                   add(get(revision), opened,
+                   row("server", told[0], exchange=90, method="GET", status=200, eventId="z"), *other, row("server",
+                   told[1], exchange=91, method="GET", status=200, eventId="z")), **one)
         yield seed("session_id_is_sent", header("tools/list", "mcp-session-id", GONE), **one)
         yield seed("session_id_is_visible_ascii", _session_id("a b"), **one)
         yield seed("new_session_after_404", _after_404, **one)
@@ -1255,36 +1021,21 @@ def http_seeds() -> Iterator[Seed]:
         yield seed("messages_are_posted", _by_put, **one)
         yield seed("initialized_was_sent", _without_initialized, **one)
     yield seed("messages_are_posted", _by_put, only=LAST)
-    yield seed(
-        "requests_are_answered_with_json_or_a_stream",
-        answer_header("tools/list", "content-type", "text/plain"),
-        only=later,
-    )
-    yield seed(
-        "requests_are_answered_with_json_or_a_stream", answer_header("tools/list", "content-type", GONE), only=later
-    )
+    yield seed("requests_are_answered_with_json_or_a_stream", answer_header("tools/list", "content-type", "text/plain"),
+               only=later)
+    yield seed("requests_are_answered_with_json_or_a_stream", answer_header("tools/list", "content-type", GONE),
+               only=later)
     mixed = [C(1, "tools/list").message, {"jsonrpc": "2.0", "id": 5, "result": {}}]
     yield seed("post_has_a_message_or_a_batch", _batch(mixed), [], only=("2025-03-26",))
     yield seed("post_has_a_message_or_a_batch", _batch([]), [], only=("2025-03-26",))
-    yield seed(
-        "post_has_one_message",
-        _batch([{"jsonrpc": "2.0", "method": "notifications/x"}]),
-        [],
-        only=("2025-06-18", "2025-11-25", "2026-07-28"),
-    )
+    yield seed("post_has_one_message", _batch([{"jsonrpc": "2.0", "method": "notifications/x"}]), [],
+               only=("2025-06-18", "2025-11-25", "2026-07-28"))
     for revision in ("2025-06-18", "2025-11-25"):
         yield seed("version_header_is_sent", header("tools/list", "mcp-protocol-version", GONE), only=(revision,))
-        yield seed(
-            "version_header_is_the_one_agreed",
-            header("tools/list", "mcp-protocol-version", "2025-03-26"),
-            only=(revision,),
-        )
-        yield seed(
-            "unknown_version_headers_are_refused",
-            header("tools/list", "mcp-protocol-version", "x"),
-            only=(revision,),
-            base=("version_header_is_the_one_agreed",),
-        )
+        yield seed("version_header_is_the_one_agreed", header("tools/list", "mcp-protocol-version", "2025-03-26"),
+                   only=(revision,))
+        yield seed("unknown_version_headers_are_refused", header("tools/list", "mcp-protocol-version", "x"),
+                   only=(revision,), base=("version_header_is_the_one_agreed",))
     yield seed("streams_are_primed", _unprimed, progressing, only=("2025-11-25",))
     for rule, only in (
         ("streams_end_with_the_response", ("2025-03-26", "2025-06-18")),
@@ -1293,29 +1044,18 @@ def http_seeds() -> Iterator[Seed]:
         yield seed(rule, _cut, progressing, only=only)
     yield seed("retry_is_waited_for", resumed(retry=5_000), progressing, only=("2025-11-25",))
     yield seed("utf8", _not_utf8, only=later)
-    yield seed(
-        "streams_are_not_buffered", answer_header("tools/call", "x-accel-buffering", GONE), progressing, only=LAST
-    )
+    yield seed("streams_are_not_buffered", answer_header("tools/call", "x-accel-buffering", GONE), progressing,
+               only=LAST)
     yield seed("the_response_ends_the_stream", _after_the_response, progressing, only=LAST)
-    yield seed(
-        "notifications_belong_to_the_request",
-        _other_token,
-        [C(7, "tools/call", name="t", _meta={"progressToken": "other"}), *progressing],
-        only=LAST,
-    )
+    yield seed("notifications_belong_to_the_request", _other_token,
+               [C(7, "tools/call", name="t", _meta={"progressToken": "other"}), *progressing], only=LAST)
     yield seed("servers_send_no_requests", _asked_on_the_stream, progressing, only=LAST)
     yield Seed("clients_send_no_results", ping, [*ping, A(1, roots=[])], over="http", only=LAST)
     yield Seed("clients_send_no_errors", ping, [*ping, X(1, -32601)], over="http", only=LAST)
-    listen = [
-        C(1, "subscriptions/listen", notifications={"toolsListChanged": True}),
-        N(
-            "notifications/subscriptions/acknowledged",
-            notifications={"toolsListChanged": True},
-            _meta={SUBSCRIPTION_ID: 1},
-        ),
-        N("notifications/cancelled", requestId=1),
-        S(1, _meta={SUBSCRIPTION_ID: 1}),
-    ]
+    listen = [C(1, "subscriptions/listen", notifications={"toolsListChanged": True}),
+                N("notifications/subscriptions/acknowledged", notifications={"toolsListChanged": True},
+                _meta={SUBSCRIPTION_ID: 1}), N("notifications/cancelled", requestId=1), S(1,
+                _meta={SUBSCRIPTION_ID: 1})]
     yield seed("subscriptions_end_with_a_result", _cut, listen, only=LAST)
 
     # -- headers that repeat the message
@@ -1344,52 +1084,23 @@ def http_seeds() -> Iterator[Seed]:
     ):
         call = [*tools(MIRRORED), C(2, "tools/call", name="t", arguments=arguments), S(2, content=TEXT)]
         edit_ = header("tools/call", f"mcp-param-{name}", value)
-        yield Seed(
-            rule,
-            call if abs(arguments.get("n", 0)) < 2**53 else ping,
-            call,
-            change=refuse("tools/call", edit_),
-            over="http",
-        )
+        yield Seed(rule, call if abs(arguments.get("n", 0)) < 2**53 else ping, call, change=refuse("tools/call", edit_),
+                   over="http")
         if mismatch:
             yield Seed(mismatch, call, call, change=edit_, over="http", base=(rule,))
-    null = [
-        *tools(
-            {
-                **MIRRORED,
-                "inputSchema": {
-                    "type": "object",
-                    "properties": {"r": {"type": ["string", "null"], "x-mcp-header": "Region"}},
-                },
-            }
-        ),
-        C(2, "tools/call", name="t", arguments={"r": None}),
-        S(2, content=TEXT),
-    ]
+    null = [*tools({**MIRRORED, "inputSchema": {"type": "object", "properties": {"r": {"type": ["string", "null"],
+                   "x-mcp-header": "Region"}}}}), C(2, "tools/call", name="t", arguments={"r": None}), S(2,
+                   content=TEXT)]
     yield seed("null_is_not_mirrored", refuse("tools/call", header("tools/call", "mcp-param-region", "x")), null)
     coded = [*tools(MIRRORED), C(2, "tools/call", name="t", arguments={"r": "ä"}), S(2, content=TEXT)]
     yield seed("encoded_names_are_decoded", refuse("tools/call", lambda rows: None), coded)
     counted = [*tools(MIRRORED), C(2, "tools/call", name="t", arguments={"n": 42}), S(2, content=TEXT)]
-    yield seed(
-        "integers_are_compared_as_numbers",
-        refuse("tools/call", header("tools/call", "mcp-param-count", "42.0")),
-        counted,
-    )
-    odd = [
-        *tools(
-            {
-                "name": "t",
-                "inputSchema": {"type": "object", "properties": {"p": {"type": "number", "x-mcp-header": "A"}}},
-            }
-        )
-    ]
-    yield Seed(
-        "unusable_tools_are_not_called",
-        odd,
-        [*odd, C(2, "tools/call", name="t"), S(2, content=TEXT)],
-        over="http",
-        base=("header_annotation_is_on_a_primitive",),
-    )
+    yield seed("integers_are_compared_as_numbers",
+               refuse("tools/call", header("tools/call", "mcp-param-count", "42.0")), counted)
+    odd = [*tools({"name": "t", "inputSchema": {"type": "object", "properties": {"p": {"type": "number",
+                  "x-mcp-header": "A"}}}})]
+    yield Seed("unusable_tools_are_not_called", odd, [*odd, C(2, "tools/call", name="t"), S(2, content=TEXT)],
+               over="http", base=("header_annotation_is_on_a_primitive",))
     for code, rule in (
         (-32021, "missing_capabilities_are_400"),
         (-32022, "unsupported_versions_are_400"),
@@ -1407,18 +1118,15 @@ def http_seeds() -> Iterator[Seed]:
     for revision in REVISIONS:
         yield Seed("input_is_closed_before_signals", ping, ping, change=_killed, over="stdio", only=(revision,))
     roots = {"method": "roots/list"}
-    yield Seed(
-        "question_keys_unique",
-        ping,
-        [C(1, "tools/call", name="t"), S(1, resultType="input_required", inputRequests={"k": roots})],
-        change=_key_twice,
-        over="stdio",
-    )
+    yield Seed("question_keys_unique", ping,
+               [C(1, "tools/call", name="t"), S(1, resultType="input_required", inputRequests={"k": roots})],
+               change=_key_twice, over="stdio")
     yield Seed("bodies_are_messages", [], [], change=_no_json, over="http+sse", only=("2024-11-05",))
     yield Seed("first_event_names_the_endpoint", [], [], change=_no_endpoint, over="http+sse")
     yield Seed("first_event_names_the_endpoint", [], [], change=_late_endpoint, over="http")
     yield Seed("messages_are_posted", [], [], change=_by_put, over="http+sse", only=("2024-11-05",))
     yield Seed("initialized_was_sent", [], [], change=_without_initialized, over="http+sse", only=("2024-11-05",))
+# fmt: on
 
 
 def _before_the_answer(*new: Row) -> Change:

@@ -11,6 +11,7 @@ statuses. A member that is GONE is taken out again.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -139,20 +140,18 @@ def full(revision: str, lines: Iterable[Line], declared: Message) -> list[Line]:
 
 def stdio(lines: Iterable[Line]) -> list[TraceEvent]:
     """The events as a client records them over stdio."""
-    return [
-        TraceEvent(
-            number,
-            float(number),
-            "t",
-            "send" if line.sender == "client" else "receive",
-            "server",
-            line.message,
-            "stdio",
-            None,
-            1,
-        )
-        for number, line in enumerate(lines, 1)
-    ]
+    return events([{"sender": line.sender, "message": line.message, "http": None} for line in lines], "stdio")
+
+
+def over_stdio(revision: str, *lines: Line, **declared: Any) -> list[TraceEvent]:
+    """A conversation from its opening, over stdio."""
+    return stdio(full(revision, [*opening(revision, **declared), *lines], declared.get("client", CLIENT)))
+
+
+def over_http(revision: str, *lines: Line, tools: Any = None) -> list[Row]:
+    """The rows of a conversation from its opening, over HTTP; they share nothing."""
+    made = http(revision, full(revision, [*opening(revision), *lines], CLIENT), tools)
+    return list(json.loads(json.dumps(made)))
 
 
 Row = dict[str, Any]
@@ -266,20 +265,11 @@ def sse(lines: Iterable[Line]) -> list[Row]:
 def events(rows: Iterable[Row], transport: str = "http") -> list[TraceEvent]:
     return [
         TraceEvent(
-            number,
-            float(number),
-            "t",
-            "send" if row["sender"] == "client" else "receive",
-            "server",
-            row["message"],
-            transport,
-            row["http"],
-            1,
-            row.get("raw"),
-            row.get("end"),
+            number, float(number), "t", "send" if row["sender"] == "client" else "receive", "server", row["message"],
+            transport, row["http"], 1, row.get("raw"), row.get("end"),
         )
         for number, row in enumerate(rows, 1)
-    ]
+    ]  # fmt: skip
 
 
 Change = Callable[[list[Row]], Any]

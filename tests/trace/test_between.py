@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,15 @@ import requests
 
 from mcp_ref import Client, Command, Context, OAuth, Server
 from mcp_ref.machinery.http_exchange import HttpLimits
-from mcp_ref.trace.between import _LIMITS, HttpProxy, Lines
+from mcp_ref.machinery.pipes import LineSplitter
+from mcp_ref.trace.between import _LIMITS, HttpProxy
 from mcp_ref.trace.check import Checker
 from mcp_ref.trace.record import Recorder, TraceEvent, read_trace
 from mcp_ref.trace.rulebook import Finding
 from tests.basic.authorization.world import Answer, Asked, World
+from tests.support.machine import free_port
 from tests.trace.talks import C, full
+from tests.wire import at_once
 
 ROOT = Path(__file__).parent.parent.parent
 CHECK = [sys.executable, "-m", "mcp_ref", "check"]
@@ -101,13 +105,17 @@ def test_any_bytes_in_any_pieces_come_out_as_they_went_in_and_the_exit_code_too(
 
 def test_what_was_cut_into_lines_is_what_came() -> None:
     for seed in range(200):
-        sent, pick, lines, found = noise(seed, 500), random.Random(seed), Lines(), list[bytes]()
+        sent, pick, found = noise(seed, 500), random.Random(seed), list[bytes]()
+        lines = LineSplitter(1 << 20, cut=True)
         rest = sent
         while rest:
             size = pick.randrange(1, 200)
             found += lines.feed(rest[:size])
             rest = rest[size:]
-        assert b"\n".join([*found, lines.rest()]) == sent
+        assert b"\n".join([*found, lines.take()]) == sent
+    cut = LineSplitter(3, cut=True)
+    assert [*cut.feed(b"12345\n12"), *cut.feed(b"345"), *cut.feed(b"6\n1\n1234")] == [b"123", b"123", b"1"]
+    assert cut.take() == b"123"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -236,19 +244,8 @@ def test_a_finding_is_told_on_stderr_and_the_client_sees_its_server() -> None:
 def test_a_client_of_ours_works_through_it_without_a_finding(tmp_path: Path) -> None:
     for revision in ("2025-03-26", "2025-11-25", "2026-07-28"):
         report = tmp_path / f"{revision}.json"
-        command = [
-            *CHECK,
-            "--format",
-            "json",
-            "--report",
-            str(report),
-            "--",
-            sys.executable,
-            "-m",
-            "mcp_ref",
-            "serve",
-            WEATHER,
-        ]
+        serve = [sys.executable, "-m", "mcp_ref", "serve", WEATHER]
+        command = [*CHECK, "--format", "json", "--report", str(report), "--", *serve]
         with Client(Command(command, {"PYTHONPATH": str(ROOT)}), revision=revision) as client:
             assert client.call_tool("forecast", {"city": "Oslo"})["content"]
         summary = json.loads(report.read_text("utf-8").splitlines()[-1])
@@ -265,11 +262,8 @@ class Upstream(ThreadingHTTPServer):
     request_queue_size = 300
 
     def __init__(self, answer: Any) -> None:
-        self.answer, self.requests, self.gone = (
-            answer,
-            list[tuple[str, list[tuple[str, str]], bytes]](),
-            threading.Event(),
-        )
+        self.answer, self.gone = answer, threading.Event()
+        self.requests: list[tuple[str, list[tuple[str, str]], bytes]] = []
         super().__init__(("127.0.0.1", 0), _Answering)
         self.url = f"http://127.0.0.1:{self.server_port}/mcp"
 
@@ -302,20 +296,29 @@ def proxied(answer: Any, limits: HttpLimits = _LIMITS) -> Iterator[tuple[Upstrea
         upstream.shutdown()
 
 
+def head(handler: _Answering, status: int, *fields: tuple[str, str]) -> None:
+    """The head of an answer, with these fields alone."""
+    handler.send_response_only(status)
+    for name, value in fields:
+        handler.send_header(name, value)
+    handler.end_headers()
+
+
+def cut(handler: _Answering, kind: str, part: bytes) -> None:
+    """An answer that breaks off before its hundred bytes are there."""
+    head(handler, 200, ("Content-Type", kind), ("Content-Length", "100"))
+    handler.wfile.write(part)
+    handler.close_connection = True
+
+
 def echo(handler: _Answering, body: bytes) -> None:
     """The body back: with a length, in chunks, or until the end of the connection."""
     how = handler.headers.get("x-how")
-    handler.send_response_only(int(handler.headers.get("x-status", "200")))
-    handler.send_header("Content-Type", handler.headers.get("x-type", "text/plain"))
-    handler.send_header("X-Own", "kept")
-    if how == "length":
-        handler.send_header("Content-Length", str(len(body)))
-    elif how == "chunked":
-        handler.send_header("Transfer-Encoding", "chunked")
-    else:
-        handler.send_header("Connection", "close")
-        handler.close_connection = True
-    handler.end_headers()
+    framed = {"length": ("Content-Length", str(len(body))), "chunked": ("Transfer-Encoding", "chunked")}
+    kind = ("Content-Type", handler.headers.get("x-type", "text/plain"))
+    status = int(handler.headers.get("x-status", "200"))
+    head(handler, status, kind, ("X-Own", "kept"), framed.get(how, ("Connection", "close")))
+    handler.close_connection = how not in framed
     pick = random.Random(len(body))
     while body:
         part, body = body[: (size := pick.randrange(1, 4000))], body[size:]
@@ -324,9 +327,11 @@ def echo(handler: _Answering, body: bytes) -> None:
         handler.wfile.write(b"0\r\n\r\n")
 
 
-def exchange(url: str, body: bytes, **headers: str) -> tuple[int, dict[str, str], bytes]:
+def exchange(
+    url: str, body: bytes | None, method: str = "POST", path: str = "/mcp?x=1", **headers: str
+) -> tuple[int, dict[str, str], bytes]:
     with closing(http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE)) as connection:
-        connection.request("POST", "/mcp?x=1", body, {name.replace("_", "-"): value for name, value in headers.items()})
+        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
         with connection.getresponse() as reply:
             return reply.status, dict(reply.getheaders()), reply.read()
 
@@ -396,10 +401,7 @@ def test_a_connection_that_asks_nothing_is_closed_and_one_too_many_is_refused() 
 
 def test_fields_that_come_twice_and_a_status_without_a_name_pass() -> None:
     def answer(handler: _Answering, body: bytes) -> None:
-        handler.send_response_only(520)
-        for name, value in (("Set-Cookie", "a=1, 2"), ("set-cookie", "b=2"), ("X-How", "é"), ("Content-Length", "2")):
-            handler.send_header(name, value)
-        handler.end_headers()
+        head(handler, 520, ("Set-Cookie", "a=1, 2"), ("set-cookie", "b=2"), ("X-How", "é"), ("Content-Length", "2"))
         handler.wfile.write(body)
 
     with proxied(answer) as (_, proxy, _):
@@ -410,12 +412,11 @@ def test_fields_that_come_twice_and_a_status_without_a_name_pass() -> None:
 
 def test_what_head_asks_about_is_told_and_an_answer_without_a_body_has_none() -> None:
     def answer(handler: _Answering, body: bytes) -> None:
-        handler.send_response_only(200 if handler.command == "HEAD" else 204)
-        handler.send_header("Content-Type", "text/event-stream")
+        fields = [("Content-Type", "text/event-stream"), ("Date", "Mon, 01 Jan 2001 00:00:00 GMT")]
         if handler.command == "HEAD":
-            handler.send_header("Content-Length", "1234")
-        handler.send_header("Date", "Mon, 01 Jan 2001 00:00:00 GMT")
-        handler.end_headers()
+            head(handler, 200, *fields, ("Content-Length", "1234"))
+        else:
+            head(handler, 204, *fields)
 
     with proxied(answer) as (_, proxy, _), closing(http.client.HTTPConnection("127.0.0.1", proxy.port)) as connection:
         for method, length in (("HEAD", "1234"), ("DELETE", None), ("HEAD", "1234")):
@@ -451,10 +452,8 @@ def test_interim_responses_of_the_server_are_read_past_and_it_is_asked_once() ->
 )
 def test_a_redirect_to_the_server_leads_to_the_proxy_and_no_other_does(where: str) -> None:
     def redirect(handler: _Answering, body: bytes) -> None:
-        handler.send_response_only(307)
-        handler.send_header("Location", where.replace("OURS", f"http://127.0.0.1:{handler.server.server_port}"))
-        handler.send_header("Content-Length", "0")
-        handler.end_headers()
+        place = where.replace("OURS", f"http://127.0.0.1:{handler.server.server_port}")
+        head(handler, 307, ("Location", place), ("Content-Length", "0"))
 
     with proxied(redirect) as (upstream, proxy, _):
         _, headers, _ = exchange(proxy.url, b"{}")
@@ -535,11 +534,9 @@ def test_the_name_of_another_host_is_for_the_server_to_refuse() -> None:
 def test_only_the_path_of_the_endpoint_is_judged() -> None:
     def found(path: str) -> list[str]:
         with proxied(echo) as (upstream, proxy, seen):
-            with closing(http.client.HTTPConnection(urlsplit(proxy.url).netloc, timeout=PATIENCE)) as connection:
-                for body in (b'{"secret": "swordfish"}', b"not a message"):
-                    headers = {"MCP-Protocol-Version": "2025-11-25", "X-Type": "application/json", "X-How": "length"}
-                    connection.request("POST", path, body, headers)
-                    assert connection.getresponse().read() == body
+            headers = {"MCP_Protocol_Version": "2025-11-25", "X_Type": "application/json", "X_How": "length"}
+            for body in (b'{"secret": "swordfish"}', b"not a message"):
+                assert exchange(proxy.url, body, path=path, **headers)[2] == body
             assert len(upstream.requests) == 2
         checker = Checker()
         assert ("swordfish" in str(seen)) == (path in ("/mcp", "/mcp?x=1", "/mcp/"))
@@ -555,32 +552,29 @@ def test_only_the_path_of_the_endpoint_is_judged() -> None:
 @pytest.mark.parametrize("uri", ["/post?id=1", "post?id=1", "http://{}/post?id=1"])
 def test_what_is_posted_to_an_endpoint_event_is_judged(uri: str) -> None:
     def answer(handler: _Answering, body: bytes) -> None:
-        handler.send_response_only(200)
         data = b"event: endpoint\ndata: %b\n\n" % uri.format(handler.headers["host"]).encode()
-        for name, value in (("Content-Type", "text/event-stream"), ("Content-Length", str(len(data)))):
-            handler.send_header(name, value)
-        handler.end_headers()
+        head(handler, 200, ("Content-Type", "text/event-stream"), ("Content-Length", str(len(data))))
         handler.wfile.write(data)
 
     with proxied(answer) as (_, proxy, seen):
-        for method, path in (("GET", "/mcp"), ("POST", "/post?id=1")):
-            with closing(http.client.HTTPConnection(urlsplit(proxy.url).netloc, timeout=PATIENCE)) as connection:
-                connection.request(method, path, b"{}" if method == "POST" else None)
-                connection.getresponse().read()
+        exchange(proxy.url, None, "GET", "/mcp")
+        exchange(proxy.url, b"{}", "POST", "/post?id=1")
     assert len({event.conn for event in seen}) == 1
     assert {} in [event.message for event in seen]
     assert not any("path" in (event.http or {}) for event in seen)
+
+
+def begin_stream(handler: _Answering, first: bytes) -> None:
+    """The head of a stream that lasts as long as its connection, and what stands first in it."""
+    head(handler, 200, ("Content-Type", "text/event-stream"), ("Connection", "close"))
+    handler.wfile.write(first)
 
 
 def test_a_stream_arrives_as_it_is_written_and_a_hang_up_passes_within_a_second() -> None:
     begun, gone = threading.Event(), threading.Event()
 
     def stream(handler: _Answering, body: bytes) -> None:
-        handler.send_response_only(200)
-        handler.send_header("Content-Type", "text/event-stream")
-        handler.send_header("Connection", "close")
-        handler.end_headers()
-        handler.wfile.write(b"data: {}\n\n")
+        begin_stream(handler, b"data: {}\n\n")
         handler.wfile.flush()
         begun.set()
         if handler.connection.recv(1) == b"":
@@ -605,11 +599,7 @@ def test_the_end_of_the_proxy_is_nobodys_hang_up() -> None:
     gone = threading.Event()
 
     def stream(handler: _Answering, body: bytes) -> None:
-        handler.send_response_only(200)
-        handler.send_header("Content-Type", "text/event-stream")
-        handler.send_header("Connection", "close")
-        handler.end_headers()
-        handler.wfile.write(b"data: {}\n\n")
+        begin_stream(handler, b"data: {}\n\n")
         assert handler.connection.recv(1) == b""
         gone.set()
 
@@ -627,35 +617,20 @@ def test_the_end_of_the_proxy_is_nobodys_hang_up() -> None:
 
 
 def test_a_stream_that_breaks_off_is_cut_and_blamed_on_the_server() -> None:
-    def cut(handler: _Answering, body: bytes) -> None:
-        handler.send_response_only(200)
-        handler.send_header("Content-Type", "text/event-stream")
-        handler.send_header("Content-Length", "100")
-        handler.end_headers()
-        handler.wfile.write(b"data: {}\n\n")
-        handler.close_connection = True
-
-    with proxied(cut) as (_, proxy, seen), pytest.raises(http.client.IncompleteRead):
+    stream = lambda handler, body: cut(handler, "text/event-stream", b"data: {}\n\n")  # noqa: E731
+    with proxied(stream) as (_, proxy, seen), pytest.raises(http.client.IncompleteRead):
         exchange(proxy.url, b"{}")
     assert [event.direction for event in seen if (event.http or {}).get("end") == "broken"] == ["receive"]
 
 
 def test_a_server_that_breaks_off_is_seen_to() -> None:
-    def cut(handler: _Answering, body: bytes) -> None:
-        handler.send_response_only(200)
-        handler.send_header("Content-Length", "100")
-        handler.end_headers()
-        handler.wfile.write(b"half")
-        handler.close_connection = True
-
-    with proxied(cut) as (_, proxy, _), pytest.raises(OSError):
+    with proxied(lambda handler, body: cut(handler, "text/plain", b"half")) as (_, proxy, _), pytest.raises(OSError):
         exchange(proxy.url, b"{}")
 
 
 def test_a_server_that_cannot_be_reached_is_a_broken_connection() -> None:
     said: list[str] = []
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port = unused.getsockname()[1]
+    port = free_port()
     with HttpProxy(f"http://127.0.0.1:{port}/mcp", [], said.append) as proxy:
         with pytest.raises(OSError):
             exchange(proxy.url, b"{}")
@@ -665,11 +640,7 @@ def test_a_server_that_cannot_be_reached_is_a_broken_connection() -> None:
 def test_an_absolute_endpoint_is_rewritten_and_that_is_said() -> None:
     def sse(handler: _Answering, body: bytes) -> None:
         data = f"event: endpoint\ndata: http://127.0.0.1:{handler.server.server_port}/messages?s=1\n\n".encode()
-        handler.send_response_only(200)
-        handler.send_header("Content-Type", "text/event-stream")
-        handler.send_header("Connection", "close")
-        handler.end_headers()
-        handler.wfile.write(data)
+        begin_stream(handler, data)
         handler.close_connection = True
 
     with proxied(sse) as (upstream, proxy, _):
@@ -689,17 +660,8 @@ def test_two_hundred_connections_at_once_pass() -> None:
         echo(handler, body)
 
     with proxied(wait) as (_, proxy, _):
-        found: list[bytes] = []
-
-        def one(number: int) -> None:
-            found.append(exchange(proxy.url, b"%d" % number, X_How="length")[2])
-
-        threads = [threading.Thread(target=one, args=(number,)) for number in range(200)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(PATIENCE)
-        assert sorted(found) == sorted(b"%d" % number for number in range(200))
+        jobs = [partial(exchange, proxy.url, b"%d" % number, X_How="length") for number in range(200)]
+        assert [answer[2] for answer in at_once(*jobs)] == [b"%d" % number for number in range(200)]
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])

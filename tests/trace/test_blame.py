@@ -9,23 +9,12 @@ import pytest
 
 from mcp_ref.trace.check import Checker, check
 from mcp_ref.trace.record import Recorder, TraceEvent
-from tests.trace.talks import CLIENT, SERVER, A, C, E, Line, N, Row, S, T, events, full, http, opening, raw, stdio
+from tests.trace.talks import SERVER, A, C, E, Line, N, Row, S, T, events, full, over_http, over_stdio, raw, stdio
 
 OLD, NEW = "2025-11-25", "2026-07-28"
 FORM = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 TEXT = {"type": "object", "properties": {"n": {"type": "string"}}, "required": ["n"]}
 SAID = {"content": [{"type": "text", "text": "x"}]}
-
-
-def over_stdio(revision: str, *lines: Line, **declared: Any) -> list[TraceEvent]:
-    return stdio(full(revision, [*opening(revision, **declared), *lines], declared.get("client", CLIENT)))
-
-
-def over_http(revision: str, *lines: Line, tools: Any = None) -> list[Row]:
-    made: list[Row] = json.loads(
-        json.dumps(http(revision, full(revision, [*opening(revision), *lines], CLIENT), tools))
-    )
-    return made
 
 
 def rules(trace: list[TraceEvent]) -> list[str]:
@@ -110,6 +99,19 @@ def test_an_error_may_repeat_the_id_of_what_was_not_a_request(message: Any) -> N
     assert "error_answers_a_request" in rules(over_stdio(OLD, sent, E(6, -32600)))
 
 
+@pytest.mark.parametrize("code", [-32700, -32600])
+def test_an_error_may_repeat_the_id_of_what_is_too_deep_to_be_parsed(code: int) -> None:
+    deep = '{"jsonrpc": "2.0", "id": 5, "method": "ping", "params": ' + '{"a": ' * 100_000 + "1" + "}" * 100_001
+    sent = raw("client", deep)
+    for trace in (
+        over_stdio(OLD, sent, E(5, code), C(6, "ping"), S(6)),
+        events([*over_http(OLD), *exchange(50, deep, 400, error(5, code))]),
+        events([*over_http(NEW), *exchange(50, deep, 400, error(5, code), NEW)]),
+    ):
+        assert rules(trace) == ["nesting"]
+    assert rules(over_stdio(OLD, sent, E(5, code), E(5, code))) == ["nesting", "error_answers_a_request"]
+
+
 @pytest.mark.parametrize("answer", [E(9, -32600), S(9, tools=[]), E(None, -32700)])
 def test_what_answers_something_unreadable_is_not_held_against_the_server(answer: Line) -> None:
     for junk in ('{"jsonrpc": "2.0", "id": 9, "method": "tools/list"', "{'id': 9}"):
@@ -150,7 +152,7 @@ def test_a_deep_message_is_a_message_and_so_is_its_answer(exact: bool, depth: in
     deep = b'{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"t","arguments":{"a":%b}}}' % (
         b"[" * depth + b"]" * depth
     )
-    begun = [(line.sender, line.message) for line in full(OLD, opening(OLD), CLIENT)]
+    begun = [("client" if each.direction == "send" else "server", each.message) for each in over_stdio(OLD)]
     for answer in (error(9, -32600), {"jsonrpc": "2.0", "id": 9, "result": SAID}, error(None, -32700)):
         found = list(check(recorded(*begun, ("client", deep), ("server", answer), exact=exact)))
         assert [(each.rule, each.blame) for each in found if each.blame] == []
@@ -284,8 +286,7 @@ def test_ids_begin_again_with_a_new_session() -> None:
     gone = exchange(50, C(2, "ping").message | {"params": {}}, 404, None)
     assert rules(events([*begun, *gone, *again])) == []
     assert "id_not_used_before" in rules(events([*begun, *again[3:]]))
-    twice = over_stdio(OLD, *full(OLD, opening(OLD), CLIENT)[:2])
-    assert "id_not_used_before" in rules(twice)
+    assert "id_not_used_before" in rules([*over_stdio(OLD), *over_stdio(OLD)[:2]])
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -304,43 +305,37 @@ def test_a_session_without_an_id_may_come_by_several_connections(named: bool) ->
 # -- one finding for one fault ------------------------------------------------------------------------------------
 
 
-def test_a_body_where_there_is_to_be_none_is_one_fault() -> None:
-    news = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
-    bodies: tuple[Any, ...] = (
-        {},
-        {"ok": True},
-        error(None, -32600),
-        {"jsonrpc": "2.0", "id": 3, "result": {}},
-        [],
-        "fine",
-    )
-    for body in bodies:
-        assert rules(events([*over_http(OLD), *exchange(50, news, 202, body)])) == ["accepted_is_202"]
-    assert rules(events([*over_http(OLD), *exchange(50, news, 202, None)])) == []
+NEWS = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
+LIST = C(7, "tools/list").message
+BODIES = ({}, {"ok": True}, error(None, -32600), {"jsonrpc": "2.0", "id": 3, "result": {}}, [], "fine")
+WRONG = ["requests_are_answered_with_json_or_a_stream"]
 
 
-def test_a_get_that_is_answered_with_json_is_one_fault() -> None:
-    found = rules(events([*over_http(OLD), *exchange(50, None, 200, {}, method="GET")]))
-    assert found == ["get_is_answered_with_a_stream_or_405"]
-
-
-def test_an_answer_of_another_type_is_one_fault() -> None:
-    for body in ({}, [{}], {"error": "no"}, "<html>", S(7, tools=[]).message):
-        sent = exchange(50, C(7, "tools/list").message, 200, body)
-        sent[1]["http"]["headers"] = {"content-type": "text/html"}
-        found = rules(events([*over_http(OLD), *sent, *exchange(51, C(8, "ping").message, 200, S(8).message)]))
-        assert found == ["requests_are_answered_with_json_or_a_stream"]
+@pytest.mark.parametrize(
+    ("method", "message", "status", "kind", "body", "found"),
+    [
+        *(("POST", NEWS, 202, None, body, ["accepted_is_202"]) for body in BODIES),
+        ("POST", NEWS, 202, None, None, []),
+        ("GET", None, 200, None, {}, ["get_is_answered_with_a_stream_or_405"]),
+        *(("POST", LIST, 200, "text/html", body, WRONG) for body in ({}, [{}], {"error": "no"}, "<html>")),
+        ("POST", LIST, 200, "text/html", S(7, tools=[]).message, WRONG),
+        *(("DELETE", None, 200, None, body, []) for body in ({}, {"ok": True}, "gone")),
+    ],
+)
+def test_a_body_that_is_not_what_it_should_be_is_one_fault(
+    method: str, message: Any, status: int, kind: str | None, body: Any, found: list[str]
+) -> None:
+    sent = exchange(50, message, status, body, method=method)
+    if kind is not None:
+        sent[1]["http"]["headers"] = {"content-type": kind}
+        sent += exchange(51, C(8, "ping").message, 200, S(8).message)
+    assert rules(events([*over_http(OLD), *sent])) == found
 
 
 def test_a_list_that_is_declared_and_unknown_is_one_fault() -> None:
-    (line,) = full(NEW, [C(7, "tools/list")], CLIENT)
+    (line,) = full(NEW, [C(7, "tools/list")], {})
     sent = exchange(50, line.message, 200, error(7, -32601), NEW)
     assert rules(events([*over_http(NEW), *sent])) == ["declared_tools_are_listed"]
-
-
-def test_the_body_of_an_answer_to_delete_is_no_message() -> None:
-    for body in ({}, {"ok": True}, "gone"):
-        assert rules(events([*over_http(OLD), *exchange(50, None, 200, body, method="DELETE")])) == []
 
 
 @pytest.mark.parametrize("revision", ["2025-03-26", OLD, NEW])
@@ -427,8 +422,8 @@ def test_the_result_of_a_task_whose_call_was_not_seen_may_be_any() -> None:
 
 def test_over_stdio_the_way_back_is_judged_by_the_page_on_stdio() -> None:
     def talk(code: int, data: Any) -> list[Any]:
-        probe = full(NEW, [C("d", "server/discover"), E("d", code, data)], {})
-        return list(check(stdio([*probe, *full(OLD, opening(OLD), CLIENT)])))
+        probe = stdio(full(NEW, [C("d", "server/discover"), E("d", code, data)], {}))
+        return list(check([*probe, *over_stdio(OLD)]))
 
     (found,) = talk(-32022, {"supported": [NEW], "requested": NEW})
     assert found.ids == (f"{NEW}/basic/transports/stdio#backward-compatibility.3",)

@@ -25,8 +25,9 @@ from tests.slow import examples
 from tests.test_spec_notes import NOTES, SPEC, notes
 from tests.trace.rules import SENTENCES, rows
 from tests.trace.rules import made as sentences_made
-from tests.trace.seeds import Seed, authorization_seeds, hint_seeds, http_seeds, resumed, seeds, task_seeds
-from tests.trace.talks import CLIENT, SESSION_ID, A, C, Line, N, Q, S, events, full, http, opening, raw, sse, stdio
+from tests.trace.seeds import Seed, authorization_seeds, hint_seeds, http_seeds, resumed, seeds, skill_seeds, task_seeds
+from tests.trace.talks import SESSION_ID, A, C, N, Q, S, events, full, http, opening, over_http, over_stdio, raw, sse
+from tests.trace.test_narrate import json_values
 
 
 def planted(seed: Seed, revision: str, lines: list[Any], change: Any) -> list[TraceEvent]:
@@ -58,7 +59,7 @@ THERE = {(row["rule"], each.partition("/")[0]) for row in rows() if "rule" in ro
 
 
 def cases() -> Iterator[tuple[Seed, str]]:
-    for seed in (*seeds(), *http_seeds(), *task_seeds(), *authorization_seeds(), *hint_seeds()):
+    for seed in (*seeds(), *http_seeds(), *task_seeds(), *skill_seeds(), *authorization_seeds(), *hint_seeds()):
         yield from ((seed, revision) for revision in seed.only if (seed.rule, revision) in THERE)
 
 
@@ -106,6 +107,17 @@ def test_plants_three_hundred_violations_or_more() -> None:
 
 def test_every_rule_is_planted_in_every_revision_that_has_it() -> None:
     assert not THERE - {(seed.rule, revision) for seed, revision in CASES}
+
+
+ODD = [None, 5, [], {}, {"uri": []}, {"uri": {}, "frontmatter": 1}, {"uri": "a", "resources": [5, {}, {"uri": []}]}]
+
+
+def test_entries_of_any_shape_are_judged_and_break_no_rule_of_the_checker() -> None:
+    read = [C(3, "resources/read", uri="a"), S(3, contents=[{"uri": "a", "blob": "?"}])]
+    for entry in ODD:
+        lines = [C(1, "skills/list"), S(1, skills=[entry, entry]), C(2, "skills/get", uri="a"), S(2, skill=entry)]
+        seed = Seed("", [], [*lines, *read, C(4, "skills/list"), S(4, skills=entry)])
+        assert all(each.blame is not None for each in check(planted(seed, "2026-07-28", seed.broken, None)))
 
 
 # -- the rules as data --------------------------------------------------------------------------------------------
@@ -179,26 +191,20 @@ def test_a_finding_of_a_rule_has_sentences_in_every_revision_of_it() -> None:
 # -- bad input ----------------------------------------------------------------------------------------------------
 
 
-def conversation(revision: str, *lines: Line, opened: bool = True) -> list[TraceEvent]:
-    begun = opening(revision) if opened else []
-    whole = full(revision, [*begun, *lines], CLIENT)
-    return events([{"sender": line.sender, "message": line.message, "http": None} for line in whole], "stdio")
-
-
 def test_a_trace_that_begins_in_the_middle_is_asked_only_what_all_revisions_say() -> None:
     checker = Checker()
     lines = [S(4, tools=[]), C(5, "tools/list"), S(5, tools="none"), C(6, "x", _meta={"a..b/c": 1})]
-    assert not list(check(conversation("2025-11-25", *lines, opened=False), checker))
+    assert not list(check(over_stdio("2025-11-25", *lines)[3:], checker))
     assert {"meta_prefix_is_dotted", "id_not_used_before"} <= set(checker.skipped)
     assert checker.skipped["meta_prefix_is_dotted"] == "revision unknown"
-    told = list(check(conversation("2025-11-25", *lines, opened=False), Checker("2025-11-25")))
+    told = list(check(over_stdio("2025-11-25", *lines)[3:], Checker("2025-11-25")))
     assert known(told) == ["meta_prefix_is_dotted", "schema"]
 
 
 def test_capabilities_that_were_not_seen_are_not_missed() -> None:
     block = {"type": "resource", "resource": {"uri": "a:b", "text": "x"}}
     lines = [C(5, "tools/call", name="t"), S(5, content=[block])]
-    assert not list(check(conversation("2025-11-25", *lines, opened=False), Checker("2025-11-25")))
+    assert not list(check(over_stdio("2025-11-25", *lines)[3:], Checker("2025-11-25")))
 
 
 def test_a_redacted_value_is_not_decided() -> None:
@@ -223,7 +229,7 @@ def test_a_rule_that_raises_blames_the_checker_and_stops_nothing(monkeypatch: py
     rules_for.cache_clear()
     try:
         tools = [{"name": "a", "inputSchema": {"type": "object"}}] * 2
-        found = list(check(conversation("2025-11-25", C(1, "tools/list"), S(1, tools=tools))))
+        found = list(check(over_stdio("2025-11-25", C(1, "tools/list"), S(1, tools=tools))))
     finally:
         rules_for.cache_clear()
     assert [(each.blame, each.rule) for each in found] == [
@@ -231,13 +237,6 @@ def test_a_rule_that_raises_blames_the_checker_and_stops_nothing(monkeypatch: py
         ("server", "tool_names_are_unique"),
     ]
     assert "ZeroDivisionError" in found[0].expected and not found[0].ids
-
-
-_VALUES: Any = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
 
 
 @given(st.data())
@@ -251,7 +250,7 @@ def test_no_message_makes_a_rule_fail(data: st.DataObject) -> None:
     while isinstance(place, (dict, list)) and place:
         name = data.draw(st.sampled_from(sorted(place)) if isinstance(place, dict) else st.integers(0, len(place) - 1))
         if data.draw(st.booleans()):
-            place[name] = data.draw(_VALUES)
+            place[name] = data.draw(json_values)
             break
         place = place[name]
     made[number] = made[number]._replace(message=message)
@@ -260,10 +259,8 @@ def test_no_message_makes_a_rule_fail(data: st.DataObject) -> None:
 
 def test_a_client_that_hangs_up_has_sent_no_other_request() -> None:
     """Its headers are those of the request that it gives up, from before there was a session."""
-    lines = full("2025-11-25", opening("2025-11-25"), CLIENT)
-    made = json.loads(json.dumps(http("2025-11-25", lines)))
     gone = {"sender": "client", "message": None, "http": {"exchange": 1, "method": "POST", "hangUp": 0}}
-    assert not list(check(events([*made, gone])))
+    assert not list(check(events([*over_http("2025-11-25"), gone])))
 
 
 def test_a_hint_silences_nothing_and_is_shown_on_request_only(
@@ -271,7 +268,7 @@ def test_a_hint_silences_nothing_and_is_shown_on_request_only(
 ) -> None:
     form = {"type": "object", "properties": {"password": {"type": "string"}}}
     lines = [Q(1, "elicitation/create", message="m", requestedSchema=form), A(1, action="perhaps")]
-    made = conversation("2025-11-25", *lines)
+    made = over_stdio("2025-11-25", *lines)
     assert known(list(check(made, hints=True))) == ["forms_ask_for_no_secrets", "schema"]
     assert known(list(check(made))) == ["schema"]
     file = written(tmp_path / "t.jsonl", made)
@@ -282,14 +279,13 @@ def test_a_hint_silences_nothing_and_is_shown_on_request_only(
 
 
 def test_a_finding_in_an_unknown_revision_says_so_and_names_all_that_have_the_sentence() -> None:
-    (found,) = check(conversation("2025-11-25", raw("client", {"jsonrpc": "1.0", "method": "x"}), opened=False))
+    (found,) = check(over_stdio("2025-11-25", raw("client", {"jsonrpc": "1.0", "method": "x"}))[3:])
     assert {each.partition("/")[0] for each in found.ids} == set(REVISIONS) and "unknown" in found.says
 
 
-def without_a_session(*more: Line) -> Iterator[dict[str, Any]]:
+def without_a_session(*more: Any) -> Iterator[dict[str, Any]]:
     """A conversation with a server that gives no session id: only the exchanges tell what belongs together."""
-    made = http("2025-11-25", full("2025-11-25", [*opening("2025-11-25"), *more], CLIENT))
-    for row in json.loads(json.dumps(made)):
+    for row in over_http("2025-11-25", *more):
         row["http"].get("headers", {}).pop("mcp-session-id", None)
         yield row
 
@@ -321,8 +317,7 @@ def test_requests_without_a_session_id_are_one_conversation_until_another_client
 
 
 def test_requests_without_the_id_of_a_session_belong_to_no_conversation() -> None:
-    rows = json.loads(json.dumps(http("2025-11-25", full("2025-11-25", opening("2025-11-25"), CLIENT))))
-    first = [event._replace(conn=1) for event in events(rows)]
+    first = events(over_http("2025-11-25"))
     (stray, answer) = list(without_a_session(C(1, "tools/list"), S(1, tools=[])))[-2:]
     for row in (stray, answer):
         row["http"]["exchange"] = 70
@@ -332,23 +327,21 @@ def test_requests_without_the_id_of_a_session_belong_to_no_conversation() -> Non
 def test_a_client_that_waits_as_long_as_retry_says_is_not_blamed() -> None:
     lines = [C(1, "tools/call", name="t", _meta={"progressToken": "p"}),
              N("notifications/progress", progressToken="p", progress=1), S(1, content=[])]  # fmt: skip
-    made = json.loads(json.dumps(http("2025-11-25", full("2025-11-25", [*opening("2025-11-25"), *lines], CLIENT))))
     for retry, blamed in ((1_000, []), (1_049, []), (1_051, ["retry_is_waited_for"])):
-        rows = json.loads(json.dumps(made))
-        resumed(retry)(rows)
+        resumed(retry)(rows := over_http("2025-11-25", *lines))
         assert known(list(check(events(rows)))) == blamed
 
 
 def test_an_error_without_an_id_that_may_answer_what_was_unreadable_is_no_answer_to_a_notification() -> None:
     nobody = raw("server", {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "no"}})
     for before in (raw("client", "{"), raw("client", []), raw("client", {"jsonrpc": "2.0", "id": 1.5, "method": "x"})):
-        found = list(check(conversation("2025-11-25", before, nobody)))
+        found = list(check(over_stdio("2025-11-25", before, nobody)))
         assert "notifications_are_not_answered" not in known(found)
-    assert not list(check(conversation("2025-11-25", C(1, "x"), nobody)))
+    assert not list(check(over_stdio("2025-11-25", C(1, "x"), nobody)))
 
 
 def test_a_session_that_ended_may_be_answered_with_404_and_a_batch_may_be_refused_to_who_is_not_let_in() -> None:
-    rows = json.loads(json.dumps(http("2025-03-26", full("2025-03-26", opening("2025-03-26"), CLIENT))))
+    rows = over_http("2025-03-26")
     headers = rows[-2]["http"]["headers"]
     batch = [C(7, "tools/list").message]
     for status, method, body, said in (
@@ -372,23 +365,21 @@ def test_a_session_that_ended_may_be_answered_with_404_and_a_batch_may_be_refuse
 
 
 def test_what_a_trace_hides_is_named_as_not_decided() -> None:
-    made = http("2025-11-25", full("2025-11-25", opening("2025-11-25"), CLIENT))
     checker = Checker()
-    for event in events(json.loads(json.dumps(made).replace(SESSION_ID, "[redacted 12ab]"))):
+    for event in events(json.loads(json.dumps(over_http("2025-11-25")).replace(SESSION_ID, "[redacted 12ab]"))):
         assert not checker.feed(event)
     assert {"session_id_is_visible_ascii", "session_ids_cannot_be_guessed"} <= checker.skipped.keys()
     form = {"type": "object", "properties": {"n": {"type": "integer"}}}
     ask = [Q(1, "elicitation/create", message="m", requestedSchema=form), A(1, action="accept", content={"n": 1})]
     for number, hidden in ((1, False), ("[redacted]", True)):
         ask[1].message["result"]["content"]["n"] = number
-        assert not list(check(conversation("2025-11-25", *ask), checker := Checker()))
+        assert not list(check(over_stdio("2025-11-25", *ask), checker := Checker()))
         assert (checker.skipped.get("answers_fit_the_form") == "redacted") is hidden
 
 
 def refused(status: int, id: int, message: Any = None) -> list[dict[str, Any]]:
     """A request of the stateless era, and an HTTP status that comes back instead of its answer."""
-    (line,) = full("2026-07-28", [C(id, "server/discover")], CLIENT)
-    posted, *_ = json.loads(json.dumps(http("2026-07-28", [line])))
+    posted = over_http("2026-07-28", C(id, "server/discover"))[-1]
     posted["http"]["exchange"] = 100 + status
     reply = {"exchange": 100 + status, "method": "POST", "status": status, "headers": {}}
     return [posted, {"sender": "server", "message": message, "http": reply}]
@@ -396,8 +387,7 @@ def refused(status: int, id: int, message: Any = None) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_a_request_that_http_has_refused_is_sent_again_with_its_id(revision: str) -> None:
-    lines = full(revision, [*opening(revision), C(1, "tools/call", name="t", _meta={"progressToken": 1})], CLIENT)
-    made = json.loads(json.dumps(http(revision, lines)))
+    made = over_http(revision, C(1, "tools/call", name="t", _meta={"progressToken": 1}))
     again = json.loads(json.dumps(made[-1]))
     again["http"]["exchange"] = 90
     no = {"exchange": made[-1]["http"]["exchange"], "method": "POST", "status": 401, "headers": {}}
@@ -409,17 +399,15 @@ def test_a_probe_that_an_older_server_refuses_without_an_id_is_not_held_against_
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "Unsupported protocol version"}}
     assert not list(check(events(refused(400, 1, error))))
     # A server that has shown to be of the stateless era is held to its codes.
-    opened = http("2026-07-28", full("2026-07-28", opening("2026-07-28"), CLIENT))
-    found = list(check(events([*json.loads(json.dumps(opened)), *refused(400, 1, error)])))
+    found = list(check(events([*over_http("2026-07-28"), *refused(400, 1, error)])))
     assert known(found) == ["codes_of_the_past_are_gone"]
 
 
 def test_what_a_client_says_to_an_authorization_server_is_not_held_against_it() -> None:
-    made = json.loads(json.dumps(http("2025-11-25", full("2025-11-25", opening("2025-11-25"), CLIENT))))
     asked = {"exchange": 50, "method": "GET", "what": "the metadata", "url": "http://localhost:1/x", "oauth": {}}
     told = {"exchange": 50, "method": "GET", "what": "the metadata", "status": 200, "oauth": {}}
     rows = [{"sender": "client", "message": None, "http": asked}, {"sender": "server", "message": None, "http": told}]
-    assert not list(check(events([*made, *rows])))
+    assert not list(check(events([*over_http("2025-11-25"), *rows])))
 
 
 def test_forgets_the_oldest_of_everything_that_a_peer_can_name_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -427,7 +415,7 @@ def test_forgets_the_oldest_of_everything_that_a_peer_can_name_without_end(monke
     checker = Checker()
     elicit = {"message": "m", "mode": "url", "url": "https://x/y"}
     for revision in ("2025-11-25", "2026-07-28"):
-        lines: list[Line] = []
+        lines: list[Any] = []
         for n in range(60):
             task = {"taskId": f"t{n}", "status": "working", "createdAt": "2025-11-25", "lastUpdatedAt": "2025-11-25"}
             lines += [
@@ -445,11 +433,11 @@ def test_forgets_the_oldest_of_everything_that_a_peer_can_name_without_end(monke
                 C(f"g{n}", "tools/call", name="t"),
                 S(f"g{n}", resultType="input_required", inputRequests={}, requestState=f"s{n}"),
             ]
-        whole = full(revision, [*opening(revision), *lines], CLIENT)
+        whole = over_stdio(revision, *lines)
         for conn in range(20):
-            for event in stdio(whole if conn == 0 else whole[:3]):
+            for event in whole if conn == 0 else whole[:3]:
                 checker.feed(event._replace(conn=(revision, conn)))
-        rows = json.loads(json.dumps(http(revision, whole)))
+        rows = over_http(revision, *lines)
         for event in events([*rows, *(row for row in rows if row["sender"] == "server")]):
             checker.feed(event._replace(conn=(revision, "http")))
     todo, met = [checker._links, checker._shared], set()
@@ -476,7 +464,7 @@ def written(path: Path, made: list[TraceEvent]) -> str:
 def test_the_command_names_the_sentence_and_exits_with_3_if_strict(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = written(tmp_path / "t.jsonl", conversation("2025-11-25", C(1, "ping"), S(1, pong="\x1b[2J")))
+    file = written(tmp_path / "t.jsonl", over_stdio("2025-11-25", C(1, "ping"), S(1, pong="\x1b[2J")))
     assert main(["check", file]) == 0
     told = capsys.readouterr().out
     assert "2025-11-25/basic/utilities/ping#behavior-requirements.1" in told
@@ -498,7 +486,7 @@ def test_the_command_names_the_sentence_and_exits_with_3_if_strict(
 def test_coverage_counts_what_is_asked_of_every_message_by_sentence_and_side(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = written(tmp_path / "t.jsonl", conversation("2025-11-25", C(1, "ping"), S(1)))
+    file = written(tmp_path / "t.jsonl", over_stdio("2025-11-25", C(1, "ping"), S(1)))
     assert main(["check", "--coverage", file]) == 0
     told = {tuple(line.split()) for line in capsys.readouterr().out.splitlines()}
     # initialize, initialized and ping; two results.
@@ -508,6 +496,19 @@ def test_coverage_counts_what_is_asked_of_every_message_by_sentence_and_side(
     assert not [row for row in told if len(row) == 4 and not row[2].startswith("2025-11-25")]
     # What was never asked is shown, too.
     assert any(row[:2] == ("0", "0") for row in told)
+    assert any(row[-5:] == ("sentences", "of", "2025-11-25", "were", "asked") for row in told)
+
+
+def test_coverage_is_told_by_sentence_role_and_revision(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [written(tmp_path / name, over_stdio(name, C(1, "ping"), S(1))) for name in ("2025-06-18", "2025-11-25")]
+    assert main(["check", "--format", "json", "--coverage", *files]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [*told["covered"]] == ["2025-06-18", "2025-11-25"]
+    for revision, row in told["covered"].items():
+        for role in ("client", "server"):
+            asked = {each["sentence"] for each in told["applied"] if each[role]}
+            assert row[role] == sum(each.startswith(revision) for each in asked) > 10
+        assert row["sentences"] > max(row["client"], row["server"])
 
 
 @pytest.mark.parametrize(
@@ -516,7 +517,7 @@ def test_coverage_counts_what_is_asked_of_every_message_by_sentence_and_side(
         ([], "there was no message to judge"),
         (events([{"sender": "client", "message": None, "http": None, "end": {"eof": "client"}}], "stdio"),
          "there was no message to judge"),
-        (conversation("2025-11-25", C(1, "ping"), S(1), opened=False), "the revision of 2 of 2 messages is unknown"),
+        (over_stdio("2025-11-25", C(1, "ping"), S(1))[3:], "the revision of 2 of 2 messages is unknown"),
     ],
 )  # fmt: skip
 def test_strict_fails_with_a_reason_where_nothing_follows_from_finding_nothing(
@@ -527,18 +528,18 @@ def test_strict_fails_with_a_reason_where_nothing_follows_from_finding_nothing(
     assert f"not all was judged: {reason}" in capsys.readouterr().out
     assert main(["check", "--strict", "--format", "json", file]) == 6
     assert json.loads(capsys.readouterr().out)["unjudged"][0].startswith(reason)
-    assert main(["check", file]) == 0
+    assert main(["check", file]) == (6 if "no message" in reason else 0)
     capsys.readouterr()
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_strict_passes_what_is_whole_and_the_middle_of_it_with_its_revision(revision: str, tmp_path: Path) -> None:
-    lines = full(revision, [*opening(revision), C(1, "tools/list"), S(1, tools=[])], CLIENT)
-    whole = stdio(lines)
+    lines = [C(1, "tools/list"), S(1, tools=[])]
+    whole = over_stdio(revision, *lines)
     assert main(["check", "--strict", written(tmp_path / "t.jsonl", whole)]) == 0
     if revision != "2024-11-05":
-        over_http = events(json.loads(json.dumps(http(revision, lines))))
-        assert main(["check", "--strict", written(tmp_path / "http.jsonl", over_http)]) == 0
+        posted = events(over_http(revision, *lines))
+        assert main(["check", "--strict", written(tmp_path / "http.jsonl", posted)]) == 0
     middle = written(tmp_path / "middle.jsonl", whole[-2:])
     assert main(["check", "--strict", "--revision", revision, middle]) == 0
     assert main(["check", "--strict", middle]) == (0 if revision == "2026-07-28" else 6)
@@ -547,7 +548,7 @@ def test_strict_passes_what_is_whole_and_the_middle_of_it_with_its_revision(revi
 def test_a_last_line_that_is_cut_off_is_named_and_what_stands_before_it_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = Path(written(tmp_path / "t.jsonl", conversation("2025-11-25", C(1, "ping"), S(1, pong=1), C(2, "ping"))))
+    file = Path(written(tmp_path / "t.jsonl", over_stdio("2025-11-25", C(1, "ping"), S(1, pong=1), C(2, "ping"))))
     file.write_text(file.read_text("utf-8")[:-20], "utf-8")
     assert main(["check", str(file)]) == 6
     told = capsys.readouterr().out
@@ -560,8 +561,7 @@ def test_a_last_line_that_is_cut_off_is_named_and_what_stands_before_it_judged(
 def test_a_finding_over_http_names_header_and_status_the_request_the_rule_and_no_secret(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = full("2025-11-25", [*opening("2025-11-25"), C(1, "ping"), S(1), C(2, "ping"), S(2, pong=1)], CLIENT)
-    rows = json.loads(json.dumps(http("2025-11-25", lines)))
+    rows = over_http("2025-11-25", C(1, "ping"), S(1), C(2, "ping"), S(2, pong=1))
     for row in rows:
         if row["sender"] == "client":
             row["http"]["headers"]["authorization"] = "Bearer hunter2"
@@ -590,7 +590,7 @@ def test_a_finding_over_http_names_header_and_status_the_request_the_rule_and_no
 def test_a_finding_says_why_a_line_is_not_a_message(
     text: str, because: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    main(["check", written(tmp_path / "t.jsonl", conversation("2025-11-25", raw("server", text)))])
+    main(["check", written(tmp_path / "t.jsonl", over_stdio("2025-11-25", raw("server", text)))])
     told = capsys.readouterr().out
     assert f"because:  {because}" in told.replace("Parse error: NaN", "NaN")
 
@@ -599,7 +599,7 @@ def test_equal_findings_are_written_once_with_their_number_and_the_first_places(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = [line for n in range(1, 301) for line in (C(n, "ping"), S(n, pong=n))]
-    file = written(tmp_path / "t.jsonl", conversation("2025-11-25", *lines, C(301, "tools/call", arguments=1)))
+    file = written(tmp_path / "t.jsonl", over_stdio("2025-11-25", *lines, C(301, "tools/call", arguments=1)))
     main(["check", "--strict", file])
     told = capsys.readouterr().out
     assert told.count("rule:     pong_is_empty") == told.count("rule:     schema") == 1
@@ -610,7 +610,7 @@ def test_equal_findings_are_written_once_with_their_number_and_the_first_places(
 
 def test_a_damaged_trace_is_refused_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "t.jsonl"
-    file.write_text(to_row(conversation("2025-11-25")[0]._replace(time=1.0)) + '\n{"seq": 2}\n', "utf-8")
+    file.write_text(to_row(over_stdio("2025-11-25")[0]._replace(time=1.0)) + '\n{"seq": 2}\n', "utf-8")
     assert main(["check", str(file)]) == 2
     assert f"{file}:2: " in capsys.readouterr().err
 

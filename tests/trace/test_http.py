@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from mcp_ref.machinery.http_exchange import HttpRefusal, HttpRequest
 from mcp_ref.roles.client.config import Url
 from mcp_ref.trace.narrate import Narrator, narrate
 from mcp_ref.trace.record import Recorder, TraceEvent, from_row, read_trace, to_row
+from tests.wire import at_once
 
 SESSION = "2025-11-25"
 SECRET = "Bearer swordfish"
@@ -182,11 +184,7 @@ def two_at_once(target: Any, events: list[TraceEvent], revision: str) -> None:
 
     with server.serve_http(sse_path="/sse") as http:
         url = http.sse_url if revision == "2024-11-05" else http.url
-        threads = [threading.Thread(target=talk, args=[url, city]) for city in ("Lisbon", "Porto")]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(timeout=5)
+        at_once(*(partial(talk, url, city) for city in ("Lisbon", "Porto")))
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", "2026-07-28"])
@@ -241,19 +239,13 @@ def test_an_exchange_has_the_request_its_status_and_its_events() -> None:
 
 def test_connections_at_once_are_recorded_into_one_file(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
-    begin = threading.Barrier(4)
 
     def talk(url: str) -> None:
-        begin.wait(timeout=5)
         with Client(url, revision=SESSION) as client:
             client.ping()
 
     with weather(trace=path).serve_http() as http:
-        threads = [threading.Thread(target=talk, args=[http.url]) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(timeout=5)
+        at_once(*(partial(talk, http.url) for _ in range(4)))
     events = list(read_trace(path))
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     messages = [event.message for event in events if isinstance(event.message, dict)]
@@ -291,7 +283,7 @@ def test_a_trace_that_cannot_be_written_is_told_to_who_serves() -> None:
 # -- files, and words
 
 
-def test_a_line_keeps_what_http_says_and_one_without_is_read_as_before() -> None:
+def test_a_line_keeps_the_microsecond_and_what_http_says_and_one_without_is_read_as_before() -> None:
     event = TraceEvent(1, 1764061200.123456, "t", "send", "server", None, "http", {"method": "GET"})
     assert from_row(to_row(event)) == event
     old = TraceEvent(1, 1764061200.123456, "t", "send", "server", {"jsonrpc": "2.0", "method": "x"}, "stdio")

@@ -58,10 +58,38 @@ def test_a_request_says_who_asks_in_full_once_and_then_that_it_is_the_same() -> 
     assert '_meta: wants the log messages of this request, from level "info" on' in third
 
 
-def test_a_method_of_an_extension_is_not_taken_for_that_of_the_protocol_with_its_name() -> None:
-    (told,) = wide(("send", asked(1, "tasks/get", taskId="t")))
-    assert "ask for the state of a task, its questions and its result" in told
-    assert "[2026-07-28/extensions/tasks]" in told and "does not exist" not in told
+CALL = ("send", asked(1, "tools/call", name="t"))
+SPOKEN = {"supportedVersions": ["2026-07-28", "2025-11-25"], "capabilities": {"tools": {}}, "instructions": "Ask."}
+
+
+@pytest.mark.parametrize(
+    ("messages", "words"),
+    [
+        # Pages that moved are named as the revision has them, and what it no longer has is said.
+        ([CALL, ("send", notification("notifications/cancelled", requestId=1))],
+         ["[2026-07-28/basic/patterns/cancellation]"]),
+        ([CALL, ("receive", notification("notifications/progress", progressToken=1, progress=1))],
+         ["[2026-07-28/basic/patterns/progress]"]),
+        ([("send", asked(1, "ping"))], ["does not exist in revision 2026-07-28"]),
+        # A method of an extension is not taken for that of the protocol with its name.
+        ([("send", asked(1, "tasks/get", taskId="t"))],
+         ["ask for the state of a task, its questions and its result", "[2026-07-28/extensions/tasks]"]),
+        # Nothing is agreed on.
+        ([("send", asked(1, "server/discover")), ("receive", response(1, **SPOKEN))],
+         ["speaks 2026-07-28, 2025-11-25; nothing is agreed on, for each request names its own",
+          "declares the capabilities tools", 'instructions for the model: "Ask."']),
+        # A result may ask for nothing but another try.
+        ([CALL, ("receive", response(1, resultType="input_required", requestState="later"))],
+         ["not finished: the client is to try again"]),
+        ([CALL, ("receive", response(1, resultType="input_required", requestState="later")),
+          ("send", asked(2, "tools/call", name="t", requestState="later"))],
+         ["round 2 of the call that request 1 began"]),
+    ],
+)  # fmt: skip
+def test_the_last_message_is_told(messages: list[tuple[str, Any]], words: list[str]) -> None:
+    told = wide(*messages)[-1]
+    assert all(each in told for each in words)
+    assert "does not exist" not in told or "does not exist in revision 2026-07-28" in words
 
 
 def test_a_result_says_who_answers_and_that_it_is_the_end_once() -> None:
@@ -78,21 +106,6 @@ def test_a_result_says_who_answers_and_that_it_is_the_end_once() -> None:
     assert 'resultType "complete": this is the end of the request' in told[1]
     assert "_meta:" not in told[3] and "resultType " not in told[3].split("{")[0]
     assert "is not one of the protocol's own" in told[5]
-
-
-def test_a_discovery_says_what_is_spoken_and_that_nothing_is_agreed_on() -> None:
-    told = wide(
-        ("send", asked(1, "server/discover")),
-        (
-            "receive",
-            response(
-                1, supportedVersions=["2026-07-28", "2025-11-25"], capabilities={"tools": {}}, instructions="Ask."
-            ),
-        ),
-    )[1]
-    assert "speaks 2026-07-28, 2025-11-25; nothing is agreed on, for each request names its own" in told
-    assert "declares the capabilities tools" in told
-    assert 'instructions for the model: "Ask."' in told
 
 
 @pytest.mark.parametrize(
@@ -112,20 +125,6 @@ def test_the_client_is_whoever_asks_without_an_opening() -> None:
     narrator = Narrator()
     assert "C → S" in narrator.tell(event("receive", asked(1, "tools/list"), peer="somebody"))
     assert "C ← S" in narrator.tell(event("send", response(1, tools=[]), peer="somebody"))
-
-
-def test_pages_that_moved_are_named_as_the_revision_has_them() -> None:
-    told = wide(
-        ("send", asked(1, "tools/call", name="t")),
-        ("send", notification("notifications/cancelled", requestId=1)),
-        ("receive", notification("notifications/progress", progressToken=1, progress=1)),
-    )
-    assert "[2026-07-28/basic/patterns/cancellation]" in told[1]
-    assert "[2026-07-28/basic/patterns/progress]" in told[2]
-
-
-def test_what_the_revision_no_longer_has_is_said() -> None:
-    assert "does not exist in revision 2026-07-28" in wide(("send", asked(1, "ping")))[0]
 
 
 # -- rounds
@@ -168,16 +167,6 @@ def test_rounds_without_a_state_are_found_by_what_they_ask() -> None:
     assert "its earlier rounds were not seen here" in told[3]
 
 
-def test_a_result_may_ask_for_nothing_but_another_try() -> None:
-    told = wide(
-        ("send", asked(1, "tools/call", name="t")),
-        ("receive", response(1, resultType="input_required", requestState="later")),
-        ("send", asked(2, "tools/call", name="t", requestState="later")),
-    )
-    assert "not finished: the client is to try again" in told[1]
-    assert "round 2 of the call that request 1 began" in told[2]
-
-
 # -- subscriptions
 
 
@@ -215,21 +204,15 @@ def test_a_subscription_that_the_client_gives_up_is_over_for_it() -> None:
     assert "which was given up: to be ignored" in told[4]
 
 
-def test_a_subscription_that_the_server_ends_says_so_twice() -> None:
-    told = listening(
+def test_a_subscription_that_the_server_ends_says_so_twice_in_either_order() -> None:
+    end = [
         ("receive", tagged("notifications/cancelled", requestId=7, reason="it closes")),
         ("receive", response(7, resultType="complete", _meta={SUBSCRIPTION_ID: 7})),
-    )
+    ]
+    told = listening(*end)
     assert 'ends the subscription that request 7 (subscriptions/listen) opened, because "it closes"' in told[3]
     assert "the server has ended the subscription" in told[4]
-
-
-def test_a_cancellation_after_the_result_of_a_subscription_is_recognized() -> None:
-    told = listening(
-        ("receive", response(7, resultType="complete", _meta={SUBSCRIPTION_ID: 7})),
-        ("receive", tagged("notifications/cancelled", requestId=7, reason="it closes")),
-    )
-    assert 'ends the subscription 7, whose result has said so, because "it closes"' in told[4]
+    assert 'ends the subscription 7, whose result has said so, because "it closes"' in listening(*reversed(end))[4]
 
 
 # -- errors and HTTP

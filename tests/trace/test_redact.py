@@ -114,17 +114,8 @@ def test_fields_in_plain_text_are_redacted(line: str, kept: str) -> None:
 
 
 def test_long_text_without_any_secret_takes_no_longer_than_its_length() -> None:
-    for text in (
-        "a" * 300_000,
-        '"' * 300_000,
-        "://" * 100_000,
-        '\\"a' * 100_000,
-        "\\" * 300_000 + '"',
-        "=&" * 100_000,
-        "a:" * 100_000,
-        "a-" * 100_000,
-        "aPi" * 100_000,
-    ):
+    long = [part * 100_000 for part in ("aaa", '"""', "://", '\\"a', "=&", "a:", "a-", "aPi")]
+    for text in (*long, "\\" * 300_000 + '"'):
         assert redact_text(text) == text
 
 

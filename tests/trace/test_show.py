@@ -20,8 +20,9 @@ from mcp_ref.trace.check import check
 from mcp_ref.trace.fields import MEANINGS, members
 from mcp_ref.trace.record import TraceEvent, to_row
 from mcp_ref.trace.show import data, page
+from tests.support.machine import free_port
 from tests.test_pictures import hostile, question_in_rounds
-from tests.trace.talks import C, N, S, events, full, opening
+from tests.trace.talks import C, N, S, full, over_stdio, stdio
 
 DRIVER, BROWSER = shutil.which("chromedriver"), shutil.which("chromium")
 
@@ -36,8 +37,7 @@ def test_every_member_that_a_type_of_the_wire_names_has_a_meaning() -> None:
 
 
 def test_a_message_has_its_partner_its_members_and_what_is_wrong_with_it() -> None:
-    whole = full("2025-11-25", [*opening("2025-11-25"), C(1, "ping"), S(1, pong=True)], {})
-    trace = events([{"sender": line.sender, "message": line.message, "http": None} for line in whole], "stdio")
+    trace = over_stdio("2025-11-25", C(1, "ping"), S(1, pong=True))
     found = data(trace, check(trace), "name")
     rows = found["rows"]
     assert (rows[3]["partner"], rows[4]["partner"]) == (4, 3)
@@ -60,6 +60,17 @@ def test_the_command_writes_one_file(tmp_path: Path) -> None:
     trace.write_text("".join(to_row(event) + "\n" for event in question_in_rounds()), "utf-8")
     assert main(["show", str(trace), "-o", str(target)]) == 0
     assert made(target.read_text("utf-8"))["name"] == "t.jsonl"
+
+
+def test_a_row_names_its_tool_and_says_that_it_failed() -> None:
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "buy", "arguments": {}}}
+    answered = {"jsonrpc": "2.0", "id": 1, "result": {"content": [], "isError": True}}
+    trace = [
+        TraceEvent(number, 0.0, "main", direction, "server", message, "stdio")
+        for number, (direction, message) in enumerate((("send", asked), ("receive", answered)), 1)
+    ]
+    rows = made(page(trace, [], "t"))["rows"]
+    assert [(row["name"], row["failed"]) for row in rows] == [("buy", False), ("buy", True)]
 
 
 # -- in a browser -------------------------------------------------------------------------------------------------
@@ -123,8 +134,7 @@ class Browser:
 def browser() -> Iterator[Browser]:
     if DRIVER is None or BROWSER is None:
         pytest.skip("chromium and chromium-driver are not installed")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     with subprocess.Popen([DRIVER, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
         until = time.monotonic() + 30
         while True:
@@ -146,8 +156,7 @@ def many(count: int) -> list[TraceEvent]:
         lines += [call, N("notifications/progress", progressToken=number, progress=1),
                   N("notifications/message", level="info", data=f"needle {number}"),
                   S(number, content=[{"type": "text", "text": "x" * 50}])]  # fmt: skip
-    whole = full("2025-11-25", lines, {})
-    return events([{"sender": line.sender, "message": line.message, "http": None} for line in whole], "stdio")
+    return stdio(full("2025-11-25", lines, {}))
 
 
 @pytest.mark.slow
@@ -225,3 +234,37 @@ def test_hostile_text_is_shown_as_text_in_light_and_dark(browser: Browser, tmp_p
     assert light != dark
     shades = browser.run("return getComputedStyle(document.body).backgroundColor")
     assert shades == "rgb(21, 23, 26)"
+
+
+@pytest.mark.slow
+def test_the_sequence_diagram_stands_beside_the_list(browser: Browser, tmp_path: Path) -> None:
+    target, trace = tmp_path / "page.html", question_in_rounds()
+    target.write_text(page(trace, [], "rounds"), "utf-8")
+    browser.open(target)
+    arrows = browser.run(
+        "return [...document.querySelectorAll('.row')].map(row => [row.classList.contains('client'),"
+        " getComputedStyle(row.querySelector('.lane'), '::after').content,"
+        " getComputedStyle(row.querySelector('.lane i')).borderTopStyle])"
+    )
+    assert arrows == [[True, '"▸"', "solid"], [False, '"◂"', "dashed"]] * 3
+
+
+@pytest.mark.slow
+def test_a_narrow_page_has_the_message_below_the_list_and_counts_its_findings(browser: Browser, tmp_path: Path) -> None:
+    target = tmp_path / "narrow.html"
+    target.write_text(page(hostile(), found := list(check(hostile())), "narrow"), "utf-8")
+    metrics = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser._post("/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics})
+    try:
+        browser.open(target)
+        places = browser.run(
+            "return ['list', 'one'].map(id => document.getElementById(id).getBoundingClientRect())"
+            ".map(box => [box.left, box.top, box.bottom, box.width])"
+        )
+        assert browser.run("return document.documentElement.scrollWidth") <= 400
+        said = browser.run("return document.getElementById('found').textContent")
+    finally:
+        browser._post("/goog/cdp/execute", {"cmd": "Emulation.clearDeviceMetricsOverride", "params": {}})
+    (left, _, bottom, width), (under, top, _, wide) = places
+    assert left == under == 0 and top >= bottom and width == wide == 400
+    assert said.startswith(f"{len(found)} finding" if found else "no findings")

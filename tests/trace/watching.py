@@ -27,19 +27,13 @@ ON_PURPOSE: dict[str, set[str]] = {
                     "unsupported_versions_are_400", "error_answers_a_request", "codes_of_the_past_are_gone"},
     # Clients by hand, which send no more than the test needs.
     "test_http::test_a_client_that_does_not_read_holds_up": {"version_header_is_sent"},
-    "test_http::test_the_same_news_waits_once": {"version_header_is_sent"},
-    "test_limits::test_an_answer_that_was_lost_can_be_fetched": {"version_header_is_sent", "id_not_used_before"},
     "test_limits::test_the_events_of_a_stream_go_when_its_answer": {
         "version_header_is_sent", "id_not_used_before", "messages_go_on_one_stream"},
-    "test_losses::test_a_call_that_is_refused_for_its_headers_twice": {"results_have_a_type"},
     # What is refused, and has to be sent for that.
-    "test_resources_and_prompts::test_long_lists_come_in_pages": {"cursors_go_back_as_they_came"},
-    "test_rounds::test_a_state_is_of_use_for_its_own": {"state_is_for_its_request"},
-    "test_rounds::test_a_state_that_was_changed": {"state_goes_back_as_it_came"},
-    "test_rounds::test_servers_that_share_keys": {"state_goes_back_as_it_came"},
-    "test_rounds::test_an_answer_of_the_wrong_shape": {"schema", "answered_forms_fit"},
-    "test_rounds::test_more_answers_than_were_asked": {"schema"},
+    "test_limits::test_an_answer_that_was_lost_can_be_fetched": {"version_header_is_sent", "id_not_used_before"},
     "test_rounds::test_what_was_not_asked": {"retries_bring_the_answers"},
+    "test_rounds::test_servers_that_share_keys": {"state_goes_back_as_it_came"},
+    "test_skills::test_what_is_not_as_its_entry": {"skill_frontmatter_is_identical"},
     "test_tasks::test_an_unknown_cursor_is_refused": {"cursors_go_back_as_they_came"},
     "test_tasks::test_a_malformed_lifetime": {"schema"},
     "test_tasks::test_an_unknown_task_is_refused": {"schema"},
@@ -60,14 +54,9 @@ ON_PURPOSE: dict[str, set[str]] = {
     "test_task_losses::test_an_answer_that_does_not_fit": {"schema"},
     # An answer that was too long to be written has been noted, and then what is said instead.
     "test_task_losses::test_an_answer_of_a_client_that_the_server_does_not_take": {"error_answers_a_request"},
-    # A SHOULD that the test's server does not follow: it embeds a resource, and has none.
-    "test_tools::test_every_kind_of_content": {"embedding_servers_have_resources"},
 }  # fmt: skip
 
-NOT_WATCHED = (
-    "test_http::test_nothing_is_left_of_many_connections",
-    "test_limits::test_so_many_announcements_wait",
-)
+NOT_WATCHED = ("test_limits::test_so_many_announcements_wait",)
 """Tests that count what a recorder adds to."""
 
 

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 from mcp_ref.basic.authorization.metadata import s256
 from mcp_ref.errors import AuthorizationError
 from mcp_ref.machinery.http_call import origin_of
+from mcp_ref.machinery.latest import Latest
 
 ALGORITHMS: Final = ("ES256", "EdDSA", "RS256")
 """Algorithms of proofs that count; ours are made with the first one."""
@@ -110,7 +111,7 @@ class ProofChecker:
 
         self._jwt = jwt
         self._lock = threading.Lock()  # guards _seen
-        self._seen: dict[bytes, float] = {}  # proofs by their hash, oldest first: until when each would count
+        self._seen: Latest[bytes, None] = Latest(MAX_PROOFS)  # proofs by their hash
 
     def thumbprint(self, proof: str, method: str, url: str, token: str) -> str | None:
         """The thumbprint of the key that signed a proof; None if it is not a proof for this request, or came before.
@@ -133,12 +134,9 @@ class ProofChecker:
             return None
         digest = hashlib.sha256(f"{thumbprint} {named}".encode(errors="surrogatepass")).digest()
         with self._lock:
-            # Every entry counts for as long as any other, so those that are over stand first.
-            while self._seen and (len(self._seen) >= MAX_PROOFS or next(iter(self._seen.values())) < now):
-                del self._seen[next(iter(self._seen))]
             if digest in self._seen:
                 return None
-            self._seen[digest] = now + 2 * PROOF_WINDOW
+            self._seen[digest] = None
         return thumbprint
 
 

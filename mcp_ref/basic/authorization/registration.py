@@ -24,7 +24,7 @@ from mcp_ref.basic.authorization.fetching import Fetcher, checked, secrets_in, s
 from mcp_ref.basic.authorization.metadata import basic_credentials
 from mcp_ref.deprecated import warn_deprecated
 from mcp_ref.errors import AuthorizationError
-from mcp_ref.machinery.guarded_fetch import is_loopback
+from mcp_ref.machinery.guarded_fetch import is_loopback, is_secure
 from mcp_ref.messages import JsonObject
 
 ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -72,10 +72,8 @@ def checked_document(url: str) -> str:
     parts = urlsplit(url)
     dots = {".", ".."} & set(parts.path.split("/"))
     # MUST: publish the document at an https URL with a path (basic/authorization#implementation-requirements)
-    if parts.scheme != "https" or not parts.hostname or parts.path in ("", "/") or "@" in parts.netloc or dots:
-        raise ValueError(f"a metadata document stands at a URL of https with a path, unlike {url!r}")
-    if "#" in url:
-        raise ValueError(f"the URL of a metadata document has no fragment, unlike {url!r}")
+    if parts.scheme != "https" or parts.path in ("", "/") or dots or not is_secure(url):
+        raise ValueError(f"a metadata document stands at a URL of https with a path and no fragment, unlike {url!r}")
     return url
 
 

@@ -241,7 +241,7 @@ class Door:
         if principal is None or why:
             # Here alone: whoever tries tokens must not learn how far one came.
             log.info("refused a token: %s", why)
-            raise self._refusal(401, "The token does not count here", "invalid_token")
+            raise self._refusal(401, "The token is not valid here", "invalid_token")
         # 4. Does the sender hold the key that the token is bound to?
         if (proofs := self._protection.proofs) is not None and is_bound:
             proof = "" if "dpop" in request.repeated else request.headers.get("dpop", "")
@@ -249,7 +249,7 @@ class Door:
             url = self.resource if request.path == self._path else urljoin(self.resource, request.path)
             shown, bound = proofs.thumbprint(proof, request.method, url, token), principal.claims["cnf"]
             if shown is None or not isinstance(bound, dict) or bound.get("jkt") != shown:
-                raise self._refusal(401, "The proof does not count for this request", "invalid_dpop_proof")
+                raise self._refusal(401, "The proof is not valid for this request", "invalid_dpop_proof")
         return principal
 
     def _token_in(self, request: HttpRequest) -> tuple[str, bool]:

@@ -28,6 +28,7 @@ from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, ans
 from mcp_ref.basic.transports.streamable_http.streams import UNREAD_TIMEOUT, Asked, EventStream
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Lost, Receive, Transport
 from mcp_ref.errors import McpError, RemoteProtocolError, RequestTimeout, TransportClosed
+from mcp_ref.incoming import Reply
 from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted, has_ended
 from mcp_ref.machinery.http_call import HttpCall, within
 from mcp_ref.machinery.http_exchange import HttpRefusal, HttpReply, HttpRequest, Places
@@ -41,10 +42,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class _SseSession(Transport):
+class _SseSession(Transport, Reply):
     """The server's end of one stream, which is the session: the `Transport` of its conversation."""
 
     name = "http+sse"
+    private = False
     conversation: ServerSession
 
     def __init__(self, tap: Tap | None, principal: Any) -> None:
@@ -78,9 +80,6 @@ class _SseSession(Transport):
 
 class _SseReply(Asked):
     """Where the answer to a POST goes whose sender is known: the session's stream."""
-
-    def __init__(self, session: _SseSession) -> None:
-        self.send = session.send
 
 
 class SseEndpoint:
@@ -163,7 +162,7 @@ class SseEndpoint:
             if identity is None:
                 session.receive(body)
             else:
-                session.principal, asked = identity, _SseReply(session)
+                session.principal, asked = identity, _SseReply(session.send)
                 asked.principal, asked.authorize = identity, self._options.authorize
                 session.conversation.peer.receive(body, asked)
             reply.send(202, {"Content-Type": "text/plain"}, b"Accepted")

@@ -15,7 +15,7 @@ Not here:  which of the two is the client (they are alike)
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mcp_ref import messages
 from mcp_ref.basic.transports.transport import Lost, Receive, Transport
@@ -24,7 +24,7 @@ from mcp_ref.machinery.deadline import Deadline, holding
 from mcp_ref.messages import JsonObject
 
 if TYPE_CHECKING:
-    from mcp_ref.callers import Server, ServerSession
+    from mcp_ref.callers import Connects
     from mcp_ref.trace.record import Tap
 
 
@@ -87,8 +87,7 @@ class _MemoryTransport(Transport):
 
         Blocks: while another thread's message is delivered, or too many wait for the other side to start; at most until
             the deadline.
-        Threads: any, but none that is in `receive`.
-        Raises: see `Transport`. What the other side's `receive` raises, which is a mistake in it, comes out here.
+        Threads: any, but none that is in `receive`. Raises: see `Transport`.
         """
         # MUST: a custom transport keeps the messages and the lifecycle as they are (basic/transports#custom-transports;
         # basic/transports/index#custom-transports)
@@ -113,11 +112,9 @@ class _MemoryTransport(Transport):
     def close(self, deadline: Deadline) -> None:
         """End the connection for both sides; each is told by its `lost`, in this thread; see `Transport.close`.
 
-        No thread has to end. It waits for deliveries that are going on, which take a moment, since `receive` only
-        routes. A message kept for a side that never started is still delivered if it starts, before its `lost`.
+        No thread has to end. What was kept for a side that never started is still delivered if it starts.
 
-        Blocks: at most until the deadline, and as long as both `lost` take.
-        Threads: any that is not in `receive`.
+        Blocks: at most until the deadline, and as long as both `lost` take. Threads: any that is not in `receive`.
         """
         told: list[Lost] = []
         for side in (self, self.other):
@@ -142,10 +139,10 @@ class InProcess:
 
     name = "memory"
 
-    def __init__(self, server: Server, tap: Tap | None) -> None:
+    def __init__(self, server: Connects, tap: Tap | None) -> None:
         self._server = server
         self._ours, self._theirs = pair(tap=tap)
-        self._session: ServerSession | None = None
+        self._session: Any = None
         self.send, self.exchange = self._ours.send, self._ours.exchange
 
     def start(self, receive: Receive, lost: Lost) -> None:

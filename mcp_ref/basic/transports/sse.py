@@ -13,10 +13,8 @@ Not here:  which events are sent when (streamable_http/server), reading them fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
-
-from mcp_ref.errors import RemoteProtocolError
 
 CONTENT_TYPE = "text/event-stream"
 
@@ -103,7 +101,15 @@ class EventParser:
 
         Raises: EventTooLong.
         """
-        for line in self._lines(chunk):
+        # A CR and the LF that follows it end one line, also when they come in two chunks.
+        rest = chunk[1:] if self._after_cr and chunk.startswith(b"\n") else chunk
+        if chunk:
+            self._after_cr = chunk.endswith(b"\r")
+        *lines, rest = rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        for line in lines:
+            if self._rest:
+                line = bytes(self._rest + line)
+                self._rest.clear()
             self._size += len(line)
             if self._size > self._limit:
                 raise EventTooLong(f"an event of more than {self._limit} bytes")
@@ -116,19 +122,6 @@ class EventParser:
             if fields.keys() - {"event"}:
                 data, kind = "\n".join(fields.get("data", ())), fields.get("event") or "message"
                 yield Event(data, self.last_id, kind, fields.get("retry"))
-
-    def _lines(self, chunk: bytes) -> Iterator[bytes]:
-        """Whole lines; a CR and the LF that follows it end one line, also when they come in two chunks."""
-        rest = chunk[1:] if self._after_cr and chunk.startswith(b"\n") else chunk
-        if chunk:
-            self._after_cr = chunk.endswith(b"\r")
-        *ends, rest = rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        for line in ends:
-            if self._rest:
-                self._rest += line
-                line = bytes(self._rest)
-                self._rest.clear()
-            yield line
         self._rest += rest
         if len(self._rest) + self._size > self._limit:
             raise EventTooLong(f"an event of more than {self._limit} bytes")
@@ -146,21 +139,3 @@ class EventParser:
         elif name == "retry" and value.isascii() and value.isdigit():
             # So many digits are as good as for ever, and `int` refuses thousands of them.
             self._fields["retry"] = int(value) if len(value) < 18 else 10**18
-
-
-def read_events(read: Callable[[], bytes], limit: int, last_id: str | None = None) -> Iterator[Event]:
-    """Each event of a stream, as it comes.
-
-    Args:
-        read: gives what has come, as soon as there is something; b"" at the end.
-        limit: bytes that an event may have.
-        last_id: the id that is in force before the first event.
-
-    Raises: RemoteProtocolError (an event is too long), and as `read` does.
-    """
-    parser = EventParser(limit, last_id)
-    try:
-        while chunk := read():
-            yield from parser.feed(chunk)
-    except EventTooLong as problem:
-        raise RemoteProtocolError(f"the server's event stream: {problem}") from None

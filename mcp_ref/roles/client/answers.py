@@ -84,7 +84,7 @@ class Answers:
         # (client/roots#capabilities; client/sampling#capabilities)
         if source is not None:
             if isinstance(source, str | os.PathLike):
-                raise TypeError(f"roots is a list of folders, or a function that returns them, not {source!r}")
+                raise TypeError(f"roots must be a list of folders, or a function that returns them, not {source!r}")
             self.capabilities["roots"] = roots.capability()
             self._answers["roots/list"] = partial(roots.roots_list, source)
         if sample is not None:

@@ -32,6 +32,7 @@ from mcp_ref.errors import (
     SessionExpired,
     TransportClosed,
 )
+from mcp_ref.extensions import OF_SKILLS, loaded_later
 from mcp_ref.machinery.arguments import check_command, check_kind, check_limits, refuse_unknown
 from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Clock, Deadline
@@ -70,7 +71,7 @@ class Client:
 
     Args:
         target: a command as a list of strings, a `Command` (with environment, folder and what becomes of stderr), a
-            URL, a `Url` (with headers, proxies and what TLS needs), a `Server` in this process, or a transport.
+            URL, a `Url` (with headers, proxies and what TLS needs), a `Server` (or `Replay`) here, or a transport.
         session: a `requests.Session` to send by to a URL, as you have set it up; it is neither changed nor closed. What
             an adapter of yours cannot do stands at `basic.transports.streamable_http.client.HttpOptions`.
         auth: for a URL, what authorizes the requests to it: a bearer token, a function that gives one, a callable of a
@@ -115,7 +116,13 @@ class Client:
         trace: a path, an open file, a callable of one `TraceEvent`, or a `Recorder`; a transport given as the target is
             not traced.
 
-    Nothing happens before `connect()`, or `with`.
+    What a program calls:
+        from_config, connect, close; revision, server_info, server_capabilities, instructions; list_tools, call_tool;
+        list_resources, list_resource_templates, read_resource, subscribe_resource, unsubscribe_resource; list_prompts,
+        get_prompt, complete; list_skills, get_skill, read_skill, read_directory; `list_..._page` for one page; listen,
+        call_tool_as_task, task, list_tasks, set_log_level, roots_changed, visit_required, ping, discover; and for any
+        method request, request_batch, notify.
+        The other members are for the rest of this package, and may change in any version.
     """
 
     def __init__(
@@ -124,30 +131,25 @@ class Client:
         *,
         session: requests.Session | None = None,
         auth: Any = None,
-        # What is spoken
         revision: str | Revision | Sequence[str | Revision] | None = None,
         info: JsonObject | None = None,
         capabilities: JsonObject | None = None,
         extensions: Mapping[str, JsonObject] | Sequence[Extension] | None = None,
         result_types: Sequence[str] = (),
         tasks: bool = False,
-        # How long it waits
         timeout: float | None = 60,
         connect_timeout: float | None = 10,
         probe_timeout: float = 1,
         ping_interval: float | None = None,
-        # Functions that answer the server's questions
         roots: Sequence[str | os.PathLike[str] | Mapping[str, Any]] | Callable[..., Any] | None = None,
         sample: Callable[..., Any] | None = None,
         elicit: Callable[..., Any] | None = None,
         open_url: Callable[..., Any] | None = None,
         rates: Mapping[str, Rate] | None = None,
-        # Callbacks
         on_log: Callable[[JsonObject], None] | None = None,
         on_change: Callable[[str, JsonObject], None] | None = None,
         on_close: Callable[[McpError], None] | None = None,
         on_reopen: Callable[[], None] | None = None,
-        # What is kept
         cache: bool | ResultCache = True,
         trace: Trace | None = None,
         **others: Never,
@@ -238,13 +240,13 @@ class Client:
     roots_changed = roots_page.roots_changed
     # client/elicitation
     visit_required = elicitation.visit_required
+    # extensions/skills
+    list_skills, list_skills_page, get_skill, read_skill, read_directory = loaded_later(*OF_SKILLS)
 
     @classmethod
     def from_config(cls, path: str | os.PathLike[str], server: str, **options: Any) -> Self:
         """A client of the server of that name in a file in the form of `mcpServers`; see `client.entries.read_entries`.
-
-        Args:
-            options: those of the class, before what the file says.
+        Options of the class that are given come before what the file says.
 
         Raises: OSError, ValueError: the file cannot be read, or has no such server, or its entry is wrong.
         """
@@ -269,7 +271,7 @@ class Client:
             raise opened_elsewhere("the client", self._process or 0)
         if next(self._connects):
             # And not closed for that: it may be connected, and used, by another thread.
-            raise LocalProtocolError("a client connects once; make another one")
+            raise LocalProtocolError("a client can connect only once; make another one")
         self._process = os.getpid()
         try:
             self.connection.open()
@@ -308,10 +310,8 @@ class Client:
         self.close()
 
     def __repr__(self) -> str:
-        session = self.connection.current
-        if self.connection.closed or session is None:
-            state = "closed" if self.connection.closed else "not connected"
-        else:
+        session, state = self.connection.current, "closed" if self.connection.closed else "not connected"
+        if session is not None and state != "closed":
             state = f"{session.revision}, {session.server_info.get('name', 'a server without a name')}"
         return f"<Client of {config.shown_target(self.target)}: {state}>"
 
@@ -392,7 +392,7 @@ class Client:
         options, known = options or {}, self.tool_definitions
         # One time limit for the call, whatever it has to do: connect again, answer questions, be sent a second time. It
         # stands still while a function of the user's answers, but not for the calls that this function makes.
-        deadline = session.peer.deadline(options)
+        deadline = session.peer.begin_wait(options)
         for attempt in count(1):
             try:
                 if isinstance(session, Stateless):
@@ -402,13 +402,10 @@ class Client:
                 # First of all: a failure to connect again must not hide that this may have been carried out.
                 if not reopening.may_resend(problem, method, params, options, known):
                     raise
-                next_one = reopening.after(self.connection, problem, session, attempt, deadline)
-                if next_one is None:
-                    raise
                 # MUST: a request whose stream broke off is sent again as a new request, with another id
                 # (2026-07-28/changelog#major-changes)
-                session = next_one
-        raise AssertionError
+                session = reopening.after(self.connection, problem, session, attempt, deadline)
+        raise AssertionError("it counts without end")
 
     def _request_alone(
         self, session: Stateless, method: str, params: JsonObject | None, options: Options, deadline: Deadline
@@ -442,7 +439,7 @@ class Client:
                 break
             # 4. The server needs input first: our functions give it, and the next round brings it there.
             if number == mrtr.MAX_ROUNDS:
-                raise RemoteProtocolError(f"the server asked for input {number} times; are its questions always new?")
+                raise RemoteProtocolError(f"the server asked for input {number} times; is each question a new one?")
             # MUST: the next round is a new request, with another id
             # (basic/patterns/mrtr#client-requirements-basic-workflow)
             asked = rounds.next_round(session, asked, result, options.get("cancel"), deadline)
@@ -459,10 +456,8 @@ class Client:
         try:
             session.peer.notify(method, params)
         except SessionExpired as problem:
-            next_one = reopening.after(self.connection, problem, session, 1, Deadline(self.timeout))
-            if next_one is None:
-                raise
-            next_one.peer.notify(method, params)
+            session = reopening.after(self.connection, problem, session, 1, Deadline(self.timeout))
+            session.peer.notify(method, params)
 
 
 def known_target(target: Any, session: requests.Session | None = None) -> Any:
@@ -473,9 +468,9 @@ def known_target(target: Any, session: requests.Session | None = None) -> Any:
         target = Command(target)
     if isinstance(target, Command):
         check_command(target.argv)
-    elif not is_transport(target):
-        from mcp_ref.roles.server.server import Server
-
-        if not isinstance(target, Server):
-            raise config.not_a_target(target)
+    elif not is_transport(target) and not (
+        # A Server, or what takes conversations as one does. (A Client connects as well, and has none of them.)
+        callable(getattr(target, "connect", None)) and isinstance(getattr(target, "sessions", None), tuple)
+    ):
+        raise config.not_a_target(target)
     return target

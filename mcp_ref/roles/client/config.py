@@ -22,7 +22,7 @@ from mcp_ref.revisions import Revision
 if TYPE_CHECKING:
     import requests
 
-    from mcp_ref.callers import Server
+    from mcp_ref.callers import Connects
     from mcp_ref.machinery.deadline import Deadline
     from mcp_ref.trace.record import Tap
 
@@ -97,7 +97,7 @@ class Route(NamedTuple):
         return 400 <= status < 500 if any_4xx else status in (400, 404, 405)
 
 
-Target: TypeAlias = "Sequence[str] | str | Command | Url | Server | Transport"
+Target: TypeAlias = "Sequence[str] | str | Command | Url | Connects | Transport"
 """A command or a URL, plain or with more about it; a server in this process; a transport."""
 
 
@@ -137,7 +137,7 @@ def owner_of(target: Any) -> Callable[[], str | None] | None:
 def known_url(url: Any, session: requests.Session | None) -> Url:
     """A URL as a `Url`, checked, with the session to send by. Raises: ValueError, TypeError: it cannot be one."""
     if not isinstance(url, str | Url):
-        raise ValueError("a requests.Session goes with a URL")
+        raise ValueError("a requests.Session can only be used with a URL")
     known = Url(url) if isinstance(url, str) else url
     check_url(known.url)
     check_kind("a dict", headers=known.headers, options=known.options)
@@ -150,14 +150,14 @@ def not_a_target(target: Any) -> TypeError:
     # What serve_http() returned, for one.
     hint = f"; its URL is {target.url}" if isinstance(getattr(target, "url", None), str) else ""
     return TypeError(
-        f"a client's target is a command (a list of strings), a URL, a Server or a transport, not {target!r}{hint}"
+        f"a client's target must be a command (a list of strings), a URL, a Server or a transport, not {target!r}{hint}"
     )
 
 
 def check_url(url: Any) -> None:
     """Raise ValueError, or TypeError for what is not text, unless it can be the URL of a server."""
     if not isinstance(url, str):
-        raise TypeError(f"a URL is a string, not {url!r}")
+        raise TypeError(f"a URL must be a string, not {url!r}")
     if url.lower().startswith(("http://", "https://")):
         return
     if re.match(r"[\w.-]+(:\d+)?/|[\w.-]+:\d+$|localhost\b", url) and "\\" not in url and " " not in url:
@@ -167,7 +167,7 @@ def check_url(url: Any) -> None:
         if len(words) == 1 and url.endswith(".py"):
             words = ["python", url]
         instead = f"; a command is a list of strings, {words!r}" if words else ""
-    raise ValueError(f"a URL begins with http:// or https://, not {url!r}{instead}")
+    raise ValueError(f"a URL must begin with http:// or https://, not {url!r}{instead}")
 
 
 def http_routes(

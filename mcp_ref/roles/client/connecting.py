@@ -92,7 +92,7 @@ class Connection:
         """Open the first conversation. Blocks and raises: see `Client.connect`."""
         with self.opening:
             if self.closed:
-                raise LocalProtocolError("a client connects once; make another one")
+                raise LocalProtocolError("a client can connect only once; make another one")
             limit = self.client.connect_timeout
             try:
                 self.current = self.open_next(Deadline(limit))
@@ -101,8 +101,8 @@ class Connection:
                     self.current.lost(self.current.peer.closed)
             except RequestTimeout as problem:
                 # Over stdio the reason may stand on the server's standard error.
-                last_words = getattr(self.beginning and self.beginning.transport, "last_words", str)()
-                said = f"; the server has said:{last_words}" if last_words else ""
+                stderr_tail = getattr(self.beginning and self.beginning.transport, "stderr_tail", str)()
+                said = f"; the server has said:{stderr_tail}" if stderr_tail else ""
                 problem.args = (f"{problem} (connect_timeout={limit}){said}",)
                 raise
 
@@ -172,7 +172,7 @@ class Connection:
 
 
 def server_key(target: Any, *, whole: bool = False) -> Hashable | None:
-    """What tells a server from others: how it is started, or the URL; None if nothing does.
+    """A key that identifies the server: how it is started, or the URL; None if nothing does.
 
     Args:
         target: as the client has it: not a list, but a `Command`.
@@ -355,7 +355,7 @@ def check_era(problem: McpError, revisions: tuple[Revision, ...], over_http: boo
     """Raise RemoteProtocolError if the problem shows that a server is older than the only revisions that we speak."""
     if says_session_era(problem, over_http) and not isinstance(problem, TransportClosed):
         names = ", ".join(revision.name for revision in revisions)
-        raise RemoteProtocolError(f"the server does not speak {names}, but opens with initialize") from problem
+        raise RemoteProtocolError(f"the server does not speak {names}: it expects initialize") from problem
 
 
 # -- what a problem says ------------------------------------------------------------------------------------------

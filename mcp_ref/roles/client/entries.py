@@ -78,7 +78,7 @@ class Entry(NamedTuple):
         return any(matches(each, tool) for each in self.allow) and not any(matches(each, tool) for each in self.deny)
 
     def for_a_client(self) -> dict[str, Any]:
-        """With what a `Client` of this server is made."""
+        """Keyword arguments for a `Client` of this server."""
         limits = {"timeout": self.timeout, "connect_timeout": self.start_timeout, "revision": self.revision}
         return {"target": self.target, **{name: value for name, value in limits.items() if value is not None}}
 
@@ -106,12 +106,12 @@ def read_entries(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str
     except (TypeError, AttributeError, RecursionError) as problem:
         raise ValueError(f'{where} does not have the form {{"mcpServers": {{NAME: ...}}}}') from problem
     except ValueError as problem:
-        said = str(problem) if "unpack" not in str(problem) else 'it has neither "mcpServers" nor "servers", or both'
+        said = str(problem) if "unpack" not in str(problem) else 'it must have either "mcpServers" or "servers"'
         raise ValueError(f"{where}: {said}") from None
     folded = [name.casefold() for name in entries]
     for name, entry in entries.items():
         if folded.count(name.casefold()) > 1:
-            entries[name] = entry._replace(problem="another server has the same name but for its case", target=None)
+            entries[name] = entry._replace(problem="another server's name differs only in case", target=None)
     return entries
 
 
@@ -132,7 +132,7 @@ def _parsed(text: str) -> Any:
         found = dict(pairs)
         if len(found) < len(pairs):
             names = [name for name, _ in pairs]
-            raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands there twice")
+            raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} appears twice")
         return found
 
     text = _TOKENS.sub(lambda token: token[1] or " ", text)

@@ -15,17 +15,18 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import count
-from random import uniform
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Unpack, cast
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 from mcp_ref.agreement import Check, declares
 from mcp_ref.basic import tasks as page
 from mcp_ref.basic.mrtr import MAX_ROUNDS
 from mcp_ref.basic.tasks import ENDED, Task
-from mcp_ref.client.elicitation import elicit
-from mcp_ref.client.sampling import sample
+from mcp_ref.client.elicitation import check_mode, elicit_request
+from mcp_ref.client.sampling import sample_request, waiting
 from mcp_ref.errors import (
     AnswerLost,
     ErrorResponse,
@@ -148,7 +149,7 @@ class TaskHandle:
         self._by_hand, self._check = by_hand, check
         self._lock = threading.Lock()  # guards the three fields below
         self._answered: set[str] = set()  # keys that were answered, or are being (2026-07-28)
-        self._parked: dict[str, tuple[JsonObject, threading.Event, list[JsonObject]]] = {}
+        self._parked: dict[str, tuple[JsonObject, SimpleQueue[JsonObject | None]]] = {}  # questions, for whom they wait
         self._fetching: threading.Thread | None = None
         self._rounds = 0
 
@@ -245,7 +246,7 @@ class TaskHandle:
     def questions(self) -> JsonObject:
         """The questions that wait for `answer`, by key: each with its `method` and `params`."""
         with self._lock:
-            return {key: question for key, (question, _, _) in self._parked.items()}
+            return {key: question for key, (question, _) in self._parked.items()}
 
     def answer(self, key: str, response: JsonObject) -> None:
         """Answer one of `questions`, with a result such as `{"action": "accept", "content": {...}}`.
@@ -253,24 +254,23 @@ class TaskHandle:
         Raises: KeyError: there is no such question, or it was answered already.
         """
         with self._lock:
-            _, answered, answers = self._parked.pop(key)
-        answers.append(response)
-        answered.set()
+            _, answers = self._parked.pop(key)
+        answers.put(response)
 
     def park(self, incoming: Incoming) -> JsonObject:
         """Wait until the user answers a question of the server with `answer`, and return that answer."""
-        key, answered, answers = str(incoming.id), threading.Event(), list[JsonObject]()
+        key, answers = str(incoming.id), SimpleQueue[JsonObject | None]()
         with self._lock:
-            self._parked[key] = ({"method": incoming.method, "params": incoming.params}, answered, answers)
+            self._parked[key] = ({"method": incoming.method, "params": incoming.params}, answers)
         before_block()
-        incoming.attach(lambda reason: answered.set())
-        # Bounded by the question: whoever takes it back sets the event.
-        answered.wait()
+        incoming.attach(lambda reason: answers.put(None))
+        # Bounded by the question: whoever takes it back puts None.
+        answer = answers.get()
         with self._lock:
             self._parked.pop(key, None)
-        if not answers:
-            raise RequestCancelled(incoming.reason or "the question was taken back")
-        return answers[0]
+        if answer is None:
+            raise RequestCancelled(incoming.reason or "the question was withdrawn")
+        return answer
 
     def _see_to(self, state: JsonObject) -> bool:
         """Let the questions of the task be answered while somebody iterates. Returns whether any is being answered."""
@@ -304,28 +304,23 @@ class TaskHandle:
 
     def _pause(self, state: JsonObject, deadline: Deadline, cancel: Cancel | None) -> None:
         """Wait until it is time for another poll. Raises: RequestTimeout, RequestCancelled."""
+        from random import uniform
+
         given = state.get("pollInterval", state.get("pollIntervalMs"))
         # SHOULD: respect the server's interval (basic/utilities/tasks#ttl-and-resource-management;
         # 2026-07-28/extensions/tasks#task-polling)
         seconds = POLL_INTERVAL if given is None else min(max(given / 1000, MIN_POLL_INTERVAL), MAX_POLL_INTERVAL)
-        left = deadline.check("waiting for a task")
-        given_up = threading.Event()
-
-        def give_up(reason: str | None) -> None:
-            given_up.set()
-
+        deadline.check("waiting for a task")
+        # Spread a little, and never early: other clients do the same.
+        pause = deadline.at_most(seconds * uniform(1.0, 1.1))
+        handle, given_up = cancel or Cancel(), SimpleQueue[str | None]()
         before_block()
-        if cancel is not None:
-            cancel.attach(give_up)
+        handle.attach(given_up.put)
         try:
-            # Spread a little, and never early: other clients do the same.
-            seconds *= uniform(1.0, 1.1)
-            given_up.wait(seconds if left is None else min(seconds, left))
+            with suppress(Empty):
+                raise RequestCancelled(given_up.get(timeout=pause) or "cancelled by the caller")
         finally:
-            if cancel is not None:
-                cancel.detach(give_up)
-        if cancel is not None and cancel.cancelled:
-            raise RequestCancelled(cancel.reason or "cancelled by the caller")
+            handle.detach(given_up.put)
 
 
 class ExtensionTask(TaskHandle):
@@ -349,7 +344,7 @@ class ExtensionTask(TaskHandle):
         if state["status"] == "failed":
             raise ErrorResponse.of(state.get("error") or {})
         if not isinstance(state.get("result"), dict):
-            raise RemoteProtocolError("the server says that the task is completed, and gives no result")
+            raise RemoteProtocolError("the server says that the task is completed, but gives no result")
         return self._checked(state["result"], deadline.left(), began)
 
     def _watched(self, deadline: Deadline) -> JsonObject | None:
@@ -487,25 +482,11 @@ def list_tasks(self: Client, **options: Unpack[Options]) -> list[Task]:
 
 def _follower(client: Client) -> Any:
     if client.follower is None:
-        raise LocalProtocolError("this client follows no tasks: make it with Client(..., tasks=True)")
+        raise LocalProtocolError("this client does not follow tasks: make it with Client(..., tasks=True)")
     return client.follower
 
 
 # -- what a handler of a server asks (bound by Context) -----------------------------------------------------------
-
-
-class _Question(Exception):
-    """A caller that asks nobody: what a page's own function would ask is kept, and ends that function."""
-
-    params: JsonObject
-    options: Options
-
-    def __init__(self, ctx: Context) -> None:
-        self.revision, self.peer_capabilities = ctx.revision, ctx.peer_capabilities
-
-    def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> NoReturn:
-        self.params, self.options = params or {}, options or {}
-        raise self
 
 
 def sample_as_task(self: Context, *arguments: Any, ttl: float | None = None, **options: Any) -> TaskHandle:
@@ -515,7 +496,9 @@ def sample_as_task(self: Context, *arguments: Any, ttl: float | None = None, **o
     Raises: LocalProtocolError: the client did not declare `tasks.requests.sampling.createMessage`.
     Spec: basic/utilities/tasks#creating-tasks
     """
-    return _ask_as_task(self, "sampling/createMessage", lambda draft: sample(draft, *arguments, **options), ttl)
+    _check_tasks(self, "sampling/createMessage")
+    asked = sample_request(self.revision, self.peer_capabilities, *arguments, **options)
+    return _ask_as_task(self, *asked, ttl, waiting(options))
 
 
 def elicit_as_task(
@@ -527,23 +510,23 @@ def elicit_as_task(
     Raises: LocalProtocolError: the client did not declare `tasks.requests.elicitation.create`.
     Spec: basic/utilities/tasks#creating-tasks
     """
-    return _ask_as_task(self, "elicitation/create", lambda draft: elicit(draft, message, schema, **options), ttl)
+    _check_tasks(self, "elicitation/create")
+    check_mode(self, "form")
+    return _ask_as_task(self, *elicit_request(message, schema, self.revision), ttl, cast(Options, options))
 
 
-def _ask_as_task(ctx: Context, method: str, ask: Callable[[Any], Any], ttl: float | None) -> TaskHandle:
+def _check_tasks(ctx: Context, method: str) -> None:
     # SHOULD: ask for a task only where the receiver declared that (basic/utilities/tasks#capability-negotiation)
     capability = f"tasks.requests.{method.replace('/', '.')}"
     if not ctx.revision.tasks or not declares(ctx.peer_capabilities, capability):
         raise LocalProtocolError(f"the client did not declare {capability}")
     if page.task_id(ctx) is not None:
-        raise LocalProtocolError("a task asks by its own questions, not by tasks of the client")
-    draft = _Question(ctx)
-    try:
-        ask(draft)
-    except _Question:
-        pass
+        raise LocalProtocolError("in a task, ask with ctx.elicit or ctx.sample, not with a task of the client")
+
+
+def _ask_as_task(ctx: Context, method: str, params: JsonObject, ttl: float | None, options: Options) -> TaskHandle:
     conversation = cast("ServerSession", ctx.conversation)
-    reports, params, options = as_task(draft.params, ttl, draft.options, conversation.peer)
+    reports, params, options = as_task(params, ttl, options, conversation.peer)
     state = ctx.request(method, params, options)["task"]
     log.info("the client made %s of %s", state["taskId"], method)
     return TaskHandle(ctx, state["taskId"], None, state, check=conversation.terms.sent[method].check, reports=reports)

@@ -61,25 +61,26 @@ READING: Final = CACHEABLE | {"prompts/get", "completion/complete"}
 
 def after(
     connection: Connection, problem: McpError, asked: Conversation, attempts: int, deadline: Deadline
-) -> Conversation | None:
-    """The conversation in which to send a request again that ended with a problem; None if it must not be sent again.
+) -> Conversation:
+    """The conversation in which to send a request again that ended with a problem.
 
     Args:
         asked: the conversation in which it was sent, and `attempts` how often it was sent in all.
         deadline: of the call, which holds for everything that is done here.
 
     Blocks: until another conversation is open, at most until the deadline.
-    Raises: whatever opening raises, or the problem if the server ends again and again.
+    Raises: the problem, if the request must not be sent again, or the server ends again and again; whatever opening
+        raises.
     """
     if isinstance(asked, Session):
         # MUST: after a 404 to a session start a new one with initialize, without a session id
         # (basic/transports#session-management)
         if not isinstance(problem, SessionExpired) or attempts > 1:
-            return None
+            raise problem
         log.warning("the server has ended the session; subscriptions and the log level are lost with it")
         return reopen(connection, asked, problem, deadline)
     if connection.closed or attempts > MAX_RESENDS:
-        return None
+        raise problem
     if asked.peer.closed is not None:
         return reopen(connection, asked, problem, deadline)
     if isinstance(problem, HttpStatusError):
@@ -88,16 +89,18 @@ def after(
         older = isinstance(problem, ErrorResponse) and names_older_versions(problem)
     if older and connection.client.revisions[0].era == "session":
         return reopen(connection, asked, problem, deadline, doubted=True)
-    return asked if isinstance(problem, AnswerLost) else None
+    if isinstance(problem, AnswerLost):
+        return asked
+    raise problem
 
 
 def reopen(
     connection: Connection, ended: Conversation, reason: McpError, deadline: Deadline, *, doubted: bool = False
-) -> Conversation | None:
+) -> Conversation:
     """Another conversation in place of one that has ended; of several callers who find that out, one opens it.
 
     Args:
-        doubted: it has not ended, but may be of the wrong era. None, if it is not.
+        doubted: it has not ended, but may be of the wrong era; if it is not, the reason is raised.
     """
     client = connection.client
     with holding(connection.opening, deadline, "waiting for another connection to the server"):
@@ -112,7 +115,7 @@ def reopen(
             ERAS.put(server_key(client.target), None)
         elif isinstance(ended, Stateless):
             # SHOULD: restart a server that died (2026-07-28/basic/transports/stdio#unexpected-termination)
-            log.warning("the connection was lost, and is opened again: %s", reason)
+            log.warning("lost the connection, opening it again: %s", reason)
             if connection.restarts.take(None, "restart"):
                 raise reason
         try:
@@ -127,12 +130,12 @@ def reopen(
         if doubted and isinstance(opened, Stateless):
             # Nothing has changed, and others may wait in the conversation before: go on with that one.
             connection.former = opened
-            return None
+            raise reason
         connection.former, connection.current = ended, opened
         client.tool_definitions = {}
     if client.on_reopen is not None:
         client.events.put(client.on_reopen, "on_reopen")
-    return connection.current
+    return opened
 
 
 def open_stream(self: Client, method: str, params: JsonObject | None, deadline: Deadline) -> PendingStream:
@@ -144,7 +147,7 @@ def open_stream(self: Client, method: str, params: JsonObject | None, deadline: 
     if self.connection.closed:
         raise LocalProtocolError("the client was closed")
     if (lost := session.peer.closed) is not None and isinstance(session, Stateless):
-        session = reopen(self.connection, session, TransportClosed.before(lost), deadline) or session
+        session = reopen(self.connection, session, TransportClosed.before(lost), deadline)
     return PendingStream(session.peer, method, params, deadline)
 
 

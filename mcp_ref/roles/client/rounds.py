@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_ref.basic import mrtr
 from mcp_ref.errors import LocalProtocolError
-from mcp_ref.incoming import Incoming
+from mcp_ref.incoming import Incoming, Reply
 from mcp_ref.machinery.deadline import Cancel, Deadline
 from mcp_ref.messages import JsonObject
 from mcp_ref.roles.client.answers import MAX_PAUSE, ClientContext
@@ -37,7 +37,7 @@ def answers_to(self: Client, result: JsonObject) -> JsonObject:
     """
     session = self.session
     if not isinstance(session, Stateless):
-        raise LocalProtocolError(f"in {session.revision} no result asks for input")
+        raise LocalProtocolError(f"in {session.revision} a result cannot ask for input")
     return _answers(session, result)
 
 
@@ -61,7 +61,7 @@ def _answers(session: Stateless, result: JsonObject, cancel: Cancel | None = Non
     handles = (session.closing,) if cancel is None else (session.closing, cancel)
 
     def answer(method: str, params: JsonObject) -> JsonObject:
-        incoming = Incoming(method, method, params, _NoReply())
+        incoming = Incoming(method, method, params, Reply(_nowhere))
         try:
             for handle in handles:
                 handle.attach(incoming.cancel)
@@ -73,9 +73,6 @@ def _answers(session: Stateless, result: JsonObject, cancel: Cancel | None = Non
     return mrtr.answer_inputs(result, answer, session.revision)
 
 
-class _NoReply:
-    """Where the words of a client's function would go while it answers a question: in this era, nowhere."""
-
-    def send(self, message: Any, deadline: Deadline) -> None:
-        """Refuse."""
-        raise LocalProtocolError("in this revision nothing is sent while a question of the server is answered")
+def _nowhere(message: Any, deadline: Deadline) -> None:
+    """Refuse what a client's function sends while it answers a question: this era has no way for it."""
+    raise LocalProtocolError("in this revision nothing can be sent while you answer a question of the server")

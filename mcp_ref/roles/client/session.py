@@ -31,13 +31,7 @@ from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.basic.utilities import answer_ping
 from mcp_ref.basic.versioning import SERVER_INFO, envelope
 from mcp_ref.client.elicitation import ElicitationCompleteParams, elicitation_complete
-from mcp_ref.errors import (
-    ErrorResponse,
-    McpError,
-    MethodNotFound,
-    Refusal,
-    UnsupportedVersion,
-)
+from mcp_ref.errors import ErrorResponse, McpError, MethodNotFound, Refusal, UnsupportedVersion
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Cancel, Deadline
 from mcp_ref.messages import JsonObject
@@ -77,7 +71,6 @@ class Conversation:
         self.server_info: JsonObject = {}
         self.instructions: str | None = None
         self.lifecycle = Lifecycle("client")
-        self.may_send = self.lifecycle.send
         self.on_lost: Callable[[Conversation, McpError], None] | None = None
         self._started = peer is not None
         terms = self.terms(revisions[-1])
@@ -130,12 +123,10 @@ class Conversation:
 
     def close(self, deadline: Deadline, reason: str = "the client was closed") -> None:
         """End the conversation. Idempotent; any thread may call it. Why each thread ends: see `Peer.close`."""
-        self.lifecycle.close()
         self.peer.close(deadline, reason)
 
     def lost(self, reason: McpError) -> None:
         """The server is gone; calls fail from here on, and `close()` is still to be called."""
-        self.lifecycle.close()
         if self.on_lost is not None:
             self.on_lost(self, reason)
 
@@ -143,7 +134,7 @@ class Conversation:
 
     def admit(self, incoming: Incoming) -> JsonObject | Answerer:
         """Decide on a request of the server in the order of arrival; a ping is answered at once."""
-        if not self.peer.terms.open:
+        if self.lifecycle.state != "open":
             self.lifecycle.receive(incoming.method, is_request=True)
         return dict(answer_ping()) if incoming.method == "ping" else self.answer
 
@@ -160,7 +151,7 @@ class Conversation:
         """Note a notification of the server in the order of arrival, and pass it to the callback it belongs to."""
         client = self.client
         try:
-            if not self.peer.terms.open:
+            if self.lifecycle.state != "open":
                 self.lifecycle.receive(method, is_request=False)
             check = self.peer.terms.received[method].check
             if check is not None:
@@ -229,7 +220,6 @@ class Session(Conversation):
         # MUST: after `initialize` was answered the client sends `notifications/initialized`
         # (basic/lifecycle#initialization)
         self.peer.notify("notifications/initialized", deadline=deadline)
-        self.peer.terms.open = True
         if isinstance(self.transport, SessionTransport):
             self.transport.opened(carried_as)
         if self._keep_alive is not None:
@@ -276,9 +266,7 @@ class Stateless(Conversation):
             shared = (remote or {}).get("extensions") or {}
             both = [each for name, each in extensions.items() if name in shared]
             rows, kinds = rows_with(METHODS, extensions.values()), kinds_of(both, self.client.result_types)
-        terms = Terms("client", revision, rows, local, remote or {}, said, kinds)
-        terms.open = True
-        return terms
+        return Terms("client", revision, rows, local, remote or {}, said, kinds)
 
     def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
         """`server/discover`."""

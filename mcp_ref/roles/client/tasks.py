@@ -20,13 +20,7 @@ from mcp_ref.agreement import declares
 from mcp_ref.basic import tasks as page
 from mcp_ref.basic.mrtr import KINDS
 from mcp_ref.basic.tasks import RELATED, related
-from mcp_ref.errors import (
-    InputRefused,
-    LocalProtocolError,
-    McpError,
-    RequestCancelled,
-    RequestTimeout,
-)
+from mcp_ref.errors import InputRefused, LocalProtocolError, McpError, RequestCancelled, RequestTimeout
 from mcp_ref.extensions.tasks import NAME
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline

@@ -16,6 +16,8 @@ Not here:  what is asked about, and what becomes of a refusal (roles/host/host);
     answer       server        the model's answer goes to the server; the user may edit it
     form, url    server        a form is shown, a page is opened; the answer is the user's own, and no rule gives it
     again        server        a call is sent again after a page that it required was visited; the user's own as well
+    skill        server/path   a skill is loaded
+    run          server/path   a tool is called that runs on this machine, while that skill is loaded; the user's own
     roots        server        folders are told to a server
 
 Rules come first: of those that match, deny counts before ask before allow, whatever their order. Where no rule matches,
@@ -55,9 +57,11 @@ KINDS: Final = {
     "url": "open this page for the server",
     "again": "have you finished there, and should the call be sent again to",
     "roots": "tell the server these folders",
+    "skill": "load into the model's context, as the server's words, the skill",
+    "run": "call tools that run on this machine, while it follows the skill",
 }
-_THE_USERS_OWN: Final = ("form", "url", "again")  # no rule answers for the user, and no answer is remembered
-_SAID: Final = {"tool": "definition", "url": "message"}  # what is said of what is to be allowed
+_THE_USERS_OWN: Final = ("form", "url", "again", "run")  # no rule answers for the user, and no answer is remembered
+_SAID: Final = {"tool": "definition", "url": "message", "skill": "files"}  # what is said of what is to be allowed
 _MAX_LINE: Final = 160
 _MAX_RULINGS: Final = 10_000
 
@@ -263,6 +267,13 @@ class Consent:
             self._run.pop(key, None)
             self._kept.put(key, None)
         return len(keys)
+
+    def revoke(self, kind: str, bound: str, subject: str, *, unless: str) -> None:
+        """Forget what was decided about a subject, unless it is bound to that fingerprint."""
+        key = f"{kind} {bound[:16]} {subject}"
+        if {self._run.get(key, unless), self._kept.values.get(key, unless)} != {unless}:
+            self._run.pop(key, None)
+            self._kept.put(key, None)
 
     # -- what is written down
 

@@ -31,6 +31,7 @@ from mcp_ref.client.roots import as_root
 from mcp_ref.client.sampling import CreateMessageResult, UserRejected
 from mcp_ref.content import text
 from mcp_ref.errors import ErrorResponse, InternalError, LocalProtocolError, McpError
+from mcp_ref.extensions import loaded_later
 from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Cancel, Deadline
 from mcp_ref.machinery.kept import difference, fingerprint
@@ -40,7 +41,7 @@ from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
 from mcp_ref.roles.client.answers import ClientContext
 from mcp_ref.roles.client.client import Client, known_target
-from mcp_ref.roles.client.config import Command
+from mcp_ref.roles.client.config import Command, Url
 from mcp_ref.roles.client.entries import Entry, read_entries
 from mcp_ref.roles.host.consent import Consent, ConsentRefused, Decision, Question
 from mcp_ref.roles.host.life import Hosted
@@ -57,10 +58,11 @@ class Listed(NamedTuple):
     """Something that a server offers.
 
     Attributes:
-        name: `server/tool` or `server/prompt`; of a resource its URI, or URI template.
+        name: `server/tool`, `server/prompt` or `server/path-of-skill`; of a resource its URI, or URI template.
         server: the name in the configuration.
         definition: what the server says about it.
-        state: of a tool: "new", "same", or "changed" since somebody consented to it, and blocked until they do again.
+        state: of a tool: "new", "same", or "changed" since somebody consented to it, and blocked until they do again;
+            of a skill: see `Host.skills`.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Host:
             The text may be the server's: escape it before it is shown. It runs in the thread `mcp-host-events`.
         browse: `browse(url)` opens a page that the user agreed to; None: `webbrowser.open`.
         trace: `trace(name)` gives the trace of each client, such as a path.
+        skills: whether skills are taken from servers; without it nothing of them is declared, or loaded.
 
     What a call raises: what the same call of a `Client` does; LocalProtocolError: there is no such server, or tool;
     `ServerDown`; `ConsentRefused`. Every call waits for a server that is being started within its own `timeout`, which
@@ -106,6 +109,7 @@ class Host:
         on_event: Callable[[str, str, str], None] | None = None,
         browse: Callable[[str], object] | None = None,
         trace: Callable[[str], Any] | None = None,
+        skills: bool = False,
     ) -> None:
         self.consent = consent or Consent(keep=False)
         self.model, self.trusted, self._browse = model, frozenset(trusted), browse
@@ -123,6 +127,7 @@ class Host:
             self.servers[entry.name] = Hosted(self, entry)
         self.context: list[JsonObject] = []
         """Messages that `attach` has put before the next turn of a conversation; whoever takes them empties it."""
+        self.shelf: Any = self._make_shelf() if skills else None
         self._names: dict[str, str] = {}  # of tools, for models; replaced by `for_model`
         self._closing = False  # so that a start in another thread asks about no further server
         self._model_allowed = False  # whether anything may go to the model in this run
@@ -168,7 +173,10 @@ class Host:
 
     def stop(self, name: str, timeout: float = 5) -> None:
         """Stop one server, whatever it is doing. Blocks: at most `timeout` seconds."""
-        self._server(name).stop(Deadline(timeout))
+        hosted = self._server(name)
+        hosted.stop(Deadline(timeout))
+        if self.shelf is not None:
+            self.shelf.drop(hosted.bound)
 
     def restart(self, name: str) -> None:
         """Stop one server, and start it; see `start`."""
@@ -199,6 +207,8 @@ class Host:
         deadline, self._closing = Deadline(timeout), True
         self.consent.close(Deadline(0))
         at_once(lambda hosted: hosted.stop(deadline), self.servers.values(), timeout)
+        if self.shelf is not None:
+            self.shelf.held, self.shelf.files = {}, {}
         self.consent.close(deadline)
         self._events.close(deadline)
 
@@ -336,7 +346,10 @@ class Host:
             if not self._approved(hosted, name, definition, again=True):
                 raise ConsentRefused("definition", name, "user" if self.consent.ask else "nobody")
             state = "same"
-        # 2. May it be called?
+        # 2. May it run here? Texts of servers may be what tells the model to call it.
+        if self.shelf is not None and not isinstance(hosted.entry.target, Url):
+            self.shelf.may_run(self, name, {"cancel": cancel})
+        # 3. May it be called?
         # SHOULD: a human can always deny a call of a tool (server/tools#user-interaction-model)
         about = {"definition": definition, "arguments": arguments}
         question = Question("tool", hosted.name, name, hosted.bound, now, about)
@@ -369,6 +382,10 @@ class Host:
         message: JsonObject = {"role": "user", "content": text(f"[from server {server!r}, resource {uri}]\n{said}")}
         self.context.append(message)
         return message
+
+    skills, load_skill, read_skill, release_skill, _make_shelf = loaded_later(
+        "roles.host.skills", "skills", "load_skill", "read_skill", "release_skill", "make_shelf"
+    )
 
     # -- models
 
@@ -456,6 +473,7 @@ class Host:
             roots=given("roots", self._tell_roots, self._has_roots or entry.roots is not None),
             on_log=partial(self._hear, hosted, "log"),
             on_close=lambda reason: hosted.lost(client, str(reason)),
+            extensions=None if self.shelf is None else self.shelf.declared,
             trace=self._trace and self._trace(name),
         )
         return client
@@ -560,7 +578,7 @@ class Host:
         """The server in `server/tool`, and its own name for the tool."""
         server, slash, own = name.partition("/")
         if not slash:
-            raise LocalProtocolError(f"a name is SERVER/NAME, unlike {name!r}")
+            raise LocalProtocolError(f"a name must have the form SERVER/NAME, unlike {name!r}")
         return self._server(server), own
 
     def _ready(self, job: Callable[[Hosted], Any], what: str) -> list[tuple[Hosted, Any]]:

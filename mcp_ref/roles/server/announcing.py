@@ -51,8 +51,8 @@ def tell_change(self: Server, method: str, params: JsonObject) -> None:
         params or None,
         lambda session: uri is None or any(covers(asked, uri) for asked in session.subscriptions),
     )
-    if self.stateless is not None and self.stateless.subscriptions:
-        self.stateless.subscriptions.publish(method, params)
+    for subscription in [] if self.stateless is None else list(self.stateless.subscriptions):
+        subscription.put(method, params)
 
 
 def announce(self: Server, method: str, params: JsonObject | None, wanted: Callable[[Session], bool]) -> None:
@@ -60,7 +60,7 @@ def announce(self: Server, method: str, params: JsonObject | None, wanted: Calla
     if self.process != os.getpid():
         self.take_over()
     for session in self.sessions:
-        if session.lifecycle.state == "open" and wanted(session):
+        if session.lifecycle.state == "open" and session.peer.closed is None and wanted(session):
             session.announce(method, params)
 
 
@@ -73,7 +73,7 @@ def queue_for(self: Session, method: str, params: JsonObject | None = None) -> N
     One that still waits, with the same method and `uri`, takes up the news; log messages are told one by one.
     """
     uri = (params or {}).get("uri")
-    if len(self.announcements) >= MAX_ANNOUNCEMENTS:
+    if len(self.announcements.waiting) >= MAX_ANNOUNCEMENTS:
         if method == "notifications/message":
             self.server.limits.note_dropped(method)
             return
@@ -133,4 +133,4 @@ def heard(server: Server, message: JsonObject | None) -> None:
         case {"method": str(method), "params": {"taskId": str(task_id)}} if method == TASK_TOLD and server.tasks:
             server.tasks.look(task_id)
         case _:
-            log.warning("the bus brings what nobody can be told: %.80r", message.get("method"))
+            log.warning("the bus delivered a message that no client can be told of: %.80r", message.get("method"))

@@ -41,6 +41,8 @@ class Context(utilities.HandlerContext):
 
     __slots__ = ("conversation", "revision", "server")
 
+    asks = True
+
     def __init__(self, conversation: Conversation, incoming: Incoming) -> None:
         self.server, self.conversation, self.incoming = conversation.server, conversation, incoming
         self.revision: Revision = conversation.terms.revision
@@ -82,7 +84,7 @@ class Context(utilities.HandlerContext):
         """
         if self.revision.priming_event:
             # SHOULD: say when to come back (basic/transports#sending-messages-to-the-server)
-            getattr(self.incoming.reply, "release", lambda retry: None)(retry)
+            self.incoming.reply.release(retry)
 
     # -- who asks
 
@@ -92,7 +94,7 @@ class Context(utilities.HandlerContext):
 
         Spec: basic/authorization#token-handling
         """
-        return getattr(self.incoming.reply, "principal", None)
+        return self.incoming.reply.principal
 
     @property
     def owner(self) -> str | None:
@@ -109,8 +111,7 @@ class Context(utilities.HandlerContext):
         Spec: basic/authorization#runtime-insufficient-scope-errors
         """
         incoming = self.incoming
-        if (require := getattr(incoming.reply, "require_scopes", None)) is not None:
-            require({"method": incoming.method, "params": incoming.params}, scopes)
+        incoming.reply.require_scopes({"method": incoming.method, "params": incoming.params}, scopes)
 
     @property
     def client_info(self) -> JsonObject:

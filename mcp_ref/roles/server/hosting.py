@@ -95,11 +95,11 @@ def _check(options: HttpOptions) -> None:
     for name in ("idle", "keep_alive"):
         check_seconds(name, options.get(name))
     if not isinstance(limits := options.get("limits", HttpLimits()), HttpLimits):
-        raise TypeError(f"limits is HttpLimits(...), not {limits!r}")
+        raise TypeError(f"limits must be HttpLimits(...), not {limits!r}")
     paths = {name: path for name in ("path", "sse_path", "messages_path") if (path := options.get(name)) is not None}
     for name, path in paths.items():
         if not isinstance(path, str) or not re.fullmatch(r"/[^\s?#]*", path):
-            raise ValueError(f'{name} begins with a slash, such as "/mcp", and ends before a query, unlike {path!r}')
+            raise ValueError(f'{name} must begin with a slash, such as "/mcp", and have no query, unlike {path!r}')
     if len(set(paths.values())) < len(paths):
         raise ValueError(f"{', '.join(paths)} must be different paths")
 
@@ -129,7 +129,7 @@ class Endpoints:
         names = LOOPBACK | {f"[{host}]" if ":" in host else host.lower()}
         if protection is not None:
             if "authenticate" in options:
-                raise ValueError("authorization= says who asks: give it or authenticate=, not both")
+                raise ValueError("give authorization= or authenticate=, not both: each says who the client is")
             names |= protection.hosts(host)
         else:
             for key, entry in (pair for registry in server.registries.values() for pair in registry.items()):
@@ -163,7 +163,7 @@ class Endpoints:
                 self.routes |= {sse_path: sse.listen, messages_path: sse.post}
         self.has_sessions = chosen.sessions and bool(streamable.sessions.revisions)
         if not self._endpoints:
-            raise ValueError("none of this server's revisions has a way over HTTP here; 2024-11-05 needs sse_path=")
+            raise ValueError("no revision of this server can be served with these options; 2024-11-05 needs sse_path=")
 
     def open(self, base: str) -> None:
         """Learn where the endpoints are reached: the URL before their paths."""
@@ -213,7 +213,7 @@ def service_ended(server: Server, service: HttpService | WsgiApplication | None,
 def serve(server: Server, host: str, port: int, options: HttpOptions) -> HttpService:
     """See `Server.serve_http`."""
     if not isinstance(port, int) or not 0 <= port <= 65535:
-        raise ValueError(f"port is a whole number up to 65535, or 0 for one that is free, not {port!r}")
+        raise ValueError(f"port must be a whole number up to 65535, or 0 for a free one, not {port!r}")
     ended = partial(service_ended, server)
     service = begin_service(server, lambda: HttpService(server, host, port, options, server.tap, ended))
     try:
@@ -282,7 +282,7 @@ class HttpService:
         self._http.start()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Block until `close()` was called, at most `timeout` seconds; whether it was."""
+        """Block until `close()` was called, at most `timeout` seconds. Returns True if it was."""
         return self._ended.wait(timeout)
 
     def close(self, timeout: float = 5) -> list[str]:

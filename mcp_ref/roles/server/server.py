@@ -130,6 +130,11 @@ class Server:
         bus: carries what is announced to the clients of all processes of the same `name`; see `RedisBus`. None: those
             of this process are told. It is listened to from the first client, or service, to `close`.
 
+    What a program calls:
+        tool, resource, prompt, completion, roots_changed, lifespan: decorators; remove_tool, remove_resource,
+        remove_prompt; run, serve_http, wsgi, connect, close; announce, log, resource_updated; extend, state_keys.
+        The other members are for the rest of this package, and may change in any version.
+
     Threads: any thread may register, unregister and announce, also while clients are connected.
     """
 
@@ -147,7 +152,7 @@ class Server:
         instructions: str | None = None,
         declare: Sequence[str] = (),
         experimental: JsonObject | None = None,
-        extensions: Mapping[str, JsonObject] | Sequence[Extension] | None = None,
+        extensions: Mapping[str, JsonObject] | Sequence[Extension | Any] | None = None,
         mask_errors: bool = False,
         # limits
         page_size: int = 100,
@@ -165,7 +170,7 @@ class Server:
     ) -> None:
         refuse_unknown("Server", others)
         if not isinstance(name, str) or not name:
-            raise TypeError(f'the name of a server is a string, such as Server("weather"), not {name!r}')
+            raise TypeError(f'the name of a server must be a string, such as Server("weather"), not {name!r}')
         check_kind("a string", version=version, instructions=instructions)
         check_kind("a dict", info=info, experimental=experimental, rates=rates, cache=cache)
         check_kind("a whole number of at least 1", page_size=page_size, max_workers=max_workers)
@@ -251,7 +256,7 @@ class Server:
             registry = self.registries[feature]
             if key in registry and not replace:
                 # SHOULD: tool names are unique within a server (server/tools#tool-names)
-                raise ValueError(f"{feature} already has {key!r}; replace=True puts this one in its place")
+                raise ValueError(f"{feature} already has {key!r}; replace=True replaces it")
             self.registries[feature] = {**registry, key: entry}
             self.generation += 1
         self._announce_list(feature)
@@ -284,8 +289,10 @@ class Server:
             self.tasks.answer()
         return self.tasks
 
-    def extend(self, extension: Extension) -> None:
-        """Declare an extension, and answer its methods."""
+    def extend(self, extension: Extension | Any) -> None:
+        """Declare an extension, and answer its methods; or what makes one by `for_server(server)`, such as `Skills`."""
+        if not isinstance(extension, Extension):
+            extension = extension.for_server(self)
         with self.lock:
             self.extensions = {**self.extensions, extension.name: extension}
             self.handlers["stateless"] = {**self.handlers["stateless"], **extension.answering()}

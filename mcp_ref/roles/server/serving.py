@@ -33,7 +33,7 @@ def lifespan(self: Server, function: Callable[[], Iterator[Any]]) -> Callable[[]
     also by Ctrl-C or SIGTERM. What it yields is `ctx.lifespan` in each handler.
     """
     if self.sessions or self.services:
-        raise RuntimeError("the server serves already: its lifespan has begun without this")
+        raise RuntimeError("the server is already serving: register a lifespan before that")
     self.span = Lifespan(function)
     return function
 
@@ -44,7 +44,11 @@ def serve_http(self: Server, host: str = "127.0.0.1", port: int = 0, **options: 
     >>> with server.serve_http() as http:
     ...     print(http.url)
 
-    Args: see `HttpOptions`; port 0 takes a free one. The trace is complete when the last service is closed.
+    Args: `HttpOptions` lists them (roles/server/hosting); port 0 takes a free one. `mcp_ref` has what they are made of:
+        `limits=HttpLimits(...)`; `authorization=Protection(...)` with `JwtVerifier`, `Introspection` and `Principal`;
+        `authenticate=`, a function of an `HttpRequest`, which may raise `HttpRefusal`;
+        `event_store=MemoryEventStore`, or an `EventStore` of yours.
+    Returns: an `HttpService`. The trace is complete when the last one is closed.
     Raises: OSError: it cannot listen, or write its trace; ValueError: no revision of this server has a way over
         HTTP.
     """

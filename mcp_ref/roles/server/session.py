@@ -63,6 +63,7 @@ from mcp_ref.types import client_capabilities, server_capabilities
 
 if TYPE_CHECKING:
     from mcp_ref.basic.transports.streamable_http.headers import MirroredHeaders
+    from mcp_ref.machinery.tasking import TaskRun
     from mcp_ref.roles.server.server import Server
 
 log = logging.getLogger(__name__)
@@ -99,6 +100,7 @@ class Conversation:
     log_level: str | None  # the least level of log messages that the client asked for
     source: Hashable  # whose requests and notifications count together, where a method has a rate
     session_key: str | None  # see `Context.session_key`
+    task: TaskRun | None = None  # which the call may become, or has become
 
     def serve(self, incoming: Incoming) -> JsonObject:
         """The result of a request, as its revision has it. Raises: Refusal, or whatever else the handler raises."""
@@ -121,7 +123,7 @@ class Conversation:
         except UrlElicitationRequired:
             if not revision.url_elicitation_error:
                 # Its code means nothing here: a client would take it for an error of the server's own.
-                raise InternalError(f"A page must be visited first, which {revision} cannot ask for") from None
+                raise InternalError(f"The user must visit a page first, which {revision} cannot ask for") from None
             raise
         except Refusal as refusal:
             # MUST NOT: send an error code that is reserved, or one that was given up, such as -32002 and -32042
@@ -136,7 +138,7 @@ class Conversation:
         return project(result)
 
     def may_notify(self, method: str) -> bool:
-        """Whether one more notification may be sent now; any that comes too often is dropped."""
+        """Returns True if one more notification may be sent now; those above the rate limit are dropped."""
         # SHOULD: rate limit log messages (server/utilities/logging#implementation-considerations)
         # SHOULD: rate limit progress, to prevent flooding (basic/utilities/progress#implementation-notes)
         dropped = self.server.limits.take(self.source, method) > 0
@@ -183,7 +185,6 @@ class Session(Conversation):
         self.log_level: str | None = None
         self.subscriptions: frozenset[str] = frozenset()  # URIs; replaced, never changed in place
         self.lifecycle = Lifecycle("server")
-        self.may_send = self.lifecycle.send
         self._ended = threading.Event()
         self.changing = threading.Lock()  # guards the replacement of `subscriptions`, and _listening
         self._listening: ChannelSubscriptions | None = None
@@ -200,7 +201,6 @@ class Session(Conversation):
         """Begin in the middle: the client speaks this revision and declared nothing (HTTP without sessions)."""
         self.lifecycle.state = "open"
         self.terms = self.peer.terms = Terms("server", revision, METHODS, self.terms.local, {})
-        self.terms.open = True
 
     # -- what the client says (the peer asks this)
 
@@ -211,7 +211,7 @@ class Session(Conversation):
         if self._stateless is not None and (not self._revisions or is_stateless(method, params)):
             return self._serve_alone
         if method != "initialize":
-            if not self.terms.open:
+            if self.lifecycle.state != "open":
                 self.lifecycle.receive(method, is_request=True)
             # MUST: respond promptly to a ping, with an empty result (basic/utilities/ping#behavior-requirements)
             return dict(answer_ping()) if method == "ping" else self.serve
@@ -235,17 +235,14 @@ class Session(Conversation):
         except Refusal as refusal:
             log.debug("ignored the notification %s: %s", method, refusal)
             return
-        if method == "notifications/initialized":
-            self.terms.open = True
-            if self._keep_alive is not None:
-                self._keep_alive.start()
+        if method == "notifications/initialized" and self._keep_alive is not None:
+            self._keep_alive.start()
         elif method == "notifications/roots/list_changed" and self.server.on_roots_changed is not None:
-            ctx = Context(self, Incoming(method, method, params, self._transport))
+            ctx = Context(self, Incoming(method, method, params, self.peer.channel))
             self.peer.run(partial(self.server.on_roots_changed, ctx))
 
     def lost(self, reason: McpError) -> None:
         """The client is gone; what its handlers still do ends with `close()`, which whoever connected calls."""
-        self.lifecycle.close()
         self._ended.set()
 
     # -- requests that stand alone, over the same channel
@@ -273,7 +270,7 @@ class Session(Conversation):
             if rounds == MAX_ROUNDS:
                 break
             incoming.inputs, incoming.state = ask_now(ctx, result)
-        log.error("%s asked for input in %d rounds, and has no end", incoming.method, MAX_ROUNDS)
+        log.error("%s asked for input in %d rounds and did not finish", incoming.method, MAX_ROUNDS)
         raise InternalError("Internal error")
 
     def ask(self, method: str, params: JsonObject | None, options: Options | None, incoming: Incoming) -> JsonObject:
@@ -285,14 +282,14 @@ class Session(Conversation):
         return [ask() for ask in asks]
 
     def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:
-        """Send a notification; one that comes too often is dropped."""
+        """Send a notification, or drop it if its rate limit is exceeded."""
         if self.may_notify(method):
             self.peer.notify(method, params, of)
 
     # -- ending
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Block until the client is gone, at most `timeout` seconds; whether it is."""
+        """Block until the client is gone, at most `timeout` seconds. Returns True if it is."""
         return self._ended.wait(timeout)
 
     def close(self, timeout: float = 5, drain: float = 0) -> list[str]:
@@ -445,18 +442,20 @@ class Call(Conversation):
             # What came back from an earlier round is checked first, whether or not the handler asks for it.
             rounds = self._asking()
             incoming.inputs, incoming.state = rounds.responses, rounds.state
-        result: JsonObject = {}
+        result: JsonObject
         try:
             result = handler(Context(self, incoming), params)
         except UrlElicitationRequired as required:
             # MUST NOT: send -32042 in this revision: the visits that it names become questions
             # (basic/index#error-codes)
             self._asking().ask_urls(required.data["elicitations"])
-        except BaseException:
-            # An open question counts, and not the exception: a handler that catches everything, and raises something
-            # else, cannot make an end of it.
-            if self._rounds is None or not self._rounds.needed:
+            result = {}
+        except BaseException as end:
+            if self._rounds is None or not self._rounds.questions:
                 raise
+            # A question has ended the run, by InputNeeded, or whatever the handler raised when it had caught that.
+            log.debug("%s asks its client first: %s", method, type(end).__name__)
+            result = {}
         if self._rounds is not None or result.get("resultType") == "input_required":
             result = self._asking().outcome(result)
         self._over = True
@@ -481,7 +480,7 @@ class Call(Conversation):
     def _asking(self) -> Rounds:
         """What the handler may ask, and the answers that came."""
         if self._over:
-            raise LocalProtocolError("the request was answered: its context can ask nothing more")
+            raise LocalProtocolError("the request has been answered: its context can no longer ask anything")
         if self._rounds is None:
             keys, name = self.server.state_keys, self.server.info["name"]
             capabilities, revision = self.client_capabilities, self.terms.revision
@@ -499,7 +498,7 @@ class Call(Conversation):
         # MUST NOT: a server sends `notifications/cancelled` for anything but a subscription
         # (basic/patterns/cancellation#)
         if method in METHODS and method not in _OF_A_REQUEST:
-            raise LocalProtocolError(f"{method} does not belong to a request: it travels on subscriptions alone")
+            raise LocalProtocolError(f"{method} does not belong to a request: it is sent only on subscriptions")
         # MUST NOT: send `notifications/message` for a request that names no `logLevel`
         # (server/utilities/logging#per-request-log-level)
         if method == "notifications/message" and self.log_level is None:

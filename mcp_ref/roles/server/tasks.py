@@ -31,7 +31,7 @@ from mcp_ref.errors import (
     TransportClosed,
 )
 from mcp_ref.extensions.tasks import NAME, TOLD, created, served, shown
-from mcp_ref.incoming import Incoming
+from mcp_ref.incoming import Incoming, Reply
 from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.tasking import TaskRun, Tasks
 from mcp_ref.machinery.workers import before_block
@@ -77,7 +77,7 @@ class ServerTasks:
         """The rule of a tool, as it was given to `tool`. Raises: ValueError, TypeError: it cannot be one."""
         rule = task if isinstance(task, TaskRule) else TaskRule(cast(Any, task))
         if rule.support not in ("forbidden", "optional", "required"):
-            raise ValueError(f'a tool\'s task is "forbidden", "optional" or "required", not {rule.support!r}')
+            raise ValueError(f'a tool\'s task must be "forbidden", "optional" or "required", not {rule.support!r}')
         check_seconds("after", rule.after or None)
         check_seconds("ttl", rule.ttl)
         return None if rule.support == "forbidden" else rule
@@ -179,7 +179,8 @@ class ServerTasks:
         while latest is not None:
             record = latest
             params = cast(JsonObject, shown(record, self.tasks, tools.CallToolResult))
-            self.server.stateless.subscriptions.publish(TOLD, params, ("taskIds", record["id"]))
+            for subscription in list(self.server.stateless.subscriptions):
+                subscription.put(TOLD, params, ("taskIds", record["id"]))
             latest = self.tasks.store.get(record["id"])
             if latest is not None and latest["version"] == record["version"]:
                 return
@@ -208,16 +209,13 @@ class ServerTasks:
             log.error("%s of %s cannot be run again: %s", record["id"], record["about"], problem)
             return False
         answered = {key: question for key, question in record["asked"].items() if key in record["answered"]}
-        taken = False
 
         def take(latest: JsonObject) -> bool:
-            nonlocal taken
-            taken = bool(latest["version"] == record["version"])
             latest |= {"holder": self.tasks.store.holder, "asked": answered, "replayed": len(answered)}
             latest["tries"] += 1
-            return taken
+            return bool(latest["version"] == record["version"])
 
-        if self.tasks.change(record["id"], take) is not None and taken:
+        if self.tasks.change(record["id"], take)[1]:
             log.info("runs %s of %s again", record["id"], record["about"])
             call.task.resume(record["id"])
         return True
@@ -237,12 +235,11 @@ class _Left(Conversation):
         self.log_level = self.source = self.session_key = None
 
 
-class _NoClient:
+class _NoClient(Reply):
     """The reply to a call that was answered by another process."""
 
     def __init__(self, owner: str | None) -> None:
-        if owner != "":
-            self.principal = owner
+        self.principal, self.private = owner or None, owner == ""
 
     def send(self, message: Any, deadline: Deadline) -> None:
         """Refuse."""
@@ -257,6 +254,8 @@ class TaskCall(Conversation):
         task: its run, which may be a task.
         known: whether the client can know of the task: its call is being answered.
     """
+
+    task: TaskRun
 
     def __init__(self, among: ServerTasks, ctx: Context, rule: TaskRule, ttl: float | None) -> None:
         origin, incoming = ctx.conversation, ctx.incoming
@@ -299,7 +298,7 @@ class TaskCall(Conversation):
             return result
         if result.get("resultType") != "input_required":
             return page.kept(result)
-        log.error("the tool %s asks by its result, which a task cannot", run.seed["about"])
+        log.error("the tool %s returned a question as its result, which a task cannot do", run.seed["about"])
         raise InternalError("Internal error")
 
     def ask(self, method: str, params: JsonObject | None, options: Options | None, incoming: Incoming) -> JsonObject:

@@ -40,7 +40,7 @@ class WsgiApplication:
         self.protection = endpoints.protection
         if self.protection is not None:
             if self.protection.resource is None:
-                raise ValueError("a WSGI server does not say under which URL clients know it: give resource=")
+                raise ValueError("a WSGI application does not know the URL that clients use: give resource=")
             where = urlsplit(self.protection.resource)
             endpoints.open(f"{where.scheme}://{where.netloc}")
         self._front = WsgiFront(endpoints.routes, endpoints.limits)

@@ -41,8 +41,9 @@ class CacheableResult(Result):
 
 
 _LISTS: Final = frozenset({"tools/list", "prompts/list", "resources/list", "resources/templates/list"})
-CACHEABLE: Final = _LISTS | {"server/discover", "resources/read"}
-"""The requests whose complete results carry hints (server/utilities/caching#cacheable-results)."""
+CACHEABLE: Final = _LISTS | {"server/discover", "resources/read", "skills/list", "skills/get"}
+"""The requests whose complete results carry hints (server/utilities/caching#cacheable-results;
+extensions/skills#listing-skills, #getting-a-skill)."""
 
 
 # -- the server's half --------------------------------------------------------------------------------------------
@@ -63,9 +64,9 @@ class CacheHint(NamedTuple):
         """The members `ttlMs` and `cacheScope`. Raises: ValueError: not a number from 0 on, or an unknown scope."""
         # MUST: ttlMs is 0 or more (server/utilities/caching#time-to-live-ttl-field)
         if not (math.isfinite(self.seconds) and self.seconds >= 0):
-            raise ValueError(f"a result is fresh for a number of seconds, from 0 on, not for {self.seconds!r}")
+            raise ValueError(f"the seconds that a result is fresh must be a number from 0 on, not {self.seconds!r}")
         if self.scope not in ("public", "private"):
-            raise ValueError(f'the scope of a result is "public" or "private", not {self.scope!r}')
+            raise ValueError(f'the scope of a result must be "public" or "private", not {self.scope!r}')
         # MUST: send the same cacheScope on every page of a list: a hint belongs to a method
         # (server/utilities/caching#interaction-with-pagination)
         return {"ttlMs": int(self.seconds * 1000), "cacheScope": self.scope}
@@ -89,8 +90,10 @@ INVALIDATED_BY: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
         "notifications/tools/list_changed": frozenset({"tools/list"}),
         "notifications/prompts/list_changed": frozenset({"prompts/list"}),
-        "notifications/resources/list_changed": frozenset({"resources/list", "resources/templates/list"}),
-        "notifications/resources/updated": frozenset({"resources/read"}),
+        "notifications/resources/list_changed": frozenset(
+            {"resources/list", "resources/templates/list", "skills/list", "skills/get"}
+        ),
+        "notifications/resources/updated": frozenset({"resources/read", "skills/get"}),
     }
 )
 """The requests whose results a notification makes stale (server/utilities/caching#interaction-with-notifications)."""
@@ -177,7 +180,7 @@ class ResultCache:
         self, *, entries: int = 1000, size: int = 16_000_000, clock: Callable[[], float] = time.monotonic
     ) -> None:
         if entries < 1 or size < 1:
-            raise ValueError(f"a cache holds at least one entry and one byte, not {entries!r} and {size!r}")
+            raise ValueError(f"a cache must hold at least one entry and one byte, not {entries!r} and {size!r}")
         self._max_entries, self._max_size, self._clock = entries, size, clock
         self._lock = threading.Lock()  # guards the three fields below, and `outdated` of requests
         self._results: OrderedDict[_Slot, _KeptResult] = OrderedDict()
@@ -195,12 +198,14 @@ class ResultCache:
 
     def __len__(self) -> int:
         """How many results are kept, stale ones included."""
-        return len(self._results)
+        with self._lock:
+            return len(self._results)
 
     @property
     def size(self) -> int:
         """The bytes that they take."""
-        return self._size
+        with self._lock:
+            return self._size
 
     # -- for the views
 

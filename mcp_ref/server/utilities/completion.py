@@ -151,7 +151,7 @@ def completion(
         names = list(handler.parameters)
         if handler.unnamed or handler.open_ended or len(names) not in (1, 2):
             wanted = "(value) or (value, arguments), and perhaps the context"
-            raise TypeError(f"{handler.name}: a completion takes {wanted}")
+            raise TypeError(f"{handler.name}: a completion must take {wanted}")
         entry = CompletionEntry(function, names[0], names[1] if len(names) == 2 else None, handler.context)
         self.register("completions", key, entry)
         return function
@@ -226,7 +226,7 @@ def completion_complete(ctx: Context, params: CompleteRequestParams) -> Complete
     # One more than may be sent tells whether there are more, even if the iterable never ends.
     taken = [] if isinstance(values, str) else list(islice(values, MAX_VALUES + 1))
     if isinstance(values, str) or not all(isinstance(each, str) for each in taken):
-        raise TypeError(f"a completion returns strings, not {answer!r}")
+        raise TypeError(f"a completion must return strings, not {answer!r}")
     if isinstance(values, Sized):
         given.setdefault("total", len(values))
     elif len(taken) <= MAX_VALUES:

@@ -16,7 +16,7 @@ would never be refused; it would skip or repeat entries, and nobody would notice
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NotRequired, cast
 
@@ -50,7 +50,7 @@ class PaginatedResult(Result):
 
 def answer_list(
     ctx: Context,
-    feature: str,
+    feature: str | Mapping[str, Any],
     params: PaginatedRequestParams,
     field: str,
     show: Callable[[Any], Any] = attrgetter("definition"),
@@ -58,14 +58,14 @@ def answer_list(
     """Answer a list request with the page that `params["cursor"]` asks for; without a cursor, with the first.
 
     Args:
-        feature: the registry, such as "templates". Its entries are listed in the order of registration.
+        feature: the registry, such as "templates", or any table. Its entries are listed in its order.
         field: the name of the entries in the result, such as "resourceTemplates".
         show: makes the entry of the wire from the one in the registry.
 
     Raises: InvalidParams: the cursor is not one of ours, or the entry that it names was removed.
     Spec: server/utilities/pagination#implementation-guidelines
     """
-    registry = ctx.server.registries[feature]
+    registry = ctx.server.registries[feature] if isinstance(feature, str) else feature
     keys, start, cursor = list(registry), 0, params.get("cursor")
     if cursor is not None:
         try:
@@ -85,19 +85,22 @@ def answer_list(
 # -- the client's half --------------------------------------------------------------------------------------------
 
 
-def list_page(self: Caller, method: str, cursor: str | None, options: Options) -> JsonObject:
+def list_page(
+    self: Caller, method: str, cursor: str | None, options: Options, about: JsonObject | None = None
+) -> JsonObject:
     """Ask for one page with a list method such as `tools/list`, and return the whole result.
 
     Args:
+        about: what the list is of, where the method has parameters beside the cursor.
         cursor: the `nextCursor` of the page before; None for the first page. An empty string is a cursor.
 
     Spec: server/utilities/pagination#request-format
     """
     # MUST: treat a cursor as opaque: it goes back unchanged (server/utilities/pagination#implementation-guidelines)
-    return self.request(method, None if cursor is None else {"cursor": cursor}, options)
+    return self.request(method, about if cursor is None else {**(about or {}), "cursor": cursor}, options)
 
 
-def walk(self: Caller, method: str, field: str, options: Options) -> list[Any]:
+def walk(self: Caller, method: str, field: str, options: Options, about: JsonObject | None = None) -> list[Any]:
     """Ask for all pages with a list method, and return the entries of all of them.
 
     If the server refuses a cursor because the list has changed meanwhile, the walk starts over, once.
@@ -121,7 +124,7 @@ def walk(self: Caller, method: str, field: str, options: Options) -> list[Any]:
     for _ in range(MAX_PAGES):
         left = {name: deadline.check(f"while listing with {method}") for name, deadline in deadlines.items()}
         try:
-            result = list_page(self, method, cursor, cast(Options, given | left))
+            result = list_page(self, method, cursor, cast(Options, given | left), about)
         except ErrorResponse as refusal:
             # SHOULD: list again from the first page after a refused cursor
             # (2026-07-28/server/utilities/caching#interaction-with-pagination)

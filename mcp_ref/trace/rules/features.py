@@ -136,7 +136,7 @@ def tool_names_are_unique(link: Link, said: Said) -> Verdict:
 @rule("result", "tools/list")
 def tools_keep_their_order(link: Link, said: Said) -> Verdict:
     before, now = link.known(said).order, [str(tool.get("name")) for tool in _tools(said)]
-    whole = said.request is not None and "cursor" not in said.request.params and "nextCursor" not in said.result
+    whole = "cursor" not in said.asked.params and "nextCursor" not in said.result
     if not whole or before is None or before == now or sorted(before) != sorted(now):
         return None
     return "the tools in the order of the list before"
@@ -144,16 +144,16 @@ def tools_keep_their_order(link: Link, said: Said) -> Verdict:
 
 @rule("result", "tools/call")
 def tool_inputs_are_validated(link: Link, said: Said) -> Verdict:
-    request = said.request
-    if request is None or request.tool is None or said.result.get("isError") is True or _asks_input(said):
+    tool = said.asked.tool
+    if tool is None or said.result.get("isError") is True or _asks_input(said):
         return None
-    problem = _misfit(request.tool.get("inputSchema"), request.params.get("arguments", {}))
+    problem = _misfit(tool.get("inputSchema"), said.asked.params.get("arguments", {}))
     return f"an error: the arguments do not fit the inputSchema: {problem}" if problem else None
 
 
 @rule("result", "tools/call")
 def structured_content_conforms(link: Link, said: Said) -> Verdict:
-    tool = None if said.request is None else said.request.tool
+    tool = said.asked.tool
     if tool is None or "outputSchema" not in tool or said.result.get("isError") is True or _asks_input(said):
         return None
     if "structuredContent" not in said.result:
@@ -325,8 +325,7 @@ def missing_arguments_are_32602(link: Link, said: Said) -> Verdict:
 
 
 def _missing_arguments(link: Link, said: Said) -> str | None:
-    stale = said.request is None or link.known(said).changed > said.request.event.seq
-    params = {} if stale or said.request is None else said.request.params
+    params = {} if link.known(said).changed > said.asked.event.seq else said.asked.params
     prompt = link.known(said).prompts.get(str(params.get("name")), {})
     given = as_object(params.get("arguments"))
     required = [each.get("name") for each in objects(prompt.get("arguments")) if each.get("required") is True]
@@ -353,8 +352,7 @@ def unknown_levels_of_requests_are_32602(link: Link, said: Said) -> Verdict:
 
 
 def _unknown_level(said: Said) -> bool:
-    level = None if said.request is None else said.request.meta.get(LOG_LEVEL)
-    return said.request is not None and "schema" in said.request.faults and level not in (None, *_LEVELS)
+    return "schema" in said.asked.faults and said.asked.meta.get(LOG_LEVEL) not in (None, *_LEVELS)
 
 
 @rule("request", sender="client", having="cursor")
@@ -421,7 +419,7 @@ def question(method: str, name: str, *, sender: Role | None = None, stage: int =
 def _answer(method: str, answered: str) -> Callable[[Misfit], None]:
     def declare(misfit: Misfit) -> None:
         def ask(link: Link, said: Said) -> Verdict:
-            return None if said.request is None else misfit(said.request.params, said.result, said)
+            return misfit(said.asked.params, said.result, said)
 
         rule("result", method, name=misfit.__name__)(ask)
         ANSWERS.append((answered, method, misfit))
@@ -464,24 +462,20 @@ refused(
 
 def samples_with_tools(params: JsonObject, declared: JsonObject | None) -> bool:
     """Whether a question has tools for a client that has not declared them."""
-    has_tools = "tools" in params or "toolChoice" in params
+    has_tools = bool(params.keys() & {"tools", "toolChoice"})
     return has_tools and declared is not None and "tools" not in as_object(declared.get("sampling"))
 
 
 @rule("error", "sampling/createMessage", stage=ORDER)
 def tools_only_for_clients_that_take_them(link: Link, said: Said) -> Verdict:
-    request = said.request
-    if request is None or not samples_with_tools(request.params, link.declared("client", said)):
-        return None
-    return request, "no tools: the client has not declared sampling.tools"
+    undeclared = samples_with_tools(said.asked.params, link.declared("client", said))
+    return (said.asked, "no tools: the client has not declared sampling.tools") if undeclared else None
 
 
 @rule("result", "sampling/createMessage", stage=ORDER)
 def sampling_tools_are_declared(link: Link, said: Said) -> Verdict:
-    request = said.request
-    if request is None or not samples_with_tools(request.params, link.declared("client", said)):
-        return None
-    return "sampling.tools among the capabilities of the client, which takes them"
+    undeclared = samples_with_tools(said.asked.params, link.declared("client", said))
+    return "sampling.tools among the capabilities of the client, which takes them" if undeclared else None
 
 
 @question("sampling/createMessage", "asked_context_is_declared", sender="server")

@@ -20,10 +20,7 @@ def clients_name_themselves(link: Link, said: Said) -> Verdict:
 
 @rule("result")
 def cancelled_requests_get_no_result(link: Link, said: Said) -> Verdict:
-    request = said.request
-    given_up = (
-        request is not None and request.cancelled and request.method not in ("subscriptions/listen", "initialize")
-    )
+    given_up = said.asked.cancelled and said.about not in ("subscriptions/listen", "initialize")
     return "nothing: the request was cancelled before" if given_up else None
 
 

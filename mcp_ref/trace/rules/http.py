@@ -253,7 +253,7 @@ _MISMATCHES = {
 
 
 def _is_a_mismatch(rules: set[str], link: Link, said: Said) -> Verdict:
-    broken = said.request is not None and said.request.faults & rules
+    broken = said.asked.faults & rules
     refused = said.code == HeaderMismatch.code and _status(said) == 400
     return "400, and error -32020 (HeaderMismatch)" if broken and not refused else None
 
@@ -264,9 +264,8 @@ for _name, _rules in _MISMATCHES.items():
 
 def _wrongly_refused(link: Link, said: Said) -> list[tuple[Any, str]] | None:
     """The headers of a request that was refused as a mismatch, though they match; None if it was not."""
-    request = said.request
-    exchange = None if request is None else request.exchange
-    if said.code != HeaderMismatch.code or request is None or exchange is None or request.faults or exchange.faults:
+    request, exchange = said.asked, said.asked.exchange
+    if said.code != HeaderMismatch.code or exchange is None or request.faults or exchange.faults:
         return None
     if request.method == "tools/call" and request.tool is None:
         return None
@@ -339,7 +338,7 @@ def _status(said: Said) -> int | None:
 
 @rule("rejection")
 def incomplete_requests_are_400(link: Link, said: Said) -> Verdict:
-    broken = said.request is not None and "requests_say_what_they_are" in said.request.faults
+    broken = "requests_say_what_they_are" in said.asked.faults
     return "400" if broken and said.code == -32602 and _status(said) not in (None, 400) else None
 
 
@@ -356,9 +355,8 @@ rule("error", name="mismatches_are_400")(partial(_is_400, -32020, True))
 
 @rule("error")
 def unknown_methods_are_404(link: Link, said: Said) -> Verdict:
-    if said.code != -32601 or _streamed(said) or said.request is None:
-        return None
-    return "404" if _status(said) not in (None, 404) else None
+    unknown = said.code == -32601 and not _streamed(said) and said.request
+    return "404" if unknown and _status(said) not in (None, 404) else None
 
 
 def _streamed(said: Said) -> bool:

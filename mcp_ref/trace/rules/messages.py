@@ -295,10 +295,6 @@ def trace_context_has_the_form(link: Link, said: Said) -> Verdict:
 # -- cancellation -------------------------------------------------------------------------------------------------
 
 
-def _cancelled(link: Link, said: Said) -> Said | None:
-    return link.asked.get((said.sender, *key(said.params.get("requestId"))))
-
-
 @rule("notification", "notifications/cancelled")
 def cancels_its_own_request(link: Link, said: Said) -> Verdict:
     if (said.stateless and said.sender == "server") or "requestId" not in said.params or not link.whole:
@@ -306,18 +302,18 @@ def cancels_its_own_request(link: Link, said: Said) -> Verdict:
     if link.scattered or (said.stateless and link.http):
         # The request may have come by another connection.
         return None
-    return None if _cancelled(link, said) else f"the id of a request that the {said.sender} has sent"
+    return None if link.cancelling(said) else f"the id of a request that the {said.sender} has sent"
 
 
 @rule("notification", "notifications/cancelled", sender="client")
 def initialize_is_not_cancelled(link: Link, said: Said) -> Verdict:
-    request = _cancelled(link, said)
+    request = link.cancelling(said)
     return "nothing: initialize is not cancelled" if request is not None and request.method == "initialize" else None
 
 
 @rule("notification", "notifications/cancelled")
 def tasks_are_cancelled_as_tasks(link: Link, said: Said) -> Verdict:
-    request = _cancelled(link, said)
+    request = link.cancelling(said)
     return "tasks/cancel, for the request made a task" if request is not None and "task" in request.params else None
 
 
@@ -349,20 +345,16 @@ def progress_token_unique(link: Link, said: Said) -> Verdict:
     return None
 
 
-def _progressing(link: Link, said: Said) -> Said | None:
-    return link.tokens.get((OTHER[said.sender], *key(said.params.get("progressToken"))))
-
-
 @rule("notification", "notifications/progress", stage=ORDER)
 def progress_token_was_given(link: Link, said: Said) -> Verdict:
-    if "progressToken" not in said.params or not link.whole or _progressing(link, said) is not None:
+    if "progressToken" not in said.params or not link.whole or link.progressing(said) is not None:
         return None
     return "the progressToken of a request"
 
 
 @rule("notification", "notifications/progress", stage=ORDER)
 def progress_ends_with_the_request(link: Link, said: Said) -> Verdict:
-    request = _progressing(link, said)
+    request = link.progressing(said)
     if request is None or not request.answered or request.task is not None:
         return None
     # Over HTTP only what comes on one stream comes in order.
@@ -372,14 +364,14 @@ def progress_ends_with_the_request(link: Link, said: Said) -> Verdict:
 
 @rule("notification", "notifications/progress", stage=ORDER)
 def progress_ends_with_the_task(link: Link, said: Said) -> Verdict:
-    request = _progressing(link, said)
+    request = link.progressing(said)
     known = None if request is None or request.task is None else link.tasks.get(request.task)
     return f"nothing: the task is {known.status}" if known is not None and known.status in ENDED else None
 
 
 @rule("notification", "notifications/progress")
 def progress_grows(link: Link, said: Said) -> Verdict:
-    request, now = _progressing(link, said), said.params.get("progress")
+    request, now = link.progressing(said), said.params.get("progress")
     if request is None or request.progress is None or not isinstance(now, int | float):
         return None
     return None if now > request.progress else f"more than {request.progress}"

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
-from mcp_ref.basic.versioning import CLIENT_CAPABILITIES
+from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, is_stateless
 from mcp_ref.machinery import latest
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
@@ -103,15 +103,16 @@ class Said:
         key: its id, as tables have it.
         body: the params, or the result; `own_meta`: the `_meta` in it.
         request: of a response: the request that it answers, if that was seen.
+        round: of the call that the request with the id `first` began, when it is told (trace/narrate).
         revision: the one that holds for it; None while that is unknown.
         faults: the rules that it broke: of a request, they also silence what is said of its answer.
         needs: the capability that it needs and nobody has declared.
         tool: the tool that it calls, as it was listed before; `mirrored`: its arguments that headers repeat.
     """
 
-    __slots__ = ("about", "answered", "body", "cancelled", "event", "exchange", "faults", "id", "key", "message",
-                 "meta", "method", "mirrored", "needs", "own_meta", "params", "progress", "request", "result",
-                 "revision", "sender", "stateless", "task", "tool")  # fmt: skip
+    __slots__ = ("about", "answered", "body", "cancelled", "event", "exchange", "faults", "first", "id", "key",
+                 "message", "meta", "method", "mirrored", "needs", "own_meta", "params", "progress", "request",
+                 "result", "revision", "round", "sender", "stateless", "task", "tool")  # fmt: skip
 
     def __init__(self, sender: Role, message: JsonObject, event: TraceEvent, exchange: Exchange | None) -> None:
         self.sender, self.message, self.event, self.exchange = sender, message, event, exchange
@@ -134,12 +135,18 @@ class Said:
         self.task: str | None = None
         self.progress: float | None = None
         self.answered = self.cancelled = False
+        self.round, self.first = 1, self.id
 
     def belongs(self, request: Said | None, revision: Revision | None) -> None:
         """Note what it answers, and which revision holds for it."""
         self.request, self.revision = request, revision
         self.stateless = revision is not None and revision.era == "stateless"
         self.about = self.method if request is None else request.method
+
+    @property
+    def asked(self) -> Said:
+        """The request that it answers; an empty one if that was not seen."""
+        return self.request or Said(self.sender, {}, self.event, None)
 
     @property
     def error(self) -> JsonObject:
@@ -184,6 +191,21 @@ class KnownTask:
     unlisted: Said | None = None
 
 
+@dataclass(slots=True)
+class KnownFile:
+    """What the entry of a skill has said last of a file: `seq` is the event that said so first.
+
+    Attributes:
+        frontmatter: of the entry, if the file is its `SKILL.md`.
+        other: a read since then that gave other bytes.
+    """
+
+    digest: str
+    frontmatter: Any
+    seq: int
+    other: Said | None = None
+
+
 @dataclass
 class Known:
     """What a server has told so far: in the stateless era on any connection to it, else in one session."""
@@ -197,6 +219,7 @@ class Known:
     questions: deque[Question] = field(default_factory=lambda: deque(maxlen=100))
     several: bool = False  # whether more than one client without a session id has been seen
     changed: int = 0  # the event that has said last that the tools or the prompts are others now
+    skills: Latest[KnownFile] = field(default_factory=Latest)  # what entries say of files, by their URIs
     capabilities: JsonObject | None = None  # the server's; None until it has said them
     supported: list[str] = field(default_factory=list)  # of server/discover
     undiscovered: Said | None = None  # the refusal of server/discover
@@ -206,7 +229,43 @@ class Known:
     users: Latest[Known] = field(default_factory=Latest)  # what each is told, by the header `Authorization`, or None
 
 
-class Link:
+def recorded_by(event: TraceEvent) -> Role | None:
+    """Which side has recorded a trace, where the event shows it.
+
+    Only a client opens a session, or sends a request that stands alone.
+    """
+    message = as_object(event.message)
+    method = message.get("method") if "id" in message else None
+    opens = method == "initialize" or (isinstance(method, str) and is_stateless(method, message.get("params")))
+    return ("client" if event.direction == "send" else "server") if opens else None
+
+
+class Requests:
+    """Who has asked what on one connection: its requests by who sent them and their ids, and by progress tokens."""
+
+    def __init__(self) -> None:
+        self.asked: Latest[Said] = Latest()
+        self.tokens: Latest[Said] = Latest()
+
+    def note_request(self, said: Said) -> None:
+        self.asked[said.sender, *said.key] = said
+        if "progressToken" in said.meta:
+            self.tokens[said.sender, *key(said.meta["progressToken"])] = said
+
+    def answering(self, said: Said) -> Said | None:
+        """The request that a response answers."""
+        return self.asked.get((OTHER[said.sender], *said.key))
+
+    def cancelling(self, said: Said) -> Said | None:
+        """The request that a notification gives up."""
+        return self.asked.get((said.sender, *key(said.params.get("requestId"))))
+
+    def progressing(self, said: Said) -> Said | None:
+        """The request whose progress a notification tells."""
+        return self.tokens.get((OTHER[said.sender], *key(said.params.get("progressToken"))))
+
+
+class Link(Requests):
     """What is known of one connection.
 
     Attributes:
@@ -216,6 +275,7 @@ class Link:
     """
 
     def __init__(self, viewpoint: Role, transport: str, shared: Known, whole: bool) -> None:
+        super().__init__()
         self.viewpoint, self.transport, self.shared, self.whole = viewpoint, transport, shared, whole
         self.http = transport.startswith("http")
         self.sse = transport == "http+sse"
@@ -230,9 +290,7 @@ class Link:
         self.introduced = self.opened = False
         self.early: Said | None = None  # the first request before `initialize`
         self.unopened: Said | None = None  # the first request before `notifications/initialized`
-        self.asked: Latest[Said] = Latest()
         self.used: Latest[None] = Latest()  # ids of requests
-        self.tokens: Latest[Said] = Latest()
         self.logging: Latest[Said] = Latest()  # requests without an answer that ask for log messages
         self.tasks: Latest[KnownTask] = Latest()
         self.results: Latest[Said] = Latest()  # the answers to `tasks/result`, by task
@@ -270,10 +328,6 @@ class Link:
     def scattered(self) -> bool:
         """Whether parts of the session may come by other connections: over HTTP, of several clients without an id."""
         return self.http and not self.sse and self.session_id is None and self.shared.several
-
-    def answering(self, said: Said) -> Said | None:
-        """The request that a response answers."""
-        return self.asked.get((OTHER[said.sender], *said.key))
 
     def declared(self, role: Role, said: Said) -> JsonObject | None:
         """The capabilities of a side that hold for a message; None while they are unknown."""
@@ -335,7 +389,7 @@ def refused(name: str, expected: str, code: int, broken: str, *methods: str) -> 
     """Declare a rule: a request that breaks the rule `broken` is answered with the error `code`."""
 
     def ask(link: Link, said: Said) -> Verdict:
-        return expected if said.request and broken in said.request.faults and said.code != code else None
+        return expected if broken in said.asked.faults and said.code != code else None
 
     rule("rejection", *methods, name=name)(ask)
 

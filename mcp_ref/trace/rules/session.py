@@ -102,7 +102,7 @@ def version_is_agreed_once(link: Link, said: Said) -> Verdict:
 
 @rule("result", stage=ORDER)
 def version_is_implemented(link: Link, said: Said) -> Verdict:
-    version = said.request.meta.get(PROTOCOL_VERSION) if said.request is not None else None
+    version = said.asked.meta.get(PROTOCOL_VERSION)
     if not link.shared.supported or version in link.shared.supported or not isinstance(version, str):
         return None
     return f"error -32022: {version} is not among the supportedVersions of server/discover"
@@ -186,10 +186,8 @@ def extension_names_have_a_prefix(link: Link, said: Said) -> Verdict:
 @rule("result", name="only_what_was_negotiated_is_used")
 @rule("error", stage=ORDER)
 def only_what_was_negotiated(link: Link, said: Said) -> Verdict:
-    request = said.request
-    if request is None or request.needs is None:
-        return None
-    return request, f"nothing: {request.needs} was not declared"
+    needs = said.asked.needs
+    return None if needs is None else (said.asked, f"nothing: {needs} was not declared")
 
 
 @rule("notification", stage=ORDER)
@@ -206,7 +204,7 @@ def _feature(needs: str) -> str:
 
 
 def _declares(side: str, name: str, link: Link, said: Said) -> Verdict:
-    needs = said.needs if said.request is None else said.request.needs
+    needs = said.asked.needs
     if needs is None or needs.partition(".")[0] != side or needs.split(".")[1] != name:
         return None
     return f"{name} among the capabilities of the {side}, which has it"
@@ -256,18 +254,14 @@ for _name, (_feature_of, _which, *_methods) in _NOTIFIED.items():
 
 @rule("error", "roots/list", stage=ORDER)
 def unknown_roots_are_32601(link: Link, said: Said) -> Verdict:
-    request = said.request
-    if request is None or request.needs != "client.roots" or "error" not in said.message:
-        return None
-    return None if said.code == -32601 else "error -32601: the client has no roots"
+    misses = said.asked.needs == "client.roots" and said.code != -32601
+    return "error -32601: the client has no roots" if misses else None
 
 
 @rule("error", "completion/complete", stage=ORDER)
 def unknown_completion_is_32601(link: Link, said: Said) -> Verdict:
-    request = said.request
-    if request is None or request.needs is None or "error" not in said.message:
-        return None
-    return None if said.code == -32601 else "error -32601: the server has no completions"
+    misses = said.asked.needs is not None and said.code != -32601
+    return "error -32601: the server has no completions" if misses else None
 
 
 def _lists(name: str, link: Link, said: Said) -> Verdict:

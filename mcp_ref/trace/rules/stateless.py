@@ -62,7 +62,7 @@ def requests_say_what_they_are(link: Link, said: Said) -> Verdict:
 
 @rule("rejection")
 def incomplete_requests_are_refused(link: Link, said: Said) -> Verdict:
-    broken = said.request is not None and "requests_say_what_they_are" in said.request.faults
+    broken = "requests_say_what_they_are" in said.asked.faults
     return "error -32602" if broken and said.code != -32602 and not said.refused else None
 
 
@@ -334,9 +334,8 @@ def only_changes_that_were_asked_for(link: Link, said: Said) -> Verdict:
 @rule("notification", *_CHANGES, sender="server")
 def acknowledgement_comes_first(link: Link, said: Said) -> Verdict:
     request = _listening(link, said)
-    if request is None or request.key in link.acknowledged:
-        return None
-    return "notifications/subscriptions/acknowledged before it"
+    early = request is not None and request.key not in link.acknowledged
+    return "notifications/subscriptions/acknowledged before it" if early else None
 
 
 @rule("notification", sender="server")
@@ -395,6 +394,5 @@ def ttl_is_not_negative(link: Link, said: Said) -> Verdict:
 
 @rule("result", *sorted(CACHEABLE))
 def pages_have_one_scope(link: Link, said: Said) -> Verdict:
-    cursor = None if said.request is None else said.request.params.get("cursor")
-    before, now = link.shared.scopes.get(str(cursor)), said.result.get("cacheScope")
+    before, now = link.shared.scopes.get(str(said.asked.params.get("cursor"))), said.result.get("cacheScope")
     return f"{before!r}, as on the page before" if before is not None and now != before else None

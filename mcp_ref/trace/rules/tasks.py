@@ -55,9 +55,8 @@ def _type(said: Said) -> str:
 
 def _known(link: Link, said: Said) -> KnownTask | None:
     """What was known of the task when the request was sent that a message answers."""
-    request = said.request
-    known = None if request is None else link.tasks.get(str(request.params.get("taskId")))
-    return known if known is not None and request is not None and known.seq < request.event.seq else None
+    known = link.tasks.get(str(said.asked.params.get("taskId")))
+    return known if known is not None and known.seq < said.asked.event.seq else None
 
 
 def states(said: Said) -> list[JsonObject]:
@@ -70,7 +69,7 @@ def states(said: Said) -> list[JsonObject]:
 
 
 def _asked(said: Said) -> bool:
-    return said.request is not None and "task" in said.request.params and said.about in _CAN
+    return "task" in said.asked.params and said.about in _CAN
 
 
 # -- who may ask for one ------------------------------------------------------------------------------------------
@@ -110,19 +109,19 @@ refused("required_tasks_are_32601", "error -32601", -32601, "required_tasks_are_
 
 @rule("rejection", *_CAN)
 def who_has_tasks_declares_them(link: Link, said: Said) -> Verdict:
-    makes = said.request is not None and "tasks_only_of_who_has_them" in said.request.faults and "task" in said.result
+    makes = "tasks_only_of_who_has_them" in said.asked.faults and "task" in said.result
     return "tasks among the capabilities of who makes them" if makes else None
 
 
 @rule("rejection", *_CAN)
 def undeclared_tasks_are_ignored(link: Link, said: Said) -> Verdict:
-    broken = said.request is not None and "tasks_only_of_requests_that_can" in said.request.faults
+    broken = "tasks_only_of_requests_that_can" in said.asked.faults
     return "what the request returns without a task" if broken and "task" in said.result else None
 
 
 @rule("result", *_CAN, stage=ORDER)
 def accepted_tasks_are_answered_with_a_task(link: Link, said: Said) -> Verdict:
-    tool = None if said.request is None else said.request.tool
+    tool = said.asked.tool
     can = said.about != "tools/call" or (tool is not None and _support(tool) in ("optional", "required"))
     return "a CreateTaskResult" if _asked(said) and can and "task" not in said.result else None
 
@@ -230,16 +229,15 @@ def _lives(known: KnownTask, said: Said) -> bool:
 
 @rule("result", "tasks/get", stage=ORDER)
 def results_wait_for_the_end(link: Link, said: Said) -> Verdict:
-    request = said.request
-    early = None if request is None else link.results.get(str(request.params.get("taskId")))
-    if early is None or request is None or early.event.seq > request.event.seq or said.result.get("status") in ENDED:
+    early = link.results.get(str(said.asked.params.get("taskId")))
+    if early is None or early.event.seq > said.asked.event.seq or said.result.get("status") in ENDED:
         return None
     return early, "no answer before the task has ended; it had not"
 
 
 @rule("result", "tasks/result")
 def results_stay_the_same(link: Link, said: Said) -> Verdict:
-    known = None if said.request is None else link.tasks.get(str(said.request.params.get("taskId")))
+    known = link.tasks.get(str(said.asked.params.get("taskId")))
     before = None if known is None else known.result
     other = before is not None and {**before.result, "_meta": 0} != {**said.result, "_meta": 0}
     return "the result that tasks/result has given before" if other else None
@@ -249,9 +247,9 @@ def results_stay_the_same(link: Link, said: Said) -> Verdict:
 def tasks_that_are_shown_are_listed(link: Link, said: Said) -> Verdict:
     known = _known(link, said)
     unlisted = None if known is None else known.unlisted
-    if unlisted is None or said.request is None or said.request.event.seq < unlisted.event.seq:
+    if unlisted is None or said.asked.event.seq < unlisted.event.seq:
         return None
-    return unlisted, f"the task {said.request.params.get('taskId')!r}, which tasks/get shows before and after"
+    return unlisted, f"the task {said.asked.params.get('taskId')!r}, which tasks/get shows before and after"
 
 
 # -- to which task a message belongs ------------------------------------------------------------------------------
@@ -267,8 +265,7 @@ def requests_name_their_task_once(link: Link, said: Said) -> Verdict:
 
 @rule("result", "tasks/result")
 def results_name_their_task(link: Link, said: Said) -> Verdict:
-    named = as_object(said.own_meta.get(RELATED)).get("taskId")
-    asked = None if said.request is None else said.request.params.get("taskId")
+    named, asked = as_object(said.own_meta.get(RELATED)).get("taskId"), said.asked.params.get("taskId")
     return None if named == asked else f"{RELATED} in _meta, with taskId {asked!r}"
 
 
@@ -286,11 +283,9 @@ def tasks_are_polled_slowly(link: Link, said: Said) -> Verdict:
 
 @rule("result", stage=ORDER)
 def tasks_only_for_who_declares(link: Link, said: Said) -> Verdict:
-    if said.result.get("resultType") != "task" or said.request is None:
-        return None
-    own = as_object(said.request.meta.get(CLIENT_CAPABILITIES))
-    declared = EXTENSION in as_object(own.get("extensions"))
-    return None if declared else f'no resultType "task": the request does not declare {EXTENSION}'
+    own = as_object(said.asked.meta.get(CLIENT_CAPABILITIES))
+    undeclared = said.result.get("resultType") == "task" and EXTENSION not in as_object(own.get("extensions"))
+    return f'no resultType "task": the request does not declare {EXTENSION}' if undeclared and said.request else None
 
 
 @rule("result", "tasks/get", "tasks/update", "tasks/cancel", stage=ORDER)

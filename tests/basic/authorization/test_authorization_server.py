@@ -15,9 +15,9 @@ import pytest
 import requests
 
 from mcp_ref import Client, HttpRefusal, OAuth, TransportClosed, text_of
-from mcp_ref.basic.authorization import authorization_server as page
-from mcp_ref.basic.authorization.authorization_server import AuthorizationServer
 from mcp_ref.basic.authorization.metadata import s256
+from mcp_ref.testing import authorization_server as page
+from mcp_ref.testing.authorization_server import AuthorizationServer
 from tests.basic.authorization.guarded import notes
 from tests.basic.authorization.issuer import issuing
 

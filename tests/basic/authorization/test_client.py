@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,12 +18,6 @@ PRM, AS, OPENID = (
     "/.well-known/openid-configuration",
 )
 DOCUMENT = "https://client.example/about.json"
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with World() as world:
-        yield world
 
 
 def searched(world: World) -> list[str]:

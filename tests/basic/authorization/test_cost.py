@@ -51,6 +51,7 @@ for file, name in seen:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_a_call_with_a_valid_token_takes_six_functions_in_two_files_more_on_each_side(revision: str) -> None:
     command = [sys.executable, "-c", WALK, revision]

@@ -44,6 +44,13 @@ def enterprise(world: World, **more: Any) -> EnterpriseManaged:
     return EnterpriseManaged(Registered("mine", "s"), idp=idp, token_endpoint=endpoint, id_token="MARK-id", **more)
 
 
+GRANTS: dict[str, Any] = {
+    "enterprise": enterprise,
+    "workload": lambda world: WorkloadIdentity(lambda: "MARK-jwt"),
+    "credentials": lambda world: ClientCredentials(Registered("a", "MARK-s")),
+}
+
+
 def test_client_credentials_are_sent_as_the_server_lists(world: World) -> None:
     with world.client(ClientCredentials(Registered("a b", "s:c"))) as client:
         client.call_tool("t")
@@ -102,16 +109,11 @@ def test_another_token_of_the_identity_provider_goes_nowhere(world: World, kind:
     assert world.forms() == []
 
 
-@pytest.mark.parametrize("how", ["enterprise", "workload", "credentials"])
+@pytest.mark.parametrize("how", GRANTS)
 def test_a_refusal_is_an_error_and_nothing_else_is_tried(world: World, how: str) -> None:
-    made: dict[str, Any] = {
-        "enterprise": enterprise(world),
-        "workload": WorkloadIdentity(lambda: "MARK-jwt"),
-        "credentials": ClientCredentials(Registered("a", "MARK-s")),
-    }
     world.at["/token"] = lambda asked: answer({"error": "invalid_grant", "error_description": str(asked.form)}, 400)
     with pytest.raises(AuthorizationError, match="invalid_grant") as caught:
-        world.client(made[how]).connect()
+        world.client(GRANTS[how](world)).connect()
     assert "MARK" not in str(caught.value) and caught.value.error == "invalid_grant"
     assert len(world.forms()) == 1 and world.visits == []
 
@@ -142,14 +144,9 @@ def test_a_refusal_that_repeats_how_the_client_authenticated_is_not_shown(world:
         assert caught.value.error is None
 
 
-@pytest.mark.parametrize("how", ["enterprise", "workload", "credentials"])
+@pytest.mark.parametrize("how", GRANTS)
 def test_credentials_are_of_the_first_issuer(world: World, how: str) -> None:
-    made: dict[str, Any] = {
-        "enterprise": enterprise(world),
-        "workload": WorkloadIdentity("jwt"),
-        "credentials": ClientCredentials(Registered("a", "s")),
-    }
-    with world.client(made[how]) as client:
+    with world.client(GRANTS[how](world)) as client:
         world.resource["authorization_servers"], world.valid = [world.other], set()
         with pytest.raises(AuthorizationError, match="trusts"):
             client.call_tool("t")

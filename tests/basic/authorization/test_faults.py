@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from queue import Queue
 from typing import Any
@@ -15,18 +14,17 @@ import requests
 
 from mcp_ref import (
     AuthorizationError,
-    AuthorizationServer,
     Cancel,
     Client,
     Context,
-    McpError,
     OAuth,
     RequestCancelled,
     Server,
     TransportClosed,
 )
-from mcp_ref.basic.authorization import authorization_server
+from mcp_ref.testing import AuthorizationServer, authorization_server
 from tests.basic.authorization.world import WAIT, World, answer
+from tests.wire import Background, at_once
 
 PATHS = [
     "/.well-known/oauth-protected-resource/mcp",
@@ -35,12 +33,6 @@ PATHS = [
     "/token",
 ]
 DROP = (0, {}, b"")
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with World() as world:
-        yield world
 
 
 def slow(asked: Any) -> Any:
@@ -137,20 +129,8 @@ def test_32_threads_and_an_open_stream_get_a_new_token_once(revision: str) -> No
             stack.callback(events.close)
         client.call_tool("whoami")
         login.end_access_tokens()
-        failed: list[BaseException] = []
-
-        def call() -> None:
-            try:
-                assert client.call_tool("whoami")["content"][0]["text"] == "ada"
-            except BaseException as problem:
-                failed.append(problem)
-
-        threads = [threading.Thread(target=call) for _ in range(32)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(2 * WAIT)
-        assert failed == [] and not any(thread.is_alive() for thread in threads)
+        results = at_once(*[lambda: client.call_tool("whoami")] * 32)
+        assert [result["content"][0]["text"] for result in results] == ["ada"] * 32
         assert login.given == ["authorization_code", "refresh_token"]
         # The stream is still told of changes, or has been opened again.
         until = time.monotonic() + 4 * WAIT
@@ -163,7 +143,7 @@ def test_32_threads_and_an_open_stream_get_a_new_token_once(revision: str) -> No
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("how", ["close", "cancel"])
 def test_a_fetch_can_be_ended_while_it_waits(world: World, path: str, how: str) -> None:
-    reached, go_on, cancel, ended = threading.Event(), threading.Event(), Cancel(), list[BaseException]()
+    reached, go_on, cancel = threading.Event(), threading.Event(), Cancel()
 
     def wait(asked: Any) -> Any:
         reached.set()
@@ -175,25 +155,16 @@ def test_a_fetch_can_be_ended_while_it_waits(world: World, path: str, how: str) 
         world.valid = set()
         world.resource["authorization_servers"] = [world.other if path == "/register" else world.issuer]
 
-        def call() -> None:
-            try:
-                client.call_tool("t", cancel=cancel)
-            except McpError as problem:
-                ended.append(problem)
-
-        thread = threading.Thread(target=call)
-        thread.start()
+        call = Background(client.call_tool, "t", cancel=cancel)
         try:
             assert reached.wait(WAIT)
             if how == "close":
                 client.close()
             else:
                 cancel()
-            thread.join(WAIT)
-            assert not thread.is_alive()
+            assert type(call.outcome()) is (TransportClosed if how == "close" else RequestCancelled)
         finally:
             go_on.set()
-    assert [type(problem) for problem in ended] == [TransportClosed if how == "close" else RequestCancelled]
 
 
 def test_the_same_login_works_over_http_with_sse_in_2024_11_05() -> None:

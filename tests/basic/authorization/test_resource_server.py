@@ -23,10 +23,9 @@ from tests.basic.authorization.guarded import (
 )
 from tests.basic.transports.streamable_http.modern import asked, called, listening
 from tests.basic.transports.streamable_http.raw import Wire, call, post, request
-from tests.features.task_server import elicit, make_server
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-INVALID = (401, {"error": "invalid_token", "error_description": "The token does not count here", "scope": "basic"})
+INVALID = (401, {"error": "invalid_token", "error_description": "The token is not valid here", "scope": "basic"})
 MISSING = (401, {"scope": "basic"})
 
 # -- the token ----------------------------------------------------------------------------------------------------
@@ -447,25 +446,6 @@ def _chunk(wire: Wire) -> bytes:
         return b""
 
 
-def test_the_state_of_a_call_is_bound_to_the_principal_and_survives_a_refresh() -> None:
-    server = Server("s")
-
-    @server.tool()
-    def greet(ctx: Context) -> str:
-        answer: Any = ctx.elicit("Who?", {"type": "object", "properties": {"name": {"type": "string"}}})
-        return f"hello {answer['content']['name']}"
-
-    tokens = Tokens(ada=principal(), newer=principal("ada", "more", expires=soon()), bob=principal("bob"))
-    with guarded(tokens, server) as guard:
-        first = called("greet")
-        first["params"]["_meta"] |= {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
-        result = guard.ask(first, "ada").json["result"]
-        answers = {key: {"action": "accept", "content": {"name": "Ada"}} for key in result["inputRequests"]}
-        first["params"] |= {"inputResponses": answers, "requestState": result["requestState"]}
-        assert "error" in guard.ask(first, "bob").json
-        assert guard.ask(first, "newer").json["result"]["content"][0]["text"] == "hello Ada"
-
-
 # -- the older transport ------------------------------------------------------------------------------------------
 
 
@@ -588,28 +568,3 @@ def test_who_asks_decides_what_is_read_and_suggested_and_not_what_it_says_of_its
             with pytest.raises(ErrorResponse, match="Not yours"):
                 client.read_resource("notes://a")
             assert client.complete(ref, "name", "")["completion"]["values"] == []
-
-
-def test_a_task_of_another_principal_is_unknown_and_goes_on() -> None:
-    people: dict[str, Principal] = {}
-    server = make_server()
-    with server.serve_http(authorization=Protection(people.get, authorization_servers=[ISSUER])) as http:
-        for name in ("ada", "ada-refreshed", "bob"):
-            people[name] = principal(name.partition("-")[0], audience=frozenset({http.url}))
-        options: dict[str, Any] = {"revision": "2025-11-25", "tasks": True, "elicit": elicit, "roots": ["/"]}
-        with (
-            Client(http.url, auth="ada", **options) as ada,
-            Client(http.url, auth="ada-refreshed", **options) as again,
-            Client(http.url, auth="bob", **options) as bob,
-        ):
-            task_id = ada.call_tool_as_task("book", {"city": "Oslo"}).task_id
-            for method in ("tasks/get", "tasks/result", "tasks/cancel"):
-                answers = []
-                for named in (task_id, "unknown"):
-                    with pytest.raises(ErrorResponse) as caught:
-                        bob.request(method, {"taskId": named})
-                    answers.append((caught.value.code, str(caught.value).replace(named, "ID")))
-                assert answers[0] == answers[1]
-            assert bob.list_tasks() == []
-            # The same user goes on with it, with another token and in another session.
-            assert again.task(task_id).result(5)["content"][0]["text"] == "Oslo: Ann, 12A, soup"

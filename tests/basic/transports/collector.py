@@ -5,18 +5,24 @@ from __future__ import annotations
 import json
 import os
 import queue
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from mcp_ref.errors import McpError
 from mcp_ref.machinery.deadline import Deadline
+from tests.wire import Background
 
 WAIT = 20.0
 
 
 def soon() -> Deadline:
     return Deadline(WAIT)
+
+
+def in_thread(call: Callable[[], object]) -> Callable[[], Any]:
+    """Call it in a thread; the function given back waits for its end, and gives what it returned or raised."""
+    return Background(call).outcome
 
 
 class Collector:
@@ -64,11 +70,14 @@ class Notes:
 
 @contextmanager
 def no_descriptor_leaks() -> Iterator[None]:
-    before = set(os.listdir("/proc/self/fd"))
+    import requests  # noqa: F401  (importing it opens descriptors of its own)
+
+    before = _open()
     yield
-    left = {fd: os.readlink(f"/proc/self/fd/{fd}") for fd in set(os.listdir("/proc/self/fd")) - before if _is_open(fd)}
+    left = {fd: os.readlink(f"/proc/self/fd/{fd}") for fd in _open() - before}
     assert not left, f"descriptors left open: {left}"
 
 
-def _is_open(fd: str) -> bool:
-    return os.path.lexists(f"/proc/self/fd/{fd}")
+def _open() -> set[str]:
+    """Without the one by which they were listed, whose number the next one gets."""
+    return {fd for fd in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{fd}")}

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, HttpStatusError, RemoteProtocolError, RequestTimeout, Server, TransportClosed, text
+from mcp_ref import Client, HttpStatusError, RemoteProtocolError, RequestTimeout, Server, TransportClosed
 from mcp_ref.basic.transports.http_sse import SseClientTransport
-from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, Revision
+from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from mcp_ref.roles.client import config as targets
 from tests.basic.transports.collector import Collector, soon
 from tests.basic.transports.streamable_http.replies import PATIENCE
@@ -138,12 +138,6 @@ def test_any_other_refusal_is_the_answer(code: int) -> None:
         assert server.asked.empty()
 
 
-def test_a_new_client_speaks_to_an_old_server() -> None:
-    with hosted("2024-11-05") as service, Client(service.sse_url) as client:
-        assert client.revision is OLDEST
-        assert client.call_tool("hello")["content"] == [text("hello")]
-
-
 def test_a_server_serves_clients_of_both_times_at_once() -> None:
     with (
         hosted() as service,
@@ -153,16 +147,6 @@ def test_a_server_serves_clients_of_both_times_at_once() -> None:
     ):
         assert (new.revision, other.revision, old.revision) == (NEWEST, SESSION_REVISIONS[-1], OLDEST)
         assert [client.list_tools()[0]["name"] for client in (new, other, old)] == ["hello"] * 3
-
-
-@pytest.mark.parametrize("revision", SESSION_REVISIONS, ids=str)
-def test_a_client_over_http_speaks_a_revision_by_the_transport_that_describes_it(revision: Revision) -> None:
-    [route] = targets.http_routes(targets.Url("http://localhost/mcp"), (revision,), lambda name: None, soon())
-    assert route.make().name == ("http+sse" if revision is OLDEST else "http")
-    with hosted() as service:
-        url = service.sse_url if revision is OLDEST else service.url
-        with Client(url, revision=revision) as client:
-            assert client.revision is revision
 
 
 def test_a_client_of_the_oldest_revision_finds_no_event_stream_at_the_new_endpoint() -> None:

@@ -10,10 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from mcp_ref import Context, Server
+from mcp_ref import Server
 from mcp_ref.basic.transports.http_sse import SseEndpoint
 from mcp_ref.basic.transports.streamable_http.server import EndpointOptions
-from mcp_ref.errors import TransportClosed
 from mcp_ref.machinery.http_exchange import HttpRequest
 from mcp_ref.revisions import SESSION_REVISIONS
 from tests.basic.transports.streamable_http.raw import until
@@ -92,11 +91,6 @@ def server() -> Server:
     def echo(text: str) -> str:
         return text
 
-    @server.tool()
-    def ask(ctx: Context) -> str:
-        ctx.log("info", "asking")
-        return str(len(ctx.roots()))
-
     return server
 
 
@@ -127,41 +121,11 @@ def test_what_is_not_a_message_is_answered_on_the_stream_too(old: Old) -> None:
     assert answers(reply, 2)[1]["error"]["code"] == -32700
 
 
-def test_handlers_can_ask_and_notify(old: Old) -> None:
-    reply, where = old.open()
-    old.post(where, call("ask"))
-    note, question = answers(reply, 3)[1:]
-    assert (note["method"], question["method"]) == ("notifications/message", "roots/list")
-    old.post(where, {"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}})
-    assert answers(reply, 4)[3]["result"]["content"][0]["text"] == "0"
-
-
-def test_each_stream_is_a_session_of_its_own(old: Old) -> None:
-    first, _ = old.open()
-    second, where = old.open()
-    old.post(where, call("echo", text="for the second"))
-    assert len(answers(second, 2)) == 2
-    assert len(first.events) == 2
-
-
-def test_a_client_that_is_gone_ends_its_session(old: Old, server: Server) -> None:
-    reply, where = old.open()
-    reply.broken = True
-    assert until(lambda: server.sessions == ())
-    assert old.post(where, call("echo", text="hi")).status == 404
-
-
 def test_the_end_of_the_session_ends_the_stream(old: Old, server: Server) -> None:
     reply, where = old.open()
     server.sessions[0].close(PATIENCE)
     assert until(lambda: reply.ended and len(old.endpoint) == 0)
     assert old.post(where, call("echo", text="hi")).status == 404
-
-
-def test_nothing_is_taken_for_a_session_that_is_over(old: Old, server: Server) -> None:
-    _, where = old.open()
-    server.sessions[0].peer.fail(TransportClosed("no answer to a ping"))
-    assert old.post(where, request(1, "ping")).status == 404
 
 
 @pytest.mark.parametrize("asked", [revision.name for revision in SESSION_REVISIONS])
@@ -194,18 +158,6 @@ def test_a_session_belongs_to_who_opened_it(server: Server) -> None:
     _, where = old.listen(authorization="alice")
     assert old.post(where, request(1, "ping"), authorization="mallory").status == 404
     assert old.post(where, request(1, "ping"), authorization="alice").status == 202
-    old.close()
-
-
-@pytest.mark.parametrize(("cap", "status"), [({"max_sessions": 1}, 503), ({"max_sessions_per_client": 1}, 429)])
-def test_there_may_be_so_many_sessions(server: Server, cap: dict[str, int], status: int) -> None:
-    old = Old(server, **cap)
-    first, _ = old.open()
-    assert old.listen()[0].status == status
-    first.broken = True
-    # Its place is free once its conversation has ended, which is after its stream is forgotten.
-    assert until(lambda: old.endpoint._places._taken == 0)
-    old.open()
     old.close()
 
 

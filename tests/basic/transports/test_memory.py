@@ -12,6 +12,7 @@ from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.errors import LocalProtocolError, McpError, RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
 from tests.interrupting import interrupted, on_python_3_11
+from tests.wire import Background
 
 from .collector import WAIT, Collector, Notes, soon
 
@@ -73,32 +74,11 @@ def test_no_more_is_kept_for_a_side_that_has_not_started_than_the_limit():
         ours.send({}, Deadline(0.01))
 
 
-def test_a_sender_that_waits_for_room_goes_on_when_the_other_side_starts():
-    ours, theirs = pair(limit=0)
-    there = Collector()
-    sender = threading.Thread(target=ours.send, args=({"id": 1}, soon()))
-    sender.start()
-    theirs.start(there.receive, there.lost)
-    sender.join(WAIT)
-    assert not sender.is_alive()
-    assert there.message() == {"id": 1}
-
-
 def test_a_sender_that_waits_for_room_ends_when_the_connection_is_closed():
     ours, theirs = pair(limit=0)
-    raised: list[McpError] = []
-
-    def send() -> None:
-        try:
-            ours.send({"id": 1}, soon())
-        except McpError as problem:
-            raised.append(problem)
-
-    sender = threading.Thread(target=send)
-    sender.start()
+    sending = Background(ours.send, {"id": 1}, soon())
     theirs.close(soon())
-    sender.join(WAIT)
-    assert [type(problem) for problem in raised] == [TransportClosed]
+    assert isinstance(sending.outcome(), TransportClosed)
 
 
 @pytest.mark.parametrize("closer", [0, 1])
@@ -140,17 +120,6 @@ def test_a_side_that_starts_after_the_end_gets_what_was_sent_and_then_is_lost():
     assert len(events) == 2
 
 
-def test_exchange_sends_and_gives_the_inbox():
-    ours, _, _, there = started()
-
-    class Inbox:
-        def until(self, deadline):
-            return iter([{"id": 1, "result": {}}])
-
-    assert list(ours.exchange({"id": 1}, Inbox(), soon())) == [{"id": 1, "result": {}}]
-    assert there.message() == {"id": 1}
-
-
 def test_both_taps_see_each_message_in_order():
     mine, other = Notes(), Notes()
     ours, theirs = pair(mine, other)
@@ -161,22 +130,6 @@ def test_both_taps_see_each_message_in_order():
     assert mine.notes == [("send", {"id": 1}), ("receive", b'{"id":2}')]
     assert other.notes == [("receive", b'{"id":1}'), ("send", {"id": 2})]
     assert mine.delivered and other.delivered
-
-
-def test_messages_of_many_threads_stay_whole_in_both_directions():
-    ours, theirs, here, there = started()
-
-    def send(side: Transport) -> None:
-        for number in range(50):
-            side.send({"id": number}, soon())
-
-    threads = [threading.Thread(target=send, args=(side,)) for side in (ours, theirs) * 3]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(WAIT)
-    for side in (here, there):
-        assert sorted(side.message()["id"] for _ in range(150)) == sorted([*range(50)] * 3)
 
 
 @on_python_3_11
@@ -204,8 +157,7 @@ def test_waiting_for_a_delivery_is_bounded():
     ours, theirs = pair()
     delivering, go_on = threading.Event(), threading.Event()
     theirs.start(lambda text: bool(delivering.set() or go_on.wait(WAIT)), lambda reason: None)
-    sender = threading.Thread(target=ours.send, args=({}, soon()))
-    sender.start()
+    sending = Background(ours.send, {}, soon())
     try:
         assert delivering.wait(WAIT)
         with pytest.raises(RequestTimeout, match="another message is being delivered"):
@@ -213,4 +165,4 @@ def test_waiting_for_a_delivery_is_bounded():
         ours.close(Deadline(0.01))
     finally:
         go_on.set()
-        sender.join(WAIT)
+        sending.outcome()

@@ -80,21 +80,10 @@ def test_a_stream_is_the_same_with_any_line_ends_and_in_any_pieces(
     assert parse(text.replace(b"\n", end), size) == events
 
 
-@pytest.mark.parametrize("size", [None, 1, 2, 3, 4])
-def test_line_ends_may_be_mixed(size: int | None) -> None:
-    text = b"data: a\r\n\ndata: b\n\r\ndata: c\r\rdata: d\r\n\rdata: e\n\n"
-    assert [event.data for event in parse(text, size)] == ["a", "b", "c", "d", "e"]
-
-
 def test_the_last_id_survives_events_without_one() -> None:
     parser = EventParser(1 << 26)
     assert [event.id for event in parser.feed(b"id: 5\ndata: x\n\ndata: y\n\n")] == ["5", "5"]
     assert parser.last_id == "5"
-
-
-def test_an_empty_piece_changes_nothing() -> None:
-    parser = EventParser(1 << 26)
-    assert [*parser.feed(b"data: x\r"), *parser.feed(b""), *parser.feed(b"\n"), *parser.feed(b"\r\n")] == [Event("x")]
 
 
 @pytest.mark.parametrize("text", [b"data: " + b"x" * 200, b"data: xxxx\n" * 20, b": " + b"x" * 200 + b"\n"])

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import select
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,30 +19,26 @@ import pytest
 import mcp_ref
 from mcp_ref.basic.transports.stdio import StdioServerTransport
 from mcp_ref.errors import LocalProtocolError, McpError, RequestTimeout, TransportClosed
-from mcp_ref.machinery import lines
 from mcp_ref.machinery.deadline import Deadline
 from tests.interrupting import interrupted, on_python_3_11
 
-from .collector import WAIT, Collector, Notes, no_descriptor_leaks, soon
+from .collector import WAIT, Collector, Notes, in_thread, soon
 
 ROOT = str(Path(mcp_ref.__file__).parents[1])
 
 
-@pytest.fixture(autouse=True)
-def descriptors() -> Iterator[None]:
-    with no_descriptor_leaks():
-        yield
+pytestmark = pytest.mark.usefixtures("no_descriptor_leaks")
 
 
 class Pipes(Collector):
     """A server's transport over two pipes, and the other ends of them."""
 
-    def __init__(self, tap: Notes | None = None, **options: Any) -> None:
+    def __init__(self, tap: Notes | None = None, *, receive: Any = None, lost: Any = None, **options: Any) -> None:
         super().__init__()
         read_fd, self.input = os.pipe()
         self.output, write_fd = os.pipe()
         self.transport = StdioServerTransport(read_fd=read_fd, write_fd=write_fd, tap=tap, **options)
-        self.transport.start(self.receive, self.lost)
+        self.transport.start(receive or self.receive, lost or self.lost)
 
     def __enter__(self) -> Self:
         return self
@@ -93,45 +88,21 @@ def pipes() -> Iterator[Pipes]:
         yield pipes
 
 
-def in_thread(call: Callable[[], object]) -> Callable[[], Exception | None]:
-    """Call it in a thread; the function given back waits for its end, and gives what it raised."""
-    outcome: queue.Queue[Exception | None] = queue.Queue()
-
-    def run() -> None:
-        try:
-            call()
-            outcome.put(None)
-        except Exception as problem:
-            outcome.put(problem)
-
-    threading.Thread(target=run, daemon=True).start()
-    return lambda: outcome.get(timeout=WAIT)
-
-
 # -- reading --------------------------------------------------------------------------------------------------------
 
 
-def test_each_line_is_a_message(pipes):
-    os.write(pipes.input, b'{"id":1}\n{"id":2}\n{"i')
-    assert [pipes.text(), pipes.text()] == [b'{"id":1}', b'{"id":2}']
-    os.write(pipes.input, b'd":3}\n')
-    assert pipes.text() == b'{"id":3}'
-
-
-def test_carriage_returns_and_blank_lines_are_tolerated(pipes):
-    os.write(pipes.input, b'\n\r\n  \n{"id":1}\r\n\t{"id":2} \n')
-    assert [pipes.text(), pipes.text()] == [b'{"id":1}', b'{"id":2}']
-
-
-def test_a_line_separator_of_unicode_does_not_end_a_message(pipes):
-    text = '{"text":"a\u2028b\u2029c\u0085d"}'
-    os.write(pipes.input, text.encode() + b"\n")
-    assert pipes.text().decode() == text
-
-
-def test_what_is_not_json_is_handed_on_to_be_refused(pipes):
-    os.write(pipes.input, b"hello\n")
-    assert pipes.text() == b"hello"
+@pytest.mark.parametrize(
+    ("pieces", "texts"),
+    [
+        ([b'{"id":1}\n{"id":2}\n{"i', b'd":3}\n'], [b'{"id":1}', b'{"id":2}', b'{"id":3}']),
+        ([b"hello\n"], [b"hello"]),
+    ],
+    ids=["messages in pieces", "what is not JSON, to be refused"],
+)
+def test_each_line_is_handed_on(pipes, pieces, texts):
+    for piece in pieces:
+        os.write(pipes.input, piece)
+    assert [pipes.text() for _ in texts] == texts
 
 
 def test_a_last_line_without_newline_is_handed_on(pipes):
@@ -150,16 +121,9 @@ def test_a_line_beyond_the_limit_ends_the_connection():
 
 
 def test_a_receiver_that_fails_ends_the_connection_with_a_reason(caplog):
-    read_fd, write_fd = os.pipe()
-    out_read, out_write = os.pipe()
-    collector = Collector()
-    transport = StdioServerTransport(read_fd=read_fd, write_fd=out_write)
-    transport.start(lambda text: 1 / 0, collector.lost)  # type: ignore[arg-type, return-value]
-    os.write(write_fd, b"{}\n")
-    assert "ZeroDivisionError" in collector.reason()
-    transport.close(soon())
-    os.close(write_fd)
-    os.close(out_read)
+    with Pipes(receive=lambda text: 1 / 0) as pipes:
+        os.write(pipes.input, b"{}\n")
+        assert "ZeroDivisionError" in pipes.reason()
 
 
 def test_an_error_while_reading_ends_the_connection_once(pipes, monkeypatch):
@@ -225,21 +189,6 @@ def test_a_line_written_in_part_ends_the_connection(pipes):
     assert b"\n" not in pipes.written(1 << 20)
 
 
-def test_ctrl_c_in_the_middle_of_a_line_ends_the_connection(pipes, monkeypatch):
-    write, calls = os.write, []
-
-    def once(fd: int, data: bytes) -> int:
-        calls.append(1)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return write(fd, data)
-
-    monkeypatch.setattr(os, "write", once)
-    with pytest.raises(KeyboardInterrupt):
-        pipes.transport.send({"text": "x" * 10_000}, soon())
-    assert "only in part" in pipes.reason()
-
-
 @on_python_3_11
 def test_ctrl_c_at_any_moment_of_a_write_leaves_no_lock_held_and_no_part_of_a_line():
     ended = 0
@@ -282,37 +231,6 @@ def test_what_had_come_before_the_pipe_broke_is_still_handed_on(pipes):
 def test_a_transport_that_was_not_started_sends_nothing():
     with pytest.raises(TransportClosed, match="not been started"):
         StdioServerTransport().send({"id": 1}, soon())
-
-
-def test_from_exchange_to_the_descriptor_there_are_two_frames(pipes, monkeypatch):
-    stack: list[str] = []
-    write = os.write
-
-    def watched(fd: int, data: bytes) -> int:
-        frame = sys._getframe(1)
-        while frame is not None and frame.f_code.co_filename == lines.__file__:
-            stack.append(frame.f_code.co_name)
-            frame = frame.f_back
-        return write(fd, data)
-
-    class Inbox:
-        def until(self, deadline):
-            return iter(())
-
-    monkeypatch.setattr(os, "write", watched)
-    assert list(pipes.transport.exchange({"id": 1}, Inbox(), soon())) == []
-    monkeypatch.undo()
-    assert stack == ["send", "exchange"]
-
-
-def test_messages_of_many_threads_stay_whole(pipes):
-    big = "x" * 20_000
-    senders = [in_thread(lambda: [pipes.transport.send({"text": big}, soon()) for _ in range(5)]) for _ in range(6)]
-    data = b""
-    while data.count(b"\n") < 30:
-        data += pipes.written(65536)
-    assert [sender() for sender in senders] == [None] * 6
-    assert all(json.loads(line) == {"text": big} for line in data.splitlines())
 
 
 def test_huge_messages_both_ways_at_once_do_not_hang():
@@ -381,38 +299,20 @@ def test_close_frees_whoever_waits_in_send(pipes):
     assert [type(sender()) for sender in senders] == [TransportClosed] * 3
 
 
-def test_close_within_lost(pipes):
-    closed = threading.Event()
-    read_fd, write_fd = os.pipe()
-    out_read, out_write = os.pipe()
-    transport = StdioServerTransport(read_fd=read_fd, write_fd=out_write)
-
-    def lost(reason: McpError) -> None:
-        transport.close(soon())
-        closed.set()
-
-    transport.start(lambda text: None, lost)
-    os.close(write_fd)
-    assert closed.wait(WAIT)
-    os.close(out_read)
-
-
-def test_close_within_lost_while_another_thread_closes():
-    read_fd, write_fd = os.pipe()
-    out_read, out_write = os.pipe()
-    transport = StdioServerTransport(read_fd=read_fd, write_fd=out_write)
+@pytest.mark.parametrize("who", ["the client", "another thread"])
+def test_close_within_lost_whoever_ends_it(who):
     told = threading.Event()
 
     def lost(reason: McpError) -> None:
-        transport.close(Deadline(60))
+        pipes.transport.close(Deadline(60))
         told.set()
 
-    transport.start(lambda text: None, lost)
-    transport.close(Deadline(60))
-    assert told.wait(WAIT)
-    transport.close(soon())
-    os.close(write_fd)
-    os.close(out_read)
+    with Pipes(lost=lost) as pipes:
+        if who == "the client":
+            pipes.end_input()
+        else:
+            pipes.transport.close(Deadline(60))
+        assert told.wait(WAIT)
 
 
 def test_close_before_start():
@@ -428,24 +328,18 @@ def test_a_transport_is_started_once(pipes):
 
 
 def test_close_returns_by_its_deadline_even_if_the_receiver_hangs(caplog):
-    read_fd, write_fd = os.pipe()
-    out_read, out_write = os.pipe()
-    transport = StdioServerTransport(read_fd=read_fd, write_fd=out_write)
     hanging, free = threading.Event(), threading.Event()
 
     def receive(text: bytes) -> None:
         hanging.set()
         free.wait(WAIT)
 
-    transport.start(receive, lambda reason: None)
-    os.write(write_fd, b"{}\n")
-    assert hanging.wait(WAIT)
-    transport.close(Deadline(0.05))
-    assert "still busy after close" in caplog.text
-    free.set()
-    transport.close(soon())
-    os.close(write_fd)
-    os.close(out_read)
+    with Pipes(receive=receive) as pipes:
+        os.write(pipes.input, b"{}\n")
+        assert hanging.wait(WAIT)
+        pipes.transport.close(Deadline(0.05))
+        assert "still busy after close" in caplog.text
+        free.set()
 
 
 # -- a process as a server ------------------------------------------------------------------------------------------
@@ -577,5 +471,5 @@ def test_a_program_that_ends_without_close_ends():
 
 
 def test_both_descriptors_are_given_or_none():
-    with pytest.raises(ValueError, match="together"):
+    with pytest.raises(ValueError, match="or neither"):
         StdioServerTransport(read_fd=0)

@@ -23,8 +23,7 @@ from mcp_ref.errors import McpError, RequestTimeout, TransportClosed
 from mcp_ref.machinery import lines
 from mcp_ref.machinery.deadline import Deadline
 
-from .collector import WAIT, Collector, Notes, no_descriptor_leaks, soon
-from .test_stdio import ROOT, SERVER, in_thread
+from .collector import WAIT, Collector, Notes, in_thread, soon
 
 LOGGER = "mcp_ref"
 
@@ -35,10 +34,7 @@ SAY = """
 """
 
 
-@pytest.fixture(autouse=True)
-def descriptors() -> Iterator[None]:
-    with no_descriptor_leaks():
-        yield
+pytestmark = pytest.mark.usefixtures("no_descriptor_leaks")
 
 
 class Server(Collector):
@@ -97,26 +93,26 @@ def fifo(tmp_path: Path) -> Iterator[Fifo]:
 # -- launching ------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_launched_before_start():
-    transport = StdioClientTransport(["/nonexistent"])
-    transport.close(soon())
-
-
 def test_messages_go_to_standard_in_and_come_from_standard_out():
     with Server("for line in sys.stdin: say({'echo': json.loads(line)})") as server:
         server.transport.send({"text": "a\u2028\n"}, soon())
         assert server.message() == {"echo": {"text": "a\u2028\n"}}
 
 
-@pytest.mark.parametrize("command", ["python server.py", b"python", [], ["python server.py"]])
-def test_a_command_is_a_list_with_a_string_for_each_word(command):
-    with pytest.raises(TypeError, match="a command is a list"):
-        StdioClientTransport(command)
-
-
-def test_stderr_is_one_of_its_words_or_a_function():
-    with pytest.raises(ValueError, match="stderr is"):
-        StdioClientTransport(["true"], stderr="log")  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("command", "options", "problem", "says"),
+    [
+        *[
+            (each, {}, TypeError, "a command must be a list")
+            for each in ("python server.py", b"python", [], ["a b.py"])
+        ],
+        (["true"], {"stderr": "log"}, ValueError, "stderr must be"),
+        (["x"], {"inherit": "PATH"}, TypeError, "a list of names"),
+    ],
+)
+def test_what_no_server_can_be_launched_with_is_refused_when_it_is_said(command, options, problem, says):
+    with pytest.raises(problem, match=says):
+        StdioClientTransport(command, **options)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +143,8 @@ def test_what_cannot_be_launched_is_named(tmp_path, kind, text, stderr):
 
 @pytest.mark.parametrize("nth", range(7))
 def test_when_the_system_has_no_more_pipes_nothing_is_left_over(monkeypatch, nth):
+    if sys.version_info < (3, 11, 4) and nth in (2, 3):
+        pytest.skip("before Python 3.11.4 subprocess.Popen itself left open what it had made (gh-87474)")
     calls: list[int] = []
     make = os.pipe
 
@@ -237,11 +235,6 @@ def test_a_server_that_exits_at_once_is_told_of_with_the_variables_that_it_did_n
         assert "exited with code 0" in reason and "hunter2" not in reason
 
 
-def test_inherit_is_a_list_of_names():
-    with pytest.raises(TypeError, match="a list of names"):
-        StdioClientTransport(["x"], inherit="PATH")
-
-
 def test_the_working_directory(tmp_path):
     with Server("say(os.getcwd()); say([os.getcwd()]); sys.stdin.read()", cwd=tmp_path) as server:
         assert server.message() == [str(tmp_path)]
@@ -257,15 +250,6 @@ def test_a_server_leads_a_session_and_inherits_no_descriptor_of_ours():
 
 
 # -- messages -------------------------------------------------------------------------------------------------------
-
-
-def test_a_write_to_a_server_that_does_not_read_is_bounded():
-    with Server("signal.pause()", grace=0.05) as server:
-        with pytest.raises(RequestTimeout):
-            server.transport.send({"text": "x" * 1_000_000}, Deadline(0.1))
-        with pytest.raises(TransportClosed, match="only in part"):
-            server.transport.send({"id": 2}, soon())
-        assert "only in part" in server.reason()
 
 
 def test_what_this_side_broke_is_refused_without_waiting_for_the_server(monkeypatch):
@@ -298,26 +282,6 @@ def test_a_message_of_which_nothing_was_written_leaves_the_connection_whole():
         server.transport.send("y", soon())
         server.transport.close(soon())
         assert server.message() == {"read": [4096] * sent + [4]}
-
-
-def test_huge_messages_both_ways_at_once_do_not_hang():
-    code = """
-        import time
-        huge = {"text": "x" * 5_000_000}
-        for _ in range(3):
-            say(huge)
-        while True:
-            message = events.get(timeout=5)
-            if not isinstance(message, bytes):
-                break
-            say({"length": len(message)})
-    """
-    huge = {"text": "y" * 5_000_000}
-    with Server(code, before=SERVER, env={"PYTHONPATH": ROOT}) as server:
-        for _ in range(3):
-            server.transport.send(huge, soon())
-        lengths = [len(server.text()) for _ in range(6)]
-    assert sorted(lengths)[-3:] == [5_000_011] * 3
 
 
 def test_a_fast_write_asks_for_no_room(monkeypatch):
@@ -463,11 +427,6 @@ def test_the_last_words_are_at_most_8_kib():
     assert reason.endswith("9" * 1000)
 
 
-def test_the_reason_has_the_signal():
-    with Server("os.kill(os.getpid(), signal.SIGKILL)") as server:
-        assert server.reason().endswith("was ended by signal 9")
-
-
 def test_a_write_that_fails_tells_the_last_words_too():
     with Server("sys.stderr.write('no module'); sys.exit(2)") as server:
         words = pytest.raises(TransportClosed, match=r"exited with code 2; its last words:\n    no module")
@@ -506,16 +465,6 @@ def test_a_server_that_ends_at_its_first_message_is_reported_at_once_and_starts_
             began = time.monotonic()
             assert re.search("exited with code 4$|ended by signal 9$", server.reason())
             assert time.monotonic() - began < WAIT
-
-
-def test_a_server_starts_again_before_the_one_that_died_is_closed():
-    with Server("say({'pid': os.getpid()}); sys.stdin.readline(); sys.exit(1)") as first:
-        pid = first.message()["pid"]
-        first.transport.send({"id": 1}, soon())
-        assert "exited with code 1" in first.reason()
-        with Server("say({'pid': os.getpid()}); sys.stdin.readline()") as second:
-            # The number of the first is not given to another before its transport is closed.
-            assert second.message()["pid"] != pid
 
 
 def test_another_part_of_the_program_may_wait_for_all_children():
@@ -644,62 +593,18 @@ def test_a_process_of_another_session_that_holds_the_pipes_does_not_keep_close(f
         assert fifo.all_gone()
 
 
-def test_close_is_bounded_by_its_deadline_and_leaves_no_process():
-    with Server(STUBBORN.format(on_term="signal.SIG_IGN"), grace=60) as server:
+@pytest.mark.parametrize(("seconds", "grace"), [(0.3, 60), (0, 60), (None, 0.05)])
+def test_close_is_bounded_by_its_deadline_and_leaves_no_process(seconds, grace):
+    with Server(STUBBORN.format(on_term="signal.SIG_IGN"), grace=grace) as server:
         pid = server.message()["pid"]
         before = time.monotonic()
-        server.transport.close(Deadline(0.3))
+        server.transport.close(Deadline(seconds))
         assert time.monotonic() - before < WAIT
         assert not exists(pid)
 
 
-def test_close_with_no_time_left_still_ends_the_server():
-    with Server(STUBBORN.format(on_term="signal.SIG_IGN")) as server:
-        pid = server.message()["pid"]
-        server.transport.close(Deadline(0))
-        assert not exists(pid)
-
-
-def test_close_without_a_deadline_is_bounded_by_the_grace():
-    with Server(STUBBORN.format(on_term="signal.SIG_IGN"), grace=0.05) as server:
-        pid = server.message()["pid"]
-        server.transport.close(Deadline(None))
-        assert not exists(pid)
-
-
-def test_close_twice_and_from_several_threads():
-    with Server("sys.stdin.read()") as server:
-        closers = [in_thread(lambda: server.transport.close(soon())) for _ in range(4)]
-        assert [closer() for closer in closers] == [None] * 4
-        server.transport.close(soon())
-
-
-def test_close_frees_whoever_waits_in_send():
-    with Server("signal.pause()", grace=0.05) as server:
-        pipe_full = pytest.raises(RequestTimeout)
-        with pipe_full:
-            while True:
-                server.transport.send("x" * 4093, Deadline(0.05))
-        senders = [in_thread(lambda: server.transport.send({"id": 1}, Deadline(None))) for _ in range(3)]
-        server.transport.close(soon())
-        assert [type(sender()) for sender in senders] == [TransportClosed] * 3
-
-
-def test_close_within_lost():
-    closed = threading.Event()
-    server = Server("sys.exit(3)")
-
-    def lost(reason: McpError) -> None:
-        server.transport.close(soon())
-        closed.set()
-
-    server.transport.start(server.receive, lost)
-    assert closed.wait(WAIT)
-    server.transport.close(soon())
-
-
 def test_close_while_the_server_ends_by_itself():
-    for _ in range(10):
+    for _ in range(5):
         told: queue.Queue[McpError] = queue.Queue()
         server = Server("say({})")
         server.transport.start(server.receive, told.put)
@@ -707,20 +612,6 @@ def test_close_while_the_server_ends_by_itself():
         server.transport.close(soon())
         told.get(timeout=WAIT)
         assert told.empty()
-
-
-def test_close_within_lost_while_another_thread_closes():
-    server = Server("say({}); sys.stdin.read()")
-    done = threading.Event()
-
-    def lost(reason: McpError) -> None:
-        server.transport.close(Deadline(60))
-        done.set()
-
-    server.transport.start(server.receive, lost)
-    server.message()
-    server.transport.close(Deadline(60))
-    assert done.wait(WAIT)
 
 
 def test_send_after_close():

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Cancel, Client, Context, LocalProtocolError, RequestCancelled, RequestTimeout, Server
+from mcp_ref import Cancel, Context, RequestCancelled, Server
 from mcp_ref.basic.versioning import SUBSCRIPTION_ID
 from mcp_ref.incoming import Incoming
 from mcp_ref.revisions import REVISIONS
-from mcp_ref.roles.client.answers import ClientContext
 from tests.eras import MODERN, open_client
 from tests.peers import a_peer
 from tests.wire import PATIENCE, Background, opened, to_client
@@ -36,43 +35,6 @@ class Handler:
 
 
 # -- giving up ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_a_client_gives_a_call_up(revision: str) -> None:
-    give_up = Cancel()
-    with open_client(revision, {"tools": {}}) as (client, wire):
-        call = Background(client.request, "tools/list", None, {"cancel": give_up})
-        request_id = wire.receive()["id"]
-        give_up("the user closed the window")
-        problem = call.outcome()
-        assert isinstance(problem, RequestCancelled)
-        assert str(problem) == "the user closed the window"
-        assert wire.receive() == {
-            "jsonrpc": "2.0",
-            "method": "notifications/cancelled",
-            "params": {"requestId": request_id, "reason": "the user closed the window"},
-        }
-
-
-def test_a_server_gives_a_question_up() -> None:
-    server = Server("s")
-
-    @server.tool()
-    def ask(ctx: Context) -> str:
-        try:
-            ctx.roots(timeout=0.05)
-        except RequestTimeout:
-            return "nobody answered"
-        return "answered"
-
-    with opened(server, "2025-11-25", {"roots": {}}) as wire:
-        wire.call(1, "ask")
-        question = wire.receive()
-        cancelled = wire.receive()
-        assert cancelled["method"] == "notifications/cancelled"
-        assert cancelled["params"]["requestId"] == question["id"]
-        assert wire.receive()["result"]["content"][0]["text"] == "nobody answered"
 
 
 def test_a_handle_used_before_the_call_means_that_nothing_is_sent() -> None:
@@ -121,15 +83,6 @@ def test_the_text_of_a_callers_own_exception_does_not_go_out() -> None:
         assert wire.receive()["params"] == {"requestId": request_id, "reason": "given up by its caller"}
 
 
-def test_a_call_that_http_never_sent_is_not_cancelled() -> None:
-    said: list[Any] = []
-    with Server("s").serve_http() as http, Client(http.url, revision="2025-11-25", trace=said.append) as client:
-        with pytest.raises(LocalProtocolError):
-            client.request("x/y", {"text": {"a set is", "not JSON"}})
-    sent = [event.message.get("method") for event in said if event.direction == "send" and event.message]
-    assert sent == ["initialize", "notifications/initialized"]
-
-
 # -- being given up -----------------------------------------------------------------------------------------------
 
 
@@ -145,31 +98,6 @@ def test_a_cancelled_request_is_not_answered_and_its_handler_can_tell(revision: 
         assert peer.unanswered == {}
         handler.go.set()
         assert handler.ended.wait(PATIENCE)
-        assert wire.request("end", "ping")["id"] == "end"
-        assert wire.silent()
-
-
-def test_a_cancelled_tool_may_leave_by_an_exception() -> None:
-    server, running, left = Server("s"), threading.Event(), SimpleQueue[str]()
-    go = threading.Event()
-
-    @server.tool()
-    def long(ctx: Context) -> str:
-        running.set()
-        assert go.wait(PATIENCE)
-        try:
-            ctx.check_cancelled()
-        except RequestCancelled as problem:
-            left.put(str(problem))
-            raise
-        return "done"
-
-    with opened(server, "2025-11-25") as wire:
-        wire.call(1, "long")
-        assert running.wait(PATIENCE)
-        wire.notify("notifications/cancelled", {"requestId": 1, "reason": "enough"})
-        go.set()
-        assert left.get(timeout=PATIENCE) == "enough"
         assert wire.request("end", "ping")["id"] == "end"
         assert wire.silent()
 
@@ -190,28 +118,6 @@ def test_a_request_cancelled_before_its_turn_is_never_begun() -> None:
         assert wire.receive()["id"] == 1
         assert wire.request(3, "tools/list")["id"] == 3
         assert [begun.get_nowait(), begun.get_nowait(), begun.empty()] == [1, 3, True]
-
-
-def test_cancelling_a_call_ends_the_question_that_its_handler_asks() -> None:
-    server, left = Server("s"), SimpleQueue[str]()
-
-    @server.tool()
-    def ask(ctx: Context) -> str:
-        try:
-            ctx.roots()
-        except RequestCancelled as problem:
-            left.put(str(problem))
-            raise
-        return "answered"
-
-    with opened(server, "2025-11-25", {"roots": {}}) as wire:
-        wire.call(1, "ask")
-        question = wire.receive()
-        wire.notify("notifications/cancelled", {"requestId": 1, "reason": "enough"})
-        assert left.get(timeout=PATIENCE) == "enough"
-        assert wire.receive()["params"] == {"requestId": question["id"], "reason": "enough"}
-        assert wire.request("end", "ping")["id"] == "end"
-        assert wire.silent()
 
 
 def test_a_cancelled_handler_cannot_ask_any_more() -> None:
@@ -235,26 +141,6 @@ def test_a_cancelled_handler_cannot_ask_any_more() -> None:
         assert left.get(timeout=PATIENCE) == "enough"
         assert wire.request("end", "ping")["id"] == "end"
         assert wire.silent(), "the question was not sent"
-
-
-def test_a_client_is_told_that_the_server_gives_its_question_up() -> None:
-    running, go, saw = threading.Event(), threading.Event(), SimpleQueue[bool]()
-
-    def sample(params: Any, ctx: ClientContext) -> Any:
-        running.set()
-        assert go.wait(PATIENCE)
-        saw.put(ctx.cancelled)
-        return {"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "m"}
-
-    with to_client(sample=sample) as (_, wire):
-        params = {"messages": [], "maxTokens": 1}
-        wire.send({"jsonrpc": "2.0", "id": "q", "method": "sampling/createMessage", "params": params})
-        assert running.wait(PATIENCE)
-        wire.notify("notifications/cancelled", {"requestId": "q"})
-        go.set()
-        assert saw.get(timeout=PATIENCE) is True
-        assert wire.request("end", "ping")["id"] == "end"
-        assert wire.silent()
 
 
 def test_both_sides_log_the_reason(caplog: pytest.LogCaptureFixture) -> None:
@@ -406,16 +292,3 @@ def test_an_id_used_again_gets_the_answer_of_its_own_handler() -> None:
         assert wire.request("end", "ping")["id"] == "end"
         second.go.set()
         assert wire.receive() == {"jsonrpc": "2.0", "id": 1, "result": {"from": "second"}}
-
-
-def test_nothing_of_a_cancelled_request_is_sent_any_more() -> None:
-    handler = Handler()
-    with a_peer(handler) as (peer, wire):
-        wire.send({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
-        assert handler.running.wait(PATIENCE)
-        wire.notify("notifications/cancelled", {"requestId": 1})
-        assert handler.incoming is not None
-        peer.notify("notifications/message", {"level": "info", "data": 1}, handler.incoming)
-        handler.go.set()
-        assert wire.request("end", "ping")["id"] == "end"
-        assert wire.silent()

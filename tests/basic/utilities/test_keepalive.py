@@ -40,14 +40,6 @@ def test_no_ping_before_the_session_is_open() -> None:
         assert wire.receive()["method"] == "ping"
 
 
-def test_a_client_pings_at_the_interval_given() -> None:
-    with to_client(ping_interval=0.2) as (_, wire):
-        for _ in range(2):
-            ping = wire.receive()
-            assert ping["method"] == "ping"
-            wire.answer(ping["id"], {})
-
-
 @pytest.mark.parametrize(
     "answer", [{"error": {"code": -32601, "message": "what?"}}, {"result": []}, {"result": {"more": 1}}]
 )

@@ -73,7 +73,7 @@ def test_a_client_answers_a_ping_while_its_user_thinks() -> None:
 
 def test_a_ping_that_is_not_answered_times_out() -> None:
     with to_client() as (client, wire):
-        call = Background(client.ping, timeout=0.05)
+        call = Background(client.ping, timeout=0.5)
         ping = wire.receive()
         assert ping == {"jsonrpc": "2.0", "id": ping["id"], "method": "ping"}
         assert isinstance(call.outcome(), RequestTimeout)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from mcp_ref import Client, Context, LocalProtocolError, Server, text_of
 from mcp_ref import peer as requester
 from mcp_ref.basic.utilities import HandlerContext, token_of
-from mcp_ref.machinery.rates import Rate
 from mcp_ref.roles.client.answers import ClientContext
 from tests.eras import MODERN, open_client, open_server
 from tests.wire import PATIENCE, Background, opened, to_client
@@ -113,15 +111,6 @@ def test_progress_that_does_not_increase_is_dropped(values: Any) -> None:
     assert warned[0].filename == __file__, "the line is that of whoever reports"
 
 
-def test_progress_that_does_not_increase_is_told_once_for_each_line() -> None:
-    recorder = Recorder()
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("default")
-        for value in (1, 1, 0, 2, 2):
-            recorder.progress(value)
-    assert len(told) == 1
-
-
 @pytest.mark.filterwarnings("ignore:progress must increase")
 def test_a_tool_goes_on_after_progress_that_does_not_increase() -> None:
     server = Server("s")
@@ -195,22 +184,6 @@ def test_nothing_is_sent_after_a_cancellation(revision: str) -> None:
         assert done.wait(PATIENCE)
         assert wire.request("end", "ping")["id"] == "end"
         assert wire.silent()
-
-
-@in_both_eras
-def test_a_flood_of_reports_is_cut_by_the_rate(revision: str) -> None:
-    server = Server("s", rates={"notifications/progress": Rate(per_second=0.001, burst=2)})
-
-    @server.tool()
-    def work(ctx: Context) -> str:
-        for number in range(10):
-            ctx.progress(number)
-        return "ok"
-
-    with open_server(server, revision) as wire:
-        wire.send(call_with("t"))
-        assert [wire.receive()["params"]["progress"] for _ in range(2)] == [0, 1]
-        assert "result" in wire.receive()
 
 
 def test_a_client_reports_progress_of_the_servers_question() -> None:

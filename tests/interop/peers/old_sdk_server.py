@@ -9,20 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
-import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import mcp.types as types
-import uvicorn
 from mcp.server.lowlevel import NotificationOptions, Server
-from mcp.server.sse import SseServerTransport
-from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import McpError
-from starlette.applications import Starlette
-from starlette.responses import Response
-from starlette.routing import Mount, Route
+from serving import happened, run, sse_app
 
 PIXEL = "iVBORw0KGgo="
 
@@ -98,14 +91,6 @@ async def was_given_up(arguments: dict[str, Any]) -> list[Any]:
 
 async def told_of_roots(arguments: dict[str, Any]) -> list[Any]:
     return said("yes" if await happened(roots_told) else "no")
-
-
-async def happened(event: asyncio.Event) -> bool:
-    try:
-        await asyncio.wait_for(event.wait(), 5)
-    except TimeoutError:
-        return False
-    return True
 
 
 async def ping_back(arguments: dict[str, Any]) -> list[Any]:
@@ -270,35 +255,5 @@ OPTIONS = server.create_initialization_options(
 OPTIONS.capabilities.resources.subscribe = True
 
 
-class AfterStream(Response):
-    """Nothing: the answer was the event stream."""
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        pass
-
-
-def sse_app() -> Starlette:
-    sse = SseServerTransport("/messages/")
-
-    async def listen(request: Any) -> Response:
-        async with sse.connect_sse(request.scope, request.receive, request._send) as (read, write):
-            await server.run(read, write, OPTIONS)
-        return AfterStream()
-
-    return Starlette(routes=[Route("/sse", listen), Mount("/messages/", app=sse.handle_post_message)])
-
-
-async def stdio() -> None:
-    async with stdio_server() as (read, write):
-        await server.run(read, write, OPTIONS)
-
-
-async def sse(port: int) -> None:
-    listening = socket.create_server(("127.0.0.1", port))
-    print(f"http://127.0.0.1:{listening.getsockname()[1]}/sse", flush=True)
-    await uvicorn.Server(uvicorn.Config(sse_app(), log_level="info")).serve([listening])
-
-
 if __name__ == "__main__":
-    way, port = [*sys.argv[1:], *["stdio", "0"][len(sys.argv) - 1 :]][:2]
-    asyncio.run(stdio() if way == "stdio" else sse(int(port)))
+    run(server, OPTIONS, lambda way: sse_app(server, OPTIONS))

@@ -10,22 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
-import sys
 import warnings
 from typing import Any
 
 import mcp_types as types
-import uvicorn
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
-from mcp.server.sse import SseServerTransport
-from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http import EventMessage, EventStore
 from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
+from serving import happened, run, sse_app
 from starlette.applications import Starlette
-from starlette.responses import Response
-from starlette.routing import Mount, Route
 
 # Much of the session era is deprecated in the SDK.
 warnings.simplefilter("ignore")
@@ -173,14 +167,6 @@ async def was_given_up(request: Request, arguments: dict[str, Any]) -> types.Cal
 
 async def told_of_roots(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
     return said("yes" if await happened(roots_told) else "no")
-
-
-async def happened(event: asyncio.Event) -> bool:
-    try:
-        await asyncio.wait_for(event.wait(), 5)
-    except TimeoutError:
-        return False
-    return True
 
 
 async def ping_back(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
@@ -491,43 +477,12 @@ class Events(EventStore):
         return stream
 
 
-class AfterStream(Response):
-    """Nothing: the answer was the event stream."""
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        pass
-
-
-def sse_app() -> Starlette:
-    sse = SseServerTransport("/messages/")
-
-    async def listen(request: Any) -> Response:
-        async with sse.connect_sse(request.scope, request.receive, request._send) as (read, write):
-            await server.run(read, write, OPTIONS)
-        return AfterStream()
-
-    return Starlette(routes=[Route("/sse", listen), Mount("/messages/", app=sse.handle_post_message)])
-
-
 def http_app(way: str) -> Starlette:
     if way == "sse":
-        return sse_app()
+        return sse_app(server, OPTIONS)
     store = {"event_store": Events(), "retry_interval": 50} if way == "resumable" else {}
     return server.streamable_http_app(json_response=way == "json", stateless_http=way == "stateless", **store)
 
 
-async def stdio() -> None:
-    async with stdio_server() as (read, write):
-        await server.run(read, write, OPTIONS)
-
-
-async def http(way: str, port: int) -> None:
-    listening = socket.create_server(("127.0.0.1", port))
-    path = "/sse" if way == "sse" else "/mcp"
-    print(f"http://127.0.0.1:{listening.getsockname()[1]}{path}", flush=True)
-    await uvicorn.Server(uvicorn.Config(http_app(way), log_level="info")).serve([listening])
-
-
 if __name__ == "__main__":
-    way, port = [*sys.argv[1:], *["stdio", "0"][len(sys.argv) - 1 :]][:2]
-    asyncio.run(stdio() if way == "stdio" else http(way, int(port)))
+    run(server, OPTIONS, http_app)

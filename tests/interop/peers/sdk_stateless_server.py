@@ -8,10 +8,7 @@ returns its questions, and gets the answers when it is called again. `requestSta
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,7 +25,8 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 from mcp.shared.exceptions import MCPError
-from sdk_server import CALLS, FORM, NOTHING, Request, http, said, said_json, server, stdio, user_says, wire
+from sdk_server import CALLS, FORM, NOTHING, Request, http_app, said, said_json, server, user_says, wire
+from serving import run
 
 Params = types.CallToolRequestParams | types.GetPromptRequestParams | types.ReadResourceRequestParams
 
@@ -119,11 +117,6 @@ async def later(request: Request, params: Params) -> Any:
     return said(f"back with {params.request_state}") if params.request_state else needed(None, {"come": "back"})
 
 
-async def endless(request: Request, params: Params) -> Any:
-    """Never have enough."""
-    return needed({"name": form("Your name?", NAME)}, "again")
-
-
 async def needs(request: Request, params: Params) -> Any:
     """Need that the client can sample with tools. The SDK checks no questions against what the client declared."""
     tools = types.SamplingCapability(tools=types.SamplingToolsCapability())
@@ -159,15 +152,6 @@ async def let_go(request: Request, params: Params) -> Any:
 # -- what else there is
 
 
-async def slow(request: Request, params: Params) -> Any:
-    """Report progress; wait without end the first time, and every other."""
-    runs["slow"] = runs.get("slow", 0) + 1
-    await request.session.report_progress(1, 1)
-    if runs["slow"] % 2:
-        await asyncio.Event().wait()
-    return said("went on")
-
-
 async def whoami(request: Request, params: Params) -> Any:
     return said_json({"version": request.protocol_version, "meta": request.meta})
 
@@ -175,16 +159,6 @@ async def whoami(request: Request, params: Params) -> Any:
 async def how_often(request: Request, params: Params) -> Any:
     assert isinstance(params, types.CallToolRequestParams) and params.arguments is not None
     return said_json(runs.get(params.arguments["what"], 0))
-
-
-async def die(request: Request, params: Params) -> Any:
-    """End this process, without a word, the first time; a file remembers it."""
-    assert isinstance(params, types.CallToolRequestParams) and params.arguments is not None
-    try:
-        os.close(os.open(params.arguments["mark"], os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return said("still here")
-    os._exit(1)
 
 
 async def route(request: Request, params: Params) -> Any:
@@ -203,8 +177,8 @@ async def move_header(request: Request, params: Params) -> Any:
 ROUNDS = {
     function.__name__: function
     for function in (
-        *(three, together, ask, visit, sample_with_tools, later, endless, needs),
-        *(grow, touch, let_go, slow, whoami, how_often, die, route, move_header),
+        *(three, together, ask, visit, sample_with_tools, later, needs),
+        *(grow, touch, let_go, whoami, how_often, route, move_header),
     )
 }
 for name in ROUNDS:
@@ -222,11 +196,6 @@ def routed(header: str) -> dict[str, Any]:
             "where": {"type": "object", "properties": {"zone": zone}},
         },
     }
-
-
-# Its header breaks the rules: clients over HTTP leave the tool out.
-BROKEN = {"type": "object", "properties": {"share": {"type": "number", "x-mcp-header": "Share"}}}
-CALLS["broken"] = (sdk_server.add, BROKEN, None)
 
 
 async def list_tools(request: Request, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -278,5 +247,4 @@ server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), 
 
 
 if __name__ == "__main__":
-    way, port = [*sys.argv[1:], *["stdio", "0"][len(sys.argv) - 1 :]][:2]
-    asyncio.run(stdio() if way == "stdio" else http(way, int(port)))
+    run(server, sdk_server.OPTIONS, http_app)

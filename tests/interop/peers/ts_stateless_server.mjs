@@ -7,7 +7,6 @@ ERA: "both" (the default); "stateless": it refuses clients of the session era; "
 HTTP it prints its URL. In the stateless era a handler returns its questions, and gets the answers when it is called
 again. */
 
-import { closeSync, openSync } from "node:fs";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { setTimeout as pause } from "node:timers/promises";
@@ -117,7 +116,6 @@ const rounds = {
   sample_with_tools: once("model", () => model(lookup), saidJson),
   // The SDK refuses by itself what the client did not declare.
   needs: once("model", () => model(lookup), () => said("it has it")),
-  endless: () => inputRequired({ inputRequests: { name: form("Your name?", NAME) } }),
 };
 
 // -- the other tools
@@ -193,22 +191,7 @@ const others = {
     setImmediate(() => entry.close());
     return said("gone");
   },
-  // It waits without end the first time, and every other.
-  slow: async (args, ctx) => {
-    const { progressToken } = ctx.mcpReq._meta;
-    await ctx.mcpReq.notify({ method: "notifications/progress", params: { progressToken, progress: 1 } });
-    if (count("slow") % 2) await new Promise((resolve) => ctx.mcpReq.signal.addEventListener("abort", resolve));
-    return said("went on");
-  },
   how_often: (args) => saidJson(runs[args.what] ?? 0),
-  die: (args) => {
-    try {
-      closeSync(openSync(args.mark, "wx"));
-    } catch {
-      return said("still here");
-    }
-    process.exit(1);
-  },
   route: (args, ctx) => {
     const headers = ctx.http === undefined ? [] : [...ctx.http.req.headers];
     return saidJson(Object.fromEntries(headers.filter(([name]) => name.startsWith("mcp-"))));
@@ -230,11 +213,6 @@ const routed = () => ({
     where: { type: "object", properties: { zone } },
   },
 });
-// Its header breaks the rules: clients over HTTP leave the tool out.
-const broken = {
-  name: "broken",
-  inputSchema: { type: "object", properties: { share: { type: "number", "x-mcp-header": "Share" } } },
-};
 
 const tools = () => [
   ...Object.keys(calls).map((name) => ({
@@ -242,7 +220,6 @@ const tools = () => [
     inputSchema: name === "route" ? routed() : NOTHING,
     ...(name.endsWith("weather") ? { outputSchema: FORECAST } : {}),
   })),
-  broken,
   ...(grown ? [{ name: "grown", inputSchema: NOTHING }] : []),
 ];
 

@@ -5,80 +5,29 @@ Which answers mean which era is in tests/features/test_eras.py, over real ways.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from mcp_ref import Client, ErrorResponse, McpError, Server, text
-from mcp_ref.basic.transports.memory import pair
-from mcp_ref.basic.transports.streamable_http.client import HttpClientTransport
+from mcp_ref import Client, ErrorResponse, McpError
 from mcp_ref.basic.versioning import PROTOCOL_VERSION
 from mcp_ref.errors import HttpStatusError
-from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from tests.basic.transports.streamable_http.scripted import ScriptedServer, content, status
 from tests.eras import MODERN, discovered
-from tests.wire import PATIENCE, Background, Wire
+from tests.wire import connecting
 
 SESSION = [row.name for row in SESSION_REVISIONS]
 ERA: Any = {"stateless": [MODERN], "session": SESSION, "both": list(REVISIONS)}
 LATEST = SESSION[-1]
 
-MATRIX = {
-    ("stateless", "stateless"): MODERN,
-    ("stateless", "session"): None,
-    ("stateless", "both"): MODERN,
-    ("both", "stateless"): MODERN,
-    ("both", "session"): LATEST,
-    ("both", "both"): MODERN,
-    ("session", "stateless"): None,
-    ("session", "session"): LATEST,
-    ("session", "both"): LATEST,
-}
-"""What a client of an era speaks with a server of an era; None: it fails."""
-
-
-@pytest.mark.parametrize(("client", "server"), MATRIX)
-def test_http_that_is_given_as_a_transport_finds_the_era_out_as_well(client: str, server: str) -> None:
-    serving = Server("s", revisions=ERA[server])
-    serving.tool("hello")(lambda: "hello")
-    spoken = MATRIX[client, server]
-    with serving.serve_http() as service:
-        asking = Client(HttpClientTransport(service.url), revision=ERA[client], timeout=PATIENCE)
-        try:
-            if spoken is None:
-                with pytest.raises(McpError, match="initialize" if client == "stateless" else MODERN):
-                    asking.connect()
-                return
-            asking.connect()
-            assert asking.revision.name == spoken
-            assert asking.call_tool("hello")["content"] == [text("hello")]
-        finally:
-            asking.close()
-
 
 # -- the probe ----------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def connecting(**options: Any) -> Iterator[tuple[Client, Background, Wire]]:
-    """A client that connects, and the wire at whose other end it is."""
-    ours, theirs = pair()
-    wire = Wire(ours)
-    client = Client(theirs, **{"connect_timeout": PATIENCE, **options})
-    under_way = Background(client.connect)
-    try:
-        yield client, under_way, wire
-    finally:
-        client.close()
-        ours.close(Deadline(PATIENCE))
-
-
 @pytest.mark.parametrize("revisions", ["both", "stateless"])
 def test_the_first_request_is_discovery_in_the_newest_version(revisions: str) -> None:
-    with connecting(revision=ERA[revisions]) as (client, under_way, wire):
+    with connecting(revision=ERA[revisions]) as (client, wire, under_way):
         probe = wire.receive()
         assert (probe["method"], probe["params"]["_meta"][PROTOCOL_VERSION]) == ("server/discover", MODERN)
         assert wire.silent()
@@ -90,10 +39,10 @@ def test_the_first_request_is_discovery_in_the_newest_version(revisions: str) ->
 
 @pytest.mark.parametrize("versions", [["2099-01-01"], [LATEST, "2099-01-01"], []])
 def test_a_discovery_without_a_version_of_both_is_no_agreement(versions: list[str]) -> None:
-    with connecting(revision=MODERN) as (client, under_way, wire):
+    with connecting(revision=MODERN) as (client, wire, under_way):
         wire.answer(wire.receive()["id"], discovered({"tools": {}}, *(versions or [""])))
         assert isinstance(under_way.outcome(), McpError)
-    with connecting(revision=list(REVISIONS)) as (client, under_way, wire):
+    with connecting(revision=list(REVISIONS)) as (client, wire, under_way):
         wire.answer(wire.receive()["id"], discovered({"tools": {}}, *(versions or [""])))
         if LATEST not in versions:
             assert isinstance(under_way.outcome(), McpError)
@@ -106,7 +55,7 @@ def test_a_discovery_without_a_version_of_both_is_no_agreement(versions: list[st
 
 
 def test_a_late_answer_to_the_probe_disturbs_nothing() -> None:
-    with connecting(probe_timeout=0.05) as (client, under_way, wire):
+    with connecting(probe_timeout=0.05) as (client, wire, under_way):
         probe = wire.receive()
         request = wire.receive()
         assert request["method"] == "initialize" and request["id"] != probe["id"]
@@ -124,7 +73,7 @@ REFUSED = {"code": -32601, "message": "Method not found"}
 @pytest.mark.parametrize("initialize_first", [True, False])
 @pytest.mark.parametrize("refused", [True, False])
 def test_a_slow_server_is_asked_both_on_one_channel_and_a_discovery_wins(initialize_first: bool, refused: bool) -> None:
-    with connecting(probe_timeout=0.05) as (client, under_way, wire):
+    with connecting(probe_timeout=0.05) as (client, wire, under_way):
         probe, request = wire.receive(), wire.receive()
 
         def answer_initialize() -> None:
@@ -144,7 +93,7 @@ def test_a_slow_server_is_asked_both_on_one_channel_and_a_discovery_wins(initial
 
 
 def test_a_slow_server_that_refuses_the_probe_is_of_the_session_era() -> None:
-    with connecting(probe_timeout=0.05) as (client, under_way, wire):
+    with connecting(probe_timeout=0.05) as (client, wire, under_way):
         probe, request = wire.receive(), wire.receive()
         wire.send({"jsonrpc": "2.0", "id": probe["id"], "error": REFUSED})
         wire.answer(request["id"], OPENED)
@@ -154,7 +103,7 @@ def test_a_slow_server_that_refuses_the_probe_is_of_the_session_era() -> None:
 
 
 def test_a_version_of_both_that_the_server_names_is_asked_for() -> None:
-    with connecting() as (client, under_way, wire):
+    with connecting() as (client, wire, under_way):
         refusal = {"code": -32022, "message": "no", "data": {"supported": ["2099-01-01", MODERN], "requested": "x"}}
         wire.send({"jsonrpc": "2.0", "id": wire.receive()["id"], "error": refusal})
         probe = wire.receive()
@@ -164,7 +113,7 @@ def test_a_version_of_both_that_the_server_names_is_asked_for() -> None:
 
 
 def test_a_failure_names_what_the_ways_before_it_came_to() -> None:
-    with connecting() as (client, under_way, wire):
+    with connecting() as (client, wire, under_way):
         wire.answer(wire.receive()["id"], {**discovered(), "capabilities": []})
         refusal = {"code": -32601, "message": "Method not found"}
         wire.send({"jsonrpc": "2.0", "id": wire.receive()["id"], "error": refusal})
@@ -175,7 +124,7 @@ def test_a_failure_names_what_the_ways_before_it_came_to() -> None:
 
 @pytest.mark.parametrize(("versions", "named"), [([], "no version"), ([f"v{n}" for n in range(10_000)], "v0, v1")])
 def test_an_error_names_few_of_the_versions_of_a_server(versions: list[str], named: str) -> None:
-    with connecting(revision=MODERN) as (client, under_way, wire):
+    with connecting(revision=MODERN) as (client, wire, under_way):
         wire.answer(wire.receive()["id"], {**discovered(), "supportedVersions": versions})
         failed = str(under_way.outcome())
         assert failed.startswith(f"the server speaks {named}") and len(failed) < 200

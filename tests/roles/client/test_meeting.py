@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from mcp_ref import Client, Command, RequestTimeout
-from mcp_ref.revisions import SESSION_REVISIONS
 from tests.conftest import PROBE_TIMEOUT
 from tests.wire import PATIENCE
 
@@ -74,15 +73,6 @@ def test_a_server_that_starts_slowly_is_started_once(tmp_path: Path, start: floa
     assert starts(log) == 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("revision", [row.name for row in SESSION_REVISIONS])
-def test_a_slow_server_of_each_older_revision_is_spoken_to_in_it(tmp_path: Path, revision: str) -> None:
-    log = tmp_path / "log"
-    with Client(Command([sys.executable, "-c", SERVER, str(log), str(SLOW), revision])) as client:
-        assert client.revision.name == revision
-    assert starts(log) == 1
-
-
 @pytest.mark.parametrize("program", [MORTAL, SPOILED], ids=["it dies", "it refuses everything"])
 def test_a_server_that_the_probe_has_killed_or_spoiled_is_started_once_more(tmp_path: Path, program: str) -> None:
     log = tmp_path / "log"
@@ -94,6 +84,7 @@ def test_a_server_that_the_probe_has_killed_or_spoiled_is_started_once_more(tmp_
     assert starts(log) == 2
 
 
+@pytest.mark.slow
 def test_a_slow_server_that_dies_of_the_probe_costs_the_time_once_and_is_met_at_the_next_attempt(
     tmp_path: Path,
 ) -> None:
@@ -114,10 +105,10 @@ def test_a_time_out_names_its_option_and_what_the_server_has_said() -> None:
     silent = "import sys, time; print('cannot find the key', file=sys.stderr, flush=True); time.sleep(60)"
     with (
         pytest.raises(RequestTimeout) as timed_out,
-        Client(Command([sys.executable, "-S", "-I", "-c", silent]), connect_timeout=4),
+        Client(Command([sys.executable, "-S", "-I", "-c", silent], grace=0.2), connect_timeout=2),
     ):
         pass
-    assert "connect_timeout=4" in str(timed_out.value)
+    assert "connect_timeout=2" in str(timed_out.value)
     assert "the server has said:\n    cannot find the key" in str(timed_out.value)
 
 

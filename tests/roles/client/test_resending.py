@@ -22,28 +22,18 @@ def test_what_only_reads_is_sent_again(method: str) -> None:
     assert may_resend(AnswerLost("x"), method, {}, {}, {})
 
 
-@pytest.mark.parametrize(
-    ("tools", "again"),
-    [
-        ({}, False),
-        (known(), False),
-        (known(readOnlyHint=True), True),
-        (known(idempotentHint=True), True),
-        (known(idempotentHint=False, destructiveHint=False), False),
-        (known(readOnlyHint="yes"), False),
-    ],
-)
+WITHOUT: Any = {"t": KnownTool({"name": "t", "inputSchema": {"type": "object"}})}
+TOOLS: list[tuple[Any, bool]] = [
+    ({}, False), (WITHOUT, False), (known(), False), (known(readOnlyHint=True), True),
+    (known(idempotentHint=True), True), (known(idempotentHint=False, destructiveHint=False), False),
+    (known(readOnlyHint="yes"), False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tools", "again"), TOOLS)
 def test_a_tool_is_called_again_where_it_says_that_this_does_no_harm(tools: Any, again: bool) -> None:
     assert may_resend(AnswerLost("x"), "tools/call", {"name": "t"}, {}, tools) is again
-
-
-def test_a_tool_without_annotations_is_not_called_again() -> None:
-    tools = {"t": KnownTool({"name": "t", "inputSchema": {"type": "object"}})}
-    assert not may_resend(AnswerLost("x"), "tools/call", {"name": "t"}, {}, tools)
-
-
-def test_a_method_of_nobody_is_not_sent_again() -> None:
-    assert not may_resend(AnswerLost("x"), "com.example/pay", {}, {}, {})
+    assert not may_resend(AnswerLost("x"), "com.example/pay", {}, {}, tools)
 
 
 @pytest.mark.parametrize("chosen", [True, False])

@@ -16,9 +16,11 @@ from tests.basic.transports.streamable_http.scripted import STREAM_HEAD, Scripte
 from tests.wire import PATIENCE, Background
 
 
-def opening(session_id: str) -> bytes:
-    result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
-    return content({"jsonrpc": "2.0", "id": 1, "result": result}, f"Mcp-Session-Id: {session_id}")
+def opening(session_id: str | None, version: str = "2025-11-25", **capabilities: Any) -> bytes:
+    """An answer to `initialize`."""
+    result = {"protocolVersion": version, "capabilities": capabilities, "serverInfo": {"name": "s", "version": "1"}}
+    headers = [] if session_id is None else [f"Mcp-Session-Id: {session_id}"]
+    return content({"jsonrpc": "2.0", "id": 1, "result": result}, *headers)
 
 
 def test_the_next_session_is_opened_without_an_id() -> None:
@@ -50,13 +52,7 @@ def test_an_answer_that_is_refused_with_404_ends_the_call_at_once_and_it_is_not_
         wire.until_gone()
 
     text = b"data: " + json.dumps(question).encode() + b"\n\n"
-    result = {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {"tools": {}},
-        "serverInfo": {"name": "s", "version": "1"},
-    }
-    first = content({"jsonrpc": "2.0", "id": 1, "result": result}, "Mcp-Session-Id: a")
-    with ScriptedServer(post=[first, status(202), ask, status(404)]) as server:
+    with ScriptedServer(post=[opening("a", tools={}), status(202), ask, status(404)]) as server:
         with Client(server.url, revision="2025-11-25", roots=["/tmp"]) as client:
             called = Background(client.call_tool, "t", {})
             lost = called.outcome()
@@ -71,8 +67,7 @@ def test_an_answer_that_is_refused_with_404_ends_the_call_at_once_and_it_is_not_
 def test_2024_11_05_over_streamable_http_is_spoken_without_anything_younger(caplog: pytest.LogCaptureFixture) -> None:
     """So answer gateways in front of a server of that time, and other clients accept it."""
     caplog.set_level(logging.INFO)
-    old = {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
-    first = content({"jsonrpc": "2.0", "id": 1, "result": old}, "Mcp-Session-Id: a")
+    first = opening("a", "2024-11-05", tools={})
     listed = content({"jsonrpc": "2.0", "id": 2, "result": {"tools": []}})
     with ScriptedServer(post=[first, status(202), listed, status(202)]) as server:
         with Client(server.url, revision=SESSION_REVISIONS, roots=["/tmp"]) as client:
@@ -86,8 +81,7 @@ def test_2024_11_05_over_streamable_http_is_spoken_without_anything_younger(capl
 
 
 def test_2024_11_05_over_streamable_http_is_refused_by_a_client_that_does_not_speak_it() -> None:
-    old = {"protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
-    with ScriptedServer(post=[content({"jsonrpc": "2.0", "id": 1, "result": old})]) as server:
+    with ScriptedServer(post=[opening(None, "2024-11-05")]) as server:
         client = Client(server.url, revision=["2025-03-26", "2025-11-25"])
         with pytest.raises(RemoteProtocolError, match="speaks '2024-11-05', and this client 2025-03-26, 2025-11-25"):
             client.connect()

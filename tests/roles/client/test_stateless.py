@@ -66,7 +66,7 @@ def test_every_request_says_its_version_who_asks_and_what_the_client_can_do() ->
 
 def test_a_call_that_is_given_up_is_cancelled_by_its_id() -> None:
     with open_client(MODERN, TOOLS) as (client, wire):
-        call = Background(client.call_tool, "t", timeout=0.05)
+        call = Background(client.call_tool, "t", timeout=0.5)
         request = wire.receive()
         assert isinstance(call.outcome(), RequestTimeout)
         cancelled = wire.receive()

@@ -68,35 +68,27 @@ def test_deny_counts_before_ask_before_allow_whatever_their_order(order: int) ->
     assert user.kinds == ["tool"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_where_nobody_is_there_to_be_asked_it_is_denied(kind: str) -> None:
-    assert offline().decide(question(kind)) == (False, "nobody", None)
+def silent(asked: Question) -> bool:
+    over = threading.Event()
+    asked.withdrawn.attach(lambda reason: over.set())
+    return over.wait(PATIENCE)
+
+
+def fails(problem: type[Exception]) -> Any:
+    def ask(asked: Question) -> bool:
+        raise problem
+
+    return ask
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("said", "by"),
-    [(False, "user"), (Answer(False, value={"a": 1}), "user"), (None, "user"), (1, "user"), ("yes", "user")],
+    ("ask", "by"),
+    [(None, "nobody"), (silent, "time-out"), (fails(EOFError), "failed"), (fails(ValueError), "failed")],
 )
-def test_anything_but_a_yes_is_a_no_at_every_door(kind: str, said: Any, by: str) -> None:
-    assert offline(ask=User(said)).decide(question(kind))[:2] == (False, by)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_silence_is_a_no_at_every_door(kind: str) -> None:
-    over = threading.Event()
-    decision = offline(ask=lambda asked: bool(over.wait(PATIENCE)), timeout=0.01).decide(question(kind))
-    over.set()
-    assert decision == (False, "time-out", None)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("problem", [EOFError, ValueError])
-def test_a_question_that_fails_is_a_no_at_every_door(kind: str, problem: type[Exception]) -> None:
-    def ask(asked: Question) -> bool:
-        raise problem
-
-    assert offline(ask=ask).decide(question(kind)) == (False, "failed", None)
+def test_a_question_without_an_answer_is_a_no_at_every_door(kind: str, ask: Any, by: str) -> None:
+    timeout = {"timeout": 0.01} if ask is silent else {}
+    assert offline(ask=ask, **timeout).decide(question(kind)) == (False, by, None)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a signal cannot be sent to a thread there")
@@ -125,20 +117,6 @@ def test_arguments_come_last_and_whole_whatever_the_server_says() -> None:
     assert len(lines) < 12 and "z" * 500 in lines[-3] and text.index("definition: line") < text.index("/etc/passwd")
     whole = Question("tool", "a", "a/x", "b", "1", {"definition": definition, "arguments": arguments}).lines(whole=True)
     assert "y" * 90_000 in "\n".join(whole) and "/etc/passwd" in "\n".join(whole[-6:]) and "call the tool" in whole[-1]
-
-
-def test_however_much_a_server_says_the_arguments_come_last_and_in_full() -> None:
-    definition = {"name": "x", "description": "Adds.\nyes? " + "long " * 2000, "inputSchema": {"title": "y" * 5000}}
-    arguments = {"first": 1, "text": "z" * 3000}
-    asked = Question("tool", "a", "a/x", "b", "1", {"definition": definition, "arguments": arguments})
-    head, said, *rest = asked.lines()
-    assert head == "a: call the tool a/x?" and said.startswith("  | definition: Adds.\\nyes? long") and len(said) < 200
-    assert json.loads("".join(line.removeprefix("  | ") for line in rest)) == {"arguments": arguments}
-    whole = asked.lines(whole=True)
-    assert json.loads("".join(line.removeprefix("  | ") for line in whole[1:-1])) == asked.shown and whole[-1] == head
-    assert whole[-len(rest) : -1] == rest[1:]
-    page = Question("url", "a", "a", "b", "1", {"message": "m" * 5000, "url": "https://x"}, ["odd", "o" * 5000])
-    assert len("".join(page.lines())) < 700 and page.lines()[-2] == "  ! odd" and "https://x" in page.lines()[-4]
 
 
 @pytest.mark.parametrize("kind", ["form", "url", "again"])
@@ -238,21 +216,6 @@ def test_a_no_counts_at_every_door_and_leaves_nothing_behind(kind: str) -> None:
         assert consent.decide(question(kind)) == (False, "user", None)
     assert not consent.remembered()
     assert consent.decide(question(kind)).allowed and len(user.asked) == len(no) + 1
-
-
-def test_what_ask_raises_or_returns_beside_an_answer_is_a_denial() -> None:
-    def fails(given: Question) -> bool:
-        raise RuntimeError("the window is gone")
-
-    for ask, by in ((fails, "failed"), (User("yes"), "user"), (User(None), "user")):  # type: ignore[arg-type]
-        assert offline(ask=ask).decide(question()) == (False, by, None)
-
-
-def test_a_question_that_is_not_answered_in_time_is_denied() -> None:
-    thinking = threading.Event()
-    consent = offline(ask=lambda given: thinking.wait(PATIENCE), timeout=0.05)
-    assert consent.decide(question()) == (False, "time-out", None)
-    thinking.set()
 
 
 def test_questions_come_one_at_a_time_and_in_order() -> None:

@@ -83,51 +83,6 @@ def test_a_host_without_consent_says_which_rule_would_start_something(caplog: py
     assert "Rule(" not in caplog.text
 
 
-def needs_a_visit() -> tuple[Server, list[str]]:
-    """A server whose tool works once a page was visited."""
-    made, calls = Server("s", revisions=["2025-11-25"]), list[str]()
-
-    @made.tool()
-    def pay() -> str:
-        calls.append("pay")
-        if len(calls) == 1:
-            raise UrlElicitationRequired([url_elicitation("Pay first", "https://bank.example/pay", "p1")])
-        return "paid"
-
-    return made, calls
-
-
-@pytest.mark.parametrize(
-    ("said", "kinds", "called"),
-    [([True], ["url", "again"], 2), ([False], ["url"], 1), ([True, False], ["url", "again"], 1)],
-)
-def test_a_page_that_a_call_requires_is_asked_about_and_the_call_is_offered_again(
-    said: list[bool], kinds: list[str], called: int
-) -> None:
-    made, calls = needs_a_visit()
-    opened, user = list[str](), User(*said)
-    consent = Consent(FREE, ask=user, keep=False)
-    with Host([Entry("a", made)], consent=consent, browse=opened.append) as host:
-        if called == 2:
-            assert host.call("a/pay")["content"][0]["text"] == "paid"
-        else:
-            with pytest.raises(ErrorResponse, match="requires more"):
-                host.call("a/pay")
-    assert user.kinds == kinds and len(calls) == called
-    assert opened == (["https://bank.example/pay"] if said[0] else [])
-
-
-def test_a_page_that_a_call_requires_is_not_opened_where_nobody_is_there_or_a_rule_denies() -> None:
-    for options in ({}, {"ask": User(True), "rules": [*FREE, Rule("deny", "url")]}):
-        made, calls = needs_a_visit()
-        opened = list[str]()
-        consent = Consent(options.get("rules", FREE), ask=options.get("ask"), keep=False)  # type: ignore[arg-type]
-        with Host([Entry("a", made)], consent=consent, browse=opened.append) as host:
-            with pytest.raises(ErrorResponse):
-                host.call("a/pay")
-        assert calls == ["pay"] and opened == []
-
-
 def test_a_value_of_an_env_file_that_changes_asks_again(tmp_path: Path) -> None:
     bound = []
     for text in ("A=1\nB=2", "A=1\nB=2", "A=1\nB=3"):
@@ -483,6 +438,7 @@ def test_a_server_that_asks_too_often_is_refused_without_a_question() -> None:
     assert len(user.asked) == 10 and len([e for e in heard.events if e[1] == "notice"]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_user_who_thinks_does_not_use_up_the_time_of_the_call() -> None:
     def slowly(question: Any) -> Answer:
@@ -568,25 +524,17 @@ def guarded(opened: list[str], calls: list[str], **more: Any) -> Server:
     return made
 
 
-def test_a_page_that_a_call_requires_is_asked_about_and_then_whether_to_call_again() -> None:
-    opened: list[str] = []
-    calls: list[str] = []
-    rows: list[Any] = []
-    user = User(True)
-    # No rule answers for the user.
-    rules = [*FREE, Rule("allow", "url"), Rule("allow", "again")]
-    consent = Consent(rules, ask=user, keep=False, audit=rows.append)
+def test_a_page_that_a_call_requires_is_asked_about_and_the_call_is_offered_again() -> None:
+    opened, calls, user = list[str](), list[str](), User(True)
     entry = Entry("a", guarded(opened, calls), revision="2025-11-25")
-    with Host([entry], consent=consent, browse=opened.append) as host:
+    with Host([entry], consent=Consent(FREE, ask=user, keep=False), browse=opened.append) as host:
         assert host.call("a/files", {"where": "here"})["content"][0]["text"] == "the files of here"
-    assert user.kinds == ["url", "again"] and opened == ["https://pay.example/1"] and calls == ["here", "here"]
-    assert user.asked[0].shown["url"] == opened[0] and user.asked[1].shown["a/files"] == {"where": "here"}
-    assert [row["outcome"] for row in rows if "outcome" in row] == ["ok"]
+    assert user.kinds == ["url", "again"] and calls == ["here", "here"]
+    assert opened == ["https://pay.example/1"]
 
 
 def test_a_call_that_is_given_up_while_the_user_visits_a_page_is_not_made_again() -> None:
-    opened: list[str] = []
-    calls: list[str] = []
+    opened, calls = list[str](), list[str]()
     give_up = Cancel()
 
     def ask(question: Any) -> bool:
@@ -602,8 +550,7 @@ def test_a_call_that_is_given_up_while_the_user_visits_a_page_is_not_made_again(
 
 
 def test_a_tool_that_changes_while_the_user_visits_a_page_is_not_called_again() -> None:
-    opened: list[str] = []
-    calls: list[str] = []
+    opened, calls = list[str](), list[str]()
     made, heard = guarded(opened, calls), Heard()
 
     def ask(question: Any) -> bool:
@@ -633,29 +580,10 @@ def test_a_no_at_the_review_of_a_form_sends_nothing(no: Any, revision: str) -> N
     assert "'name': 'me'" not in str(seen) and "accept" not in str([getattr(each, "message", 0) for each in seen])
 
 
-@era
-@pytest.mark.parametrize("no", [*NO, raises])
-@pytest.mark.filterwarnings("ignore")
-def test_a_no_opens_no_page_calls_no_tool_and_starts_no_server(no: Any, revision: str) -> None:
-    opened: list[str] = []
-    entry = Entry("a", asking(), revision=revision)
-    with Host([entry], consent=Consent(FREE, ask=User(no), keep=False), browse=opened.append) as host:
-        assert host.call("a/page")["content"][0]["text"] == ("cancel" if no is raises else "decline")
-    assert not opened
-    called: list[int] = []
-    entry = Entry("a", server(x=lambda: called.append(1) or "x"), revision=revision)
-    with Host([entry], consent=Consent([START], ask=User(no), keep=False)) as host, pytest.raises(ConsentRefused):
-        host.call("a/x")
-    with Host([entry], consent=Consent(ask=User(no), keep=False)) as host:
-        assert host.servers["a"].state == "stopped" and host.servers["a"].client is None
-    assert not called
-
-
 @pytest.mark.parametrize("no", [*NO, raises])
 @pytest.mark.parametrize("door", ["url", "again"])
 def test_a_no_at_a_page_that_a_call_requires_is_the_end_of_the_call(door: str, no: Any) -> None:
-    opened: list[str] = []
-    calls: list[str] = []
+    opened, calls = list[str](), list[str]()
     user = User(lambda question: True if question.kind != door else no(question) if no is raises else no)
     entry = Entry("a", guarded(opened, calls), revision="2025-11-25")
     with Host([entry], consent=Consent(FREE, ask=user, keep=False), browse=opened.append) as host:

@@ -33,6 +33,7 @@ from mcp_ref.roles.client.entries import Entry
 from mcp_ref.roles.host import life
 from mcp_ref.roles.host.life import NEXT
 from tests.roles.host.common import FREE, Heard, User, free, hostile
+from tests.wire import Background
 
 STATES = ("disabled", "waiting", "starting", "ready", "restarting", "failed", "stopped")
 EVENTS = ("ask", "allow", "refuse", "opened", "broken", "lost", "give up", "stop")
@@ -136,7 +137,9 @@ def test_a_call_of_a_server_that_dies_after_each_call_joins_the_restart() -> Non
             assert host.call("a/die")["content"]
 
 
-def test_a_call_waits_for_a_restart_no_longer_than_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_waits_for_a_restart_no_longer_than_its_time_and_stop_ends_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(life, "RESTART_INTERVAL", 60)
     heard = Heard()
     with Host([hostile("a", "dies-in-call")], consent=free(), on_event=heard) as host:
@@ -146,6 +149,9 @@ def test_a_call_waits_for_a_restart_no_longer_than_its_own_time(monkeypatch: pyt
         began = time.monotonic()
         with pytest.raises(ServerDown, match="restarting"):
             host.call("a/echo", timeout=0.1)
+        host.stop("a")
+        assert host.servers["a"].state == "stopped"
+        host.servers["a"].stop(Deadline(1))
         assert time.monotonic() - began < 25
 
 
@@ -199,17 +205,7 @@ def test_close_ends_what_hangs_at_each_of_its_waits() -> None:
     entries = [hostile("s", "silent"), Entry("p", prompted, revision="2025-11-25"), Entry("q", server())]
     consent = Consent([*rules, Rule("ask", "tool", "q/*")], ask=ask, keep=False)
     host = Host(entries, consent=consent, model=Model(), start_timeout=30).start(wait=False)
-    problems: list[McpError] = []
-
-    def call(name: str) -> None:
-        try:
-            host.call(name)
-        except McpError as problem:
-            problems.append(problem)
-
-    threads = [threading.Thread(target=call, args=(name,)) for name in ("p/prompt", "q/hello")]
-    for thread in threads:
-        thread.start()
+    under_way = [Background(host.call, name) for name in ("p/prompt", "q/hello")]
     until = time.monotonic() + 60
     while len(calls) < 2 and time.monotonic() < until:
         threading.Event().wait(0.01)
@@ -217,9 +213,8 @@ def test_close_ends_what_hangs_at_each_of_its_waits() -> None:
     host.close()
     took = time.monotonic() - began
     stuck.set()
-    for thread in threads:
-        thread.join(30)
-    assert took < 25 and len(problems) == 2 and sorted(calls) == ["m", "tool"]
+    assert all(isinstance(call.outcome(), McpError) for call in under_way)
+    assert took < 25 and sorted(calls) == ["m", "tool"]
     host.close()
 
 
@@ -251,44 +246,13 @@ def test_a_window_that_never_closes_does_not_hold_close_up() -> None:
 
     rules = [Rule("allow", "start"), Rule("ask", "tool")]
     host = Host([Entry("a", server())], consent=Consent(rules, ask=ask, keep=False)).start()
-    refused: list[McpError] = []
-
-    def call() -> None:
-        try:
-            host.call("a/hello")
-        except McpError as problem:
-            refused.append(problem)
-
-    thread = threading.Thread(target=call)
-    thread.start()
+    call = Background(host.call, "a/hello")
     assert shown.wait(30)
     began = time.monotonic()
     host.close(1)
     assert time.monotonic() - began < 25
-    thread.join(30)
+    assert "withdrawn" in str(call.outcome())
     stuck.set()
-    assert "withdrawn" in str(refused[0])
-
-
-def test_close_ends_a_start_that_is_still_asking() -> None:
-    asked: list[str] = []
-    shown = threading.Event()
-
-    def ask(question: Any) -> bool:
-        asked.append(question.subject)
-        withdrawn = threading.Event()
-        question.withdrawn.attach(lambda reason: withdrawn.set())
-        shown.set()
-        return withdrawn.wait(10)
-
-    host = Host([Entry("a", server()), Entry("b", server())], consent=Consent(ask=ask, keep=False))
-    thread = threading.Thread(target=host.start)
-    thread.start()
-    assert shown.wait(30)
-    host.close()
-    thread.join(30)
-    assert not thread.is_alive() and asked == ["a"]
-    assert {hosted.client for hosted in host.servers.values()} == {None}
 
 
 def test_an_entry_that_asks_for_what_no_client_does_has_failed() -> None:
@@ -299,18 +263,6 @@ def test_an_entry_that_asks_for_what_no_client_does_has_failed() -> None:
         assert host.servers["a"].state == "failed" and "1999-01-01" in str(host.servers["a"].problem)
     with Host([Entry("a", server())], consent=free(), trace=no_trace) as host:
         assert host.servers["a"].problem == "the disk is full"
-
-
-def test_stop_ends_a_pause_before_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(life, "RESTART_INTERVAL", 60)
-    heard = Heard()
-    with Host([hostile("a", "dies-in-call")], consent=free(), on_event=heard) as host:
-        with pytest.raises(TransportClosed):
-            host.call("a/die")
-        heard.wait("a", "state", "restarting")
-        host.stop("a")
-        assert host.servers["a"].state == "stopped"
-        host.servers["a"].stop(Deadline(1))
 
 
 def test_names_that_there_are_not_are_refused() -> None:
@@ -415,18 +367,7 @@ def test_a_server_of_either_era_comes_back_and_harm_is_not_done_twice(
         assert host.call("a/pay")["content"][0]["text"] == "pay"
     lines = story.read_text().split()
     assert lines.count("look") == 1 + trusted and lines.count("pay") == 1 and lines.count("died") == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_no_process_is_left_of_a_server_that_came_back(revision: str, tmp_path: Path) -> None:
-    story, heard = tmp_path / "story", Heard()
-    command = [sys.executable, "-m", "tests.features.mortal_server", str(story), "1"]
-    with Host([Entry("a", command, revision=revision)], consent=free(), trusted=["a"], on_event=heard) as host:
-        host.call("a/look")
-        heard.wait("a", "state", "restarting")
-        host.call("a/pay")
-    assert not [line for line in _command_lines() if str(story) in line]
+    assert not [line for line in _command_lines() if str(story) in line], "no process is left"
 
 
 def _command_lines() -> list[str]:

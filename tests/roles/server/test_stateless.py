@@ -5,38 +5,33 @@ A list is the reply; there is no transport.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from mcp_ref import Context, Server
-from mcp_ref.basic import subscriptions as subscriptions_page
 from mcp_ref.basic.mrtr import elicitation_form, elicitation_url, input_required, roots_listing, sampling
 from mcp_ref.basic.subscriptions import Subscription
-from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID
+from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, SERVER_INFO
 from mcp_ref.client.elicitation import UrlElicitationRequired, url_elicitation
 from mcp_ref.errors import (
     ErrorResponse,
     HeaderMismatch,
-    InternalError,
     InvalidParams,
     LocalProtocolError,
-    MethodNotFound,
     MissingClientCapability,
     Refusal,
-    RequestCancelled,
 )
-from mcp_ref.incoming import Incoming
 from mcp_ref.machinery import rates
 from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.server.resources import ResourceNotFound
 from mcp_ref.server.utilities.caching import CACHEABLE, CacheHint
 from mcp_ref.server.utilities.logging import LEVELS
 from tests.server.alone import INFO, MODERN, Reply, ask, call, meta, refused, retried, without
-from tests.wire import PATIENCE
+from tests.wire import PATIENCE, at_once
 
 FORM: Any = {"name": {"type": "string"}}
 ASKS: Any = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
@@ -109,45 +104,6 @@ def test_of_all_that_is_wrong_the_first_is_named(step: str) -> None:
     assert refused(server, method, params, envelope=envelope, mirrored=headers).code == code
 
 
-def test_a_request_in_which_nothing_is_wrong_is_answered() -> None:
-    headers, server = Headers(), Server("s")
-
-    @server.tool()
-    def needy(ctx: Context, a: int) -> str:
-        ctx.require("sampling.tools")
-        return "yes"
-
-    result = ask(server, "tools/call", GOOD, envelope=meta({"sampling": {"tools": {}}}), mirrored=headers)
-    assert text_of(result) == "yes"
-    assert headers.checked == [("tools/call", MODERN), ("object", {"a": 1})]
-
-
-@pytest.mark.parametrize("method", ["no/such", "tools/call", "server/discover", "subscriptions/listen"])
-def test_without_an_envelope_no_method_is_looked_at(method: str) -> None:
-    server = with_tool(lambda: "")
-    assert server.stateless is not None
-    halves: Any = ({}, {"_meta": {}}, {"_meta": {CLIENT_INFO: INFO}})
-    for params in halves:
-        with pytest.raises(InvalidParams, match="_meta"):
-            server.stateless.answer(Incoming(1, method, params, Reply()))
-
-
-@pytest.mark.parametrize(
-    ("envelope", "path"),
-    [
-        (meta({"roots": 5}), "roots"),
-        (meta({"extensions": {"com.example/a": 1}}), "extensions"),
-        ({**meta(), CLIENT_INFO: {"name": "without version"}}, "version"),
-        (meta(level="loud"), "logLevel"),
-        (meta(progressToken=[]), "progressToken"),
-    ],
-)
-def test_what_is_wrong_inside_the_envelope_is_invalid_params_that_name_it(envelope: Any, path: str) -> None:
-    refusal = refused(Server("s"), "server/discover", envelope=envelope)
-    assert refusal.code == -32602
-    assert path in refusal.data["path"] + refusal.message
-
-
 def test_a_tool_that_is_not_there_is_found_out_after_the_headers() -> None:
     headers = Headers(wrong_arguments=True)
     refusal = refused(with_tool(lambda: ""), "tools/call", {"name": "nobody"}, mirrored=headers)
@@ -156,56 +112,6 @@ def test_a_tool_that_is_not_there_is_found_out_after_the_headers() -> None:
 
 
 # -- versions -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("version", ["1900-01-01", "", "2026-07-28 ", "2026-7-28", "2025-11-25", "DRAFT"])
-def test_an_unknown_version_is_answered_with_those_that_are_spoken(version: str) -> None:
-    server = Server("s", revisions=["2025-06-18", "2025-11-25", MODERN])
-    refusal = refused(server, "tools/list", envelope=meta(version=version))
-    assert refusal.code == -32022
-    assert refusal.data == {"supported": [MODERN, "2025-11-25", "2025-06-18"], "requested": version}
-
-
-def test_a_modern_server_names_its_versions_to_a_client_that_opens_a_session() -> None:
-    server = Server("s", revisions=[MODERN])
-    assert server.stateless is not None
-    for params, requested in (({"protocolVersion": "2025-11-25"}, "2025-11-25"), ({}, "")):
-        with pytest.raises(Refusal, match=MODERN) as refusal:
-            server.stateless.answer(Incoming(1, "initialize", params, Reply()))
-        assert (refusal.value.code, refusal.value.data) == (-32022, {"supported": [MODERN], "requested": requested})
-
-
-REMOVED = [
-    "initialize",
-    "ping",
-    "logging/setLevel",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "tasks/get",
-    "tasks/list",
-    "roots/list",
-    "sampling/createMessage",
-    "elicitation/create",
-    "notifications/initialized",
-    "notifications/roots/list_changed",
-]
-NO_REQUESTS = [
-    "notifications/cancelled",
-    "notifications/message",
-    "notifications/tools/list_changed",
-    "rpc.discover",
-    "",
-]
-
-
-@pytest.mark.parametrize("method", [*REMOVED, *NO_REQUESTS])
-def test_what_is_not_a_request_of_this_revision_is_an_unknown_method(method: str) -> None:
-    server = Server("s")
-    server.resource("x://a")(lambda: "")
-    params = {"protocolVersion": MODERN, "level": "info", "uri": "x://a", "requestId": 1}
-    refusal = refused(server, method, {**params, "capabilities": {}, "clientInfo": INFO})
-    assert (refusal.code, refusal.data["method"]) == (-32601, method)
-    assert isinstance(refusal, MethodNotFound)
 
 
 def test_also_an_initialize_with_an_envelope_learns_the_versions() -> None:
@@ -284,15 +190,6 @@ def test_every_page_of_a_list_has_the_same_hints() -> None:
     assert {(each["ttlMs"], each["cacheScope"]) for each in pages} == {(1000, "public")}
 
 
-def test_a_list_is_the_same_whoever_asks_and_how_often() -> None:
-    server = full_server()
-    server.tool("a")(lambda: "")
-    cans: Any = ({}, ASKS)
-    seen = [ask(server, "tools/list", envelope=meta(can), principal=who) for can in cans for who in ("x", None)]
-    assert all(each == seen[0] for each in seen)
-    assert [tool["name"] for tool in seen[0]["tools"]] == ["t", "a"]
-
-
 @pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read"])
 def test_a_question_says_who_asks_and_is_not_to_be_cached(method: str) -> None:
     server = Server("s", cache={"resources/read": CacheHint(60)})
@@ -326,18 +223,6 @@ def test_trace_context_reaches_the_handler_as_it_came() -> None:
 
 
 # -- errors -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("uri", ["x://nobody", "x://gone"])
-def test_a_resource_that_is_not_there_is_invalid_params_with_its_uri(uri: str) -> None:
-    server = Server("s")
-
-    @server.resource("x://gone")
-    def gone() -> str:
-        raise ResourceNotFound("x://gone")
-
-    refusal = refused(server, "resources/read", {"uri": uri})
-    assert (refusal.code, refusal.data) == (-32602, {"uri": uri})
 
 
 def failing(problem: BaseException) -> Server:
@@ -382,29 +267,10 @@ def test_an_error_of_another_server_is_not_passed_on() -> None:
         ask(failing(ErrorResponse(-32002, "theirs")), "prompts/get", {"name": "n"})
 
 
-def test_bad_arguments_are_a_result() -> None:
-    def add(a: int) -> int:
-        return a
-
-    assert call(with_tool(add), "t", {"a": "x"})["isError"] is True
-
-
 # -- nothing is remembered ----------------------------------------------------------------------------------------
 
 
-def test_the_capabilities_of_one_request_are_not_those_of_the_next() -> None:
-    def needs(ctx: Context) -> str:
-        ctx.require("sampling")
-        return "fine"
-
-    server = with_tool(needs)
-    assert text_of(call(server, "t", envelope=meta({"sampling": {}}))) == "fine"
-    refusal = refused(server, "tools/call", {"name": "t"})
-    assert (refusal.code, refusal.data) == (-32021, {"requiredCapabilities": {"sampling": {}}})
-    assert text_of(call(server, "t", envelope=meta({"sampling": {}}))) == "fine"
-
-
-def test_neither_is_the_client_or_its_log_level() -> None:
+def test_what_one_request_says_of_its_client_is_not_known_to_the_next() -> None:
     seen: list[Any] = []
 
     def look(ctx: Context) -> None:
@@ -432,11 +298,7 @@ def test_many_clients_use_the_same_id_at_once() -> None:
         envelope = {**meta(progressToken=1), CLIENT_INFO: {"name": f"c{number}", "version": "1"}}
         found[number] = text_of(call(server, "t", {"number": number}, envelope=envelope, reply=reply)), reply
 
-    threads = [threading.Thread(target=client, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
+    at_once(*(partial(client, number) for number in range(8)))
     for number in range(8):
         said, reply = found[number]
         assert said == f"{number} 1 c{number}"
@@ -475,6 +337,15 @@ ASKING: Any = {
         {"sampling": {"tools": {}}},
     ),
     "roots": (lambda ctx: ctx.roots(), {"roots": {}}),
+    **{
+        f"{each['method']} in a result, {required}": (lambda ctx, each=each: input_required({"q": each}), required)
+        for each, required in (
+            (elicitation_form("who?", FORM), {"elicitation": {}}),
+            (elicitation_url("go", "https://a.example"), {"elicitation": {"url": {}}}),
+            (sampling("hi", max_tokens=1), {"sampling": {}}),
+            (roots_listing(), {"roots": {}}),
+        )
+    },
 }
 
 
@@ -482,14 +353,15 @@ ASKING: Any = {
 def test_a_question_that_the_client_did_not_declare_is_refused_by_what_it_needs(what: str) -> None:
     asks, required = ASKING[what]
 
-    def tool(ctx: Context) -> str:
-        return str(asks(ctx))
+    def tool(ctx: Context) -> Any:
+        return asks(ctx)
 
     server = with_tool(tool)
     refusal = refused(server, "tools/call", {"name": "t"})
     assert refusal.code == -32021
     assert list(refusal.data["requiredCapabilities"]) == list(required)
-    assert call(server, "t", envelope=meta(required))["resultType"] == "input_required"
+    result = call(server, "t", envelope=meta(required))
+    assert (result["resultType"], len(result["inputRequests"])) == ("input_required", 1)
 
 
 def extended(name: str = "com.example/audit", **options: Any) -> tuple[Server, list[Any]]:
@@ -501,18 +373,15 @@ def extended(name: str = "com.example/audit", **options: Any) -> tuple[Server, l
     return with_tool(look, **options), seen
 
 
-def test_an_extension_that_both_sides_declare_has_the_clients_settings() -> None:
+@pytest.mark.parametrize(
+    ("declared", "settings"),
+    [({"com.example/audit": {"level": 2}}, {"level": 2}), ({"com.example/audit": {}}, {}),
+     ({"com.example/other": {}}, None), ({}, None)],
+)  # fmt: skip
+def test_an_extension_has_the_clients_settings_and_none_where_it_is_not_declared(declared: Any, settings: Any) -> None:
     server, seen = extended(extensions={"com.example/audit": {"ours": 1}})
-    call(server, "t", envelope=meta({"extensions": {"com.example/audit": {"level": 2}}}))
-    call(server, "t", envelope=meta({"extensions": {"com.example/audit": {}}}))
-    assert seen == [{"level": 2}, {}]
-
-
-def test_one_that_the_client_does_not_have_is_done_without() -> None:
-    server, seen = extended(extensions={"com.example/audit": {}})
-    call(server, "t")
-    call(server, "t", envelope=meta({"extensions": {"com.example/other": {}}}))
-    assert seen == [None, None]
+    call(server, "t", envelope=meta({"extensions": declared} if declared else None))
+    assert seen == [settings]
 
 
 def test_one_that_the_server_did_not_declare_is_a_mistake_of_the_handler() -> None:
@@ -532,11 +401,6 @@ def test_an_extension_can_be_required() -> None:
     assert (refusal.code, refusal.data) == (-32021, required)
     has = meta({"extensions": {"com.example/audit": {"a": 1}}})
     assert text_of(call(server, "t", envelope=has)) == "{'a': 1}"
-
-
-def test_what_only_a_notification_is_called_is_not_a_method_whatever_its_params() -> None:
-    for params in ({}, {"requestId": 1}):
-        assert refused(Server("s"), "notifications/cancelled", params).code == -32601
 
 
 # -- what travels with the answer ---------------------------------------------------------------------------------
@@ -624,54 +488,16 @@ def test_what_belongs_to_no_request_does_not_travel_with_one(method: str) -> Non
     assert reply == []
 
 
-def test_a_notification_of_an_extension_passes() -> None:
-    def tell(ctx: Context) -> str:
-        ctx.notify("notifications/com.example/audited", {"a": 1})
-        return ""
-
-    reply = Reply()
-    call(with_tool(tell), "t", reply=reply)
-    assert reply == [{"jsonrpc": "2.0", "method": "notifications/com.example/audited", "params": {"a": 1}}]
-
-
-def test_nothing_is_sent_for_a_request_that_was_given_up() -> None:
-    seen: list[Any] = []
-
-    def work(ctx: Context) -> str:
-        incoming.cancel("enough")
-        seen.append(ctx.cancelled)
-        ctx.progress(1)
-        ctx.check_cancelled()
-        return ""
-
-    server = with_tool(work)
-    assert server.stateless is not None
-    reply = Reply()
-    params = {"name": "t", "_meta": meta(progressToken=1)}
-    incoming = Incoming(1, "tools/call", params, reply)
-    with pytest.raises(RequestCancelled, match="enough"):
-        server.stateless.answer(incoming)
-    assert (seen, reply) == ([True], [])
-
-
 # -- rates --------------------------------------------------------------------------------------------------------
 
 ONE = Rate(per_second=0.001, burst=1)
 
 
-def test_a_rate_is_one_for_each_principal() -> None:
+def test_a_rate_is_one_for_each_principal_and_where_none_is_known_for_each_source() -> None:
     server = with_tool(lambda: "", rates={"tools/call": ONE})
-    for principal in ("ana", "bo", None):
-        assert call(server, "t", principal=principal)["resultType"] == "complete"
-        assert refused(server, "tools/call", {"name": "t"}, principal=principal).code == 429
-
-
-def test_where_the_principal_is_not_known_the_source_counts() -> None:
-    server = with_tool(lambda: "", rates={"tools/call": ONE})
-    assert call(server, "t", source="one channel")["resultType"] == "complete"
-    assert call(server, "t", source="another")["resultType"] == "complete"
-    assert refused(server, "tools/call", {"name": "t"}, source="another").code == 429
-    assert call(server, "t", source="another", principal="ana")["resultType"] == "complete"
+    for who in ({"principal": "ana"}, {"principal": "bo"}, {}, {"source": "one channel"}, {"source": "another"}):
+        assert call(server, "t", **who)["resultType"] == "complete"
+        assert refused(server, "tools/call", {"name": "t"}, **who).code == 429
     assert refused(server, "tools/call", {"name": "t"}, source="a third", principal="ana").code == 429
 
 
@@ -725,26 +551,6 @@ def test_the_rates_of_clients_that_went_away_are_forgotten(monkeypatch: pytest.M
 # -- asking in the body of a handler ------------------------------------------------------------------------------
 
 
-def test_several_questions_in_one_call() -> None:
-    runs: list[int] = []
-
-    def tool(ctx: Context) -> str:
-        runs.append(1)
-        name = ctx.elicit("who?", FORM)["content"]["name"]
-        said: Any = ctx.sample("greet", max_tokens=5)
-        return f"{name} {said['content']['text']} {ctx.roots()[0]['uri']}"
-
-    server, can = with_tool(tool), meta(ASKS)
-    result = call(server, "t", envelope=can)
-    for answer, method in ((ANA, "elicitation/create"), (SAID, "sampling/createMessage"), (ROOTS, "roots/list")):
-        ((key, question),) = result["inputRequests"].items()
-        assert question["method"] == method
-        assert question.keys() == {"method", "params"}
-        result = retried(server, "t", result, {key: answer}, envelope=can)
-    assert text_of(result) == "Ana hi file:///a"
-    assert len(runs) == 4
-
-
 def test_a_question_is_no_request_on_a_stream_that_is_open() -> None:
     def tool(ctx: Context) -> str:
         ctx.progress(1)
@@ -756,45 +562,6 @@ def test_a_question_is_no_request_on_a_stream_that_is_open() -> None:
     ((key, _),) = result["inputRequests"].items()
     assert text_of(retried(server, "t", result, {key: ANA}, envelope=can, reply=reply)) == "Ana"
     assert set(reply.methods()) == {"notifications/progress"} and not [each for each in reply if "id" in each]
-
-
-def test_questions_that_are_asked_together() -> None:
-    def tool(ctx: Context) -> str:
-        answers: Any = ctx.ask_all(lambda: ctx.elicit("who?", FORM), lambda: ctx.roots())
-        form, roots = answers
-        return f"{form['content']['name']} {len(roots)}"
-
-    server, can = with_tool(tool), meta(ASKS)
-    result = call(server, "t", envelope=can)
-    assert sorted(question["method"] for question in result["inputRequests"].values()) == [
-        "elicitation/create",
-        "roots/list",
-    ]
-    answers = {
-        key: ANA if question["method"] == "elicitation/create" else ROOTS
-        for key, question in result["inputRequests"].items()
-    }
-    assert text_of(retried(server, "t", result, answers, envelope=can)) == "Ana 1"
-
-
-def test_a_handler_that_catches_everything_asks_all_the_same() -> None:
-    def tool(ctx: Context) -> str:
-        try:
-            return str(ctx.elicit("who?", FORM)["content"])
-        except BaseException:
-            return "caught"
-
-    def worse(ctx: Context) -> str:
-        try:
-            return str(ctx.elicit("who?", FORM)["content"])
-        except BaseException:
-            raise ValueError("instead") from None
-
-    for function in (tool, worse):
-        server, can = with_tool(function), meta(ASKS)
-        result = call(server, "t", envelope=can)
-        (key,) = result["inputRequests"]
-        assert text_of(retried(server, "t", result, {key: ANA}, envelope=can)) == "{'name': 'Ana'}"
 
 
 def test_the_state_of_one_principal_is_of_no_use_to_another() -> None:
@@ -827,61 +594,6 @@ def test_the_capabilities_of_the_retry_count() -> None:
     assert (refusal.code, refusal.data) == (-32021, {"requiredCapabilities": {"roots": {}}})
 
 
-@pytest.mark.parametrize("first", [True, False])
-def test_only_the_handlers_own_thread_asks(first: bool) -> None:
-    problems: list[Any] = []
-
-    def tool(ctx: Context) -> str:
-        if not first:
-            ctx.roots()
-
-        def other() -> None:
-            try:
-                ctx.elicit("who?", FORM)
-            except BaseException as problem:
-                problems.append(problem)
-
-        thread = threading.Thread(target=other)
-        thread.start()
-        thread.join(PATIENCE)
-        return "done"
-
-    server, can = with_tool(tool), meta(ASKS)
-    result = call(server, "t", envelope=can)
-    if not first:
-        (key,) = result["inputRequests"]
-        result = retried(server, "t", result, {key: ROOTS}, envelope=can)
-    assert text_of(result) == "done"
-    assert [type(problem) for problem in problems] == [LocalProtocolError]
-
-
-def test_nothing_is_asked_after_the_answer() -> None:
-    kept: list[Context] = []
-
-    def tool(ctx: Context) -> str:
-        kept.append(ctx)
-        return ""
-
-    reply = Reply()
-    call(with_tool(tool), "t", envelope=meta(ASKS, progressToken=1), reply=reply)
-    late: Any = (lambda ctx: ctx.elicit("?", FORM), lambda ctx: ctx.roots(), lambda ctx: ctx.ask_all(ctx.roots))
-    for asks in late:
-        with pytest.raises(LocalProtocolError, match="was answered"):
-            asks(kept[0])
-
-
-def test_a_completion_cannot_ask() -> None:
-    server = Server("s")
-    server.prompt("p")(lambda a: a)
-
-    @server.completion(prompt="p", argument="a")
-    def complete(value: str, ctx: Context) -> list[str]:
-        return [ctx.elicit("who?", FORM)["action"]]
-
-    with pytest.raises(LocalProtocolError, match="completion/complete cannot ask"):
-        ask(server, "completion/complete", RESULTS["completion/complete"], envelope=meta(ASKS))
-
-
 def test_a_handler_cannot_report_the_end_of_a_visit_nor_close_a_stream() -> None:
     problems: list[Any] = []
 
@@ -898,63 +610,6 @@ def test_a_handler_cannot_report_the_end_of_a_visit_nor_close_a_stream() -> None
 
 
 # -- asking by a result -------------------------------------------------------------------------------------------
-
-
-def test_a_handler_may_return_its_questions_itself() -> None:
-    def tool(ctx: Context) -> Any:
-        if ctx.request_state is None:
-            return input_required({"who": elicitation_form("who?", FORM)}, state={"n": (1, 2)})
-        return f"{ctx.input_responses['who']['content']['name']} {ctx.request_state['n']}"
-
-    server, can = with_tool(tool), meta(ASKS)
-    result = call(server, "t", envelope=can)
-    assert list(result["inputRequests"]) == ["who"]
-    assert "[1, 2]" not in result["requestState"]
-    assert text_of(retried(server, "t", result, {"who": ANA}, envelope=can)) == "Ana [1, 2]"
-
-
-def test_an_answer_is_checked_for_a_handler_that_asks_so() -> None:
-    def tool(ctx: Context) -> Any:
-        answer = ctx.input_response("who")
-        if answer is None:
-            return input_required({"who": elicitation_form("who?", FORM)})
-        return answer["content"]["name"]
-
-    server, can = with_tool(tool), meta(ASKS)
-    assert call(server, "t", envelope=can)["resultType"] == "input_required"
-    assert text_of(call(server, "t", envelope=can, more={"inputResponses": {"who": ANA}})) == "Ana"
-    for lie in ({"action": "perhaps"}, {"content": {}}, {"roots": []}):
-        with pytest.raises(InvalidParams, match="inputResponses.who"):
-            call(server, "t", envelope=can, more={"inputResponses": {"who": lie}})
-
-
-def test_the_state_of_a_handler_cannot_be_made_up() -> None:
-    def tool(ctx: Context) -> Any:
-        return str(ctx.request_state)
-
-    server = with_tool(tool)
-    for state in ("", "x", "e30.e30", 'eyJ4IjoxfQ"'):
-        with pytest.raises(InvalidParams, match="requestState"):
-            call(server, "t", more={"requestState": state})
-
-
-def test_a_question_that_the_client_cannot_answer_is_not_returned() -> None:
-    for question, required in (
-        (elicitation_form("who?", FORM), {"elicitation": {}}),
-        (elicitation_url("go", "https://a.example"), {"elicitation": {"url": {}}}),
-        (sampling("hi", max_tokens=1), {"sampling": {}}),
-        (roots_listing(), {"roots": {}}),
-    ):
-        server = with_tool(lambda question=question: input_required({"q": question}))
-        refusal = refused(server, "tools/call", {"name": "t", "arguments": {}})
-        assert refusal.code == -32021
-        assert list(refusal.data["requiredCapabilities"]) == list(required)
-        assert list(call(server, "t", envelope=meta(required))["inputRequests"]) == ["q"]
-
-
-def test_a_result_that_asks_nothing_is_a_mistake_of_the_handler() -> None:
-    with pytest.raises(LocalProtocolError, match="inputRequests"):
-        call(with_tool(lambda: {"resultType": "input_required"}), "t")
 
 
 # -- a visit that is required -------------------------------------------------------------------------------------
@@ -995,32 +650,7 @@ def test_a_visit_that_the_user_declines_is_an_error(action: str) -> None:
     assert refusal.value.code == -32603
 
 
-@pytest.mark.parametrize("can", [{}, {"elicitation": {}}, {"elicitation": {"form": {}}}])
-def test_a_visit_needs_a_client_that_can(can: Any) -> None:
-    refusal = refused(visiting()[0], "tools/call", {"name": "t"}, envelope=meta(can))
-    assert (refusal.code, refusal.data) == (-32021, {"requiredCapabilities": {"elicitation": {"url": {}}}})
-
-
 # -- subscriptions ------------------------------------------------------------------------------------------------
-
-
-def test_a_subscription_is_for_its_transport_to_carry() -> None:
-    server, reply = full_server(), Reply()
-    asked = {"toolsListChanged": True, "resourceSubscriptions": ["x://a"]}
-    subscription = ask(server, "subscriptions/listen", {"notifications": asked}, reply=reply, request_id="s")
-    assert isinstance(subscription, Subscription)
-    server.tool("later")(lambda: "")
-    server.resource_updated("x://a")
-    server.resource_updated("x://b")
-    server.prompt("other")(lambda: "")
-    assert subscription.flush() is False
-    assert reply.methods() == [
-        "notifications/subscriptions/acknowledged",
-        "notifications/tools/list_changed",
-        "notifications/resources/updated",
-    ]
-    assert {message["params"]["_meta"][SUBSCRIPTION_ID] for message in reply} == {"s"}
-    assert reply[0]["params"]["notifications"] == asked
 
 
 def test_log_messages_travel_on_no_subscription() -> None:
@@ -1041,34 +671,41 @@ def test_log_messages_travel_on_no_subscription() -> None:
     assert own.methods() == ["notifications/message"]
 
 
-def test_a_flood_of_subscriptions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscriptions_page, "MAX_OPEN", 3)
-    server = full_server()
-    listening = [ask(server, "subscriptions/listen", {"notifications": {}}) for _ in range(3)]
-    refusal = refused(server, "subscriptions/listen", {"notifications": {}})
-    assert isinstance(refusal, InternalError)
-    listening[0].end()
-    assert isinstance(ask(server, "subscriptions/listen", {"notifications": {}}), Subscription)
-
-
-@pytest.mark.parametrize("filter_", [None, 5, [], {"toolsListChanged": 1}, {"resourceSubscriptions": "x://a"}])
-def test_a_filter_of_another_shape_is_refused(filter_: Any) -> None:
-    params = {} if filter_ is None else {"notifications": filter_}
-    assert refused(full_server(), "subscriptions/listen", params).code == -32602
-
-
 # -- the whole ----------------------------------------------------------------------------------------------------
 
 
-def test_a_server_without_the_era_has_no_such_answers() -> None:
-    assert Server("s", revisions=["2025-11-25"]).stateless is None
-    stateless = Server("s", revisions=["2025-11-25", MODERN]).stateless
-    assert stateless is not None
-    assert list(stateless.revisions) == [MODERN]
+def test_a_list_is_the_same_whoever_asks_and_how_often() -> None:
+    server = full_server()
+    server.tool("a")(lambda: "")
+    cans: Any = ({}, ASKS)
+    seen = [ask(server, "tools/list", envelope=meta(can), principal=who) for can in cans for who in ("x", None)]
+    assert all(each == seen[0] for each in seen)
+    assert [tool["name"] for tool in seen[0]["tools"]] == ["t", "a"]
 
 
-def test_an_exception_of_a_handler_says_nothing_on_the_wire_but_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.ERROR):
-        result = call(failing(ValueError("told")), "n")
-    assert (result["isError"], result["content"][0]["text"]) == (True, "Error executing tool n: told")
-    assert "ValueError" in caplog.text
+@pytest.mark.parametrize("first", [True, False])
+def test_only_the_handlers_own_thread_asks(first: bool) -> None:
+    problems: list[Any] = []
+
+    def tool(ctx: Context) -> str:
+        if not first:
+            ctx.roots()
+
+        def other() -> None:
+            try:
+                ctx.elicit("who?", FORM)
+            except BaseException as problem:
+                problems.append(problem)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(PATIENCE)
+        return "done"
+
+    server, can = with_tool(tool), meta(ASKS)
+    result = call(server, "t", envelope=can)
+    if not first:
+        (key,) = result["inputRequests"]
+        result = retried(server, "t", result, {key: ROOTS}, envelope=can)
+    assert text_of(result) == "done"
+    assert [type(problem) for problem in problems] == [LocalProtocolError]

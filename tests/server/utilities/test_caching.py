@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_ref import Server
 from mcp_ref.pages import METHODS
 from mcp_ref.server.utilities.caching import CACHEABLE, INVALIDATED_BY, NO_HINT, CacheHint, key_of, seconds_fresh
-from tests.server.alone import ask
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -29,21 +27,6 @@ def test_a_hint_becomes_the_two_members_of_a_result() -> None:
 
 def test_the_default_hint_is_stale_at_once_and_private() -> None:
     assert CacheHint().fields() == NO_HINT == {"ttlMs": 0, "cacheScope": "private"}
-
-
-@pytest.mark.parametrize("seconds", [-5, float("inf"), float("nan")])
-def test_a_hint_that_is_not_a_number_of_seconds_from_0_on_is_refused(seconds: float) -> None:
-    with pytest.raises(ValueError, match="from 0 on"):
-        CacheHint(seconds).fields()
-
-
-@pytest.mark.parametrize("member", [{"ttlMs": -1}, {"ttlMs": True}, {"cacheScope": "PUBLIC"}])
-def test_a_member_of_a_handler_that_is_not_valid_is_replaced_by_the_hint(member: dict[str, Any]) -> None:
-    server = Server("s", cache={"resources/read": CacheHint(1, "public")})
-    answers = iter([member, {"ttlMs": 7, "cacheScope": "private"}])
-    server.resource("data://x")(lambda: {"contents": [], **next(answers)})
-    results = [ask(server, "resources/read", {"uri": "data://x"}) for _ in range(2)]
-    assert [(each["ttlMs"], each["cacheScope"]) for each in results] == [(1000, "public"), (7, "private")]
 
 
 # -- what a kept result is found by -------------------------------------------------------------------------------

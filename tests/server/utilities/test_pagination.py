@@ -11,7 +11,7 @@ from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
 from mcp_ref.server.utilities import pagination
-from mcp_ref.server.utilities.pagination import answer_list, list_page, walk
+from mcp_ref.server.utilities.pagination import answer_list, walk
 from tests.server.fakes import FakeCaller, FakeContext, FakeServer
 
 NAMES = "abcdefg"
@@ -41,39 +41,11 @@ class Asker(FakeCaller):
         return self.answer((params or {}).get("cursor"))
 
 
-def pages_of(keys: str, size: int) -> list[list[str]]:
-    chosen, cursor = ask(keys, None, size)
-    found = [chosen]
-    while cursor is not None:
-        chosen, cursor = ask(keys, cursor, size)
-        found.append(chosen)
-    return found
-
-
 # -- answer_list --------------------------------------------------------------------------------------------------
-
-
-def test_pages_follow_each_other_without_gap_or_overlap() -> None:
-    assert pages_of(NAMES, 3) == [list("abc"), list("def"), list("g")]
-
-
-def test_a_list_that_fills_its_pages_exactly_has_no_empty_last_page() -> None:
-    assert pages_of(NAMES, 7) == [list(NAMES)]
 
 
 def test_an_empty_list_is_one_empty_page() -> None:
     assert ask([]) == ([], None)
-
-
-def test_a_cursor_stays_right_when_other_entries_come_and_go() -> None:
-    _, cursor = ask(NAMES)
-    assert ask("bcefgh", cursor)[0] == list("efg")
-
-
-def test_a_cursor_whose_entry_was_removed_is_refused() -> None:
-    _, cursor = ask(NAMES)
-    with pytest.raises(InvalidParams, match="Invalid cursor"):
-        ask("abdefg", cursor)
 
 
 @pytest.mark.parametrize("cursor", ["", "!", "YQ", "é", "/w==", "_w==", "bm9uZQ=="])
@@ -91,28 +63,7 @@ def test_cursors_are_ascii_whatever_the_key() -> None:
         assert ask(keys, cursor, 9) == (keys[size:], None)
 
 
-def test_entries_are_told_apart_by_their_key_and_not_by_their_name() -> None:
-    assert pages_of("xy", 1) == [["x"], ["y"]]
-
-
 # -- list_page and walk -------------------------------------------------------------------------------------------
-
-
-def test_list_page_sends_the_cursor_unchanged_and_none_at_all_for_the_first_page() -> None:
-    asker = Asker(lambda cursor: {"tools": [], "_meta": {"seen": cursor}})
-    assert list_page(asker, "tools/list", None, {}) == {"tools": [], "_meta": {"seen": None}}
-    list_page(asker, "tools/list", "", {})
-    assert [params for _, params, _ in asker.asked] == [None, {"cursor": ""}]
-
-
-def test_walk_gathers_every_page_and_takes_an_empty_string_for_a_cursor() -> None:
-    answers: dict[str | None, Any] = {None: (1, ""), "": (2, "x"), "x": (3, None)}
-
-    def answer(cursor: str | None) -> JsonObject:
-        entry, following = answers[cursor]
-        return {"tools": [entry]} if following is None else {"tools": [entry], "nextCursor": following}
-
-    assert walk(Asker(answer), "tools/list", "tools", {}) == [1, 2, 3]
 
 
 def test_each_walk_begins_at_the_first_page_also_after_one_that_failed() -> None:
@@ -133,13 +84,6 @@ def test_each_walk_begins_at_the_first_page_also_after_one_that_failed() -> None
 
 def test_walk_ends_at_a_null_cursor() -> None:
     assert walk(Asker(lambda _: {"tools": [1], "nextCursor": None}), "tools/list", "tools", {}) == [1]
-
-
-def test_a_cursor_that_comes_twice_ends_the_walk_as_the_peers_fault() -> None:
-    asker = Asker(lambda cursor: {"tools": [1], "nextCursor": "b" if cursor == "a" else "a"})
-    with pytest.raises(RemoteProtocolError, match="the same nextCursor twice"):
-        walk(asker, "tools/list", "tools", {})
-    assert len(asker.asked) == 3
 
 
 def test_a_list_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,14 +26,15 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from mcp_ref import messages
 from mcp_ref.basic.transports.over_http import Mirror
-from mcp_ref.basic.transports.sse import CONTENT_TYPE, Event, event_facts, read_events
+from mcp_ref.basic.transports.sse import CONTENT_TYPE, Event, EventParser, EventTooLong, event_facts
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Inbox, Lost, Receive
 from mcp_ref.errors import (
     STATELESS_ERRORS,
@@ -195,6 +196,22 @@ class ClientSession(NamedTuple):
         return headers
 
 
+@dataclass
+class _Position:
+    """Where an event stream stands, from one connection to the next.
+
+    Attributes:
+        last_id: of the last event; "" before, and behind an event without one.
+        retry: milliseconds to wait before the next connection.
+        moved: whether this connection has brought an event. began: when its stream did.
+    """
+
+    last_id: str = ""
+    retry: int = _RETRY
+    moved: bool = False
+    began: float = 0.0
+
+
 # -- the transports ----------------------------------------------------------------------------------------------------
 
 
@@ -307,10 +324,18 @@ class HttpTransport:
             self._tap.deliver()
 
     def _deliver_events(self, reply: HttpResponse, last_id: str = "") -> Iterator[Event]:
-        """Each event of a reply, as it comes, once its message, if it has one, has been delivered."""
-        for event in read_events(reply.read, self._limit, last_id):
-            self._deliver(reply, event.data.encode() if event.event == "message" else b"", event)
-            yield event
+        """Each event of a reply, as it comes, once its message, if it has one, has been delivered.
+
+        Raises: RemoteProtocolError (an event is too long), and as `HttpResponse.read` does.
+        """
+        parser = EventParser(self._limit, last_id)
+        try:
+            while chunk := reply.read():
+                for event in parser.feed(chunk):
+                    self._deliver(reply, event.data.encode() if event.event == "message" else b"", event)
+                    yield event
+        except EventTooLong as problem:
+            raise RemoteProtocolError(f"the server's event stream: {problem}") from None
 
     def _note(self, direction: Literal["send", "receive"], facts: Mapping[str, Any], message: Any = None) -> None:
         if self._tap is not None:
@@ -319,9 +344,8 @@ class HttpTransport:
 
     def _note_stream_end(self, reply: HttpResponse, ended: str) -> None:
         """Show the trace who has ended an event stream: "server", "client", or "broken"."""
-        if self._tap is not None:
-            facts = {"exchange": reply.exchange, "method": reply.method, "end": ended}
-            self._note("send" if ended == "client" else "receive", facts)
+        facts = {"exchange": reply.exchange, "method": reply.method, "end": ended}
+        self._note("send" if ended == "client" else "receive", facts)
 
 
 class HttpClientTransport(HttpTransport):
@@ -580,7 +604,8 @@ class HttpClientTransport(HttpTransport):
             if call.written and self._tap is not None:
                 self._note("send", {"exchange": call.exchange, "hangUp": message.get("id")})
             call.hang_up()
-        self._end_call(call)
+        if self._http is not None:
+            self._http.end(call)
 
     def _stream(
         self, call: HttpCall, session: ClientSession, reply: HttpResponse | None, settled: threading.Event
@@ -596,42 +621,13 @@ class HttpClientTransport(HttpTransport):
         Raises: TransportClosed (it cannot be resumed, or not any more), RemoteProtocolError (an event is too long), and
             whatever cut the call.
         """
-        standing, last_id, retry, failed = reply is None, "", _RETRY, 0
+        standing, at, failed = reply is None, _Position(), 0
         if reply is not None:
             self._deliver(reply)
         while True:
-            began, brought, problem, refused, ended = time.monotonic(), False, "ended", 0, "client"
-            try:
-                # 1. Open the standing stream, or go on with either.
-                reply = reply or self._get(call, session, last_id)
-                if reply.status != 200 or reply.content_type != CONTENT_TYPE:
-                    refused, problem = reply.status, f"was refused with HTTP status {reply.status}"
-                else:
-                    settled.set()
-                # 2. Read to the end of the connection. Events without data, or of other types, move the position only.
-                for event in () if refused else self._deliver_events(reply, last_id):
-                    brought, last_id = True, event.id or ""
-                    retry = retry if event.retry is None else min(event.retry, _MAX_RETRY)
-                    yield event.data.encode() if event.event == "message" else b""
-                ended = "server"
-            except TransportClosed as broke:
-                if broke is call.reason:
-                    raise
-                problem, ended = f"broke ({broke})", "broken"
-            except HttpStatusError as refusal:
-                if not standing or self._auth is None or refusal.status != 401:
-                    raise
-                # Nobody waits for this stream: it opens again with the token that somebody's call will get.
-                settled.set()
-                self._auth.authorizer.await_token(call)
-                continue
-            finally:
-                if reply is not None and reply.content_type == CONTENT_TYPE:
-                    self._note_stream_end(reply, ended)
-            if reply is not None:
-                reply.close()
+            problem, refused = yield from self._connection(call, session, reply, at, standing, settled)
             settled.set()
-            # 3. May it go on? A refusal is final, unless the server itself has failed.
+            # May it go on? A refusal is final, unless the server itself has failed.
             if 0 < refused < 500 and standing:
                 # MUST: a server without this stream answers the GET with 405
                 # (basic/transports#listening-for-messages-from-the-server). 404: the session is over, as the next
@@ -642,32 +638,85 @@ class HttpClientTransport(HttpTransport):
                 # Not SessionExpired, though the session may be: the request was accepted, and must not be sent again.
                 why = f"the server refused to resume it with HTTP status {refused}"
                 raise TransportClosed(f"the event stream ended without a response, and {why}")
-            if not standing and not (last_id and session.revision is not None and session.revision.sse_resumption):
+            if not standing and not (at.last_id and session.revision is not None and session.revision.sse_resumption):
                 raise TransportClosed(f"the event stream {problem} without a response, and cannot be resumed")
             # A server that asks for less than the least wait does not pace its clients: there an event is not enough.
-            lasted = time.monotonic() - began > _STEADY
-            if lasted or (brought and not (standing and retry < _MIN_RETRY)):
+            lasted = time.monotonic() - at.began > _STEADY
+            if lasted or (at.moved and not (standing and at.retry < _MIN_RETRY)):
                 failed = 0
             if failed >= self._reconnects:
                 raise TransportClosed(f"the event stream {problem} without a response, after {failed} reconnects")
             failed += 1
-            # 4. MUST: respect the retry field (basic/transports#sending-messages-to-the-server); longer if it fails.
-            wait = max(retry, _MIN_RETRY) / 1000
+            # MUST: respect the retry field (basic/transports#sending-messages-to-the-server); longer if it fails.
+            wait = max(at.retry, _MIN_RETRY) / 1000
             call.sleep(max(wait, min(_MAX_BACKOFF, wait * 2.0 ** (failed - 1))))
             yield b""
             reply = None
 
-    def _get(self, call: HttpCall, session: ClientSession, last_id: str) -> HttpResponse:
-        """Ask for the standing stream, or for the rest of a stream after an event; see `_open`."""
+    def _connection(
+        self,
+        call: HttpCall,
+        session: ClientSession,
+        reply: HttpResponse | None,
+        at: _Position,
+        standing: bool,
+        settled: threading.Event,
+    ) -> Generator[bytes, None, tuple[str, int]]:
+        """Open an event stream, unless that was done, and read one connection of it to its end.
+
+        Returns: how it ended, for an error, and the HTTP status if it was refused, else 0.
+        """
+        at.moved, problem, refused, ended = False, "ended", 0, "client"
+        at.began = time.monotonic()
+        try:
+            reply = reply or self._get(call, session, at.last_id, settled if standing else None)
+            at.began = time.monotonic()  # it may have waited for a token
+            if reply.status != 200 or reply.content_type != CONTENT_TYPE:
+                refused, problem = reply.status, f"was refused with HTTP status {reply.status}"
+            else:
+                settled.set()
+                # Events without data, or of other types, move the position only.
+                for event in self._deliver_events(reply, at.last_id):
+                    at.moved, at.last_id = True, event.id or ""
+                    at.retry = at.retry if event.retry is None else min(event.retry, _MAX_RETRY)
+                    yield event.data.encode() if event.event == "message" else b""
+            ended = "server"
+        except TransportClosed as broke:
+            if broke is call.reason:
+                raise
+            problem, ended = f"broke ({broke})", "broken"
+        finally:
+            if self._tap is not None and reply is not None and reply.content_type == CONTENT_TYPE:
+                self._note_stream_end(reply, ended)
+        if reply is not None:
+            reply.close()
+        return problem, refused
+
+    def _get(
+        self, call: HttpCall, session: ClientSession, last_id: str, unavailable: threading.Event | None
+    ) -> HttpResponse:
+        """Ask for the standing stream, or for the rest of a stream after an event; see `_open`.
+
+        Args:
+            unavailable: nobody waits for this stream: where its token is refused, this is set, and it opens with the
+                token that somebody's call will get.
+        """
         # MUST: Accept lists text/event-stream (basic/transports#listening-for-messages-from-the-server)
         headers = {"Accept": CONTENT_TYPE, **session.headers()}
         if last_id:
             # SHOULD: resume by GET with Last-Event-ID (basic/transports#resumability-and-redelivery).
             # A header goes out as latin-1: this is UTF-8, as the standard says.
             headers["Last-Event-ID"] = last_id.encode("utf-8").decode("latin-1")
-        reply = self._open(call, "GET", headers, agreed=session.revision)
-        self._deliver(reply)
-        return reply
+        while True:
+            try:
+                reply = self._open(call, "GET", headers, agreed=session.revision)
+                self._deliver(reply)
+                return reply
+            except HttpStatusError as refusal:
+                if unavailable is None or self._auth is None or refusal.status != 401:
+                    raise
+                unavailable.set()
+                self._auth.authorizer.await_token(call)
 
     # -- ending
 

@@ -434,4 +434,4 @@ class MirroredHeaders:
             same = abs(value) <= MAX_SAFE and _NUMBER.fullmatch(text) is not None
             same = same and value == (float(text) if isinstance(value, float) else Decimal(text))
         if not same:
-            raise HeaderMismatch(f"Header mismatch: {header} does not say what the body says")
+            raise HeaderMismatch(f"Header mismatch: {header} does not match the body")

@@ -30,6 +30,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mcp_ref import messages
+from mcp_ref.basic.batching import wants_answer
 from mcp_ref.basic.transports.sse import CONTENT_TYPE
 from mcp_ref.basic.transports.streamable_http.headers import (
     LOOPBACK,
@@ -58,7 +59,7 @@ from mcp_ref.errors import (
     RemoteProtocolError,
     UnsupportedVersion,
 )
-from mcp_ref.incoming import Incoming, wants_answer
+from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_exchange import HttpRefusal, HttpReply, HttpRequest, Places
 from mcp_ref.revisions import SESSION_REVISIONS, Revision
@@ -185,9 +186,25 @@ class StreamableEndpoint:
                 message = messages.decode(request.body)
             if self.options.authorize is not None:
                 self.options.authorize(identity, message, ())
-            # 3. The era to which it belongs answers it.
+            # 3. Of which era is it?
+            # MUST: one path takes POST, and in the session era GET (basic/transports#streamable-http;
+            # basic/transports/streamable-http#)
+            with_sessions = self.options.sessions and bool(self.sessions.revisions)
+            if request.method == "POST":
+                stateless = self.stateless.revisions and (
+                    not self.sessions.revisions or era_of(message, request.headers.get(VERSION)) == "stateless"
+                )
+                answer = self.stateless.post if stateless else self.sessions.post
+            elif with_sessions and request.method in ("GET", "DELETE"):
+                answer = self.sessions.get if request.method == "GET" else self.sessions.delete
+            else:
+                # SHOULD: 405 for GET and DELETE if there are no sessions
+                # (2026-07-28/basic/transports/streamable-http#earlier-streamable-http-revisions)
+                allowed = "POST, GET, DELETE" if with_sessions else "POST"
+                raise HttpRefusal(405, "Method not allowed", headers={"Allow": allowed})
+            # 4. That answers it.
             try:
-                self._answer_of(request, message)(Exchange(request, reply, identity, message, tap))
+                answer(Exchange(request, reply, identity, message, tap))
             except HttpRefusal:
                 raise
             except Refusal as refusal:
@@ -196,24 +213,6 @@ class StreamableEndpoint:
                 # MUST: an error has the id of its request, if one could be read (basic/index#error-responses)
                 error = messages.error(messages.readable_id(message) if asks else None, refusal, id_optional=True)
                 reply.send(400, JSON, messages.encode(error))
-
-    def _answer_of(self, request: HttpRequest, message: Any) -> Callable[[Exchange], None]:
-        """What answers a request: a method of one of the two eras. Raises: HttpRefusal: 405."""
-        # MUST: one path takes POST, and in the session era GET (basic/transports#streamable-http;
-        # basic/transports/streamable-http#)
-        if request.method == "POST":
-            stateless = self.stateless.revisions and (
-                not self.sessions.revisions or era_of(message, request.headers.get(VERSION)) == "stateless"
-            )
-            return self.stateless.post if stateless else self.sessions.post
-        with_sessions = self.options.sessions and bool(self.sessions.revisions)
-        if with_sessions and request.method in ("GET", "DELETE"):
-            return self.sessions.get if request.method == "GET" else self.sessions.delete
-        # SHOULD: 405 for GET and DELETE if there are no sessions
-        # (2026-07-28/basic/transports/streamable-http#earlier-streamable-http-revisions)
-        raise HttpRefusal(
-            405, "Method not allowed", headers={"Allow": "POST, GET, DELETE" if with_sessions else "POST"}
-        )
 
     def close(self, timeout: float = 5) -> None:
         """End every subscription and every session; at most `timeout` seconds in all."""
@@ -383,8 +382,9 @@ class SessionEra:
         try:
             peer.route(message, post)
         finally:
-            # Whatever was not answered by now never will be.
-            post.skip()
+            if not post.done:
+                # Whatever was not answered by now never will be.
+                post.skip()
         if post.stream is not None:
             _forget_once_read(post.stream, session, exchange)
 
@@ -615,22 +615,18 @@ class StatelessEra:
 
     def _hold(self, subscription: Subscription, incoming: Incoming, reply: HttpReply, post: PostReply) -> None:
         """Carry a subscription to its end: its result, or a client that is gone, and so has given it up."""
-
-        def write_waiting() -> None:
-            if subscription.flush():
-                result = complete(subscription.closing(), self._server.info)
-                incoming.finish(messages.response(incoming.id, result), Deadline(None))
-
         with self._lock:
             self._held[subscription] = reply
             closed = self._closed
         try:
             stream = post.open()
-            subscription.carry(stream.wake)
+            subscription.carry(lambda: stream.wake())  # whoever holds it by then
             if closed:
                 subscription.end(_SHUTDOWN)
             until = None if post.principal is None else expiry(post.principal)
-            stream.hold(reply, self._keep_alive, lambda: subscription.gone, write_waiting, until)
+            if stream.hold(reply, self._keep_alive, lambda: subscription.gone, subscription.flush, until):
+                result = complete(subscription.closing(), self._server.info)
+                incoming.finish(messages.response(incoming.id, result), Deadline(None))
             if not post.done:
                 incoming.cancel("the client has hung up")
                 reply.abort()

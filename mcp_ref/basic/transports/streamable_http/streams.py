@@ -33,6 +33,7 @@ from mcp_ref import messages
 from mcp_ref.basic.transports.sse import COMMENT, CONTENT_TYPE, encode_event
 from mcp_ref.basic.transports.transport import Lost, Receive, Transport
 from mcp_ref.errors import LocalProtocolError, TransportClosed
+from mcp_ref.incoming import Reply
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_exchange import HttpRefusal, HttpReply
 from mcp_ref.messages import JsonObject
@@ -159,6 +160,7 @@ class EventStream:
 
     Attributes:
         reply: the connection that carries it now, or None.
+        wake: tells the thread that holds the connection to write what waits. Never blocks.
         store, kept_as: where its events are kept, if anywhere, and its name there.
         ended_on: the connection that carried it to its end, or None; whoever reads it resets it.
 
@@ -169,10 +171,10 @@ class EventStream:
         self.name, self.standing = name, standing
         self.store, self.kept_as = store, within + name
         # Guards what follows, and is held for the writes, so that events keep their order.
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._number = 0
         self.reply: HttpReply | None = None
-        self._wake_holder: Callable[[], None] = lambda: None
+        self.wake: Callable[[], None] = lambda: None
         self._ended = False
         self.ended_on: HttpReply | None = None
 
@@ -208,7 +210,7 @@ class EventStream:
                 if prime:
                     # SHOULD: begin with an event that has an id and an empty `data` field
                     # (basic/transports#sending-messages-to-the-server)
-                    self._write_locked("")
+                    self.write(b"")
                 for number, data in missed:
                     reply.write(encode_event(data, id=self._id(number)))
                 if self._ended:
@@ -246,17 +248,15 @@ class EventStream:
         Returns: whether it is on its way or kept; False if there is neither a connection nor a store.
         Blocks: until the client has read enough, for as long as its connection allows.
         """
+        data = text.decode("utf-8")
         with self._lock:
-            sent = self._write_locked(text.decode("utf-8"))
+            self._number += 1
+            if self.store is not None and not self._ended:
+                self.store.append(self.kept_as, self._number, data)
+            sent = self._put_locked(encode_event(data, id=self._id(self._number)))
             if last:
                 self._end_locked()
             return sent or self.store is not None
-
-    def _write_locked(self, data: str) -> bool:
-        self._number += 1
-        if self.store is not None and not self._ended:
-            self.store.append(self.kept_as, self._number, data)
-        return self._put_locked(encode_event(data, id=self._id(self._number)))
 
     def _put_locked(self, data: bytes) -> bool:
         if self.reply is None:
@@ -271,7 +271,7 @@ class EventStream:
 
     def _detach_locked(self) -> None:
         self.reply = None
-        self._wake_holder()
+        self.wake()
 
     def _end_locked(self, patience: float | None = None) -> None:
         self._ended = True
@@ -308,52 +308,49 @@ class EventStream:
                 self.reply.hang_up()
                 self._detach_locked()
 
-    def wake(self) -> None:
-        """Tell the thread that holds the connection to write what waits. Never blocks."""
-        self._wake_holder()
-
     def hold(
         self,
         reply: HttpReply,
         interval: float,
         gone: Callable[[], bool],
-        write_waiting: Callable[[], object],
+        write_waiting: Callable[[], bool | None],
         until: Callable[[], float] | None = None,
-    ) -> None:
+    ) -> bool:
         """Keep a connection's thread here while the connection carries the stream.
 
         Args:
             interval: seconds between the comments on a quiet stream.
             gone: whether the client has hung up; asked once a second, for a socket on which nobody reads or writes
                 tells nobody.
-            write_waiting: writes what waits for this thread; called now, and after each `wake`.
+            write_waiting: writes what waits for this thread; called now, and after each `wake`. True: that was all.
             until: gives when the connection is closed, in seconds since the epoch; the stream may go on. None: never.
 
-        Blocks: until the stream ends, another connection takes it over, or the client is gone.
+        Returns: True if all is written and the stream can be ended.
+        Blocks: until then, or until the stream ends, another connection takes it over, or the client is gone.
         """
         woken = threading.Event()
         with self._lock:
             if self.reply is not reply:
-                return
-            self._wake_holder = woken.set
+                return False
+            self.wake = woken.set
         quiet = Deadline(interval)
         while True:
             # Cleared first: what comes to wait after the look wakes again.
             woken.clear()
             left = LOOK_INTERVAL if until is None else until() - time.time()
-            if left > 0:
-                write_waiting()
+            if left > 0 and write_waiting():
+                return True
             over = left <= 0 or gone()
             with self._lock:
                 # Looked at first: a connection that has taken the stream over may have longer.
                 if self.reply is not reply:
-                    return
+                    return False
                 if left <= 0:
                     reply.hang_up()
                 # A comment now and then, so that nobody between the two ends closes the connection.
                 if over or (not quiet.left() and not self._put_locked(COMMENT)):
                     self._detach_locked()
-                    return
+                    return False
             if not quiet.left():
                 quiet = Deadline(interval)
             woken.wait(min(LOOK_INTERVAL, left, quiet.left() or 0.0))
@@ -368,15 +365,14 @@ def numbers_of(event_id: str) -> tuple[str, int] | None:
 # -- the answer to a POST ------------------------------------------------------------------------------------------
 
 
-class Asked:
-    """What a reply knows of the principal, for the handler of the request (incoming).
+class Asked(Reply):
+    """A reply over HTTP, where anybody may ask.
 
     Attributes:
-        principal: as `authenticate` gave it; None without authentication.
         authorize: refuses a request whose principal lacks scopes; None: scopes are not looked at.
     """
 
-    principal: Any = None
+    private = False
     authorize: Authorize | None = None
     _refused: HttpRefusal | None = None
 
@@ -421,7 +417,7 @@ class PostReply(Asked):
         self._prime, self._headers, self._gone = prime, headers, gone
         self._left: Deadline | None = None  # since the client has hung up: when it is not expected back any more
         self.status = 200
-        self._lock = threading.Lock()  # guards the two fields below, and is held for the write that belongs to them
+        self._lock = threading.RLock()  # guards the two fields below, and is held for the write that belongs to them
         self.stream: EventStream | None = None
         self.done = False
 
@@ -453,7 +449,7 @@ class PostReply(Asked):
             else:
                 # Encoded before anything is written: what is not JSON can still be answered with an error.
                 texts = [messages.encode(each) for each in (message if isinstance(message, list) else [message])]
-                stream, self.done = self._open_locked(), answer
+                stream, self.done = self.open(), answer
                 # SHOULD: the stream of a POST ends with the response
                 # (basic/transports/streamable-http#receiving-messages)
                 sent = (stream.write(text, last=answer and n == len(texts)) for n, text in enumerate(texts, 1))
@@ -462,16 +458,13 @@ class PostReply(Asked):
         if self._tap is not None:
             self._tap.deliver()
 
-    def _open_locked(self) -> EventStream:
-        if self.stream is None:
-            self.stream = self._new_stream()
-            self.stream.attach(self._reply, prime=self._prime)
-        return self.stream
-
     def open(self) -> EventStream:
-        """Begin an event stream, before there is anything to send."""
+        """Begin the event stream, unless that was done."""
         with self._lock:
-            return self._open_locked()
+            if self.stream is None:
+                self.stream = self._new_stream()
+                self.stream.attach(self._reply, prime=self._prime)
+            return self.stream
 
     def abandoned(self) -> bool:
         """See `Incoming`. A client that can resume the stream has `RESUME_TIMEOUT` to."""
@@ -509,13 +502,13 @@ class PostReply(Asked):
             if not self.done:
                 # MAY: close the connection once an event with an id was sent
                 # (basic/transports#sending-messages-to-the-server)
-                self._open_locked().release(retry)
+                self.open().release(retry)
 
 
 # -- the streams of a session --------------------------------------------------------------------------------------
 
 
-class HttpSession(Transport):
+class HttpSession(Transport, Reply):
     """One session: who may use it, and its event streams. It is the `Transport` of the conversation.
 
     Args:
@@ -533,6 +526,7 @@ class HttpSession(Transport):
     """
 
     name = "http"
+    private = False
     conversation: ServerSession
 
     def __init__(self, tap: Tap | None, principal: Any = None, client: str = "", prefix: str = "") -> None:

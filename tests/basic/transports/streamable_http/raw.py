@@ -10,6 +10,7 @@ import threading
 from typing import Any, NamedTuple, Self
 
 from tests.basic.transports.streamable_http.replies import BOTH, PATIENCE
+from tests.support.clock import until as until
 
 
 class Answer(NamedTuple):
@@ -128,7 +129,8 @@ def opened(wire: Wire, capabilities: Any = None, **fields: str) -> str:
     assert answer.status == 200, answer
     session = answer.headers["mcp-session-id"]
     ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    assert wire.ask(post(ready, mcp_session_id=session, **fields)).status == 202
+    fields = {"mcp_session_id": session, "mcp_protocol_version": "2025-11-25", **fields}
+    assert wire.ask(post(ready, **fields)).status == 202
     return session
 
 
@@ -144,20 +146,3 @@ def descriptors() -> int:
 
 def http_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("mcp-http")]
-
-
-class Until:
-    """Waits, without sleeping, until something holds that others bring about: asks again after each of their steps."""
-
-    def __init__(self) -> None:
-        self._tick = threading.Event()
-
-    def __call__(self, holds: Any) -> bool:
-        for _ in range(int(PATIENCE / 0.01)):
-            if holds():
-                return True
-            self._tick.wait(0.01)
-        return bool(holds())
-
-
-until = Until()

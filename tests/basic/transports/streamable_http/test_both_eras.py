@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,9 +22,9 @@ from tests.basic.transports.streamable_http.modern import (
     listening,
     post,
 )
-from tests.basic.transports.streamable_http.raw import Wire, call, opened, request
+from tests.basic.transports.streamable_http.raw import Wire, call, request
 from tests.basic.transports.streamable_http.raw import post as session_post
-from tests.basic.transports.streamable_http.replies import PATIENCE, ListReply
+from tests.basic.transports.streamable_http.replies import ListReply
 
 LEGACY = [name for name, revision in REVISIONS.items() if revision.era == "session"]
 INITIALIZE = {
@@ -121,12 +120,6 @@ def test_a_message_that_says_so_is_of_the_stateless_era(message: Any, header: st
     assert era_of(message, header) == "stateless"
 
 
-@pytest.mark.parametrize("header", [MODERN, "2027-01-01", "v999.0.0", "", "2025-11-25, 2025-11-25", "2025-11-2"])
-@pytest.mark.parametrize("message", [INITIALIZE, READY, plain("tools/list"), asked("tools/list"), [], 5, {}])
-def test_a_version_that_the_session_era_does_not_know_is_of_the_stateless_era(message: Any, header: str) -> None:
-    assert era_of(message, header) == "stateless"
-
-
 # -- both at once -------------------------------------------------------------------------------------------------
 
 
@@ -146,16 +139,6 @@ def test_one_url_serves_sessions_and_requests_that_stand_alone(front: ModernFron
     assert legacy(front, b"", session, verb="DELETE").status == 200
     assert legacy(front, call("spoken"), session, revision).status == 404
     assert front.ask(called("spoken"), mcp_session_id=session).status == 200
-
-
-@pytest.mark.parametrize("header", [MODERN, "v999.0.0"])
-def test_initialize_agrees_on_no_revision_of_the_stateless_era(front: ModernFront, header: str) -> None:
-    opening = {**INITIALIZE, "params": {**INITIALIZE["params"], "protocolVersion": MODERN}}  # type: ignore[dict-item]
-    assert legacy(front, opening).json["result"]["protocolVersion"] == "2025-11-25"
-    assert error_of(front.ask(asked("initialize"))) == (404, 1, -32601)
-    reply = front.ask(opening, mcp_protocol_version=header)
-    assert error_of(reply) == (400, "open", -32022)
-    assert reply.json["error"]["data"]["supported"] == [MODERN, *reversed(LEGACY)]
 
 
 @pytest.mark.parametrize(
@@ -194,45 +177,6 @@ def test_without_session_ids_both_eras_are_posts_alone(server: Server) -> None:
         assert front.ask(called("spoken")).json["result"]["content"][0]["text"] == MODERN
         assert legacy(front, call("spoken"), version="2025-06-18").json["result"]["content"][0]["text"] == "2025-06-18"
         assert legacy(front, b"", verb="GET").headers["Allow"] == "POST"
-
-
-def test_both_eras_hear_of_the_same_change(server: Server) -> None:
-    with server.serve_http() as http, Wire(http._http.address) as old, Wire(http._http.address) as new:
-        session = opened(old)
-        old.send(request("GET", accept="text/event-stream", mcp_session_id=session))
-        assert old.head()[0] == 200 and old.chunk()
-        new.send(post(listening(toolsListChanged=True)))
-        assert new.head()[0] == 200 and new.chunk()
-        server.remove_tool("echo")
-        assert b"notifications/tools/list_changed" in old.chunk()
-        assert b"notifications/tools/list_changed" in new.chunk()
-
-
-def test_clients_of_both_eras_call_at_once_over_sockets(server: Server) -> None:
-    told: list[tuple[str, str]] = []
-    with server.serve_http() as http:
-
-        def client(modern: bool) -> None:
-            with Wire(http._http.address) as wire:
-                session = "" if modern else opened(wire)
-                for _ in range(20):
-                    asks = post(called("spoken")) if modern else session_post(call("spoken"), mcp_session_id=session)
-                    told.append((str(modern), wire.ask(asks).json["result"]["content"][0]["text"]))
-
-        threads = [threading.Thread(target=client, args=(bool(n % 2),)) for n in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(PATIENCE)
-    assert len(told) == 120 and set(told) == {("True", MODERN), ("False", "2025-11-25")}
-
-
-def test_one_connection_carries_both(server: Server) -> None:
-    with server.serve_http() as http, Wire(http._http.address) as wire:
-        session = opened(wire)
-        for _ in range(2):
-            assert wire.ask(session_post(call("spoken"), mcp_session_id=session)).status == 200
-            assert wire.ask(post(called("spoken"))).status == 200
 
 
 # -- one of them --------------------------------------------------------------------------------------------------
@@ -280,13 +224,3 @@ def test_a_service_serves_what_its_server_speaks(revisions: Any, sse: str | None
         if sse is not None:
             wire.send(request("GET", sse, accept="text/event-stream"))
             assert wire.head()[0] == 200
-
-
-def test_a_service_takes_the_options_of_both(server: Server) -> None:
-    limits: Any = {"max_subscriptions": 1, "max_subscriptions_per_client": 2, "max_sessions": 0}
-    with server.serve_http(**limits) as http, Wire(http._http.address) as wire:
-        assert wire.ask(session_post(INITIALIZE)).status == 503
-        wire.send(post(listening(toolsListChanged=True)))
-        assert wire.head()[0] == 200
-        with Wire(http._http.address) as other:
-            assert other.ask(post(listening(toolsListChanged=True))).status == 503

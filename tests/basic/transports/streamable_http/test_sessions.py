@@ -11,6 +11,7 @@ import pytest
 from mcp_ref import Server
 from mcp_ref.revisions import SESSION_REVISIONS
 from tests.basic.transports.streamable_http.replies import PATIENCE, Front, ListReply
+from tests.support.clock import Clock
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 OPENING = {
@@ -19,16 +20,6 @@ OPENING = {
     "method": "initialize",
     "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "front", "version": "1"}},
 }
-
-
-class Clock:
-    """Seconds that pass when the test says so."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Clients(Front):
@@ -56,28 +47,6 @@ class Clients(Front):
     def ping(self, session: str, identity: str | None = None) -> int | None:
         """The status of a ping in a session."""
         return self.post(PING, mcp_session_id=session, authorization=identity).status
-
-
-def test_a_session_is_found_by_its_id_alone() -> None:
-    with Clients() as clients:
-        assert (clients.ping(clients.session()), clients.ping("other")) == (200, 404)
-
-
-def test_a_session_is_not_found_by_anybody_else() -> None:
-    with Clients() as clients:
-        session = clients.session(identity="alice")
-        assert [clients.ping(session, who) for who in ("mallory", None, "alice")] == [404, 404, 200]
-
-
-def test_there_are_so_many_in_all_and_of_one_client() -> None:
-    with Clients(max_sessions=3, max_sessions_per_client=2) as clients:
-        first = clients.session("a", "alice")
-        clients.session("a", "alice")
-        assert clients.begin("a", "bob").status == 429
-        clients.session("b", "bob")
-        assert clients.begin("c", "carol").status == 503
-        assert clients.ask("DELETE", mcp_session_id=first, authorization="alice").status == 200
-        clients.session("a", "bob")
 
 
 def test_the_cap_holds_while_many_open_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,28 +85,6 @@ def test_a_session_that_cannot_be_begun_counts_for_nothing(monkeypatch: pytest.M
         clients.session()
 
 
-def test_a_refused_initialize_counts_for_nothing() -> None:
-    with Clients(max_sessions=1, max_sessions_per_client=1) as clients:
-        for _ in range(3):
-            assert "error" in clients.post({**OPENING, "params": {}}).json
-        clients.session()
-
-
-def test_a_session_that_nobody_uses_ends_and_one_in_use_does_not() -> None:
-    with Clients(idle=60) as clients:
-        idle, used = clients.session(), clients.session()
-        stream, holding = clients.listen(mcp_session_id=used)
-        with stream._changed:
-            assert stream._changed.wait_for(lambda: stream.events, PATIENCE)
-        clients.clock.now = 1e9
-        assert clients.ping(idle) == 404
-        assert len(clients.server.sessions) == 1
-        assert clients.ping(used) == 200
-        assert clients.ask("DELETE", mcp_session_id=used).status == 200
-        holding.join(PATIENCE)
-        assert not holding.is_alive()
-
-
 def test_each_use_gives_a_session_its_whole_time_again() -> None:
     with Clients(idle=60) as clients:
         session = clients.session()
@@ -153,14 +100,6 @@ def test_sessions_last_for_ever_if_that_is_wanted() -> None:
         session = clients.session()
         clients.clock.now = 1e9
         assert clients.ping(session) == 200
-
-
-def test_a_session_ends_once() -> None:
-    with Clients(max_sessions=1) as clients:
-        session = clients.session()
-        assert [clients.ask("DELETE", mcp_session_id=session).status for _ in range(2)] == [200, 404]
-        clients.session()
-        assert clients.begin(identity="somebody else").status == 503
 
 
 def test_after_the_close_there_are_none_and_none_is_opened() -> None:

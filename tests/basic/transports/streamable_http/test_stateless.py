@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mcp_ref import Context, Server
-from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID
+from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID
 from mcp_ref.errors import InvalidParams, MissingClientCapability, Refusal, RequestCancelled
 from mcp_ref.machinery.http_exchange import HttpRefusal
 from mcp_ref.trace.record import Tap
@@ -26,31 +26,9 @@ from tests.basic.transports.streamable_http.modern import (
     post,
 )
 from tests.basic.transports.streamable_http.raw import Wire, http_threads, until
-from tests.basic.transports.streamable_http.replies import PATIENCE, ListReply
+from tests.basic.transports.streamable_http.replies import PATIENCE, ListReply, Meeting
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
-
-
-class Meeting:
-    """Where a handler says that it has come, and what it saw."""
-
-    def __init__(self) -> None:
-        self.entered, self.leave = threading.Semaphore(0), threading.Event()
-        self.seen: list[Any] = []
-
-    def wait(self) -> None:
-        self.entered.release()
-        assert self.leave.wait(PATIENCE)
-
-    def arrived(self) -> bool:
-        return self.entered.acquire(timeout=PATIENCE)
-
-
-@pytest.fixture
-def meeting() -> Iterator[Meeting]:
-    meeting = Meeting()
-    yield meeting
-    meeting.leave.set()
 
 
 @pytest.fixture
@@ -192,16 +170,6 @@ def test_headers_of_the_session_era_are_ignored(front: ModernFront) -> None:
     assert reply.status == 200 and not {name.lower() for name in reply.headers} & {"mcp-session-id"}
 
 
-def test_many_clients_use_the_same_id_at_once(server: Server, meeting: Meeting) -> None:
-    with ModernFront(server) as front:
-        replies = [front.start(called("meet", 1)) for _ in range(5)]
-        assert all(meeting.arrived() for _ in replies)
-        meeting.leave.set()
-        for reply, thread in replies:
-            thread.join(PATIENCE)
-            assert text_of(reply.json) == "met"
-
-
 # -- what may be POSTed -------------------------------------------------------------------------------------------
 
 
@@ -322,51 +290,6 @@ def test_an_error_has_its_status_only_while_no_stream_is_open(
     assert (reply.status, last["id"], last["error"]["code"], reply.ended) == (200, 3, code, True)
 
 
-def test_log_messages_are_sent_only_where_the_request_asks(server: Server) -> None:
-    @server.tool()
-    def talk(ctx: Context) -> str:
-        ctx.log("info", "hello")
-        return "done"
-
-    with ModernFront(server) as front:
-        assert not front.ask(called("talk")).streaming
-        message = called("talk")
-        message["params"]["_meta"][LOG_LEVEL] = "debug"
-        assert [each.get("method") for each in front.ask(message).messages] == ["notifications/message", None]
-
-
-def test_nothing_follows_the_answer(server: Server, meeting: Meeting) -> None:
-    done = threading.Event()
-
-    @server.tool()
-    def parting(ctx: Context) -> str:
-        def late() -> None:
-            assert meeting.leave.wait(PATIENCE)
-            ctx.progress(1)
-            done.set()
-
-        threading.Thread(target=late).start()
-        return "done"
-
-    with ModernFront(server) as front:
-        reply = front.ask(with_token(called("parting")))
-        meeting.leave.set()
-        assert done.wait(PATIENCE)
-    assert reply.status == 200 and text_of(reply.json) == "done"
-
-
-def test_a_result_that_is_not_json_is_an_internal_error(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    @server.tool()
-    def broken(ctx: Context) -> Any:
-        ctx.progress(1)
-        return {"content": [{"type": "text", "text": "x", "_meta": {"set": {1}}}]}
-
-    with ModernFront(server) as front:
-        answers = [front.ask(called("broken", 4)).json, front.ask(with_token(called("broken", 4))).messages[-1]]
-    assert all(each["id"] == 4 for each in answers)
-    assert all("error" in each or each["result"].get("isError") for each in answers)
-
-
 @pytest.mark.parametrize("problem", [SystemExit(3), KeyError("secret"), RequestCancelled("of another request")])
 def test_whatever_a_handler_raises_ends_in_an_answer(
     server: Server, caplog: pytest.LogCaptureFixture, problem: BaseException
@@ -381,17 +304,6 @@ def test_whatever_a_handler_raises_ends_in_an_answer(
 
 
 # -- cancellation -------------------------------------------------------------------------------------------------
-
-
-def test_a_client_that_hangs_up_cancels_its_request_while_the_handler_runs(server: Server, meeting: Meeting) -> None:
-    gone = threading.Event()
-    with ModernFront(server) as front:
-        reply, thread = front.start(with_token(called("patient")), gone=gone.is_set)
-        assert meeting.arrived()
-        gone.set()
-        thread.join(PATIENCE)
-    assert meeting.seen == [True]
-    assert reply.status is None and not reply.events and reply.hung_up
 
 
 def test_that_is_noticed_on_a_socket_too(server: Server, meeting: Meeting) -> None:
@@ -496,52 +408,6 @@ def test_a_subscription_ends_when_its_client_is_gone(server: Server) -> None:
         assert until(lambda: subscriptions(server) == 0 and len(http_threads()) == 1)
 
 
-@pytest.mark.parametrize("how", ["comment", "message"])
-def test_a_subscription_ends_when_it_cannot_be_written(server: Server, how: str) -> None:
-    reply = ListReply()
-    with ModernFront(server, keep_alive=0.01 if how == "comment" else 60) as front:
-        _, thread = acknowledged(front, listening(toolsListChanged=True), reply=reply)
-        reply.broken = True
-        if how == "message":
-            change(server)
-        thread.join(PATIENCE)
-        assert not thread.is_alive() and subscriptions(server) == 0 and reply.hung_up
-
-
-def test_the_server_can_end_one_subscription(server: Server) -> None:
-    assert server.stateless is not None
-    with ModernFront(server) as front:
-        reply, thread = acknowledged(front, listening(toolsListChanged=True))
-        change(server)
-        for subscription in list(server.stateless.subscriptions):
-            subscription.end("enough")
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
-    # What had happened before the end is told before it.
-    assert [each.get("method") for each in reply.messages[1:]] == ["notifications/tools/list_changed", None]
-
-
-@pytest.mark.parametrize(
-    ("options", "peer", "status"),
-    [({"max_subscriptions": 2}, "10.0.0.9", 503), ({"max_subscriptions_per_client": 2}, "127.0.0.1", 429)],
-)
-def test_there_are_only_so_many_subscriptions(server: Server, options: Any, peer: str, status: int) -> None:
-    leave = threading.Event()
-    with ModernFront(server, **options) as front:
-        held = [acknowledged(front, listening(n, toolsListChanged=True), gone=leave.is_set) for n in range(2)]
-        reply = front.ask(listening("more", toolsListChanged=True), peer=peer)
-        assert error_of(reply) == (status, "more", -32603) and reply.headers["Retry-After"] == "10"
-        assert front.ask(called("echo")).status == 200
-        leave.set()
-        change(server)
-        for _, thread in held:
-            thread.join(PATIENCE)
-        again, thread = acknowledged(front, listening(toolsListChanged=True), peer=peer)
-        front.endpoint.close()
-        thread.join(PATIENCE)
-        assert again.ended
-
-
 @pytest.mark.parametrize(
     ("message", "headers", "status", "code"),
     [
@@ -580,46 +446,7 @@ def test_a_subscription_that_opens_during_the_end_is_ended(server: Server) -> No
     assert [each.get("method") for each in reply.messages] == [ACKNOWLEDGED, None] and reply.ended
 
 
-class Deaf(ListReply):
-    """A client that does not read: whoever writes after the first message waits until the reply is aborted."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.aborted = threading.Event()
-
-    def write(self, data: bytes) -> None:
-        if self.events:
-            assert self.aborted.wait(PATIENCE)
-        super().write(data)
-
-    def abort(self) -> None:
-        super().abort()
-        self.aborted.set()
-
-
-def test_a_client_that_does_not_read_holds_up_neither_the_others_nor_the_end(server: Server) -> None:
-    with ModernFront(server) as front:
-        deaf, first = acknowledged(front, listening(toolsListChanged=True), reply=Deaf())
-        reader, second = acknowledged(front, listening(toolsListChanged=True))
-        change(server)
-        assert reader.wait_for(2)
-        front.endpoint.close()
-        for thread in (first, second):
-            thread.join(PATIENCE)
-            assert not thread.is_alive()
-    assert deaf.hung_up and len(reader.messages) == 3 and not reader.hung_up
-
-
 # -- on the wire, and in a trace ----------------------------------------------------------------------------------
-
-
-def test_a_connection_carries_one_request_after_the_other(server: Server) -> None:
-    with server.serve_http() as http, Wire(http._http.address) as wire:
-        for _ in range(3):
-            assert text_of(wire.ask(post(called("echo", text="hé"))).json) == "hé"
-            assert len(wire.ask(post(with_token(called("chatty")))).messages) == 3
-            assert wire.ask(post({"jsonrpc": "2.0", "method": "notifications/cancelled"})).status == 202
-            assert wire.ask(post(asked("no/such"))).status == 404
 
 
 @pytest.mark.parametrize(
@@ -645,15 +472,6 @@ def test_names_on_the_wire(server: Server, fields: bytes, status: int) -> None:
     if status == 400:
         assert (answer.json["id"], answer.json["error"]["code"]) == (1, -32020)
         assert answer.headers["content-type"] == "application/json"
-
-
-def test_a_name_in_two_parts_is_not_the_name_of_the_whole(server: Server) -> None:
-    server.tool("a, b")(lambda: "")
-    whole = post(called("a, b"))
-    with server.serve_http() as http, Wire(http._http.address) as wire:
-        assert wire.ask(whole).status == 200
-        answer = wire.ask(whole.replace(b"mcp-name: a, b\r\n", b"mcp-name: a\r\nmcp-name: b\r\n"))
-    assert answer.json["error"]["code"] == -32020
 
 
 def test_open_subscriptions_end_with_the_service(server: Server) -> None:

@@ -1,0 +1,93 @@
+"""The command `contract`: what a server promises, as a file, and what a change of it breaks.
+
+Not here:  what a contract holds, and comparing two (testing/contract); the forms of a report (testing/reports)
+
+Exit codes: 0 nothing breaks; 2 the command line or a file is wrong; 3 something breaks, with `--strict` also a look; 4
+the server cannot be reached, or does not speak the protocol.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from mcp_ref.cli import shown
+from mcp_ref.cli.commands import Exit, UsageError, ask
+from mcp_ref.errors import McpError
+from mcp_ref.messages import JsonObject
+from mcp_ref.trace.narrate import escaped
+
+
+def run(args: argparse.Namespace) -> Exit:
+    """Save the contract of a server, or compare one with a file or a server."""
+    if args.action == "save" and args.other:
+        raise UsageError("contract save FILE -- and a server")
+    if bool(args.other) == bool(args.target or args.config):
+        raise UsageError("contract diff FILE, and either a second file or -- and a server")
+    old = _read(args.file) if args.action == "diff" else None
+    try:
+        new = _read(args.other) if args.other else _asked(args)
+    except McpError as problem:
+        shown.note(f"mcp-ref: no contract could be had: {problem}", failed=True)
+        return Exit.CONNECTION
+    return _save(args.file, new) if old is None else _compare(args, old, new)
+
+
+def _asked(args: argparse.Namespace) -> JsonObject:
+    """The contract of the server that the command line names."""
+    from mcp_ref.testing.contract import contract_of
+
+    found: list[JsonObject] = []
+    ask(lambda client, _: found.append(contract_of(client)), args)
+    return found[0]
+
+
+def _read(path: str) -> Any:
+    from mcp_ref.testing.contract import check_contract
+
+    try:
+        contract = json.loads(Path(path).read_text("utf-8"))
+        check_contract(contract)
+    except OSError as problem:
+        raise UsageError(str(problem)) from None
+    except (ValueError, RecursionError) as problem:  # also NoContract, and text that is not UTF-8
+        raise UsageError(f"{path}: {problem}") from None
+    return contract
+
+
+def _save(path: str, contract: JsonObject) -> Exit:
+    """Write a file in one step, so that a reader never sees half of one."""
+    text = json.dumps(contract, indent=1, sort_keys=True) + "\n"
+    beside = Path(f"{path}.{os.getpid()}")
+    try:
+        beside.write_text(text, "utf-8")
+        beside.replace(path)
+    except OSError as problem:
+        beside.unlink(missing_ok=True)
+        raise UsageError(f"cannot write the contract: {problem}") from None
+    return Exit.OK
+
+
+def _compare(args: argparse.Namespace, old: JsonObject, new: JsonObject) -> Exit:
+    from mcp_ref.testing.contract import contract_diff
+    from mcp_ref.testing.reports import Row, report
+
+    try:
+        changes = contract_diff(old, new)
+    except ValueError as problem:
+        raise UsageError(str(problem)) from None
+    look = "fail" if args.strict else "warn"
+    verdicts: Any = {"breaking": "fail", "look": look, "harmless": "note"}
+    if args.format == "text":
+        counts = {kind: sum(each.effect == kind for each in changes) for kind in verdicts}
+        shown.put([*(escaped(str(each)) for each in changes), ", ".join(f"{n} {kind}" for kind, n in counts.items())])
+    else:
+        name = str(new.get("name") or "the server")
+        rows = [
+            Row(each.where, verdicts[each.effect], f"{each.effect}: {each.says}", file=args.file) for each in changes
+        ]
+        shown.put([report(rows or [Row(name, "pass", "keeps its contract")], "contract", args.format).rstrip("\n")])
+    return Exit.PROTOCOL if any(verdicts[each.effect] == "fail" for each in changes) else Exit.OK

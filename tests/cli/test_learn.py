@@ -1,0 +1,619 @@
+"""The exercises of `mcp-ref learn`: each fails until it is solved, and wrong solutions fail for their reason."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from mcp_ref.cli import main
+from mcp_ref.cli.learn import EXERCISES, PROGRESS, Exercise
+from mcp_ref.testing import partner
+from mcp_ref.testing.partner import Goal, Partner, Verdict, difference
+from mcp_ref.testing.partner_http import partner_for
+from tests import test_spec_notes
+from tests.features.conftest import until
+from tests.slow import slow_but
+
+ROOT = Path(__file__).parent.parent.parent
+Capture = pytest.CaptureFixture[str]
+NUMBERS = sorted(int(path.name[:2]) for path in EXERCISES.glob("[0-9][0-9]_*.py"))
+PATIENT = 20.0
+"""Seconds for an answer, where the machine may be busy, and the answer will come."""
+BRIEF = 0.4
+"""Where no answer will come, and only the first message is waited for, which has a time limit of its own."""
+
+Reason = tuple[set[str], str]
+"""The rules that the checker names, and the words of the goal that is missed."""
+
+
+class Wrong(NamedTuple):
+    """What marks an exercise as not solved.
+
+    Attributes:
+        unsolved: why it fails as it is handed out.
+        canned: the goal that a program misses which says again what our solution has said; None: that of `unsolved`.
+        hidden: edits of our solution that hide the symptom, and why that fails; None: as `unsolved`.
+    """
+
+    unsolved: Reason
+    canned: str | None
+    hidden: list[tuple[dict[str, str], Reason | None]]
+
+
+OPENS = "opens the session"
+WRONG = {
+    1: Wrong(({"stdout_has_messages_only"}, "still tells the clerk, on stderr"), "adds up", [
+        ({'print("the till is open", file=sys.stderr)': 'print(json.dumps({"log": "the till is open"}))'},
+         ({"is_json_rpc"}, OPENS)),
+    ]),
+    2: Wrong(({"result_answers_a_request"}, "answers with the id as it came, a string or a number"), None, [
+        ({'key = message["id"]': 'key = int(message["id"]) if str(message["id"]).isdigit() else message["id"]'}, None),
+    ]),
+    3: Wrong((set(), "does not answer a notification, known or unknown"), None, [
+        ({'if "id" not in message:': 'if message["method"] == "notifications/initialized":',
+          '"id": message["id"]': '"id": message.get("id")'}, None),
+    ]),
+    4: Wrong((set(), "answers a method that it does not know with -32601, and goes on"), "still says what it is told", [
+        ({'outcome = {"error": {"code": -32601, "message": "Method not found"}}': "continue"}, None),
+    ]),
+    5: Wrong((set(), "answers with the version that was asked for, if it knows it"), None, [
+        ({"asked if asked in KNOWN else max(KNOWN)": "asked"},
+         (set(), "offers its newest version to a client of another")),
+    ]),
+    6: Wrong(({"log_messages_are_declared", "logging_is_declared"}, ""), "tells how hot it is", [
+        ({'"logging": {}, ': "", '    print(json.dumps({"jsonrpc": "2.0", **news}), flush=True)\n': ""},
+         (set(), "tells how hot it is")),
+    ]),
+    7: Wrong((set(), "a tool that fails is a result with isError, for the model"), "divides", [
+        ({'{"error": {"code": -32602, "message": f"there is no tool {name}"}}':
+          '{"result": {"content": [{"type": "text", "text": "none"}], "isError": True}}'},
+         (set(), "a tool that does not exist is an error, for the program")),
+    ]),
+    8: Wrong(({"tool_inputs_are_validated"},
+              "in 2025-11-25, arguments that do not fit are a result with isError"), "answers a call that fits", [
+        ({"if type(given.get(name)) is not kind]": "if name not in given]"}, None),
+    ]),
+    9: Wrong((set(), "answers a cursor that it has not given out with -32602"),
+             "no cursor is the first page", [
+        ({'{"error": {"code": -32602, "message": "Invalid params: this cursor is not from here"}}':
+          '{"result": {"tools": []}}'}, None),
+    ]),
+    10: Wrong(({"initialized_is_sent"}, "says that it is ready, before it asks for anything"),
+              "asks for the tools, and answers a ping meanwhile", [
+        ({'send(method="notifications/initialized")': 'send(method="initialized")'},
+         (set(), "says that it is ready, before it asks for anything")),
+    ]),
+    11: Wrong((set(), "each city has its own weather"), "both calls are under way before one is answered", [
+        ({'results = {message["id"]: message["result"] for message in (response(), response())}\n': "",
+          'for city in CITIES:\n    print(': "for city in ():\n    print(",
+          '"arguments": {"city": city}})':
+          '"arguments": {"city": city}})\n    print(f"{city}: {response()[\'result\'][\'content\'][0][\'text\']}")'},
+         (set(), "both calls are under way before one is answered")),
+    ]),
+    12: Wrong(({"progress_token_was_given"}, "reports three steps, with the token that was given"), None, [
+        ({'if "progressToken" in meta else ()': "if False else ()"},
+         (set(), "reports three steps, with the token that was given")),
+        ({'if "progressToken" in meta else ()': 'if meta.get("progressToken") else ()'},
+         (set(), "takes a number for a token, 0 too")),
+    ]),
+    13: Wrong((set(), "says nothing of a call that was cancelled, then or later"), None, [
+        ({'given_up[params["requestId"]].set()': "pass"}, None),
+    ]),
+    14: Wrong(({"only_what_was_negotiated"},
+               "asks nothing of a client without roots; the call fails, and says why"),
+              "asks a client that has declared roots, and uses the answer", [
+        ({'if "roots" not in client["capabilities"]:': "if True:"},
+         (set(), "asks a client that has declared roots, and uses the answer")),
+    ]),
+    15: Wrong(({"accepted_is_202"}, "takes a notification with 202 and an empty body"),
+              "has no stream, and says so with 405", [
+        ({"self.answer(202)": "self.answer(202, {})"}, ({"accepted_is_202"}, "")),
+    ]),
+    16: Wrong((set(), "refuses every other page with 403"), None, [
+        ({'urlsplit(origin).hostname not in ("localhost", "127.0.0.1")':
+          'not origin.startswith(("http://localhost", "http://127.0.0.1"))'}, None),
+    ]),
+    17: Wrong(({"new_session_after_404"}, "opens a new session after a 404, without the old id"),
+              "opens a session, and names it with each request", [
+        ({"            session.clear()\n": ""}, None),
+    ]),
+    18: Wrong(({"method_header_matches", "name_header_matches"},
+               "says with each request what it is, in _meta and in the headers"), None, [
+        ({'HEADERS | {"Mcp-Method": method} | ({"Mcp-Name": params["name"]} if "name" in params else {})': "HEADERS"},
+         ({"method_header_matches"}, "says with each request what it is, in _meta and in the headers")),
+    ]),
+    19: Wrong((set(), "refuses a state that was changed, or made up"), "books with the state that it gave out", [
+        ({"return hmac.new(KEY, text.encode(), hashlib.sha256).hexdigest() + text":
+          "return __import__('base64').b64encode(text.encode()).decode()",
+          "return text[64:] if hmac.compare_digest(seal(text[64:]).encode(), text.encode()) else None":
+          "return __import__('base64').b64decode(text).decode()"}, None),
+    ]),
+    20: Wrong((set(), "says any words again as they came"), None, [
+        ({'rest = b""': 'rest = ""',
+          '*lines, rest = (rest + data).split(b"\\n")':
+          '*lines, rest = (rest + data.decode()).replace("\u2028", " ").replace("\x85", " ").split("\\n")'}, None),
+    ]),
+}  # fmt: skip
+SILENT = {4: BRIEF, 11: 4.0}
+"""Whose wrong solution says nothing where it should answer, and how long that is waited for."""
+
+SAMPLE = {1, 4, 10, 15, 17, 20}
+
+# What our solution has said comes again, in its order; with the id of the request, unless the exercise is about that.
+CANNED = {
+    "client": """
+        import json, sys
+        SAID = {said}
+        for line in sys.stdin:
+            asked = json.loads(line)
+            while "id" in asked and "method" in asked and SAID:
+                said = json.loads(SAID.pop(0))
+                if "id" in said and {with_its_id}:
+                    said["id"] = asked["id"]
+                print(json.dumps(said), flush=True)
+                if "id" in said:
+                    break
+    """,
+    "server": """
+        import subprocess, sys
+        server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for said in {said}:
+            print(said, file=server.stdin, flush=True)
+        print({printed})
+        server.stdin.close()
+        server.wait()
+    """,
+    "http-client": """
+        import json, sys
+        from http.server import BaseHTTPRequestHandler, HTTPServer
+        SAID = {said}
+        class Endpoint(BaseHTTPRequestHandler):
+            def do_POST(self):
+                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or "{}")
+                status, said = SAID.pop(0)
+                if said and {with_its_id}:
+                    said["id"] = asked.get("id")
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.end_headers()
+                self.wfile.write(json.dumps(said).encode() if said else b"")
+            do_GET = do_POST
+        HTTPServer(("127.0.0.1", int(sys.argv[1])), Endpoint).serve_forever()
+    """,
+    "http-server": """
+        import json, sys, urllib.request
+        for headers, said in {said}:
+            try:
+                urllib.request.urlopen(urllib.request.Request(sys.argv[1], json.dumps(said).encode(), headers))
+            except urllib.request.HTTPError:
+                pass
+        print({printed})
+    """,
+}
+CANNED["socket"] = CANNED["client"].replace(
+    "SAID = ",
+    """import socket
+        door = socket.socket(socket.AF_UNIX)
+        door.bind(sys.argv[1])
+        door.listen()
+        near = door.accept()[0]
+        sys.stdin, sys.stdout = near.makefile(encoding="utf-8", newline="\\n"), near.makefile("w")
+        SAID = """,
+)
+
+
+def marked(number: int, program: Path, seed: int, timeout: float = PATIENT) -> Verdict:
+    return partner_for(Exercise(number).script, program, seed=seed, timeout=timeout).play()
+
+
+def reason_of(verdict: Verdict) -> Reason:
+    """The rules, and the goal in English."""
+    return {found.rule for found in verdict.findings}, verdict.missed.words.split(" · ")[0] if verdict.missed else ""
+
+
+@pytest.fixture(autouse=True)
+def english(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCP_REF_LANG", "en")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a learner, on a machine that may be busy."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(partner, "ANSWER_TIMEOUT", PATIENT)
+    return tmp_path
+
+
+def solution(number: int) -> Path:
+    return EXERCISES / "solutions" / Exercise(number).name
+
+
+@cache
+def our_solution(number: int) -> tuple[Partner, Verdict]:
+    """Who has marked it, and the verdict."""
+    player = partner_for(Exercise(number).script, solution(number), seed=1, timeout=PATIENT)
+    return player, player.play()
+
+
+# -- what is packed ------------------------------------------------------------------------------------------------
+
+
+def test_exercises_have_no_gap_and_each_has_a_solution_and_wrong_ones() -> None:
+    assert list(range(1, len(NUMBERS) + 1)) == NUMBERS == sorted(WRONG)
+    assert all(solution(number).is_file() for number in NUMBERS)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_an_exercise_is_short_and_has_two_hints_in_two_languages(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    english = Exercise(number)
+    assert len(english.source.splitlines()) <= 40
+    monkeypatch.setenv("MCP_REF_LANG", "zh")
+    chinese = Exercise(number)
+    assert len(chinese.source.splitlines()) <= 40
+    assert len(english.hints) == len(chinese.hints) == 2
+    for words in (*english.hints, english.title):
+        assert not re.search(r"[\u4e00-\u9fff]", words), words
+    for words in (*chinese.hints, chinese.title, chinese.task):
+        assert re.search(r"[\u4e00-\u9fff]", words), words
+    assert chinese.task in chinese.source and english.seen
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_an_exercise_wants_the_standard_library_alone(number: int) -> None:
+    for path in (Exercise(number).program, solution(number)):
+        for name in re.findall(r"^(?:import|from) (\w+)", path.read_text("utf-8"), re.M):
+            assert name in sys.stdlib_module_names
+
+
+@cache
+def sentences() -> dict[str, str]:
+    """The level and the words of each sentence, by its id."""
+    return {
+        each: f"{row.level}: {row.asked}"
+        for path in sorted(test_spec_notes.NOTES.rglob("*.md"), reverse=True) if path.with_suffix(".jsonl").exists()
+        for row in reversed(test_spec_notes.read_note(path).rows) for each in row.ids
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_goals_say_what_the_sentences_say(number: int) -> None:
+    rows = sentences()
+    goals = re.findall(r"^goal (.*)$", Exercise(number).script, re.M)
+    for goal in goals:
+        words, ids, asked = goal.split(" | ")
+        assert " · " in words
+        assert rows[ids.split()[0]] == asked
+        assert set(ids.split()) <= rows.keys()
+    assert goals
+
+
+# -- marking -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_an_exercise_fails_for_its_reason_until_it_is_solved(number: int) -> None:
+    assert reason_of(marked(number, Exercise(number).program, seed=2)) == WRONG[number].unsolved
+    _, verdict = our_solution(number)
+    assert verdict.why == ""
+    assert reason_of(verdict) == (set(), "")
+
+
+@pytest.mark.parametrize("number", slow_but(SAMPLE, NUMBERS))
+def test_an_empty_program_reaches_no_goal(number: int, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.py"
+    empty.write_text("")
+    script = Exercise(number).script
+    first = re.search(r"^goal (.*?) ·", script, re.M)
+    assert first is not None
+    rules, goal = reason_of(marked(number, empty, seed=2))
+    assert rules == set() and goal in (first[1], "begins a conversation")
+
+
+@pytest.mark.parametrize("number", slow_but(SAMPLE, NUMBERS))
+def test_the_last_answers_are_no_solution(number: int, tmp_path: Path) -> None:
+    before, _ = our_solution(number)
+    text = textwrap.dedent(CANNED[Exercise(number).script.split()[1]])
+    canned = tmp_path / "canned.py"
+    canned.write_text(
+        text.replace("{said}", repr(before.said)).replace("{with_its_id}", repr(number != 2))
+        .replace("{printed}", repr(before.out.decode()))
+    )  # fmt: skip
+    missed = WRONG[number].canned or WRONG[number].unsolved[1]
+    assert reason_of(marked(number, canned, seed=2))[1] == missed
+
+
+@pytest.mark.parametrize("number", slow_but(SAMPLE, NUMBERS))
+def test_hiding_the_symptom_is_no_solution(number: int, tmp_path: Path) -> None:
+    for edits, because in WRONG[number].hidden:
+        text = solution(number).read_text("utf-8")
+        for old, new in edits.items():
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        program = tmp_path / "hidden.py"
+        program.write_text(text, "utf-8")
+        found = reason_of(marked(number, program, 2, SILENT.get(number, PATIENT)))
+        assert found == (because or WRONG[number].unsolved)
+
+
+# -- bad programs --------------------------------------------------------------------------------------------------
+
+SCRIPT = """partner client 2025-11-25
+goal answers · 响应 | - | -
+> {"id": 1, "method": "ping"}
+< {"id": 1, "result": {}}
+end
+"""
+ROLES = {
+    "client": SCRIPT,
+    "server": 'partner server 2025-11-25\ngoal opens · 打开 | - | -\n< {"id": "?a", "method": "initialize"}\nend\n',
+    "socket": SCRIPT.replace("client", "socket", 1),
+    "http-client": SCRIPT.replace("client", "http-client", 1).replace("> {", "> POST {").replace("< {", "< 200 {"),
+    "http-server": 'partner http-server 2025-11-25\ngoal opens · 打开 | - | -\n< POST {"method": "ping"}\n> 202\nend\n',
+}
+in_each_role = pytest.mark.parametrize("role", sorted(ROLES))
+
+
+def played(tmp_path: Path, role: str, program: str, timeout: float = BRIEF) -> Verdict:
+    path = tmp_path / "program.py"
+    path.write_text("import os, sys, time, subprocess\n" + textwrap.dedent(program))
+    return partner_for(ROLES[role], path, timeout=timeout).play()
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partner, "OPENING_TIMEOUT", 0.4)
+
+
+@in_each_role
+@pytest.mark.usefixtures("hasty")
+def test_a_program_that_hangs_is_ended_with_what_it_said_last(tmp_path: Path, role: str) -> None:
+    why = played(tmp_path, role, "print('thinking', file=sys.stderr, flush=True)\ntime.sleep(600)").why
+    assert "nothing came" in why or "does not begin" in why
+
+
+@in_each_role
+def test_a_program_that_dies_is_told_with_its_last_words(tmp_path: Path, role: str) -> None:
+    why = played(tmp_path, role, "raise SystemExit('I give up')", timeout=PATIENT).why
+    assert why.endswith("(exit code 1); the last that it said: I give up")
+
+
+@in_each_role
+@pytest.mark.parametrize("fault", ["{}['no such key']", "if True"])
+def test_a_program_that_fails_is_told_with_its_own_line(tmp_path: Path, role: str, fault: str) -> None:
+    assert played(tmp_path, role, fault, timeout=PATIENT).why.endswith(" (line 2)")
+
+
+@in_each_role
+def test_a_program_that_floods_is_ended(tmp_path: Path, role: str) -> None:
+    why = played(tmp_path, role, "while True: os.write(2, b'again and ' * 1000)", timeout=PATIENT).why
+    assert why.startswith("it wrote more than 1 MiB; the last that it said: ") and "again" in why
+
+
+def test_a_program_that_says_too_many_lines_is_ended(tmp_path: Path) -> None:
+    why = played(tmp_path, "client", "os.write(1, b'[]\\n' * 300)\ntime.sleep(60)", timeout=BRIEF).why
+    assert why.startswith("it said more than 200 lines")
+
+
+def test_garbage_is_judged_and_passed_over(tmp_path: Path) -> None:
+    verdict = played(tmp_path, "client", r"os.write(1, b'\xff\x00{\n[[[[\n' + b'[' * 9999 + b'\n' + b'rest')", PATIENT)
+    assert {found.rule for found in verdict.findings} == {"stdout_has_messages_only"}
+    assert "has ended (exit code 0)" in verdict.why
+
+
+def is_gone(stat: Path) -> bool:
+    """Whether a process has ended; one that nobody has waited for yet is a zombie."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def test_what_a_program_has_started_is_ended_too(tmp_path: Path) -> None:
+    """Children that keep the output open, one of them in a session of its own."""
+    numbers = tmp_path / "numbers"
+    program = f"""
+    for alone in (False, True):
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=alone)
+        with open({str(numbers)!r}, "a") as file:
+            print(child.pid, file=file)
+    print('{{"jsonrpc": "2.0", "id": 2, "result": {{}}}}', flush=True)
+    """
+    verdict = played(tmp_path, "client", program, PATIENT)
+    assert verdict.missed == Goal("answers · 响应", ("-",), "-")
+    assert verdict.why.startswith("id: wanted 1, came 2")
+    for number in map(int, numbers.read_text().split()):
+        until(partial(is_gone, Path(f"/proc/{number}/stat")))
+
+
+def test_an_answer_too_many_at_the_end_is_found(tmp_path: Path) -> None:
+    program = """
+    sys.stdin.readline()
+    print('{"jsonrpc": "2.0", "id": 1, "result": {}}', flush=True)
+    sys.stdin.read()
+    print('{"jsonrpc": "2.0", "method": "notifications/late"}')
+    """
+    assert played(tmp_path, "client", program, PATIENT).why.startswith("nothing more should come, but this did")
+
+
+def test_a_program_that_outlives_its_input_or_fails_at_its_end_has_not_passed(tmp_path: Path) -> None:
+    answering = 'sys.stdin.readline(); print(\'{"jsonrpc": "2.0", "id": 1, "result": {}}\', flush=True)\n'
+    assert "does not end with its input" in played(tmp_path, "client", answering + "time.sleep(600)", BRIEF).why
+    why = played(tmp_path, "client", answering + "sys.exit('too bad')", PATIENT).why
+    assert why == "the program fails at its end (exit code 1); the last that it said: too bad"
+
+
+def test_differences_are_named_by_their_place() -> None:
+    kept: dict[str, Any] = {}
+    assert difference({"a": [1, "?x"]}, {"a": [1, 2], "b": 3}, kept) == ""
+    assert kept == {"?x": 2}
+    assert difference({"a": {"b": 1}}, {"a": {"b": "1"}}, kept) == 'a.b: wanted 1, came "1"'
+    assert difference({"a": [1, "?x"]}, {"a": [1, 3]}, kept) == "a[1]: wanted 2, came 3"
+    assert difference({"a": "*"}, {}, kept) == "a: wanted anything, came nothing"
+    assert difference({"a": None}, {"a": 0}, kept) == "a: wanted nothing, came 0"
+    assert difference({"a": 1}, {"a": True}, kept) == "a: wanted 1, came true"
+
+
+# -- the command ---------------------------------------------------------------------------------------------------
+
+
+def test_lists_with_progress_and_says_what_is_next(folder: Path, capsys: Capture) -> None:
+    (folder / PROGRESS).write_text('{"1": {"solved": true}, "2": {"hints": 1}}')
+    assert main(["learn"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "  1  solved    Nothing but messages"
+    assert lines[1] == "  2  hints: 1  The id comes back"
+    assert lines[-1] == "next: mcp-ref learn 2"
+    assert len(lines) == len(NUMBERS) + 1
+
+
+def test_hands_an_exercise_out_and_never_overwrites_it(folder: Path, capsys: Capture) -> None:
+    assert main(["learn", "2"]) == 0
+    out = capsys.readouterr().out
+    assert (folder / "02_ids.py").read_text("utf-8") == Exercise(2).program.read_text("utf-8")
+    assert "page:     https://modelcontextprotocol.io/specification/2025-11-25/basic/index#responses\n" in out
+    (folder / "02_ids.py").write_text("mine")
+    for more in ([], ["--check"], ["--hint"], ["--solution", "--give-up"]):
+        assert main(["learn", "2", *more]) == (3 if more == ["--check"] else 0 if more else 2)
+    assert "02_ids.py is here already, and stays as it is" in capsys.readouterr().err
+    assert (folder / "02_ids.py").read_text("utf-8") == "mine"
+    assert {path.name for path in folder.iterdir()} == {"02_ids.py", PROGRESS}
+
+
+@pytest.mark.parametrize("number", range(1, 10))
+def test_the_message_to_try_by_hand_shows_the_fault(number: int, folder: Path, capsys: Capture) -> None:
+    exercise = Exercise(number)
+    assert main(["learn", str(number)]) == 0
+    assert f"echo '{exercise.hand}' | python {exercise.name}\n" in capsys.readouterr().out
+
+    def said(program: Path) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, str(program)],
+            input=exercise.hand + "\n",
+            capture_output=True,
+            text=True,
+            timeout=PATIENT,
+        )
+        return done.returncode, done.stdout
+
+    if number == 6:  # what is missing there is missing from the opening: by hand one sees what is not declared
+        assert "notifications/message" in said(exercise.program)[1]
+    else:
+        assert said(exercise.program) != said(solution(number))
+
+
+def test_marks_with_the_sentence_the_message_and_a_diagram(folder: Path, capsys: Capture) -> None:
+    main(["learn", "2"])
+    capsys.readouterr()
+    assert main(["learn", "2", "--check"]) == 3
+    out = capsys.readouterr().out
+    number = re.search(r"wanted (\d+), came", out)
+    assert number is not None
+    assert "MUST: A result has the id of the request that it answers.\n" in out
+    assert f'it said:  {{"jsonrpc": "2.0", "id": "{number[1]}", "result": {{}}}}\n' in out
+    assert "goal: answers with the id as it came, a string or a number\n" in out
+    assert re.search(rf"\|-+ request {number[1]}: ping -+>\|\n    \|<\.+ result of .* \.+\|  wrong\n", out)
+    assert out.endswith("a hint: mcp-ref learn 2 --hint\n")
+    assert "\x1b" not in out and len(out.splitlines()) <= 18
+
+
+def test_a_solved_exercise_shows_where_the_fault_was_met_and_our_solution(folder: Path, capsys: Capture) -> None:
+    assert main(["learn", "1", "--solution"]) == 2
+    assert "exercise 1 is not solved yet" in capsys.readouterr().err
+    assert main(["learn", "1", "--solution", "--give-up"]) == 0
+    ours = capsys.readouterr().out
+    assert ours == solution(1).read_text("utf-8")
+    (folder / "01_stdout.py").write_text(ours, "utf-8")
+    assert main(["learn", "1", "--check"]) == 0
+    assert "azure-devops-mcp" in capsys.readouterr().out
+    assert main(["learn", "1", "--solution"]) == 0
+    assert json.loads((folder / PROGRESS).read_text())["1"] == {"solved": True}
+
+
+def test_a_finding_alone_is_enough_to_fail(folder: Path, capsys: Capture) -> None:
+    """The oven reaches every goal; the checker names the sentence."""
+    main(["learn", "6"])
+    assert main(["learn", "6", "--check"]) == 3
+    out = capsys.readouterr().out
+    assert "MUST: A server that logs declares `logging`." in out and "goal: " not in out
+    assert not (folder / PROGRESS).exists()
+
+
+def test_gives_two_hints_one_by_one(folder: Path, capsys: Capture) -> None:
+    for hint in (*Exercise(3).hints, Exercise(3).hints[1]):
+        assert main(["learn", "3", "--hint"]) == 0
+        assert capsys.readouterr().out == hint + "\n"
+    assert json.loads((folder / PROGRESS).read_text()) == {"3": {"hints": 2}}
+
+
+def test_speaks_chinese_where_the_reader_does(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MCP_REF_LANG")
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    assert main(["learn", "3"]) == 0
+    assert "会话刚打开" in capsys.readouterr().out
+    assert "会话刚打开" in (folder / "03_notifications.py").read_text("utf-8")
+    assert main(["learn", "3", "--check"]) == 3
+    assert "目标：不响应通知" in capsys.readouterr().out
+    monkeypatch.setenv("MCP_REF_LANG", "en")
+    assert main(["learn", "3", "--check"]) == 3
+    assert "goal: does not answer a notification" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["99"], f"there is no exercise 99; there are 1 to {NUMBERS[-1]}"),
+        (["--check"], "which exercise? As in: mcp-ref learn 1 --check"),
+        (["1", "--check"], "01_stdout.py is not in this folder: mcp-ref learn 1 puts it here"),
+        (["1", "--watch"], "01_stdout.py is not in this folder: mcp-ref learn 1 puts it here"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(words: list[str], said: str, capsys: Capture) -> None:
+    assert main(["learn", *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.err == f"mcp-ref: {said}\n" and captured.out == ""
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"1": 1}', "\udcff"])
+def test_a_file_that_is_not_the_progress_stays_as_it_is(folder: Path, text: str, capsys: Capture) -> None:
+    (folder / PROGRESS).write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert main(["learn", "1", "--hint"]) == 2
+    assert PROGRESS in capsys.readouterr().err
+    assert (folder / PROGRESS).read_bytes() == text.encode("utf-8", "surrogateescape")
+
+
+def test_marks_again_at_each_save(folder: Path) -> None:
+    (folder / "01_stdout.py").write_text("print('hello')")
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "mcp_ref", "learn", "1", "--watch"], cwd=folder, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert watching.stdout is not None and watching.stderr is not None
+    with watching:
+        try:
+            assert watching.stderr.readline() == "waiting for the next save; Ctrl-C ends it\n"
+            (folder / "new").write_text("print('hello again')")
+            (folder / "new").rename(folder / "01_stdout.py")
+            assert watching.stderr.readline() == "waiting for the next save; Ctrl-C ends it\n"
+            watching.send_signal(signal.SIGINT)
+            assert watching.wait(60) == 130
+        finally:
+            watching.kill()
+        verdicts = [line for line in watching.stdout.read().splitlines() if line.startswith("01_stdout.py: ")]
+        assert [line.split(" (")[0] for line in verdicts] == ["01_stdout.py: not yet"] * 2
+
+
+def test_nothing_of_it_is_imported_by_others() -> None:
+    code = "import sys, mcp_ref.cli; print([each for each in sys.modules if '.learn' in each or '.testing' in each])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,154 @@
+"""The steps of a client that are the same with each release of the official SDK for Python."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anyio
+
+WAIT = 10
+
+
+def wire(model: Any) -> Any:
+    """What came, without what the SDK adds."""
+    return model.model_dump(by_alias=True, mode="json", exclude_unset=True)
+
+
+class Steps:
+    """One conversation: what the server asks is answered and noted; the public methods are the steps."""
+
+    client: Any
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+        self.logs: list[Any] = []
+        self.changes: list[str] = []
+        self.news = anyio.Event()
+
+    async def prompts(self) -> Any:
+        """The prompts, page by page."""
+        raise NotImplementedError
+
+    def tell(self) -> None:
+        self.news.set()
+        self.news = anyio.Event()
+
+    async def until(self, happened: Any) -> None:
+        """Wait until a condition holds, looking at each message of the server."""
+        with anyio.fail_after(WAIT):
+            while not happened():
+                await self.news.wait()
+
+    async def ping(self) -> Any:
+        return wire(await self.client.send_ping())
+
+    async def call(self, name: str, **arguments: Any) -> Any:
+        return wire(await self.client.call_tool(name, arguments))
+
+    async def say(self, name: str, **arguments: Any) -> Any:
+        """The JSON in the first block of a result; of one that failed, all of it."""
+        result = await self.call(name, **arguments)
+        return result if result.get("isError") else json.loads(result["content"][0]["text"])
+
+    async def add(self) -> Any:
+        return await self.call("add", a=2, b=40)
+
+    async def add_wrong(self) -> Any:
+        return await self.call("add", a="two")
+
+    async def weather(self) -> Any:
+        return await self.call("weather", city="Porto")
+
+    async def everything(self) -> Any:
+        return await self.call("everything")
+
+    async def fail(self) -> Any:
+        return await self.call("fail")
+
+    async def crash(self) -> Any:
+        return await self.call("crash")
+
+    async def refuse(self) -> Any:
+        return await self.call("refuse")
+
+    async def unknown_tool(self) -> Any:
+        return await self.call("no such tool")
+
+    async def whoami(self) -> Any:
+        return await self.say("whoami")
+
+    async def ping_back(self) -> Any:
+        return await self.call("ping_back")
+
+    async def all_levels(self) -> Any:
+        self.logs.clear()
+        await self.call("shout")
+        await self.until(lambda: len(self.logs) == 8)
+        return self.logs[:]
+
+    async def from_error_on(self) -> Any:
+        await self.client.set_logging_level("error")
+        self.logs.clear()
+        await self.call("shout")
+        await self.until(lambda: len(self.logs) == 4)
+        await self.client.set_logging_level("debug")
+        return [message["level"] for message in self.logs]
+
+    async def read_text(self) -> Any:
+        return wire(await self.client.read_resource("note://text"))
+
+    async def read_blob(self) -> Any:
+        return wire(await self.client.read_resource("note://blob"))
+
+    async def read_template(self) -> Any:
+        return wire(await self.client.read_resource("note://user/ada"))
+
+    async def read_nothing(self) -> Any:
+        return wire(await self.client.read_resource("note://nowhere"))
+
+    async def updates(self) -> Any:
+        self.changes.clear()
+        await self.client.subscribe_resource("note://text")
+        await self.call("touch", uri="note://text")
+        await self.call("touch", uri="note://blob")
+        await self.until(lambda: self.changes)
+        await self.client.unsubscribe_resource("note://text")
+        await self.call("touch", uri="note://text")
+        await self.client.send_ping()
+        return self.changes[:]
+
+    async def list_changes(self) -> Any:
+        self.changes.clear()
+        await self.call("grow")
+        await self.until(lambda: len(self.changes) == 3)
+        grown = [prompt["name"] for page in await self.prompts() for prompt in page]
+        await self.call("shrink")
+        await self.until(lambda: len(self.changes) == 6)
+        shrunk = [prompt["name"] for page in await self.prompts() for prompt in page]
+        return [self.changes[:3], "grown" in grown, "grown" in shrunk]
+
+    async def greet(self) -> Any:
+        return wire(await self.client.get_prompt("greet", {"name": "Ada", "tone": "warm"}))
+
+    async def greet_nobody(self) -> Any:
+        return wire(await self.client.get_prompt("greet", {}))
+
+    async def talk(self) -> Any:
+        return wire(await self.client.get_prompt("talk"))
+
+    async def unknown_prompt(self) -> Any:
+        return wire(await self.client.get_prompt("no such prompt"))
+
+    async def folders(self) -> Any:
+        return await self.call("folders")
+
+    async def roots_changed(self) -> Any:
+        self.logs.clear()
+        await self.client.send_roots_list_changed()
+        await self.until(lambda: self.logs)
+        return self.logs[0]
+
+    async def sample(self) -> Any:
+        self.asked.clear()
+        return [await self.say("sample"), self.asked[:]]

@@ -1,0 +1,199 @@
+"""Each case of the probe fails against a peer that is wrong in that one thing, and only that case does."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_ref import Recorder
+from mcp_ref.testing.probe import cases, judge
+from mcp_ref.testing.probe_client import ProbeClient
+from mcp_ref.testing.reports import Row
+from mcp_ref.trace.record import TraceEvent
+from tests.slow import slow_but
+from tests.testing import faulty
+from tests.testing.faulty import FAULTS, GUARDED, HTTP_FAULTS, over_http, over_stdio
+from tests.testing.test_probe import OPTIONS, probed
+
+pytestmark = pytest.mark.usefixtures("no_process_is_left")
+
+LIMIT = 2.0  # a third of the seconds that a client's program with a fault may take; one without ends by itself
+PATIENCE = 10.0  # the seconds where the client has to give up by itself, which takes it 3
+QUICK = {
+    "frames/unknown-method",
+    "frames/unknown-notification",
+    "ping/answered",
+    "stdio/clean-output",
+    "http/origin",
+    "http/session-id",
+    "stdio/end-of-input",
+}
+SERVERS = sorted(FAULTS.keys() | HTTP_FAULTS.keys())
+WITHOUT = {"http/header-case": "the server beneath reads names of headers in lower case before it can be wrong"}
+"""Cases that no fault here is for, and why."""
+JUDGED: dict[str, set[str]] = {
+    "cancel/after-the-end": {"error_answers_a_request"}, "capabilities/undeclared": {"logging_is_declared"},
+    "completion/at-most-100": {"schema"}, "frames/batch": {"batches_are_received"},
+    "http/accepted": {"accepted_is_202"}, "http/content-type": {"requests_are_answered_with_json_or_a_stream"},
+    "http/ended-session": {"sessions_that_ended_are_404"}, "http/header-mismatch": {"other_headers_are_a_mismatch"},
+    "http/resume": {"result_answers_a_request"}, "http/stream-headers": {"streams_are_not_buffered"},
+    "http/unknown-version-header": {"unknown_version_headers_are_refused"}, "ids/fraction-or-boolean": {"is_json_rpc"},
+    "ids/kept-as-sent": {"result_answers_a_request"}, "ids/many-at-once": {"result_answers_a_request"},
+    "ids/null": {"is_json_rpc"}, "logging/unknown-level": {"unknown_levels_are_refused"},
+    "logging/unknown-level-of-a-request": {"unknown_levels_of_requests_are_refused"}, "opening/discover": {"schema"},
+    "opening/request-before-initialized": {"ping_is_answered"}, "opening/version-kept": {"schema"},
+    "ping/empty": {"pong_is_empty"}, "progress/token-kinds": {"progress_token_was_given"},
+    "prompts/missing-argument": {"missing_arguments_are_refused"}, "stateless/listen": {"acknowledgement_comes_first"},
+    "stateless/no-envelope": {"incomplete_requests_are_refused"},
+    "stateless/no-questions-undeclared": {"asks_only_what_is_declared"}, "tools/list-twice": {"tools_keep_their_order"},
+    "tools/wrong-arguments": {"tool_inputs_are_validated"},
+}  # fmt: skip
+"""By the name of a case, the rules by which the checker finds the same fault."""
+SOMETIMES = {name: {"notifications_are_not_answered"} for name in ("cancel/unknown", "frames/unknown-notification")}
+"""And those by which it may: an error without an id may be the answer to a request, if one has come by then."""
+BESIDE: dict[str, dict[str, str]] = {
+    "capabilities/declared": dict.fromkeys(
+        (
+            "pagination/walk", "tools/definitions", "prompts/missing-argument", "completion/at-most-100",
+            "stateless/results-complete", "stateless/caching-hints",
+        ),
+        "it lists the prompts, too",
+    ),
+    "opening/discover": {"tools_are_declared": "what is not said is not declared, and the server has tools"},
+    "stateless/listen": {"stateless/listen-cancelled": "what has not begun is not seen to end"},
+    "tools/list-twice": {"pagination/walk": "pages in another order are not the same pages"},
+}  # fmt: skip
+"""By the name of a case, what else its fault breaks by nature, and why."""
+
+
+def faulty_rows(name: str, *only: str) -> list[Row]:
+    """The rows of all cases of a revision, or some, against the server that has the fault of a case."""
+    headers = GUARDED if name == "auth/unauthorized" else {}
+    options = OPTIONS._replace(only=only, inherit=True, timeout=5, headers=headers)
+    case = next(each for each in cases("server") if each.name == name)
+    wanted = () if "stateless alone" in case.needs else ([*case.sentences][-1],)
+    with over_http(name) if name in HTTP_FAULTS else over_stdio(name) as target:
+        return probed(target, wanted, options)
+
+
+def test_each_case_has_a_fault_or_says_why_not() -> None:
+    assert {case.name for case in cases("server")} == {*SERVERS, *WITHOUT}
+
+
+@pytest.mark.parametrize("name", sorted(QUICK & {*SERVERS}))
+def test_a_case_fails_against_a_server_with_its_fault(name: str) -> None:
+    rows = [row for row in faulty_rows(name, name) if row.name == name]
+    assert unmet(rows) == {name}, rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SERVERS)
+def test_only_its_case_fails_against_a_server_with_a_fault(name: str) -> None:
+    rows = faulty_rows(name)
+    assert unmet(rows) - SOMETIMES.get(name, set()) == {name, *JUDGED.get(name, ()), *BESIDE.get(name, ())}, [
+        (row.name, row.verdict, row.says) for row in rows if row.verdict not in ("pass", "skip")
+    ]
+    assert all(row.says and "\n" not in row.says for row in rows if row.verdict in ("fail", "warn"))
+    assert sum(row.verdict == "pass" for row in rows) > 25
+
+
+def unmet(rows: list[Row]) -> set[str]:
+    """What failed; no case went wrong."""
+    assert not [row for row in rows if row.verdict == "error"], rows
+    return {row.name for row in rows if row.verdict in ("fail", "warn")}
+
+
+def test_what_one_case_allows_is_not_allowed_in_the_next_one() -> None:
+    assert unmet(faulty_rows("frames/not-json", "ids/null", "frames/not-json")) == {"frames/not-json"}
+
+
+def test_a_server_of_http_sse_names_its_endpoint_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    def right(request: Any, reply: Any) -> Any:
+        if request.method == "GET":
+            return faulty.stream(reply, "event: endpoint\ndata: /messages")
+        return reply
+
+    monkeypatch.setitem(HTTP_FAULTS, "sse/endpoint", lambda: right)
+    assert [(row.name, row.verdict) for row in faulty_rows("sse/endpoint", "sse/endpoint")] == [
+        ("sse/endpoint", "pass")
+    ]
+
+
+# -- clients
+
+CLIENTS = sorted(case.name for case in cases("client"))
+DECLARING = ("roots/file-uris", "elicitation/answer-fits", "sampling/mixed-results")
+"""Cases for a client that declares something."""
+LONG = {"cancel/late-answer", "cancel/never-answered", "opening/slow", "rounds/endless", "stdio/stubborn-server"}
+"""Cases that take seconds, and are played with their own faults alone."""
+JUDGED_CLIENTS = {
+    "capabilities/undeclared-elicitation": {"elicitation_is_declared"},
+    "capabilities/undeclared-roots": {"roots_are_declared"}, "elicitation/answer-fits": {"schema"},
+    "frames/unknown-notification": {"error_answers_a_request"},
+    "http/400-that-is-modern": {"no_way_back_after_a_modern_error"}, "http/accept": {"post_accepts_json_and_streams"},
+    "http/bad-annotation": {"unusable_tools_are_not_called"}, "http/mirrored-headers": {"name_header_matches"},
+    "http/session-id": {"session_id_is_sent"}, "http/version-header": {"post_names_the_version"},
+    "ids/unused": {"id_not_used_before"}, "opening/first": {"initialize_comes_first"},
+    "opening/initialized": {"initialized_is_sent"},
+    "opening/unsupported-version": {"retries_with_a_supported_version"},
+    "opening/waits": {"client_waits_for_the_answer"}, "pagination/end": {"cursors_go_back_as_they_came"},
+    "ping/answered": {"ping_is_answered"}, "rounds/answered": {"state_goes_back_as_it_came"},
+    "rounds/no-state": {"no_state_where_none_came"}, "sampling/mixed-results": {"mixed_results_are_32602"},
+}  # fmt: skip
+BESIDE_CLIENTS = {
+    "opening/waits": {
+        "opening/initialized": "what is sent too soon comes before it",
+        "initialized_is_sent": "what is sent too soon comes before it",
+    },
+}
+ALONE = {"http/get-405": "a client that has given up does nothing more, so that nearly each case fails"}
+"""Faults with which no other case is played, and why."""
+
+
+def played(name: str, fault: str, *only: str) -> list[Row]:
+    """The rows of a case, or some, against the client with a fault; "-" has none."""
+    case = next(each for each in cases("client") if each.name == name)
+    revision = "2025-11-25" if "2025-11-25" in case.sentences else [*case.sentences][-1]
+    events: list[TraceEvent] = []
+    with Recorder(events.append, exact=True) as recorder:
+        probe = ProbeClient(
+            command(fault), case.over == "http", recorder, timeout=LIMIT if fault != "-" else 10.0,
+            only=only or [name], patience=PATIENCE,
+        )  # fmt: skip
+        # What it does without the case is what the one without a fault does.
+        plain = fault if name in DECLARING else "-"
+        probe._plain[revision] = ProbeClient(command(plain), case.over == "http", Recorder()).play(revision, ())
+        if case.rules:
+            probe.play(revision, ())
+        rows = list(probe.run(revision))
+    return [*rows, *judge(events, probe.marks, "client", [revision], probe.chosen)]
+
+
+def command(fault: str) -> list[str]:
+    return [sys.executable, "-I", str(Path(__file__).with_name("faulty_client.py")), fault, "{target}"]
+
+
+@pytest.mark.parametrize("name", slow_but(QUICK, sorted((QUICK & {*CLIENTS}) | ALONE.keys())))
+def test_a_case_fails_against_a_client_with_its_fault(name: str) -> None:
+    rows = [row for row in played(name, name) if row.name == name]
+    assert unmet(rows) == {name}, rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in CLIENTS if name not in ALONE])
+def test_only_its_case_fails_against_a_client_with_a_fault(name: str) -> None:
+    rows = played(name, name, name, *({*CLIENTS} - LONG))
+    assert unmet(rows) == {name, *JUDGED_CLIENTS.get(name, ()), *BESIDE_CLIENTS.get(name, ())}, [
+        (row.name, row.verdict, row.says) for row in rows if row.verdict not in ("pass", "skip")
+    ]
+    assert sum(row.verdict == "pass" for row in rows) > 15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_case_passes_against_a_client_without_a_fault(name: str) -> None:
+    rows = [row for row in played(name, "-") if row.name == name]
+    assert not unmet(rows), rows
