@@ -65,6 +65,8 @@ class Terminal:
     """
 
     def __init__(self) -> None:
+        # Held from the choice of a prompt until it is printed: one that comes meanwhile would stand above the text.
+        self._drawing = threading.Lock()
         # Guards the four fields below, and the reads, which do not block: what is read is handed over in the same step.
         self._lock = threading.Lock()
         self._takers: list[tuple[SimpleQueue[str | None], str]] = []  # with their prompts; the last gets the next line
@@ -141,11 +143,12 @@ class Terminal:
 
     def draw(self, above: str = "") -> None:
         """Print the prompt whose turn it is, below a text."""
-        with self._lock:
-            prompt = self._takers[-1][1] if self._takers else ""
-        if above:
-            shown.note("\n" * bool(prompt) + above)
-        print(prompt, end="", file=sys.stderr, flush=True)
+        with self._drawing:
+            with self._lock:
+                prompt = self._takers[-1][1] if self._takers else ""
+            if above:
+                shown.note("\n" * bool(prompt) + above)
+            print(prompt, end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """End the thread: its wait for the input ends by a pipe of its own."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple
@@ -320,9 +320,16 @@ class Talk:
                 return message
 
     def wait(self, pattern: Any) -> JsonObject:
-        """The next message that fits; what comes before it is heard."""
+        """The message that fits, of those that were heard, or the next one; what comes before it is heard."""
+        return self._first(lambda message: fits(message, pattern))
+
+    def _first(self, wanted: Callable[[Any], bool]) -> JsonObject:
+        # Of two answers that a case waits for, the second may have come before the first.
+        for place, message in enumerate(self.heard):
+            if wanted(message):
+                return self.heard.pop(place)  # type: ignore[no-any-return]
         deadline = Deadline(self.timeout)
-        while not fits(message := self.read(deadline), pattern):
+        while not wanted(message := self.read(deadline)):
             self.heard.append(message)
         return message  # type: ignore[no-any-return]
 
@@ -376,12 +383,7 @@ class Talk:
 
     def answer(self, id: Any) -> JsonObject:
         """The answer to the request with that id."""
-        deadline = Deadline(self.timeout)
-        while True:
-            message = self.read(deadline)
-            if isinstance(message, dict) and "method" not in message and fits(message, {"id": id}):
-                return message
-            self.heard.append(message)
+        return self._first(lambda each: isinstance(each, dict) and "method" not in each and fits(each, {"id": id}))
 
     def result(self, method: str, params: Any = None, **more: Any) -> JsonObject:
         """The result of a request. Raises: Unmet: it is refused."""

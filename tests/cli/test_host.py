@@ -11,15 +11,17 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcp_ref import Answer, Cancel, Question
-from mcp_ref.cli import main
+from mcp_ref.cli import main, shown
 from mcp_ref.cli.host import Console, Terminal
 from mcp_ref.roles.host.consent import KINDS
+from tests.basic.transports.streamable_http.raw import until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="terminals are made by pty")
 Capture = pytest.CaptureFixture[str]
@@ -396,32 +398,58 @@ def test_the_definition_is_shown_on_request_and_the_question_stays(
     assert answer == Answer(False) and "definition: Adds." in brief and '"arguments"' in brief and '"a": 1' in whole
 
 
-def test_a_question_stays_before_the_prompt_for_commands() -> None:
-    """The prompt is shown again while a question of a server is open: the next line is the answer all the same."""
+@contextmanager
+def typing_into() -> Iterator[tuple[Terminal, int]]:
+    """A terminal in this process, and the descriptor to which is written what it is to read."""
     before, (reads, writes) = os.dup(0), os.pipe()
     os.dup2(reads, 0)
-    terminal, got = Terminal(), list[tuple[str, str]]()
-    threads = []
+    terminal = Terminal()
     try:
+        yield terminal, writes
+    finally:
+        terminal.close()
+        os.dup2(before, 0)
+        for descriptor in (before, reads, writes):
+            os.close(descriptor)
+
+
+def test_a_question_stays_before_the_prompt_for_commands() -> None:
+    """The prompt is shown again while a question of a server is open: the next line is the answer all the same."""
+    got = list[tuple[str, str]]()
+    threads = []
+    with typing_into() as (terminal, writes):
         for name, given_up in (("question", [Cancel()]), ("command", [])):
             asking = threading.Thread(
                 target=lambda name=name, more=given_up: got.append((name, terminal.line(f"{name}: ", *more)))
             )
             asking.start()
             threads.append(asking)
-            limit = time.monotonic() + 5
-            while len(terminal._takers) < len(threads) and time.monotonic() < limit:
-                threading.Event().wait(0.001)
+            assert until(lambda: len(terminal._takers) == len(threads))
         for line in (b"n\n", b"/quit\n"):
             os.write(writes, line)
         for each in threads:
             each.join(5)
-    finally:
-        terminal.close()
-        os.dup2(before, 0)
-        for descriptor in (before, reads, writes):
-            os.close(descriptor)
     assert sorted(got) == [("command", "/quit"), ("question", "n")]
+
+
+def test_a_prompt_that_comes_while_something_is_told_stands_below_it(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    note = shown.note
+
+    def slowly(text: str) -> None:
+        asking.start()
+        assert until(lambda: terminal._takers)
+        asking.join(0.1)  # it would print now, if it could
+        note(text)
+
+    monkeypatch.setattr(shown, "note", slowly)
+    with typing_into() as (terminal, writes):
+        asking = threading.Thread(target=terminal.line, args=("> ",))
+        terminal.draw("told")
+        os.write(writes, b"/quit\n")
+        asking.join(5)
+    assert capfd.readouterr().err == "told\n> "
 
 
 def test_the_prompt_is_drawn_again_below_what_is_told_about_servers(config: str) -> None:

@@ -110,6 +110,14 @@ def test_what_one_case_allows_is_not_allowed_in_the_next_one() -> None:
     assert unmet(faulty_rows("frames/not-json", "ids/null", "frames/not-json")) == {"frames/not-json"}
 
 
+def test_a_batch_may_be_answered_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [*faulty.refused({"id": "b"}, -32601), *faulty.ok({"id": "a"}, {})]
+    monkeypatch.setitem(faulty.FAULTS, "frames/batch", lambda: faulty.raw(lambda raw: raw.startswith(b"[{"), answers))
+    assert [(row.name, row.verdict) for row in faulty_rows("frames/batch", "frames/batch")] == [
+        ("frames/batch", "pass")
+    ]
+
+
 def test_a_server_of_http_sse_names_its_endpoint_first(monkeypatch: pytest.MonkeyPatch) -> None:
     def right(request: Any, reply: Any) -> Any:
         if request.method == "GET":
