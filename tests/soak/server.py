@@ -6,13 +6,14 @@ import os
 import sys
 from pathlib import Path
 
-from mcp_ref import Context, Server
+from mcp_ref import Context, Server, StateKeys
 
 FORM = {"answer": {"type": "string"}}
+KEYS = StateKeys([b"the same for whoever comes after one that was killed"])
 
 
 def build(folder: Path) -> Server:
-    server = Server("soak")
+    server = Server("soak", state_keys=KEYS)
     story = os.open(folder / "story", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def run(key: str) -> str:
