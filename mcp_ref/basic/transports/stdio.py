@@ -118,7 +118,7 @@ class StdioClientTransport(StdioTransport):
     output; the reason has its exit code and last words. A line that cannot be a message is skipped, with a warning.
 
     `close` ends the server and its process group step by step, as the specification says, and goes on reading
-    meanwhile. It may overrun its deadline by a quarter of a second. Why each thread ends: its pipe ends, or, if another
+    meanwhile. It may overrun its deadline by half a second. Why each thread ends: its pipe ends, or, if another
     process holds that open, a wake-up ends it. One inside a function given for standard error is left, with a warning.
 
     Spec: basic/transports#stdio, basic/lifecycle#stdio
@@ -245,6 +245,7 @@ class StdioClientTransport(StdioTransport):
         if (code := child.exit_code(last)) is not None:
             self._note_end(exit=code)
         child.stop_reading_stderr()
-        super()._end(last)
+        # The threads are woken here: they get a moment also where the process took all of the time.
+        super()._end(Deadline(max(_REAP_TIMEOUT, last.left() or 0.0)))
         if not child.reap():
             log.warning("%s is still running after SIGKILL", self._server)

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -85,6 +86,8 @@ class Connection:
         self.current: Conversation | None = None  # that which goes on
         self.former: Conversation | None = None  # the one before, kept until the next for what is under way in it
         self.beginning: Conversation | None = None  # that which is being opened, or was opened last
+        # Those that came to nothing, the last few: a process that was slow to end is waited for by `close`.
+        self.given_up: deque[Conversation] = deque(maxlen=4)
         self.restarts = RateLimits(RESTARTS)
         self.closed = False
 
@@ -166,7 +169,7 @@ class Connection:
     def close(self, deadline: Deadline) -> None:
         """End every conversation, also one that is being opened. Idempotent; see `Client.close`."""
         self.closed = True
-        for conversation in dict.fromkeys((self.former, self.current, self.beginning)):
+        for conversation in dict.fromkeys((self.former, self.current, self.beginning, *self.given_up)):
             if conversation is not None:
                 conversation.close(deadline)
 
@@ -348,6 +351,7 @@ def _initialize(
 def give_up(connection: Connection, deadline: Deadline) -> None:
     """End what could not be opened."""
     if connection.beginning is not None:
+        connection.given_up.append(connection.beginning)
         connection.beginning.close(at_most(CLOSING_TIMEOUT, deadline))
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mcp_ref import Client, Command, RequestTimeout
+from mcp_ref.basic.transports.stdio import StdioClientTransport
+from mcp_ref.machinery.deadline import Deadline
 from tests.conftest import PROBE_TIMEOUT
 from tests.wire import PATIENCE
 
@@ -82,6 +85,22 @@ def test_a_server_that_the_probe_has_killed_or_spoiled_is_started_once_more(tmp_
         # Its own start is next to nothing; a second of patience, and the second start.
         assert time.monotonic() - began < 1 + PATIENCE
     assert starts(log) == 2
+
+
+def test_a_server_that_was_given_up_and_is_slow_to_end_has_ended_with_the_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closing, busy, join = list[Any](), True, StdioClientTransport._join
+
+    def joined(transport: Any, deadline: Deadline) -> bool:
+        closing.append(transport)
+        return not busy and join(transport, deadline)
+
+    monkeypatch.setattr(StdioClientTransport, "_join", joined)
+    with Client(Command([sys.executable, "-S", "-E", "-c", MORTAL, str(tmp_path / "log")])):
+        process, busy = closing[0]._child._process, False
+        assert not process.stdout.closed
+    assert process.stdout.closed and process.stderr.closed and process.returncode is not None
 
 
 @pytest.mark.slow
