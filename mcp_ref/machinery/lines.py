@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 IN_PART = "a message was written only in part"  # by a write that timed out, or was interrupted, in mid-line
 
+_LAST_TIMEOUT = 0.25  # seconds that a reader gets beyond the deadline, to drop what a flood has left
+
 _VERDICT_TIMEOUT = 1.5  # seconds that a failed write waits for the reader to find out why
 
 
@@ -45,7 +47,7 @@ class LineTransport:
         self._watched: dict[int, str] = {}  # descriptors whose readiness ends the connection, and what that means
         self._give_back = ExitStack()  # what is to be done when nothing is read or written any more
         self._threads: list[threading.Thread] = []
-        self._started = self._closed = self._heard = False
+        self._started = self._closed = self._heard = self._gives_up = False
         # Why nothing can be sent: the first reason stays; of two at once either will do. And what `lost` was told.
         self._broken: str | None = "the transport has not been started"
         self._reason: str | None = None
@@ -163,6 +165,8 @@ class LineTransport:
             # The last line may lack its newline: a whole message ends with a brace, so no part passes for one.
             for chunk in chain(chunks(self._read_fd, {self._no_reading.fd: CLOSED, **self._watched}), (b"\n",)):
                 for line in splitter.feed(chunk):
+                    if self._gives_up:
+                        break
                     line = line.strip(b" \t\r")
                     if line[:1] not in (b"{", b"[") and (not line or self._skips(line)):
                         continue
@@ -210,7 +214,9 @@ class LineTransport:
     def _end(self, deadline: Deadline) -> None:
         """End the threads, then give the descriptors back; what is still used stays open for another `close`."""
         self._break(CLOSED)
-        if not self._join(deadline):
+        # What is left of a flood is no longer looked at: nobody waits for it.
+        self._gives_up = not self._join(deadline)
+        if self._gives_up and not self._join(Deadline(_LAST_TIMEOUT)):
             log.warning("%s: still busy after close: %s", self.name, [t.name for t in self._threads if t.is_alive()])
         elif self._close_output(deadline):
             self._release()

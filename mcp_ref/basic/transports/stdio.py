@@ -245,7 +245,6 @@ class StdioClientTransport(StdioTransport):
         if (code := child.exit_code(last)) is not None:
             self._note_end(exit=code)
         child.stop_reading_stderr()
-        # The threads are woken here: they get a moment also where the process took all of the time.
-        super()._end(Deadline(max(_REAP_TIMEOUT, last.left() or 0.0)))
+        super()._end(last)
         if not child.reap():
             log.warning("%s is still running after SIGKILL", self._server)

@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -86,10 +85,8 @@ class Connection:
         self.current: Conversation | None = None  # that which goes on
         self.former: Conversation | None = None  # the one before, kept until the next for what is under way in it
         self.beginning: Conversation | None = None  # that which is being opened, or was opened last
-        # Those that came to nothing, the last few: a process that was slow to end is waited for by `close`.
-        self.given_up: deque[Conversation] = deque(maxlen=4)
-        self.restarts = RateLimits(RESTARTS)
-        self.closed = False
+        self.given_up: list[Conversation] = []  # the last that came to nothing: their processes may be slow to end
+        self.restarts, self.closed = RateLimits(RESTARTS), False
 
     def open(self) -> None:
         """Open the first conversation. Blocks and raises: see `Client.connect`."""
@@ -351,7 +348,7 @@ def _initialize(
 def give_up(connection: Connection, deadline: Deadline) -> None:
     """End what could not be opened."""
     if connection.beginning is not None:
-        connection.given_up.append(connection.beginning)
+        connection.given_up = [*connection.given_up[-3:], connection.beginning]
         connection.beginning.close(at_most(CLOSING_TIMEOUT, deadline))
 
 

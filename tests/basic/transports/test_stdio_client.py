@@ -177,6 +177,20 @@ def test_when_no_thread_can_be_started_nothing_is_left_over(monkeypatch, name):
     assert server.ends == 0
 
 
+def test_what_is_left_of_a_flood_does_not_hold_up_the_end(caplog):
+    server = Server("print('{}\\n' * 5000)\nsys.stdin.read()", stderr="ignore")
+    begun = threading.Event()
+
+    def slowly(data: bytes) -> None:
+        begun.set()
+        server.transport._told.wait(0.01)  # fifty seconds in all
+
+    server.transport.start(slowly, server.lost)
+    assert begun.wait(WAIT)
+    server.transport.close(Deadline(0.5))
+    assert server.ends == 1 and server.transport._child._process.stdout.closed and "still busy" not in caplog.text
+
+
 def test_a_closed_transport_launches_nothing():
     server = Server("say({'pid': os.getpid()})")
     server.transport.close(soon())
