@@ -92,11 +92,7 @@ def test_links_of_the_chinese_readme_lead_somewhere() -> None:
 
 
 def write() -> None:
-    """Put the blocks of README.md into README.zh.md again: `python -m tests.test_glossary`."""
-    english = {block.splitlines()[1]: block for block in BLOCK.findall(ENGLISH)}
+    """Put the blocks of README.md into README.zh.md again."""
+    english = {block.splitlines()[1]: block for block in BLOCK.findall((ROOT / "README.md").read_text("utf-8"))}
     text = BLOCK.sub(lambda found: english[found[0].splitlines()[1]], CHINESE)
     (ROOT / "README.zh.md").write_text(text, "utf-8")
-
-
-if __name__ == "__main__":
-    write()

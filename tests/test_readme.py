@@ -2,7 +2,8 @@
 
 The same holds for the tables under spec_notes/ that are made from the code. A Python block begins with the name of its
 program, or goes on with the one before it. What it prints stands in a console block, or beside the line, after `# →`.
-The counted and printed parts are written again by `python -m tests.test_readme`; read the difference before keeping it.
+The counted and printed parts are written again by `python -m tests.test_readme`, and README.zh.md; read the difference
+before keeping it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from mcp_ref.cli.describe import mark
 from mcp_ref.machinery import handlers
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.narrate import METHODS
-from tests import limits
+from tests import limits, test_glossary
 from tests.test_examples import normal
 from tests.test_house import MEMBERS, ROOMS
 from tests.test_reading_core import CORE
@@ -298,7 +299,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             write_programs(Path(folder))
             for block in blocks("console", document):
-                texts[document] = texts[document].replace(block, played(block, Path(folder)))
+                now = played(block, Path(folder))
+                if normal(now) != normal(block):
+                    texts[document] = texts[document].replace(block, now)
             for name in programs(document).keys() - in_a_console():
                 printed = output(f"python {name}", Path(folder)).splitlines()
                 beside = chain(printed, repeat(""))
@@ -306,6 +309,7 @@ def main() -> None:
                     texts[document] = texts[document].replace(block, ARROW.sub(partial(told, beside), block))
     for file, text in texts.items():
         (ROOT / file).write_text(text, "utf-8")
+    test_glossary.write()
 
 
 if __name__ == "__main__":

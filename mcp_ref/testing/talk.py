@@ -35,7 +35,8 @@ from mcp_ref.trace.record import Recorder, Tap
 
 PROBE: Final = {"name": "mcp-ref-probe", "version": __version__}
 _CLOSE: Final = 5.0  # seconds, at least, for an end: a server may have to be killed, on a machine that is busy
-_MAX_HEARD: Final = 64 << 20  # bytes that a server may say in one conversation
+_MAX_HEARD: Final = 64 << 20  # bytes that a server may say in one conversation, with what it takes to keep each line
+_KEPT: Final = 512  # bytes that it takes
 
 
 class Unmet(Exception):
@@ -110,6 +111,11 @@ class _Raw(StdioClientTransport):
     """Writes the bytes that it is given."""
 
     encode = staticmethod(bytes)  # type: ignore[assignment]
+    says_too_much: Callable[[bytes], bool]
+
+    def _skips(self, line: bytes) -> bool:
+        # What is no message is kept, too, for the checker.
+        return self.says_too_much(line) or super()._skips(line)
 
     def piece(self, data: bytes, *lines: bytes, timeout: float) -> None:
         """Write a part of a line, or several lines; the trace is shown those that it ends."""
@@ -130,6 +136,7 @@ class _Pipe:
         # A process that is slow to end has as long as for an answer before it gets a signal.
         grace = max(talk.timeout, 0.4 * _CLOSE)
         self.transport = _Raw(command, inherit=inherit, grace=grace, tap=tap, max_message=_MAX_HEARD)
+        self.transport.says_too_much = talk.says_too_much
         self.transport.start(lambda data: None if talk.took(data) else None, talk.lost)
 
     def write(self, raw: bytes, headers: Mapping[str, str | None]) -> None:
@@ -283,10 +290,7 @@ class Talk:
 
     def took(self, data: bytes) -> bool:
         """Take a message, or a batch; returns whether an answer is in it. Called by the link, in any thread."""
-        before, self._size = self._size, self._size + len(data)
-        if self._size > _MAX_HEARD:
-            if before <= _MAX_HEARD:
-                self.lost(f"it has said more than {_MAX_HEARD >> 20} MiB")
+        if self.says_too_much(data):
             return True
         try:
             message = messages.decode(data)
@@ -296,6 +300,13 @@ class Talk:
         for each in parts:
             self._inbox.put(each)
         return any(isinstance(each, dict) and "method" not in each for each in parts)
+
+    def says_too_much(self, data: bytes) -> bool:
+        """Count what it says; more than so much is not looked at. Called by the link."""
+        before, self._size = self._size, self._size + len(data) + _KEPT
+        if before <= _MAX_HEARD < self._size:
+            self.lost(f"it has said more than {_MAX_HEARD >> 20} MiB, counting {_KEPT} bytes more for each line")
+        return self._size > _MAX_HEARD
 
     def lost(self, reason: object) -> None:
         """Nothing more will come. Called by the link."""
