@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import select
@@ -432,10 +433,8 @@ def test_a_question_stays_before_the_prompt_for_commands() -> None:
     assert sorted(got) == [("command", "/quit"), ("question", "n")]
 
 
-def test_a_prompt_that_comes_while_something_is_told_stands_below_it(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    note = shown.note
+def test_a_prompt_that_comes_while_something_is_told_stands_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    note, screen = shown.note, io.StringIO()
 
     def slowly(text: str) -> None:
         asking.start()
@@ -444,12 +443,13 @@ def test_a_prompt_that_comes_while_something_is_told_stands_below_it(
         note(text)
 
     monkeypatch.setattr(shown, "note", slowly)
+    monkeypatch.setattr(sys, "stderr", screen)
     with typing_into() as (terminal, writes):
         asking = threading.Thread(target=terminal.line, args=("> ",))
         terminal.draw("told")
+        assert until(lambda: screen.getvalue() == "told\n> "), screen.getvalue()
         os.write(writes, b"/quit\n")
         asking.join(5)
-    assert capfd.readouterr().err == "told\n> "
 
 
 def test_the_prompt_is_drawn_again_below_what_is_told_about_servers(config: str) -> None:
