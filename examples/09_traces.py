@@ -1,4 +1,4 @@
-"""Lesson 9: recording what was said, and having it told.
+"""Lesson 9: recording a conversation, and explaining it.
 
 Era:       stateless
 Revision:  2026-07-28

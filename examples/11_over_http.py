@@ -31,7 +31,7 @@ server = Server("weather")
 
 @server.tool()
 def forecast(city: str, ctx: Context, days: int = 3) -> str:
-    """The weather in a city, day by day; says how far it is to who wants to know."""
+    """The weather in a city, day by day; reports progress to a client that asks for it."""
     ctx.progress(1, days)
     return f"{city}: sun for {days} days"
 

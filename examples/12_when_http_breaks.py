@@ -6,7 +6,7 @@ Page:      basic/transports
 Needs:     lesson 11
 
 The events of a stream have ids. A client whose connection breaks asks for the events after the last one that it has
-seen; a server may also close a connection on purpose, and have the client come back later. A server that has ended or
+seen; a server may also close a connection on purpose, and ask the client to come back later. A server that has ended or
 forgotten a session answers 404: the client then opens another session, and sends again the message that was refused,
 and no other. In the stateless era nothing can be resumed: a request whose answer was lost is sent again, if that does
 no harm.

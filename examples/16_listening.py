@@ -73,7 +73,7 @@ with server.serve_http() as http, Client(http.url) as client:
 
 # Output:
 #
-# log: the server will not tell of everything that was asked for: not of {'promptsListChanged': True}
+# log: the server will not report everything that was asked for; it leaves out {'promptsListChanged': True}
 # told of: {'toolsListChanged': True, 'resourceSubscriptions': ['note://day']}
 # not told of: {'promptsListChanged': True}
 # notifications/resources/updated note://day/friday

@@ -5,8 +5,9 @@ Revision:  2026-07-28
 Page:      server/utilities/caching
 Needs:     lessons 3 and 16
 
-Since 2026-07-28 a server says with its lists, and with what it reads, for how long they hold (`ttlMs`), and whether
-they are the same for everybody (`cacheScope`). A client keeps them for so long, and asks again when told of a change.
+Since 2026-07-28 a server says with its lists, and with the contents of resources, for how long they hold (`ttlMs`), and
+whether they are the same for everybody (`cacheScope`). A client keeps them for so long, and asks again when it is told
+of a change.
 
     python examples/17_caching.py
 """

@@ -6,7 +6,7 @@ Page:      basic/lifecycle, basic/transports/stdio
 Needs:     lessons 2 and 10
 
 No message says goodbye. Over stdio the end of a server's input is the end of the session: handlers that still run have
-a short time to finish and are cancelled then, `run()` returns, and the process ends. So a tool that takes long looks
+a short time to finish and are then cancelled, `run()` returns, and the process ends. So a tool that takes long looks
 now and then whether it should stop. This file starts itself as the server, and shows what it writes on standard error.
 
     python examples/29_an_end_seen_from_the_server.py

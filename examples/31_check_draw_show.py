@@ -47,7 +47,7 @@ with tempfile.TemporaryDirectory() as folder:
 #     expected: an id that no request before it has had
 #     says so:  2025-11-25/basic/index#requests.3
 #     message:  {"jsonrpc":"2.0","id":1,"method":"ping"}
-# 1 finding in 4 events; 32 rules were asked
+# 1 finding in 4 events; 32 rules were checked
 # $ python -m mcp_ref draw trace.jsonl
 # sequenceDiagram
 #     participant C as Client

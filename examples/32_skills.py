@@ -55,7 +55,7 @@ with tempfile.TemporaryDirectory() as place:
         except SkillMismatch as mismatch:
             print(mismatch.reason)
 
-        # To go on, the entry is asked for anew; a host asks its user again as well.
+        # To go on, ask for the entry again; a host also asks its user again.
         again = client.get_skill(skill["uri"])
         print(client.read_skill(again, "references/NAMES.md").decode().strip())
 

@@ -1,4 +1,4 @@
-"""Lesson 33: a server made of a recording.
+"""Lesson 33: a server made from a recording.
 
 Era:       stateless
 Revision:  2026-07-28
@@ -7,7 +7,7 @@ Needs:     lessons 1 and 9
 
 A conversation is recorded once, and from then on the recording answers: no server is needed, and nothing changes. What
 was never recorded is an error that says what comes nearest. The other way round, the recorded client asks a server
-again, and tells where that answers differently now.
+again, and shows where the answers differ now.
 
     python examples/33_a_server_made_of_a_recording.py
 """

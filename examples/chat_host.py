@@ -1,9 +1,9 @@
-"""A chat at a terminal, with the servers of a file, over any endpoint that speaks the wire of OpenAI.
+"""A chat at a terminal, with the servers of a file, over any endpoint that speaks OpenAI's protocol.
 
     python examples/chat_host.py mcp.json --url http://127.0.0.1:8080/v1 --model small:0.1:0.9:0.3 [--key MY_KEY]
 
 A model may have three numbers from 0 to 1: what it costs, how fast and how clever it is. The key is read from the
-variable named, at each use. What begins with / is a command of `mcp-ref host`; anything else is said to the model.
+variable named, at each use. A line that begins with / is a command of `mcp-ref host`; anything else goes to the model.
 """
 
 import argparse

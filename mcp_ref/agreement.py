@@ -216,7 +216,7 @@ def _result_check(row: Method, revision: Revision, further: Mapping[str, Mapping
                     return
                 fits = checker(kinds[kind], revision)
             elif kind != "complete":
-                raise RemoteProtocolError(f"the result of {name} is of a kind that was not expected: {kind!r}")
+                raise RemoteProtocolError(f"the result of {name} has an unexpected kind: {kind!r}")
         try:
             fits(result, "result")
         except SchemaMismatch as mismatch:

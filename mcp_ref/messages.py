@@ -124,7 +124,7 @@ def kind_of(message: Any) -> Kind:
         RemoteProtocolError: a malformed response.
     """
     if not isinstance(message, dict):
-        raise InvalidRequest("Invalid request: a message is an object")
+        raise InvalidRequest("Invalid request: a message must be an object")
     id_type = type(message.get("id"))
     if "method" in message:
         # MUST: every message is JSON-RPC 2.0, and says so in `jsonrpc` (basic/index#messages; basic/messages#)

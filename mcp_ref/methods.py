@@ -62,8 +62,8 @@ class Method(NamedTuple):
 class Options(TypedDict, total=False):
     """What every call that waits for an answer accepts.
 
-    timeout: seconds until `RequestTimeout`; None for no limit; left out: what the caller was built with. To tell a peer
-        that does not read that it is over may take one second more.
+    timeout: seconds until `RequestTimeout`; None for no limit; left out: what the caller was built with. Telling a peer
+        that does not read may take one second more.
     max_timeout: progress from the peer restarts `timeout`, up to this many seconds in all; left out: it does not.
     on_progress: called as `(progress, total, message)` in the calling thread; giving it asks for progress. (Of a task:
         see `call_tool_as_task`.)
@@ -75,8 +75,8 @@ class Options(TypedDict, total=False):
     log_level: the least level of the log messages to send while this request is answered; left out: the client's.
     by_hand: give back a result that asks for input as it is, instead of asking this client's handlers.
     input_responses, request_state: the answers to such a result, and its `requestState`, for the next round.
-    resend: whether to send it again when its answer was lost on the way; left out: where that changes nothing.
-    cached: False: ask the server, also where a fresh answer is kept.
+    resend: whether to send it again if its answer was lost on the way; left out: only what merely reads.
+    cached: False: ask the server, even if a fresh answer is kept.
     """
 
     timeout: float | None

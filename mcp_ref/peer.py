@@ -458,7 +458,7 @@ class Peer:
         if not self.terms.takes_requests:
             # MUST NOT: a server sends requests, or a client responses (2026-07-28/basic/patterns/index#;
             # 2026-07-28/basic/transports/stdio#sending-messages)
-            self.complain("ignored a request of the server: %s has none", self.terms.revision)
+            self.complain("ignored a request: servers send none in %s", self.terms.revision)
             return
         incoming, workers = Incoming(message["id"], method, params, reply), self._workers
         with self._lock:

@@ -1,7 +1,4 @@
-"""What the documents name is there: files, and members of classes; and the modules that docstrings point to.
-
-CHANGELOG.md is left out, for it also names what is gone.
-"""
+"""What the documents name is there: files, and members of classes; and the modules that docstrings point to."""
 
 from __future__ import annotations
 
@@ -13,7 +10,11 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 GUIDES = sorted((ROOT / "examples" / "guides").glob("*.md"))
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *GUIDES, *sorted((ROOT / "spec_notes").rglob("*.md"))]
+DOCUMENTS = [
+    *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")),
+    *GUIDES,
+    *sorted((ROOT / "spec_notes").rglob("*.md")),
+]
 LISTS = [ROOT / "examples" / "README.md", ROOT / "examples" / "recipes" / "README.md"]
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^()\s]+)\)")

@@ -177,8 +177,8 @@ def table() -> str:
 HEAD = """# Recipes
 
 More than thirty jobs, each with the program that does it, run by the tests. A program has at most 40 lines, a small job
-15, the store of tasks 120. Lines of code and comments count, blank ones and the words at the top do not.
-`pip install -e '.[recipes]'` brings what they need from PyPI.
+15, the store of tasks 120. Lines of code and comments count; blank lines and the docstring at the top do not.
+`pip install -e '.[recipes]'` installs what they need from PyPI.
 
 """
 

@@ -1,4 +1,4 @@
-"""A loop with a model's function calling: the tools of a server, offered to any model that speaks OpenAI's wire.
+"""A loop with a model's function calling: the tools of a server, offered to any model that speaks OpenAI's protocol.
 
 Needs: a model at OPENAI_BASE_URL
 

@@ -34,4 +34,4 @@ with tempfile.TemporaryDirectory() as place:
             message = host.load_skill(row.server, row.definition["uri"])
             print(*asked, "|", message["content"]["text"].splitlines()[-1])
 
-# Output: skill team/greeting, allowed-tools is not honoured: Bash | Say hello in Portuguese.
+# Output: skill team/greeting, allowed-tools is ignored: Bash | Say hello in Portuguese.

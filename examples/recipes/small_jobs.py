@@ -1,4 +1,4 @@
-"""Twenty-one small jobs, each a function on its own, with what it comes to at the end of the file.
+"""Twenty-one small jobs, each a function on its own, with its output at the end of the file.
 
 Needs: nothing
 
@@ -174,7 +174,7 @@ def progress_of_a_call() -> str:
 
 
 def log_of_a_server() -> str:
-    """Hear what a server logs."""
+    """Receive what a server logs."""
     server, heard = Server("talker"), list[object]()
 
     @server.tool()
@@ -248,7 +248,7 @@ def calls_of_many_threads() -> str:
 
 
 def change_of_a_resource() -> str:
-    """Hear that a resource has changed."""
+    """Notice that a resource has changed."""
     server = Server("notes")
     server.resource("note://monday")(lambda: "buy bread")
     with Client(server) as client, client.listen(resources=["note://monday"]) as events:
@@ -257,7 +257,7 @@ def change_of_a_resource() -> str:
 
 
 def record_of_a_conversation() -> str:
-    """Record what is said, and have it told in words."""
+    """Record a conversation, and explain it in words."""
     events = list[TraceEvent]()
     with Client(weather, revision="2025-11-25", trace=events.append) as client:
         client.ping()
@@ -265,7 +265,7 @@ def record_of_a_conversation() -> str:
 
 
 def any_request() -> str:
-    """Send a request of any name, and of a server's own."""
+    """Send any request, also one that only this server knows."""
     with Client(weather, revision="2025-06-18") as client:
         try:
             return str(client.request("weather/nobody-knows", {"x": 1}))

@@ -88,7 +88,7 @@ def take_batch(self: Any, batch: list[Any], reply: Reply, run: Any) -> None:
     for message in batch:
         method = message.get("method") if isinstance(message, dict) and "id" in message else None
         if isinstance(message, list):
-            refusal = InvalidRequest("Invalid request: a message is an object")
+            refusal = InvalidRequest("Invalid request: a message must be an object")
         # MUST NOT: `initialize` is part of a batch (2025-03-26/basic/lifecycle#initialization). Nor is anything
         # stateless.
         elif isinstance(method, str) and (method in UNCANCELLABLE or is_stateless(method, message.get("params"))):

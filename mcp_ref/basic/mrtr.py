@@ -330,7 +330,7 @@ def digest_of(value: Any) -> str:
     try:
         return _base64(hashlib.sha256(_canonical(value).encode("ascii")).digest())
     except (TypeError, ValueError, RecursionError) as problem:
-        raise LocalProtocolError(f"this has no form in JSON: {problem}") from None
+        raise LocalProtocolError(f"this cannot be written as JSON: {problem}") from None
 
 
 def state_keys(self: Server) -> StateKeys:
@@ -670,7 +670,7 @@ class Rounds:
         if threading.get_ident() != self.thread:
             raise LocalProtocolError(f"in {self._revision} only the handler's own thread can ask its client")
         if self._stopped:
-            raise InputNeeded("another question of this request has no answer yet")
+            raise InputNeeded("another question of this request is still unanswered")
 
     def _check_declared(self, request: JsonObject) -> None:
         # MUST NOT: put questions into `inputRequests` that the client did not declare in this request's
@@ -722,7 +722,7 @@ class Rounds:
         except StateTooLarge:
             if not self._used:
                 raise
-            raise _invalid("params.inputResponses", "is more than this request can carry on") from None
+            raise _invalid("params.inputResponses", "is more than this request can carry") from None
 
 
 def _checked_answer(responses: JsonObject, key: str, method: str, revision: Revision) -> JsonObject | None:

@@ -606,7 +606,7 @@ class Listening:
         # SHOULD: the client looks at which of the notifications it asked for the server will send
         # (basic/patterns/subscriptions#acknowledgment)
         if refused := self.refused:
-            log.warning("the server will not tell of everything that was asked for: not of %s", refused)
+            log.warning("the server will not report everything that was asked for; it leaves out %s", refused)
 
     @property
     def refused(self) -> SubscriptionFilter:

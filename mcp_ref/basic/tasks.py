@@ -278,7 +278,7 @@ class Waiting:
         A question that needs no answer any more is taken back, and the wait of a client that is gone ends.
         """
         if record is None or self._asked not in open_questions(record):
-            self._cancel("the task needs no answer any more")
+            self._cancel("the task no longer needs an answer")
         # MAY: a stream that answers `tasks/result` is left at any time (basic/utilities/tasks#retrieving-task-results)
         if self.ctx.incoming.reply.abandoned():
             self.ctx.incoming.cancel("the client has hung up")

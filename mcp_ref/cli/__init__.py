@@ -38,9 +38,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = table.parser()
     args, left = parser.parse_known_args(argv[:at])
     args.target = argv[at + 1 :]
+    if len(args.target) == 1 and " " in args.target[0] and not os.path.exists(args.target[0]):
+        return _failed(UsageError(f"write the command after -- without quotes: -- {args.target[0]}"))
     # argparse gives up on key=value words that stand after an option.
     if left and (not hasattr(args, "arguments") or any(word.startswith("-") for word in left)):
-        server = "; the server stands after --" if hasattr(args, "header") and not left[0].startswith("-") else ""
+        server = "; the server comes after --" if hasattr(args, "header") and not left[0].startswith("-") else ""
         parser.error(f"unrecognized arguments: {' '.join(left)}{server}")
     if left:
         args.arguments += left

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> Exit:
         shown.put(_listed(args.revision))
         return Exit.OK
     if bool(args.files) + bool(args.target) + bool(args.http) != 1:
-        raise UsageError("check TRACE, or -- and the command of a server, or --http and its URL")
+        raise UsageError("check needs a TRACE, or -- and the command of a server, or --http and its URL")
     if args.files and (args.trace or args.exact):
         raise UsageError("--trace and --exact are for what happens now; this trace exists")
     default = sys.stdout if args.files else sys.stderr
@@ -65,7 +65,7 @@ def _judge_traces(args: argparse.Namespace, out: TextIO) -> Exit:
         except UsageError as problem:
             if not isinstance(problem.__cause__, TruncatedTrace):
                 raise
-            writer.is_cut(f"{problem}; this line has no end, what stands before it was judged")
+            writer.is_cut(f"{problem}; this line is cut off, and all lines before it were judged")
     return writer.end()
 
 
@@ -141,7 +141,7 @@ def _own_file(path: str) -> str:
         if own != path:
             shown.note(f"{path} is being written by another process; the trace goes to {own}")
         return own
-    raise OSError(f"{path} and all the names beside it are being written")
+    raise OSError(f"{path} and all names like it are being written")
 
 
 class Report:
@@ -249,14 +249,14 @@ class Report:
                     self._out.write(f"{count} times: {rule}, {who}: at {where}\n")
             what = f"{self.found} finding{'s' * (self.found != 1)} in {self.events} events"
             what += f" of {len(self._args.files)} traces" if self._several else ""
-            self._out.write(f"{what}; {len(asked)} rules were asked\n")
+            self._out.write(f"{what}; {len(asked)} rules were checked\n")
             self._out.writelines(f"not all was judged: {escaped(each)}\n" for each in unjudged)
             for reason, names in reasons.items():
                 self._out.write(f"not decided, {reason} ({len(names)}): {', '.join(names)}\n")
             if self._args.coverage:
                 lines = ("{client:>7} {server:>7}  {sentence}  {rule}\n".format_map(row) for row in rows)
                 self._out.writelines([" client  server\n", *lines])
-                row = "{client:>7} {server:>7}  of {sentences} sentences of {revision} were asked\n"
+                row = "{client:>7} {server:>7}  of {sentences} sentences of {revision} were checked\n"
                 self._out.writelines(row.format(revision=each, **covered[each]) for each in covered)
         self._out.flush()
         return self.code

@@ -82,9 +82,9 @@ def request(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
     try:
         params = json.loads(args.params) if args.params else None
     except ValueError as problem:
-        raise UsageError(f"the params: {problem}") from None
+        raise UsageError(f"the params are not JSON: {problem}") from None
     if not isinstance(params, dict | None):
-        raise UsageError("the params are a JSON object")
+        raise UsageError("the params must be a JSON object")
     result = client.request(args.method, params)
     return result, [shown.as_json(result)]
 
@@ -110,7 +110,7 @@ def call(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
     except ValueError as problem:
         raise UsageError(f"--json-args: {problem}") from None
     if not isinstance(arguments, dict):
-        raise UsageError("--json-args is a JSON object")
+        raise UsageError("--json-args must be a JSON object")
     arguments |= arguments_of(args.arguments, schemas.get(args.name, {}))
     if args.task:
         made = client.call_tool_as_task(args.name, arguments)
@@ -289,7 +289,7 @@ def _target(args: argparse.Namespace) -> Command | Url:
     about_commands = args.env or args.inherit
     if args.config:
         if args.target or args.header or about_commands:
-            raise UsageError("with --config the server and all about it stand in the file")
+            raise UsageError("with --config, the file names the server and all its options")
         return _configured(args.config, args.server)
     if args.server:
         raise UsageError("--server goes with --config FILE")
@@ -300,9 +300,9 @@ def _target(args: argparse.Namespace) -> Command | Url:
         if about_commands:
             raise UsageError("--env and --inherit are for servers that a command starts")
         if rest:
-            raise UsageError(f"nothing follows the URL of a server, unlike {rest[0]!r}")
+            raise UsageError(f"nothing may follow the URL of a server, such as {rest[0]!r}")
         if any(":" not in text for text in args.header):
-            raise UsageError("a header is NAME:VALUE")  # the text itself is not shown: it may be a secret
+            raise UsageError("a header must be NAME:VALUE")  # the text itself is not shown: it may be a secret
         headers = {name.strip(): value.strip() for name, _, value in (text.partition(":") for text in args.header)}
         try:
             return Url(checked_url(first), checked_headers(headers))
@@ -311,7 +311,7 @@ def _target(args: argparse.Namespace) -> Command | Url:
     if about_urls:
         raise UsageError("--header, --token-env and --login are for servers at a URL")
     if "://" in first:
-        raise UsageError(f"the URL of a server begins with http:// or https://, unlike {first!r}")
+        raise UsageError(f"the URL of a server must begin with http:// or https://, not {first!r}")
     env = dict(pair(text) for text in args.env if "=" in text)
     named = [text for text in args.env if "=" not in text]
     return Command(args.target, env, stderr=shown.note, inherit=args.inherit or named)
@@ -326,10 +326,11 @@ def _configured(path: str, name: str | None) -> Command | Url:
     if name is None and len(servers) == 1:
         (name,) = servers
     if name not in servers:
-        raise UsageError(f"--server is one of: {', '.join(servers) or 'none, for the file has none'}")
-    if servers[name].problem is not None:
-        raise UsageError(f"{path}: {name}: {servers[name].problem}")
-    found: Command | Url = servers[name].target
+        raise UsageError(f"--server must be one of: {', '.join(servers) or 'none; the file is empty'}")
+    entry = servers[name]
+    if entry.problem is not None:
+        raise UsageError(f"{path}: {name}: {'; '.join([entry.problem, *entry.warnings])}")
+    found: Command | Url = entry.target
     return found if isinstance(found, Url) else found._replace(stderr=shown.note)
 
 
@@ -360,7 +361,7 @@ def _authorization(args: argparse.Namespace) -> Any:
 def pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise UsageError(f"an argument is key=value, not {text!r}")
+        raise UsageError(f"an argument must be key=value, not {text!r}")
     return name, value
 
 
@@ -434,7 +435,7 @@ def serve(args: argparse.Namespace) -> Exit:
             server.run()
             return Exit.OK
         if not all(path.startswith("/") for path in (args.path, args.sse_path or "/")):
-            raise UsageError("a path begins with /")
+            raise UsageError("a path must begin with /")
         try:
             server.run("http", host=args.host, port=args.port, path=args.path, sse_path=args.sse_path)
         except ValueError as problem:

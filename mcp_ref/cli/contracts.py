@@ -24,14 +24,14 @@ from mcp_ref.trace.narrate import escaped
 def run(args: argparse.Namespace) -> Exit:
     """Save the contract of a server, or compare one with a file or a server."""
     if args.action == "save" and args.other:
-        raise UsageError("contract save FILE -- and a server")
+        raise UsageError("contract save needs FILE, and -- and a server")
     if bool(args.other) == bool(args.target or args.config):
-        raise UsageError("contract diff FILE, and either a second file or -- and a server")
+        raise UsageError("contract diff needs FILE, and either a second file or -- and a server")
     old = _read(args.file) if args.action == "diff" else None
     try:
         new = _read(args.other) if args.other else _asked(args)
     except McpError as problem:
-        shown.note(f"mcp-ref: no contract could be had: {problem}", failed=True)
+        shown.note(f"mcp-ref: cannot make a contract: {problem}", failed=True)
         return Exit.CONNECTION
     return _save(args.file, new) if old is None else _compare(args, old, new)
 
@@ -54,7 +54,7 @@ def _read(path: str) -> Any:
     except OSError as problem:
         raise UsageError(str(problem)) from None
     except (ValueError, RecursionError) as problem:  # also NoContract, and text that is not UTF-8
-        raise UsageError(f"{path}: {problem}") from None
+        raise UsageError(f"{path} cannot be read as a contract: {problem}") from None
     return contract
 
 

@@ -49,7 +49,7 @@ class Form:
             if value is not None:
                 content[name] = value
             elif name in required and "default" not in field:
-                shown.note(f"not answered, for {name} is missing: --answer {name}=...")
+                shown.note(f"not answered: {name} is missing; give --answer {name}=...")
                 return decline()
         return accept(content)
 

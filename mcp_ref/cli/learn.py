@@ -108,7 +108,7 @@ def _progress() -> dict[str, Any]:
     except (OSError, ValueError) as problem:
         raise UsageError(f"{PROGRESS}, which has the progress, cannot be read: {problem}; move it away") from None
     if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
-        raise UsageError(f"{PROGRESS} does not have the progress of exercises: move it away")
+        raise UsageError(f"{PROGRESS} does not hold the progress of exercises: move it away")
     return found
 
 

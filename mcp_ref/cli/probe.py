@@ -40,10 +40,10 @@ def run(args: argparse.Namespace) -> Exit:
         shown.put(_listed(case) for case in known if not args.only or any(map(case.about, args.only)))
         return Exit.OK
     if args.url and (args.target or args.client or "://" not in args.url):
-        raise UsageError(f"{args.url!r} is not a URL alone; a command stands behind --")
+        raise UsageError(f"{args.url!r} must be a URL, alone; a command comes after --")
     args.target = args.target or [args.url][: bool(args.url)]
     if not args.target:
-        raise UsageError("probe -- and the command of a server, or its URL; with --client that of a client")
+        raise UsageError("probe needs -- and the command of a server, or its URL; with --client that of a client")
     expected = expected_of(args.expect) if args.expect else {}
     rows = weighed(_probed(args), expected)
     told = args.format == "text"
@@ -81,7 +81,7 @@ def _of_server(args: argparse.Namespace, recorder: Recorder) -> Probe:
     target: str | list[str] = args.target
     if target[0].lower().startswith(("http://", "https://")):
         if len(target) > 1:
-            raise UsageError(f"nothing follows the URL of a server, unlike {target[1]!r}")
+            raise UsageError(f"nothing may follow the URL of a server, such as {target[1]!r}")
         target = checked_url(target[0])
     seed = random.Random(args.seed) if args.seed is not None else secrets.SystemRandom()
     options = Options(

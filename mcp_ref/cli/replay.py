@@ -22,9 +22,9 @@ from mcp_ref.trace.narrate import escaped
 def run(args: argparse.Namespace) -> Exit:
     """Serve as the server of a trace, or play its client to a server."""
     if args.against != bool(args.target):
-        raise UsageError("--against goes with -- and the command of a server, or its URL")
+        raise UsageError("--against needs -- and the command of a server, or its URL")
     if args.http and args.against:
-        raise UsageError("--http is for a server that is replayed; a URL to play against stands behind --")
+        raise UsageError("--http is for a server that is replayed; a URL to play against comes after --")
     try:
         return _against(args) if args.against else _serve(args)
     except RecursionError:
@@ -44,7 +44,7 @@ def _against(args: argparse.Namespace) -> Exit:
     target = args.target
     if target[0].lower().startswith(("http://", "https://")):
         if len(target) > 1:
-            raise UsageError(f"nothing follows the URL of a server, unlike {target[1]!r}")
+            raise UsageError(f"nothing may follow the URL of a server, such as {target[1]!r}")
         target = checked_url(target[0])
     differences, answers = against(turns, target, ignore=args.ignore, timeout=args.timeout)
     shown.put(escaped(each) for each in differences)

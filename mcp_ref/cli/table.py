@@ -76,9 +76,9 @@ class Row(NamedTuple):
     name: str
     run: Callable[..., Any]
     about: str
-    example: str  # what stands behind the name
+    example: str  # what comes after the name
     arguments: tuple[Argument, ...] = ()
-    server: bool = False  # whether it asks the server that stands behind `--`
+    server: bool = False  # whether it asks the server after `--`
 
     def shown(self) -> str:
         """The example, as it is typed."""
@@ -127,7 +127,7 @@ _ASKING: Final = (
     ),
     option("--config", "FILE", "instead of -- and a server: a JSON file with mcpServers"),
     option("--server", "NAME", "with --config: which of its servers, if it has several"),
-    flag("--narrate", "tell the traffic on stderr"),
+    flag("--narrate", "explain the traffic on stderr"),
 )
 
 
@@ -138,13 +138,13 @@ def _asking(name: str, run: Callable[..., Any], about: str, *arguments: Argument
 
 GROUPS: Final = {
     "try": (
-        Row("demo", commands.demo, "a conversation with a server, told as it happens", "--http", (
+        Row("demo", commands.demo, "a conversation with a server, explained message by message", "--http", (
             _REVISION, *_TRACING, _FULL,
             flag("--all", "the whole conversation, and not one call alone"),
             flag("--http", "over HTTP, and not over stdio"),
             flag("--step", "stop after each scene until Enter, at a terminal; the conversation is over by then"),
         )),
-        Row("spec", commands.spec, "what the specification's rows say of a method, or all methods", "tools/call", (
+        Row("spec", commands.spec, "what the specification says of a method, or all methods", "tools/call", (
             _REVISION,
             word("method", "such as tools/call; all, if left out", nargs="?"),
         )),
@@ -158,7 +158,7 @@ GROUPS: Final = {
             option("--timeout", "S", "with --traffic: seconds for each run (60)", type=seconds, default=60.0),
             option("--format", None, "(text)", choices=["text", "markdown", "html"], default="text"),
         )),
-        Row("learn", later("learn", "run"), "exercises: find the one fault of a program, and have it marked", "3", (
+        Row("learn", later("learn", "run"), "exercises: mend the one fault of a program, and check it", "3", (
             word("number", "of the exercise; all are listed, if left out; alone it puts the program into this folder",
                  nargs="?", type=int),
             flag("--check", "mark the program in this folder"),
@@ -173,7 +173,7 @@ GROUPS: Final = {
             flag("--http", "over HTTP, until Ctrl-C; prints the URL on stderr"),
             option("--host", None, "with --http: where to listen (127.0.0.1)", default="127.0.0.1"),
             option("--port", "P", "with --http (8000); 0 takes a free one", type=port, default=8000),
-            option("--path", None, "with --http: of the endpoint (/mcp)", default="/mcp"),
+            option("--path", None, "with --http: the path of the endpoint (/mcp)", default="/mcp"),
             option("--sse-path", "PATH", "with --http: also HTTP+SSE of 2024-11-05, such as /sse"),
         )),
     ),
@@ -185,7 +185,7 @@ GROUPS: Final = {
             word("name", "of the tool"),
             word("arguments", _PAIR, nargs="*", metavar="key=value"),
             option("--json-args", "JSON", "arguments as a JSON object"),
-            flag("--task", "as a task: its id and its states are told on stderr"),
+            flag("--task", "as a task: its id and its states go to stderr"),
             example="forecast city=Lisbon",
         ),
         _asking("task", commands.task, "look at a task, wait for its result, give it up; or list yours",
@@ -233,7 +233,7 @@ GROUPS: Final = {
             option("--count", "N", "end after so many changes", type=number),
             example="weather://alerts",
         ),
-        Row("narrate", commands.narrated, "tell a recorded trace", "trace.jsonl", (
+        Row("narrate", commands.narrated, "explain a recorded trace", "trace.jsonl", (
             _FULL,
             _TRACE_FILE,
             flag("--follow", "go on as the file grows, until Ctrl-C"),
@@ -244,7 +244,7 @@ GROUPS: Final = {
             option("--from", "N", "the first event", dest="first", type=number, default=1),
             option("--to", "N", "the last event", dest="last", type=number),
             flag("--http", "also what HTTP does without a message"),
-            flag("--all", "of Mermaid, more arrows than GitHub draws"),
+            flag("--all", "with Mermaid: more arrows than GitHub draws"),
             _OUTPUT,
         )),
         Row("show", later("pictures", "show"), "a recorded conversation as one page, to be opened in a browser",
@@ -261,8 +261,8 @@ GROUPS: Final = {
             option("--report", "FILE", "write the findings there, and not to standard output"),
             option("--format", None, "of the findings (text)", choices=["text", "json", "junit", "sarif"],
                    default="text"),
-            options("--ignore", "RULE", "say nothing of what this rule finds"),
-            option("--baseline", "FILE", "say nothing of what an earlier --format json, in this file, has"),
+            options("--ignore", "RULE", "leave out what this rule finds"),
+            option("--baseline", "FILE", "leave out what an earlier --format json, in this file, has found"),
             option("--level", None, "what to report (should: both)", choices=["must", "should"], default="should"),
             flag("--hints", "also what time, taste or a race decides"),
             option("--role", None, "only what this side has done", choices=["client", "server"]),
@@ -274,18 +274,18 @@ GROUPS: Final = {
         )),
         Row("probe", later("probe", "run"), "drive a server through its duties, and say which it does",
             "-- python weather.py", (
-            word("url", "of a server, which may also stand behind --", nargs="?", metavar="URL"),
+            word("url", "of a server, which may also come after --", nargs="?", metavar="URL"),
             option("--revision", None, "the revision to speak; all of them; or the newest of each era (left out)",
                    choices=[*REVISIONS, "all"]),
             options("--only", "WORD", "a case, a group of them, a page or a sentence of the specification"),
             flag("--list", "the cases; nothing is asked"),
-            flag("--client", "what stands behind -- is a client, and {target} in it its server"),
+            flag("--client", "the command after -- is a client, and {target} in it its server"),
             flag("--http", "with --client: {target} is a URL, and not a command"),
             option("--patience", "S", "with --client: seconds that it may take to give up where nobody answers; else "
                    "that is not asked", type=seconds, default=0.0),
             option("--timeout", "S", "seconds for each answer (5)", type=seconds, default=5.0),
             flag("--strict", "exit with 3 also when a SHOULD is broken"),
-            option("--expect", "FILE", "what is known to fail, a line each: CASE REVISION REASON; what passes fails"),
+            option("--expect", "FILE", "known failures, a line each: CASE REVISION REASON; one that passes fails"),
             option("--allow-calls", "PATTERN", "call tools of such names; without a pattern those that call themselves "
                    "read-only", nargs="?", const="*"),
             flag("--allow-reads", "read listed resources"),
@@ -306,7 +306,7 @@ GROUPS: Final = {
             flag("--http", "on HTTP, until Ctrl-C; prints the URL on stderr"),
             option("--port", "P", "with --http: where to listen (a free port)", type=port, default=0),
             flag("--strict", "as a server: requests come in the recorded order"),
-            flag("--against", "play the recorded client to the server behind --, and compare the answers; 3 if they "
+            flag("--against", "play the recorded client to the server after --, and compare the answers; 3 if they "
                  "differ"),
             options("--ignore", "MEMBER", "with --against: a member that is not compared, wherever it stands"),
             option("--timeout", "S", "with --against: seconds for each answer (10)", type=seconds, default=10.0),
@@ -325,7 +325,7 @@ GROUPS: Final = {
 """The commands by their use. An example of one that asks a server goes on with `-- python weather.py`."""
 
 _SERVER: Final = "-- COMMAND [ARGS...]"
-_EPILOG: Final = "A server stands behind --: the command that starts it, or its URL. Options: mcp-ref COMMAND --help."
+_EPILOG: Final = "A server comes after --: the command that starts it, or its URL. Options: mcp-ref COMMAND --help."
 
 
 def _help() -> str:
@@ -346,7 +346,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"mcp-ref {__version__}")
     names = top.add_subparsers(prog="mcp-ref", required=True, metavar="COMMAND", help=argparse.SUPPRESS)
     for row in itertools.chain(*GROUPS.values()):
-        epilog = f"as in: {row.shown()}"
+        epilog = f"example: {row.shown()}"
         added = names.add_parser(row.name, description=row.about, epilog=epilog, formatter_class=plain)
         for each in row.arguments:
             added.add_argument(*each.names, **each.details)
@@ -354,7 +354,7 @@ def parser() -> argparse.ArgumentParser:
         words = added.format_usage().removeprefix("usage: ").rstrip()
         if row.server:
             added.usage = f"{words} {_SERVER}"
-            added.epilog = f"{epilog}\nor with a URL behind --, or without -- and with --config FILE"
+            added.epilog = f"{epilog}\nor with a URL after --, or without -- and with --config FILE"
         elif row.name == "check":
             added.usage = f"{words}\n       mcp-ref check [options] {_SERVER}"
         elif row.name == "replay":

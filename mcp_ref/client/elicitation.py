@@ -283,7 +283,7 @@ def schema_problem(schema: JsonObject, revision: Revision) -> str | None:
     """
     fields, required = schema.get("properties"), schema.get("required", [])
     if schema.get("type") != "object" or not isinstance(fields, dict):
-        return 'requestedSchema: a form has type "object" and properties'
+        return 'requestedSchema: a form must have type "object" and properties'
     if not isinstance(required, list) or not all(isinstance(name, str) and name in fields for name in required):
         return "requestedSchema.required: must be a list of names of properties"
     problems = ((name, _field_problem(field, revision)) for name, field in fields.items())
@@ -293,7 +293,7 @@ def schema_problem(schema: JsonObject, revision: Revision) -> str | None:
 def _field_problem(field: Any, revision: Revision) -> str | None:
     kind = _kind_of(field)
     if kind is None:
-        return "a field is a string, a number, a boolean or a choice of strings, and nothing nested"
+        return "a field must be a string, a number, a boolean or a choice of strings, with nothing nested"
     # Choices of several values came with the revision that brought modes.
     if field["type"] == "array" and not revision.elicitation_modes:
         return f"{revision} has no choice of several values"

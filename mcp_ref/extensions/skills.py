@@ -162,7 +162,7 @@ class Skills:
         self, folder: str | os.PathLike[str] | None = None, *, prefix: str = "", base: str = "skill://"
     ) -> None:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#{}\s]+/)*", base):
-            raise ValueError(f"the base of skills is a URI up to a slash, not {base!r}")
+            raise ValueError(f"the base of skills must be a URI that ends in a slash, not {base!r}")
         self._folder, self._base, self._prefix = folder, base, f"{prefix}/" if prefix else ""
         self._servers: WeakSet[Server] = WeakSet()
         self._now = _Snapshot({}, {}, {})
@@ -413,11 +413,11 @@ def _head_problems(path: str, head: Any, otherwise: Any) -> list[str]:
         # MUST: the last segment of the path is the skill's name, and keeps to the naming rules
         # (2026-07-28/extensions/skills#resource-mapping)
         f"its name is {name!r}, not that of its folder": name != path.split("/")[-2],
-        "its name has other than 1 to 64 of a to z, 0 to 9, and single hyphens": not _NAME.fullmatch(str(name)),
+        "its name must have 1 to 64 of a to z, 0 to 9, and single hyphens": not _NAME.fullmatch(str(name)),
         # MUST: the frontmatter has a name and a description (2026-07-28/extensions/skills#skill-format)
-        "its description is not a text of 1 to 1024 characters": not isinstance(description, str)
+        "its description must be a text of 1 to 1024 characters": not isinstance(description, str)
         or not 1 <= len(description) <= 1024,
-        "a value of its metadata is not a text: put it in quotes": not isinstance(metadata, dict)
+        "each value of its metadata must be a text: put it in quotes": not isinstance(metadata, dict)
         or not all(isinstance(value, str) for value in metadata.values()),
     }
     found = [problem for problem, so in wrong.items() if so]
@@ -460,7 +460,7 @@ def _read_folder(folder: str, problems: list[str]) -> Files:
                     found[path + name] = data = file.read(min(room, MAX_BYTES) + 1)
                 room = max(0, room - len(data))
             except OSError as problem:
-                problems.append(f"{path}{name}: a link, no file, or not to be read ({problem.strerror or problem})")
+                problems.append(f"{path}{name}: a link, not a file, or unreadable ({problem.strerror or problem})")
     if "SKILL.md" in found:
         problems.append("SKILL.md: it stands in the folder of skills itself; give the folder above it")
     return found
@@ -623,7 +623,7 @@ def _segments(skill: str, uri: str) -> list[str]:
 def _verified(skill: Skill, uri: str, listed: SkillResource | None, contents: list[Any]) -> bytes:
     """The bytes that were read, if they are those that the entry speaks of."""
     if len(contents) != 1 or contents[0].get("uri") != uri:
-        raise SkillMismatch("unlisted", uri, "the server gave other contents than were asked for")
+        raise SkillMismatch("unlisted", uri, "the server gave contents that were not asked for")
     try:
         data = contents_bytes(contents[0])
     except (RemoteProtocolError, ValueError) as problem:
@@ -631,7 +631,7 @@ def _verified(skill: Skill, uri: str, listed: SkillResource | None, contents: li
     # MUST: verify what is read against size and digest; MUST NOT: use it if they differ
     # (2026-07-28/extensions/skills#verification-on-read)
     if len(data) != (listed["size"] if listed else min(len(data), MAX_BYTES)):
-        raise SkillMismatch("size" if listed else "limit", uri, f"it has {len(data)} bytes, other than it may have")
+        raise SkillMismatch("size" if listed else "limit", uri, f"it has {len(data)} bytes, which it must not have")
     if listed and f"sha256:{hashlib.sha256(data).hexdigest()}" != listed["digest"]:
         raise SkillMismatch("digest", uri, "its digest is not that of its entry")
     if uri == skill["uri"]:

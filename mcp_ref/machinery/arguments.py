@@ -95,7 +95,7 @@ def refuse_run(transport: str, options: Mapping[str, Any]) -> Never:
     """Refuse a way to run a server that there is not, or options that it does not have."""
     if transport == "stdio":
         given = ", ".join(sorted(options))
-        raise ValueError(f'run() over stdio takes max_message alone, not {given}; write run("http", ...)')
+        raise ValueError(f'run() over stdio takes only max_message, not {given}; write run("http", ...)')
     hint = {"sse": '; write run("http", sse_path="/sse")', "streamable-http": '; write run("http")'}
     raise ValueError(f'run() knows "stdio" and "http", not {transport!r}{hint.get(transport, "")}')
 

@@ -183,7 +183,7 @@ class RedisBus:
             except Exception as problem:
                 # Whatever the package raises, the thread goes on.
                 if not attempts:
-                    log.warning("no Redis: %s; until it is there, changes are told within each process alone", problem)
+                    log.warning("no Redis: %s; until it is back, changes are told only within each process", problem)
                 with suppress(Exception):
                     pubsub.close()
                 pubsub = None

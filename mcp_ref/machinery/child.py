@@ -205,11 +205,11 @@ class Child:
         words = self.stderr_tail()
         how = f"exited with code {code}" if code >= 0 else f"was ended by signal {-code}"
         if wrote_nothing and code == 0 and not words:
-            how += " and has said nothing: does the program call server.run()?"
+            how += " without having sent a message: does the program call server.run()?"
         how += f"; its last words:{words}" if words else ""
         if wrote_nothing and self._withheld:
             # It may have ended for the lack of one of them. Names alone: the values may be secrets.
-            how += f"\n    (without these variables of this process: {', '.join(self._withheld)}; see inherit=)"
+            how += f"\n    (it did not get these variables of this process: {', '.join(self._withheld)}; see inherit=)"
         return how
 
     def _read_stderr(self, on_line: Callable[[str], None]) -> None:

@@ -69,7 +69,7 @@ def _reader() -> tuple[Any, Any]:
     try:
         import yaml
     except ImportError:
-        raise LocalProtocolError("reading a SKILL.md wants PyYAML: pip install 'mcp-ref[skills]'") from None
+        raise LocalProtocolError("reading a SKILL.md needs PyYAML: pip install 'mcp-ref[skills]'") from None
 
     class Core(yaml.SafeLoader):  # type: ignore[misc]
         yaml_implicit_resolvers: dict[str, list[Any]] = {}
@@ -94,7 +94,7 @@ def _reader() -> tuple[Any, Any]:
                 if key.tag != "tag:yaml.org,2002:str":
                     raise yaml.MarkedYAMLError(None, None, "a key that is not a text: quote it", key.start_mark)
                 if key.value in keys:
-                    raise yaml.MarkedYAMLError(None, None, f"the key {key.value!r} is there twice", key.start_mark)
+                    raise yaml.MarkedYAMLError(None, None, f"the key {key.value!r} occurs twice", key.start_mark)
                 keys.add(key.value)
             return super().construct_mapping(node, deep)
 

@@ -338,7 +338,7 @@ def string_arguments(handler: Handler) -> Callable[[Mapping[str, str], Any], dic
         except (TypeError, SchemaRefused) as exc:
             reader, why = None, f": {exc}"
         if reader is None:
-            raise TypeError(f"{handler.name}: parameter {each.name!r}: no string can be read as {each.hint!r}{why}")
+            raise TypeError(f"{handler.name}: parameter {each.name!r}: a string cannot be read as {each.hint!r}{why}")
         readers[each.name] = reader
 
     def keywords(values: Mapping[str, str], ctx: Any) -> dict[str, Any]:
@@ -586,13 +586,13 @@ def to_json(value: Any) -> Any:
     A date and time without a zone is taken as local time, because the format `date-time` needs an offset.
 
     Raises:
-        TypeError: something in it has no form in JSON: a key that is not a string, NaN, an object of another class, or
-            one that contains itself.
+        TypeError: something in it cannot be written as JSON: a key that is not a string, NaN, an object of another
+            class, or one that contains itself.
     """
     try:
         return _to_json(value)
     except RecursionError:
-        raise TypeError("what contains itself, or is nested too deeply, has no form in JSON") from None
+        raise TypeError("what contains itself, or is nested too deeply, cannot be written as JSON") from None
 
 
 def _to_json(value: Any) -> Any:
@@ -605,7 +605,7 @@ def _to_json(value: Any) -> Any:
         return [_to_json(each) for each in value]
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
-            raise TypeError("an object with a key that is not a string has no form in JSON")
+            raise TypeError("an object with a key that is not a string cannot be written as JSON")
         return {_to_json(key): _to_json(each) for key, each in value.items()}
     if isinstance(value, str):
         return str.__str__(value)
@@ -613,7 +613,7 @@ def _to_json(value: Any) -> Any:
         return int(value)
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise TypeError(f"{value} has no form in JSON")
+            raise TypeError(f"{value} cannot be written as JSON")
         return float(value)
     if isinstance(value, AbstractSet):
         items = [_to_json(each) for each in value]
@@ -637,4 +637,4 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, UUID | PurePath):
         return str(value)
     hint = "; return image(), audio() or text() of it" if isinstance(value, bytes | bytearray) else ""
-    raise TypeError(f"a value of type {kind.__name__} has no form in JSON{hint}")
+    raise TypeError(f"a value of type {kind.__name__} cannot be written as JSON{hint}")

@@ -343,7 +343,7 @@ class HttpResponse:
         """What to raise where the status refuses; names WWW-Authenticate, and a redirect that is not followed."""
         text = str(body[:1000], "utf-8", "replace")[:200]
         if 300 <= self.status < 400:
-            text = f"it redirects to {_without_query(self.headers.get('Location', ''))!r}, and that is not followed"
+            text = f"it redirects to {_without_query(self.headers.get('Location', ''))!r}, which is not followed"
         challenge = self.headers.get("WWW-Authenticate") if self.status in (401, 403) else None
         return HttpStatusError(self.status, text, challenge=challenge, doing=doing)
 

@@ -71,7 +71,7 @@ class KeptObject:
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 replace_private(self.path, self.values)
             except OSError as problem:
-                log.warning("%s cannot be written, and what was decided holds for this run: %s", self.path, problem)
+                log.warning("cannot write %s, so what was decided holds for this run only: %s", self.path, problem)
 
 
 def append_line(path: str | os.PathLike[str], value: Any) -> None:

@@ -59,5 +59,5 @@ class KeyFile:
             if (state := self._look()) != self._state:
                 self._keys, self._state = keys_in(self._path.read_text("ascii"), str(self._path)), state
         except (OSError, ValueError) as problem:
-            self._complain("the keys that were read before go on to count: %s", problem)
+            self._complain("the keys that were read before still count: %s", problem)
         return self._keys

@@ -14,7 +14,7 @@ MAX_SERVERS_REMEMBERED: Final = 1_000
 
 
 class EraMemory(Latest[Hashable, str]):
-    """The eras of servers, by whatever tells servers apart. Threads: any."""
+    """Remembers the era of each server, by a key that identifies the server. Threads: any."""
 
     def __init__(self) -> None:
         super().__init__(MAX_SERVERS_REMEMBERED)

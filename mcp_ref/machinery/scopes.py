@@ -12,7 +12,7 @@ from collections.abc import Sequence
 def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
     """Scopes of OAuth, each once. Raises: ValueError: one that cannot be one (RFC 6749, 3.3). TypeError: a string."""
     if isinstance(scopes, str):
-        raise TypeError(f"scopes is a list, not the string {scopes!r}")
+        raise TypeError(f"scopes must be a list, not the string {scopes!r}")
     for scope in scopes:
         if not re.fullmatch(r"[\x21\x23-\x5b\x5d-\x7e]+", scope):
             raise ValueError(f"{scope!r} cannot be a scope")

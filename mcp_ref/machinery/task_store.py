@@ -70,7 +70,7 @@ class TaskStore(Protocol):
 
     def due(self, now: float) -> list[JsonObject]:
         """Whole records: those whose time has passed, and those that a process has left which died. Called now and then
-        while tasks run: it also says that this process lives, and wakes who waits for what another one has changed."""
+        while tasks run: it also says that this process lives, and wakes whoever waits for a change by another one."""
         ...
 
     def delete(self, task_id: str) -> None:

@@ -65,7 +65,7 @@ Outcome = JsonObject
 class Tasks:
     """How tasks are run and kept, for a server: `Server("jobs", tasks=Tasks(store=SqliteTasks("jobs.db")))`.
 
-    A task belongs to who is authenticated. Over HTTP without authentication nobody is: then whoever has the id of a
+    A task belongs to whoever is authenticated. Over HTTP without authentication nobody is: then whoever has the id of a
     task can read, answer and cancel it. An id holds 192 random bits, so it cannot be guessed, but keep it secret.
 
     Args:
@@ -107,7 +107,7 @@ class Tasks:
         for name, value in {"ttl": ttl, "longest": longest, "poll": poll}.items():
             check_seconds(name, value)
         if most < 1 or running < 1:
-            raise ValueError("most and running are at least 1")
+            raise ValueError("most and running must be at least 1")
         self.ttl, self.longest, self.most, self.running, self.poll = ttl, longest, most, running, poll
         self.size, self.size_per_owner = size, size_per_owner
         self.clock: Callable[[], float] = time.time  # of lives, which must survive a restart
@@ -238,7 +238,7 @@ class Tasks:
         self._look_at(record["id"], record)
 
     def end(self, task_id: str, outcome: Outcome, *, held_by: str | None = "") -> bool:
-        """Write what a task came to, unless it has ended already. Returns whether this call has written it.
+        """Write the outcome of a task, unless it has ended already. Returns whether this call has written it.
 
         Args:
             held_by: the process that ran it; nothing is written if another one has taken it up since. "": whichever.
@@ -327,7 +327,7 @@ class Tasks:
                     del self._owned[run.seed["owner"]]
 
     def finish(self, run: TaskRun, task_id: str, outcome: Outcome) -> None:
-        """Write what a run came to; if the store fails, again later."""
+        """Write the outcome of a run; if the store fails, write it again later."""
         try:
             self.end(task_id, outcome, held_by=self.store.holder)
         except Exception as problem:
@@ -442,7 +442,7 @@ class Tasks:
                     # Nothing of it changes but the version, which ends its wait for an answer.
                     self.change(task_id, lambda record: record["outcome"] is None)
                 except Exception as problem:
-                    log.error("%s goes on to wait: %s", task_id, problem)
+                    log.error("%s still waits for an answer: %s", task_id, problem)
         stuck = self.workers.close(deadline)
         for run in list(self.runs.values()):
             if run.id is not None:
@@ -450,7 +450,7 @@ class Tasks:
         try:
             self._write_left()
         except Exception as problem:
-            log.error("what %d tasks came to is lost: %s", len(self._unwritten), problem)
+            log.error("the outcome of %d tasks is lost: %s", len(self._unwritten), problem)
             self._unwritten.clear()
         self.store.close()
         return stuck
@@ -560,7 +560,7 @@ class TaskRun:
         return self._milestone.wait(timeout)
 
     def __call__(self) -> None:
-        """Do the work, in this thread, and leave what it came to where it is looked for."""
+        """Do the work, in this thread, and leave the outcome where it is looked for."""
         outcome: JsonObject | BaseException
         threading.current_thread().doing = f"the task {self.seed['about']}"  # type: ignore[attr-defined]
         try:

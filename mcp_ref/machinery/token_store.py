@@ -35,7 +35,7 @@ class TokenStore(Protocol):
 
 
 class MemoryStore:
-    """Keeps it for the life of the process. Threads: any."""
+    """Keeps logins for the life of the process. Threads: any."""
 
     def __init__(self) -> None:
         self._kept: dict[str, str] = {}

@@ -227,7 +227,7 @@ def tool(
         # (server/tools#tool-names)
         # SHOULD NOT: a tool name has spaces, commas or other special characters (server/tools#tool-names)
         if not _NAME.fullmatch(known_as):
-            log.warning("the tool name %r is not 1 to 128 of A-Z a-z 0-9 _ - . and may not work everywhere", known_as)
+            log.warning("the tool name %r may not work everywhere: it is not 1 to 128 of A-Z a-z 0-9 _ - .", known_as)
         handler = inspect_handler(function, self.context_type)
         if input_schema is None:
             shown_input, arguments = json_arguments(handler)

@@ -8,7 +8,7 @@ socket), in which revision, and in the stateless era its capabilities; then:
     goal WORDS | IDS | LEVEL: SENTENCE      what the next lines stand for, and what the specification says of it
     > {...}                 the partner says this
     < {...}                 this comes next: members that are not named may be anything, null is one that is missing
-    again, end              the program's input ends: it ends too, with 0 and without a word. `again`: it starts anew
+    again, end              the program's input ends: it ends too, with 0 and without a word. `again`: it starts again
     prints T, says T        T stands in what it has printed, or in what it has told people on stderr
     shuffle ... sorted      the goals in between come in any order
 
@@ -111,7 +111,7 @@ def difference(wanted: Any, came: Any, kept: dict[str, Any], at: str = "") -> st
         return ""
     else:
         what = "nothing" if wanted is None else "anything" if wanted == "*" else as_text(wanted)
-        return f"{at}: wanted {what}, came {'nothing' if absent else as_text(came)}"
+        return f"{at}: expected {what}, got {'nothing' if absent else as_text(came)}"
     return next((found for name, want, come in pairs if (found := difference(want, come, kept, name))), "")
 
 
@@ -184,7 +184,7 @@ class Partner:
                 came = (self.out if what == "prints" else self._err).decode(errors="replace")
                 if rest not in came:
                     where = "stdout" if what == "prints" else "stderr"
-                    raise Unreached(f"wanted on {where}: {rest}; came {as_text(came[-300:])}")
+                    raise Unreached(f"expected on {where}: {rest}; got {as_text(came[-300:])}")
 
     # -- the process
 
@@ -300,7 +300,7 @@ class Partner:
     # -- messages
 
     def _receive(self, otherwise: str = "") -> Any:
-        """The next message; None: there is no more. What is no message is the checker's business, and passed over."""
+        """The next message; None: there is no more. Lines that are not messages are left to the checker."""
         until = time.monotonic() + self._patience
         while True:
             line, end, _ = self._wire[self._at :].partition(b"\n")
@@ -363,7 +363,7 @@ class Partner:
 
 
 def parsed(data: bytes | bytearray) -> Any:
-    """JSON, or the text where it is none."""
+    """JSON, or the text itself if it is not JSON."""
     try:
         return json.loads(text := data.decode(errors="replace"))
     except (ValueError, RecursionError):

@@ -114,7 +114,7 @@ class _Raw(StdioClientTransport):
     says_too_much: Callable[[bytes], bool]
 
     def _skips(self, line: bytes) -> bool:
-        # What is no message is kept, too, for the checker.
+        # Lines that are not messages are kept, too, for the checker.
         return self.says_too_much(line) or super()._skips(line)
 
     def piece(self, data: bytes, *lines: bytes, timeout: float) -> None:

@@ -206,7 +206,7 @@ class HttpProxy:
 
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"the URL of a server begins with http:// or https://, unlike {url!r}")
+            raise ValueError(f"the URL of a server must begin with http:// or https://, not {url!r}")
         self.origin, self.path = f"{parts.scheme}://{parts.netloc}", parts.path or "/"
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self.connect = partial(kind, parts.hostname, parts.port)  # without a time limit

@@ -405,7 +405,7 @@ def from_row(line: bytes | str) -> TraceEvent:
     try:
         row = decode(line)
     except Refusal as problem:
-        raise ValueError(problem.message) from None
+        raise ValueError(problem.message.replace("Parse error", "not JSON")) from None
     if not isinstance(row, dict):
         raise ValueError("not a JSON object")
     if row.get("message") is None and row.get("http") is None and row.get("end") is None:
@@ -416,7 +416,7 @@ def from_row(line: bytes | str) -> TraceEvent:
     _check(http, _INSIDE, "http.")
     _check(members["end"] or {}, _INSIDE, "end.")
     if not all(isinstance(each, str) for each in (*http.get("headers", {}).values(), *http.get("query", ()))):
-        raise ValueError("http.headers or http.query holds something else than text")
+        raise ValueError("http.headers or http.query must hold text alone")
     if row["direction"] not in get_args(Direction):
         raise ValueError(f"direction must be one of {', '.join(get_args(Direction))}")
     at = datetime.fromisoformat(row["time"])

@@ -180,7 +180,7 @@ def test_what_is_not_honoured_is_said_in_the_log(caplog: pytest.LogCaptureFixtur
     with caplog.at_level(logging.WARNING), listen(client, tools=True, prompts=True, resources=["a:"]) as events:
         assert events.honoured == {"toolsListChanged": True}
         assert events.refused == {"promptsListChanged": True, "resourceSubscriptions": ["a:"]}
-    assert "not of {'promptsListChanged': True, 'resourceSubscriptions': ['a:']}" in caplog.text
+    assert "leaves out {'promptsListChanged': True, 'resourceSubscriptions': ['a:']}" in caplog.text
 
 
 def test_a_server_that_does_not_acknowledge_in_time_is_given_up() -> None:

@@ -211,7 +211,7 @@ def test_a_form_that_lacks_an_answer_is_declined(capsys: Capture, asking: list[s
     assert run("call", "book", "--answer", "bags=2", "--revision", revision, *asking) == 0
     captured = capsys.readouterr()
     assert captured.out == "decline\n"
-    assert "seat is missing: --answer seat=..." in captured.err
+    assert "seat is missing; give --answer seat=..." in captured.err
 
 
 def test_who_cannot_be_asked_declares_nothing(capsys: Capture, asking: list[str]) -> None:
@@ -369,7 +369,7 @@ def test_serve_over_http_says_why_it_cannot_listen(capsys: Capture, little: list
         assert run("serve", little[-1], "--http", "--port", str(taken.getsockname()[1])) == 4
     assert "cannot listen on 127.0.0.1" in capsys.readouterr().err
     assert run("serve", little[-1], "--http", "--path", "mcp") == 2
-    assert "a path begins with /" in capsys.readouterr().err
+    assert "a path must begin with /" in capsys.readouterr().err
 
 
 # -- the command line itself
@@ -379,9 +379,10 @@ def test_serve_over_http_says_why_it_cannot_listen(capsys: Capture, little: list
     ("arguments", "problem"),
     [
         (["tools"], "which server?"),
-        (["tools", "--", "http://"], "begins with http:// or https:// and a host"),
-        (["tools", "--", "ftp://localhost/mcp"], "begins with http:// or https://"),
-        (["tools", "--", "http://127.0.0.1:1/mcp", "more"], "nothing follows the URL"),
+        (["tools", "--", "http://"], "begin with http:// or https:// and a host"),
+        (["tools", "--", "ftp://localhost/mcp"], "begin with http:// or https://"),
+        (["tools", "--", "http://127.0.0.1:1/mcp", "more"], "nothing may follow the URL"),
+        (["tools", "--", "python server.py"], "without quotes: -- python server.py"),
         (["tools", "--header", "Authorization", "--", "http://127.0.0.1:1/mcp"], "NAME:VALUE"),
         (["tools", "--header", "Accept: text/html", "--", "http://127.0.0.1:1/mcp"], "set by the transport"),
         (["tools", "--header", "X-Key: 1", *DEMO], "--header, --token-env and --login are for servers at a URL"),

@@ -82,7 +82,7 @@ def test_list_shows_what_would_be_started_and_starts_nothing(config: str, capsys
     assert main(["host", config, "--list"]) == 0
     out = capsys.readouterr().out
     assert "mine: waiting" in out and "server.py" in out and "all of your rights" in out
-    assert "wrong: failed: a server has a command or a url" in out and "off: disabled" in out
+    assert "wrong: failed: a server must have either a command or a url" in out and "off: disabled" in out
     assert not (tmp_path / "mine").exists()
 
 

@@ -430,7 +430,7 @@ def test_what_a_program_has_started_is_ended_too(tmp_path: Path) -> None:
     """
     verdict = played(tmp_path, "client", program, PATIENT)
     assert verdict.missed == Goal("answers · 响应", ("-",), "-")
-    assert verdict.why.startswith("id: wanted 1, came 2")
+    assert verdict.why.startswith("id: expected 1, got 2")
     for number in map(int, numbers.read_text().split()):
         until(partial(is_gone, Path(f"/proc/{number}/stat")))
 
@@ -456,11 +456,11 @@ def test_differences_are_named_by_their_place() -> None:
     kept: dict[str, Any] = {}
     assert difference({"a": [1, "?x"]}, {"a": [1, 2], "b": 3}, kept) == ""
     assert kept == {"?x": 2}
-    assert difference({"a": {"b": 1}}, {"a": {"b": "1"}}, kept) == 'a.b: wanted 1, came "1"'
-    assert difference({"a": [1, "?x"]}, {"a": [1, 3]}, kept) == "a[1]: wanted 2, came 3"
-    assert difference({"a": "*"}, {}, kept) == "a: wanted anything, came nothing"
-    assert difference({"a": None}, {"a": 0}, kept) == "a: wanted nothing, came 0"
-    assert difference({"a": 1}, {"a": True}, kept) == "a: wanted 1, came true"
+    assert difference({"a": {"b": 1}}, {"a": {"b": "1"}}, kept) == 'a.b: expected 1, got "1"'
+    assert difference({"a": [1, "?x"]}, {"a": [1, 3]}, kept) == "a[1]: expected 2, got 3"
+    assert difference({"a": "*"}, {}, kept) == "a: expected anything, got nothing"
+    assert difference({"a": None}, {"a": 0}, kept) == "a: expected nothing, got 0"
+    assert difference({"a": 1}, {"a": True}, kept) == "a: expected 1, got true"
 
 
 # -- the command ---------------------------------------------------------------------------------------------------
@@ -516,7 +516,7 @@ def test_marks_with_the_sentence_the_message_and_a_diagram(folder: Path, capsys:
     capsys.readouterr()
     assert main(["learn", "2", "--check"]) == 3
     out = capsys.readouterr().out
-    number = re.search(r"wanted (\d+), came", out)
+    number = re.search(r"expected (\d+), got", out)
     assert number is not None
     assert "MUST: A result has the id of the request that it answers.\n" in out
     assert f'it said:  {{"jsonrpc": "2.0", "id": "{number[1]}", "result": {{}}}}\n' in out

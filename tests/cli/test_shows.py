@@ -145,10 +145,10 @@ def test_a_server_of_a_file_is_asked_by_its_name(capsys: Capture, config: str, s
     assert capsys.readouterr().out == "done\n"
     assert main(["tools", "--config", config, "--server", "far"]) == 4
     for arguments, problem in (
-        (["--config", config], "--server is one of: show, far"),
-        (["--config", config, "--server", "other"], "--server is one of: show, far"),
+        (["--config", config], "--server must be one of: show, far"),
+        (["--config", config, "--server", "other"], "--server must be one of: show, far"),
         (["--server", "show"], "--config FILE"),
-        (["--config", config, "--server", "show", *DEMO], "stand in the file"),
+        (["--config", config, "--server", "show", *DEMO], "names the server and all its options"),
         (["--config", "/no/such/file"], "/no/such/file"),
     ):
         assert main(["tools", *arguments]) == 2
@@ -158,7 +158,7 @@ def test_a_server_of_a_file_is_asked_by_its_name(capsys: Capture, config: str, s
     with pytest.raises(ValueError, match="no server 'other'; there are show, far"):
         Client.from_config(config, "other")
     Path(config).write_text('{"mcpServers": {"wrong": {}}}', "utf-8")
-    with pytest.raises(ValueError, match="wrong: a server has a command or a url"):
+    with pytest.raises(ValueError, match="wrong: a server must have either a command or a url"):
         Client.from_config(config, "wrong")
     assert main(["tools", "--config", config]) == 2
 

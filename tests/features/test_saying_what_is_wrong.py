@@ -195,7 +195,7 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "one host": (lambda: Server("s").serve_http(hosts="a.example"), TypeError, "hosts must be a list of strings"),
     "one origin": (lambda: Server("s").wsgi(origins="http://a"), TypeError, "origins must be a list of strings, not"),
     "no slash": (lambda: Server("s").serve_http(path="mcp"), ValueError, "path must begin with a slash, .*'mcp'"),
-    "a query": (lambda: Server("s").serve_http(path="/mcp?a"), ValueError, "path .*and have no query, unlike"),
+    "a query": (lambda: Server("s").serve_http(path="/mcp?a"), ValueError, "path .*and have no query, not"),
     "no slash for SSE": (lambda: Server("s").serve_http(sse_path="sse"), ValueError, "sse_path must begin with a"),
     "one path": (lambda: Server("s").serve_http(sse_path="/a", path="/a"), ValueError, "path, sse_path must be diff"),
     "a size as text": (lambda: Server("s").serve_http(max_message=cast(Any, "4MB")), TypeError, "max_message must be"),

@@ -175,8 +175,8 @@ def test_prefix_and_base_stand_before_the_path(folder: Path) -> None:
 BAD: dict[str, tuple[dict[str, str | bytes], str]] = {
     "no frontmatter": ({"a/SKILL.md": "# A"}, "does not begin with YAML frontmatter"),
     "another name": ({"a/SKILL.md": HEAD.format("b")}, "not that of its folder"),
-    "a name that breaks the rules": ({"A_b/SKILL.md": HEAD.format("A_b")}, "other than 1 to 64"),
-    "no description": ({"a/SKILL.md": "---\nname: a\n---\n"}, "description is not a text"),
+    "a name that breaks the rules": ({"A_b/SKILL.md": HEAD.format("A_b")}, "must have 1 to 64"),
+    "no description": ({"a/SKILL.md": "---\nname: a\n---\n"}, "description must be a text"),
     "a long description": ({"a/SKILL.md": f"---\nname: a\ndescription: {'x' * 1025}\n---\n"}, "1 to 1024"),
     "metadata that is no text": (
         {"a/SKILL.md": "---\nname: a\ndescription: d\nmetadata:\n  v: 1\n---\n"}, "value of its metadata"),
@@ -214,14 +214,14 @@ def test_links_and_special_files_are_refused_and_not_followed(tmp_path: Path, ki
         "pipe": lambda: os.mkfifo(place),
     }
     make[kind]()
-    with pytest.raises(ValueError, match=r"a/odd: a link, no file"):
+    with pytest.raises(ValueError, match=r"a/odd: a link, not a file"):
         Skills(tmp_path / "skills")
 
 
 def test_a_folder_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="No such file"):
         Skills(tmp_path / "none")
-    with pytest.raises(ValueError, match="up to a slash"):
+    with pytest.raises(ValueError, match="ends in a slash"):
         Skills(base="skill:")
 
 

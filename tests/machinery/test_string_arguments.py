@@ -123,5 +123,5 @@ def test_a_number_in_a_string_is_within_its_bounds() -> None:
     assert reading(Annotated[int, Ge(1)], "1") == 1
     with pytest.raises(ValueError, match="argument 'value': 0 is less than the minimum of 1"):
         reading(Annotated[int, Ge(1)], "0")
-    with pytest.raises(TypeError, match="no string can be read as .*'a' is not of type 'number'"):
+    with pytest.raises(TypeError, match="a string cannot be read as .*'a' is not of type 'number'"):
         reading(Annotated[int, Ge("a")], "0")

@@ -141,7 +141,7 @@ def test_a_target_that_cannot_be_asked_exits_with_4(
     program = f"import os, sys\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\n{TARGETS[does]}"
     file = tmp_path / "a.json"
     assert main(["contract", "save", "--timeout", "1", str(file), "--", sys.executable, "-c", program]) == 4
-    assert capsys.readouterr().err.count("mcp-ref: no contract could be had: ") == 1
+    assert capsys.readouterr().err.count("mcp-ref: cannot make a contract: ") == 1
     assert not file.exists()
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)

@@ -197,10 +197,10 @@ def test_the_traffic_is_recorded_as_it_is(url: str, tmp_path: Path, capsys: pyte
 
 BAD_WORDS = {
     "no case is about 'no/such'": ["--only", "no/such", "--", "x"],
-    "probe -- and the command of a server": ["--only", "ping"],
-    "'server.py' is not a URL alone": ["server.py"],
-    "is not a URL alone; a command": ["http://127.0.0.1:1/mcp", "--", "x"],
-    "nothing follows the URL of a server": ["--", "http://127.0.0.1:1/mcp", "more"],
+    "probe needs -- and the command of a server": ["--only", "ping"],
+    "'server.py' must be a URL, alone": ["server.py"],
+    "must be a URL, alone; a command": ["http://127.0.0.1:1/mcp", "--", "x"],
+    "nothing may follow the URL of a server": ["--", "http://127.0.0.1:1/mcp", "more"],
     "has no {target} in it": ["--client", "--", sys.executable],
     "--header takes NAME:VALUE, not 'x'": ["--header", "x", "--", "http://127.0.0.1:1/mcp"],
     "No such file": ["--expect", "no-such-file", "--", "x"],

@@ -496,7 +496,7 @@ BAD = {
     "empty": (lambda text: "", "no message of a client is in it"),
     "of blank lines": (lambda text: "\n\n", "no message of a client is in it"),
     "no trace": (lambda text: "Dear diary\n", ":1: "),
-    "cut off": (lambda text: text[:-40], "Unterminated|Parse error"),
+    "cut off": (lambda text: text[:-40], "Unterminated|not JSON"),
     "of another revision": (lambda text: text.replace("2025-11-25", "2031-01-01"), "'2031-01-01', which is not known"),
 }
 

@@ -147,7 +147,7 @@ def test_the_guide_counts_the_sentences_as_they_are() -> None:
     decided = sentences_with_a_rule()
     undecided = {each for row in rows() if "undecided" in row for each in row["ids"]} - decided
     assert f"for {len(decided)} sentences, each counted in each revision that has it" in text
-    assert f"says of {len(undecided)} more why traffic does not decide them" in text
+    assert f"says of {len(undecided)} more why traffic cannot decide them" in text
 
 
 # These bind, and show in the traffic, though the count has them as a permission, as a hint, or as not to be decided.
@@ -496,7 +496,7 @@ def test_coverage_counts_what_is_asked_of_every_message_by_sentence_and_side(
     assert not [row for row in told if len(row) == 4 and not row[2].startswith("2025-11-25")]
     # What was never asked is shown, too.
     assert any(row[:2] == ("0", "0") for row in told)
-    assert any(row[-5:] == ("sentences", "of", "2025-11-25", "were", "asked") for row in told)
+    assert any(row[-5:] == ("sentences", "of", "2025-11-25", "were", "checked") for row in told)
 
 
 def test_coverage_is_told_by_sentence_role_and_revision(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -552,7 +552,7 @@ def test_a_last_line_that_is_cut_off_is_named_and_what_stands_before_it_judged(
     file.write_text(file.read_text("utf-8")[:-20], "utf-8")
     assert main(["check", str(file)]) == 6
     told = capsys.readouterr().out
-    assert f"not all was judged: {file}:6: Parse error" in told and "1 finding in 5 events" in told
+    assert f"not all was judged: {file}:6: not JSON" in told and "1 finding in 5 events" in told
     assert main(["check", "--strict", str(file)]) == 3
     capsys.readouterr()
     assert main(["narrate", str(file)]) == main(["draw", str(file)]) == 2

@@ -443,7 +443,7 @@ GOOD |= {"transport": "stdio", "message": PING}
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("nonsense", "Parse error"),
+        ("nonsense", "not JSON"),
         ("[]", "not a JSON object"),
         (json.dumps({**GOOD, "seq": "1"}), "seq"),
         (json.dumps({**GOOD, "seq": True}), "seq"),
@@ -452,7 +452,7 @@ GOOD |= {"transport": "stdio", "message": PING}
         (json.dumps({**GOOD, "direction": "up"}), "direction"),
         (json.dumps({**GOOD, "message": None}), "message"),
         (json.dumps({key: value for key, value in GOOD.items() if key != "peer"}), "peer"),
-        (json.dumps(GOOD)[:40], "Parse error"),
+        (json.dumps(GOOD)[:40], "not JSON"),
     ],
 )
 def test_reading_names_the_line_that_is_not_an_event(tmp_path: Path, line: str, problem: str) -> None:

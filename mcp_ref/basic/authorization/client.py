@@ -191,9 +191,7 @@ def bind(auth: Any, url: str, revisions: Sequence[Revision] = tuple(REVISIONS.va
     if isinstance(auth, Bound):
         return auth
     if not isinstance(auth, str | Grant) and not callable(auth):
-        raise TypeError(
-            f"auth is a token, a function, or something like OAuth(...) that gets tokens; not {type(auth).__name__}"
-        )
+        raise TypeError(f"auth must be a token, a function, or an object such as OAuth(...); not {type(auth).__name__}")
     # MUST: send tokens over https only; http is for this machine (basic/authorization#communication-security)
     try:
         check_url(url, url)

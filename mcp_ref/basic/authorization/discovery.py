@@ -132,7 +132,7 @@ def _named(
     fits = origin_of(server) == origin_of(resource["resource"]) and (mine.path.rstrip("/") + "/").startswith(path + "/")
     if not fits or theirs.query not in ("", mine.query):
         raise AuthorizationError(
-            f"{_RESOURCE}: {shown(place)} is of another resource: {shown(resource['resource'])}, not {shown(server)}"
+            f"{_RESOURCE}: {shown(place)} is for another resource: {shown(resource['resource'])}, not {shown(server)}"
         )
     # 2. MUST: find at least one entry in `authorization_servers` (basic/authorization#authorization-server-location)
     issuers = resource.get("authorization_servers") or []

@@ -110,7 +110,7 @@ class EnterpriseManaged(Grant):
             raise refused(_EXCHANGE, self._endpoint, reply.status, answer, form, self._idp)
         grant = answer.get("access_token")
         if answer.get("issued_token_type") != ID_JAG or not isinstance(grant, str):
-            raise AuthorizationError(f"{_EXCHANGE}: {shown(self._endpoint)} gave something else than an ID-JAG")
+            raise AuthorizationError(f"{_EXCHANGE}: {shown(self._endpoint)} gave something other than an ID-JAG")
         # 2. The authorization server accepts the statement in place of the user's consent.
         taken = {"grant_type": JWT_BEARER, "assertion": grant} | _scope(job)
         return request_token(job.fetcher, found, self._client, taken, job.scopes)

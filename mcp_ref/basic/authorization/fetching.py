@@ -119,7 +119,7 @@ class Fetcher:
         if 300 <= reply.status < 400:
             # It could lead anywhere: only the address that was named has been checked.
             where = shown(reply.headers.get("Location") or "")
-            raise AuthorizationError(f"{what}: {shown(url)} redirects to {where!r}, and that is not followed")
+            raise AuthorizationError(f"{what}: {shown(url)} redirects to {where!r}, which is not followed")
         return reply
 
 
@@ -136,9 +136,9 @@ def _json(what: str, url: str, reply: Fetched) -> JsonObject:
         found = json.loads(reply.body, object_pairs_hook=once)
         json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair could not be sent on
     except (Refusal, ValueError) as problem:
-        raise AuthorizationError(f"{what}: {shown(url)} answered with no JSON: {problem}") from None
+        raise AuthorizationError(f"{what}: {shown(url)} did not answer with JSON: {problem}") from None
     if not isinstance(found, dict):
-        raise AuthorizationError(f"{what}: {shown(url)} answered with no JSON object")
+        raise AuthorizationError(f"{what}: {shown(url)} did not answer with a JSON object")
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -181,7 +181,7 @@ class AuthorizationRequest:
         if issuer is None and promised:
             raise AuthorizationError(f"the answer lacks the iss that {shown(self._found.issuer)} promises")
         if issuer is not None and issuer != self._found.issuer:
-            raise AuthorizationError(f"the answer is of another issuer than {shown(self._found.issuer)}")
+            raise AuthorizationError(f"the answer comes from another issuer than {shown(self._found.issuer)}")
         if "error" in answer:
             told = {name: values[0] for name, values in answer.items()}
             raise refused("the authorization request", self._found.issuer, None, told)

@@ -73,7 +73,7 @@ def checked_document(url: str) -> str:
     dots = {".", ".."} & set(parts.path.split("/"))
     # MUST: publish the document at an https URL with a path (basic/authorization#implementation-requirements)
     if parts.scheme != "https" or parts.path in ("", "/") or dots or not is_secure(url):
-        raise ValueError(f"a metadata document stands at a URL of https with a path and no fragment, unlike {url!r}")
+        raise ValueError(f"a metadata document must have an https URL with a path and no fragment, not {url!r}")
     return url
 
 

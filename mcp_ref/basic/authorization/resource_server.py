@@ -136,7 +136,7 @@ class Protection:
             raise ValueError(f"dpop is 'no', 'optional' or 'required', not {dpop!r}")
         # MUST: name at least one entry in `authorization_servers` (basic/authorization#authorization-server-location)
         if isinstance(authorization_servers, str) or not authorization_servers:
-            raise ValueError("authorization_servers is a list of issuers, at least one")
+            raise ValueError("authorization_servers must be a list of at least one issuer")
         # MUST: serve every authorization server endpoint over https (basic/authorization#communication-security)
         for url in (*authorization_servers, *([] if resource is None else [resource])):
             if not is_secure(url):

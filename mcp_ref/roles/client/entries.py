@@ -49,7 +49,7 @@ class Entry(NamedTuple):
     Attributes:
         name: its name in the file; what the server calls itself does not count.
         target: what a `Client` is pointed at; None if the entry is wrong.
-        problem: all that is wrong with the entry, or None. warnings: what is not honoured, or not known.
+        problem: all that is wrong with the entry, or None. warnings: what is ignored, or unknown.
         disabled: whether it stays in the list and is not started.
         revision: what is spoken: a revision, several, or None for all.
         timeout, start_timeout: seconds for a call, and for the start; None: whatever the program has for all.
@@ -196,7 +196,7 @@ class _Members:
         urls = [key for key in _URLS if key in given]
         wanted = "command" if "command" in given else "url"
         if len(urls) + ("command" in given) != 1:
-            self.wrong.append("a server has a command or a url, and not both")
+            self.wrong.append("a server must have either a command or a url")
             return None
         if wanted != _TYPES.get(str(given.get("type", "stdio" if wanted == "command" else "http"))):
             self.wrong.append(f"type must fit what is given, and be one of {', '.join(_TYPES)}")
@@ -208,7 +208,7 @@ class _Members:
             return Url(url, self.values("headers"))
         argv = [self.text(given["command"], "command"), *self.texts("args")]
         if " " in argv[0] and shutil.which(argv[0]) is None:
-            self.wrong.append("command is the name of a program alone; its arguments stand in args")
+            self.wrong.append("command must be the name of a program alone; its arguments belong in args")
         env: dict[str, str | None] = {}
         if "envFile" in given:
             env.update(_variables_of(self.text(given["envFile"], "envFile"), self.wrong))
@@ -252,10 +252,10 @@ def _entry(name: str, given: Any) -> Entry:
     roots = tuple(members.texts("roots")) if "roots" in given else None
     timeout, start_timeout = members.seconds("timeoutMs"), members.seconds("startTimeoutMs")
     # 3. What is not honoured.
-    warnings = [f"{member} is not honoured: approvals do not come out of this file" for member in _APPROVALS
+    warnings = [f"{member} is ignored: this file cannot approve anything" for member in _APPROVALS
                 if member in given]  # fmt: skip
     if "timeout" in given:
-        warnings.append("timeout is not used, for programs differ in its unit: write timeoutMs")
+        warnings.append("timeout is ignored, since programs differ in its unit: write timeoutMs")
     if unknown := sorted(set(given) - _KNOWN):
         warnings.append(f"not known here: {', '.join(unknown)}")
     problem = "; ".join(dict.fromkeys([*misnamed, *members.wrong])) or None

@@ -1,6 +1,6 @@
 """The handle of a task: what a client, or a server's handler, follows one by that the other side executes.
 
-    TaskHandle       in the session era: the result, and the questions of the task, come to who waits in `tasks/result`
+    TaskHandle       in the session era: result and questions of the task come to whoever waits in `tasks/result`
     ExtensionTask    in the stateless era: both stand in the state of the task
     call_tool_as_task, sample_as_task, elicit_as_task      ask for a task, and give the handle
 
@@ -166,10 +166,10 @@ class TaskHandle:
         return self._state
 
     def result(self, timeout: float | None = None, *, cancel: Cancel | None = None) -> tools.CallToolResult:
-        """What the call came to; a tool that failed is a result too.
+        """The result of the call; a tool that failed is a result, too.
 
         Blocks: until the task has ended, at most `timeout` seconds; None: no limit.
-        Raises: ErrorResponse: the call came to that error. TaskCancelled. RequestTimeout: it goes on.
+        Raises: ErrorResponse: the call ended with that error. TaskCancelled. RequestTimeout: it goes on.
         Spec: basic/utilities/tasks#retrieving-task-results
         """
         deadline, began, ended = Deadline(timeout), time.monotonic(), False
@@ -359,7 +359,7 @@ class ExtensionTask(TaskHandle):
                     self._state = events.get(deadline.left()).params
                 return self._state
         except TransportClosed as problem:
-            log.info("is not told of %s any longer, and asks: %s", self.task_id, problem)
+            log.info("is no longer told of %s, and asks instead: %s", self.task_id, problem)
         return None
 
     @property

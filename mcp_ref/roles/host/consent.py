@@ -203,7 +203,7 @@ class Consent:
     def add(self, rule: Rule) -> None:
         """Add a rule. Raises: ValueError: it can match nothing."""
         if rule.kind not in KINDS or rule.decision not in ("allow", "ask", "deny"):
-            raise ValueError(f"a rule is allow, ask or deny; one of {', '.join(KINDS)}; and a pattern, unlike {rule!r}")
+            raise ValueError(f"a rule is allow, ask or deny; one of {', '.join(KINDS)}; and a pattern, not {rule!r}")
         self.rules, self._rulings = [*self.rules, rule], {}
 
     def remove(self, rule: Rule) -> None:

@@ -578,7 +578,7 @@ class Host:
         """The server in `server/tool`, and its own name for the tool."""
         server, slash, own = name.partition("/")
         if not slash:
-            raise LocalProtocolError(f"a name must have the form SERVER/NAME, unlike {name!r}")
+            raise LocalProtocolError(f"a name must have the form SERVER/NAME, not {name!r}")
         return self._server(server), own
 
     def _ready(self, job: Callable[[Hosted], Any], what: str) -> list[tuple[Hosted, Any]]:

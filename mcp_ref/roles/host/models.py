@@ -2,7 +2,7 @@
 
 Spec:      client/sampling
 Upholds:   spec_notes/architecture.md; spec_notes/client/sampling.md, the rows on the application
-Not here:  what may go to a model (roles/host/host); one over the wire of OpenAI (examples/chat_host.py)
+Not here:  what may go to a model (roles/host/host); one over the protocol of OpenAI (examples/chat_host.py)
 """
 
 from __future__ import annotations

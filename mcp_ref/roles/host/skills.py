@@ -249,7 +249,7 @@ def _approved(self: Host, hosted: Hosted, skill: Skill, known: Skill, options: O
         _shelf(self).seen[hosted.bound, uri] = name, head["name"]
         # MUST NOT: honour what would widen permissions: nothing here reads it
         # (2026-07-28/extensions/skills#security-considerations)
-        warnings = [f"{each} is not honoured: {head[each]}" for each in sorted(head.keys() - _DESCRIBES)]
+        warnings = [f"{each} is ignored: {head[each]}" for each in sorted(head.keys() - _DESCRIBES)]
         warnings += [f"another skill calls itself the same: {other}" for other in _alike(self, name, skill)]
         shown |= {"files": skill["resources"], "skill": uri, "frontmatter": head}
         _decide(self, Question("skill", hosted.name, name, hosted.bound, now, shown, warnings), options)

@@ -99,7 +99,7 @@ def _check(options: HttpOptions) -> None:
     paths = {name: path for name in ("path", "sse_path", "messages_path") if (path := options.get(name)) is not None}
     for name, path in paths.items():
         if not isinstance(path, str) or not re.fullmatch(r"/[^\s?#]*", path):
-            raise ValueError(f'{name} must begin with a slash, such as "/mcp", and have no query, unlike {path!r}')
+            raise ValueError(f'{name} must begin with a slash, such as "/mcp", and have no query, not {path!r}')
     if len(set(paths.values())) < len(paths):
         raise ValueError(f"{', '.join(paths)} must be different paths")
 

@@ -129,7 +129,7 @@ class ServerTasks:
                 call.task.release()
 
     def _begin(self, call: TaskCall, after: float | None) -> JsonObject:
-        """Run a call that becomes a task after so many seconds; its answer: the task, or what it came to before."""
+        """Run a call that becomes a task after so many seconds; its answer: the task, or what it returned before."""
         run = call.task
         # 1. At once. MUST: an accepted request is answered with a `CreateTaskResult`; SHOULD: as soon as possible
         # (basic/utilities/tasks#result-retrieval)

@@ -110,7 +110,7 @@ refused("required_tasks_are_32601", "error -32601", -32601, "required_tasks_are_
 @rule("rejection", *_CAN)
 def who_has_tasks_declares_them(link: Link, said: Said) -> Verdict:
     makes = "tasks_only_of_who_has_them" in said.asked.faults and "task" in said.result
-    return "tasks among the capabilities of who makes them" if makes else None
+    return "tasks among the capabilities of whoever makes them" if makes else None
 
 
 @rule("rejection", *_CAN)

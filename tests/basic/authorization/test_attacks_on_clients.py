@@ -112,8 +112,8 @@ ATTACKS: list[tuple[str, Change, str, str]] = [
     ("metadata fails with 503", at(AS, {}, 503), "status 503", "/register"),
     ("too many ask for resource metadata", at(PRM, {}, 429), "status 429", AS),
     ("metadata takes too long", at(AS, {}, 408), "status 408", "/register"),
-    ("an id that cannot be sent", at("/register", {"client_id": "\ud800"}, 201), "no JSON", VISIT),
-    ("a refresh token that cannot be sent", token(refresh_token="\udfff"), "no JSON", ""),
+    ("an id that cannot be sent", at("/register", {"client_id": "\ud800"}, 201), "answer with JSON", VISIT),
+    ("a refresh token that cannot be sent", token(refresh_token="\udfff"), "answer with JSON", ""),
     ("no PKCE in the metadata", metadata(code_challenge_methods_supported=None), "PKCE", VISIT),
     ("PKCE by plain alone", metadata(code_challenge_methods_supported=["plain"]), "S256", VISIT),
     ("no authorization endpoint", metadata(authorization_endpoint=None), "no authorization_endpoint", VISIT),
@@ -125,10 +125,10 @@ ATTACKS: list[tuple[str, Change, str, str]] = [
     ("registration redirects", at("/register", {}, 303, Location="/r"), "redirects", "/r"),
     ("a document of 2 MB", raw(PRM, b'"' + b"x" * 2_000_000 + b'"'), "more than 1048576 bytes", AS),
     ("100,000 levels", raw(PRM, b"[" * 100_000), "nested", AS),
-    ("a list", raw(PRM, b"[]"), "no JSON object", AS),
+    ("a list", raw(PRM, b"[]"), "answer with a JSON object", AS),
     ("NaN", raw(AS, b'{"issuer": NaN}'), "NaN", "/register"),
     ("a member twice", raw(PRM, b'{"resource": "a", "resource": "b"}'), "occurs twice", AS),
-    ("HTML", raw(AS, b"<html>"), "no JSON", "/register"),
+    ("HTML", raw(AS, b"<html>"), "answer with JSON", "/register"),
     ("packed with gzip, unasked", raw(AS, b"x", **{"Content-Encoding": "gzip"}), "encoded", "/register"),
     ("resource_metadata twice", challenge('Bearer resource_metadata="URL/a", resource_metadata="URL/b"'), "once", PRM),
     ("the invitation to another network", challenge('Bearer resource_metadata="https://10.0.0.1/x"'), "10.0.0.1", AS),
@@ -619,7 +619,7 @@ def test_auth_is_for_urls_and_stands_alone() -> None:
         with pytest.raises(ValueError, match="another Authorization"):
             Client(Url("https://a/mcp", **options), auth="token").connect()  # type: ignore[arg-type]
     for url in ("https://a/mcp", "http://a/mcp"):
-        with pytest.raises(TypeError, match="auth is a token"):
+        with pytest.raises(TypeError, match="auth must be a token"):
             Client(url, auth=7)
 
 

@@ -104,7 +104,7 @@ def test_an_id_token_is_exchanged_for_the_servers_own_grant(world: World) -> Non
 def test_another_token_of_the_identity_provider_goes_nowhere(world: World, kind: str | None) -> None:
     auth = enterprise(world)
     world.at["/idp"] = answer({"access_token": "MARK", "issued_token_type": kind})
-    with pytest.raises(AuthorizationError, match="something else than an ID-JAG"):
+    with pytest.raises(AuthorizationError, match="something other than an ID-JAG"):
         world.client(auth).connect()
     assert world.forms() == []
 

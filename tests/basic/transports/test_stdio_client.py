@@ -429,7 +429,9 @@ def test_the_last_words_come_before_the_variables_that_were_missing(monkeypatch)
     monkeypatch.setenv("SOME_KEY", "secret")
     with Server("sys.stderr.write('no SOME_KEY'); sys.exit(1)", inherit=False) as server:
         reason = server.reason()
-    assert re.search(r"exited with code 1; its last words:\n    no SOME_KEY\n    \(without these .*SOME_KEY", reason)
+    assert re.search(
+        r"exited with code 1; its last words:\n    no SOME_KEY\n    \(it did not get these .*SOME_KEY", reason
+    )
     assert "secret" not in reason
 
 

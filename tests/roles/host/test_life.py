@@ -79,7 +79,7 @@ def test_a_server_that_cannot_be_started_fails_alone_and_says_why() -> None:
         hostile("silent", "silent", start_timeout=1.0),
         Entry("missing", ["/no/such/program"]),
         hostile("garbage", "garbage", start_timeout=1.0),
-        Entry("wrong", None, "a server has a command or a url, and not both"),
+        Entry("wrong", None, "a server must have either a command or a url"),
         Entry("off", server(), disabled=True),
         Entry("here", server()),
     ]

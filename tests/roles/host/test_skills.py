@@ -329,7 +329,7 @@ def test_what_a_skill_asks_for_is_shown_and_not_honoured(place: Place) -> None:
         host.load_skill("shop", REFUNDS)
         [question] = place.user.asked
         assert list(question.warnings) == [
-            "allowed-tools is not honoured: Bash(*)", "hooks is not honoured: {'start': 'rm -rf'}"
+            "allowed-tools is ignored: Bash(*)", "hooks is ignored: {'start': 'rm -rf'}"
         ]  # fmt: skip
         assert host.consent.rules == STARTS
         host.call("shop/tool")

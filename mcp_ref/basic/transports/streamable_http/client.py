@@ -124,7 +124,7 @@ def checked_url(url: str) -> str:
     """The URL without its fragment; ValueError if it is not one of http or https."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"the URL of a server begins with http:// or https:// and a host, unlike {url!r}")
+        raise ValueError(f"the URL of a server must begin with http:// or https:// and a host, not {url!r}")
     return parts._replace(fragment="").geturl()
 
 
@@ -140,7 +140,7 @@ def checked_options(options: HttpOptions) -> dict[str, Any]:
         session = options.get("session")
         named = {*checked["headers"], *(() if session is None else session.headers)}
         if "authorization" in map(str.lower, named) or getattr(session, "auth", None) is not None:
-            raise ValueError("auth= is given together with another Authorization: in the headers, or in the session")
+            raise ValueError("auth= must not come with another Authorization, in the headers or in the session")
     if unknown := options.keys() - HttpOptions.__annotations__.keys():
         raise TypeError(f"unexpected keyword argument: {', '.join(sorted(unknown))}")
     if any(proxy.lower().startswith("socks") for proxy in (options.get("proxies") or {}).values()):

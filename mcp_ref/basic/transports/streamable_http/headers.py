@@ -188,7 +188,7 @@ def decode_value(text: str) -> str:
     data = base64.b64decode(encoded, validate=True)
     # `validate` lets bits pass that mean nothing: two texts for one value.
     if base64.b64encode(data).decode("ascii") != encoded:
-        raise ValueError("not the base64 of anything")
+        raise ValueError("base64 with bits left over")
     return data.decode("utf-8")
 
 
