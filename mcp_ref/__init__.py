@@ -6,13 +6,11 @@ Not here:  everything else: this file only gathers the public names
 
 A program imports what it needs from here: `from mcp_ref import Client`. Each name loads its module when it is first
 asked for, so that a server loads no client, and nobody loads what they do not use. For type checkers the same stands in
-`__init__.pyi`. `help(mcp_ref.Client)`, and so on, tells more than the line below.
+`__init__.pyi`. `help(mcp_ref.Client)` and `help(mcp_ref.Server)` name what a program calls.
 """
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
 from typing import Any, Final
 
 from mcp_ref._version import __version__ as __version__
@@ -83,9 +81,9 @@ __all__ = ["__version__", *_MODULES]  # pyright: ignore[reportUnsupportedDunderA
 def __getattr__(name: str) -> Any:
     """Load the module of a public name, once."""
     if name not in _MODULES:
-        from mcp_ref.machinery.arguments import moved_name
+        from mcp_ref.machinery.arguments import unknown_name
 
-        return moved_name(name)
+        raise unknown_name(name)
     from importlib import import_module
 
     value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
@@ -95,16 +93,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_MODULES})
-
-
-class _Package(ModuleType):
-    """This module; its docstring ends with a line for each public name, all of which it loads."""
-
-    @property
-    def __doc__(self) -> str:  # type: ignore[override]
-        from mcp_ref.machinery.arguments import with_a_line_each
-
-        return with_a_line_each(self, _MODULES)
-
-
-sys.modules[__name__].__class__ = _Package

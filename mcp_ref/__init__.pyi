@@ -68,7 +68,6 @@ from mcp_ref.server.prompts import PromptMessage, assistant, user
 from mcp_ref.server.resources import ResourceNotFound, contents_bytes
 from mcp_ref.server.utilities.caching import CacheHint, ResultCache
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
-from mcp_ref.testing.authorization_server import AuthorizationServer as AuthorizationServer
 from mcp_ref.trace.check import Checker
 from mcp_ref.trace.narrate import Narrator, narrate
 from mcp_ref.trace.record import Recorder, TraceEvent, read_trace, recorder

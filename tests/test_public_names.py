@@ -28,16 +28,6 @@ def test_every_name_loads() -> None:
         assert name in dir(mcp_ref)
 
 
-def test_a_name_that_has_moved_says_where_it_is() -> None:
-    with pytest.warns(DeprecationWarning, match="^import AuthorizationServer from mcp_ref.testing$") as said:
-        from mcp_ref import AuthorizationServer
-    from mcp_ref.testing import AuthorizationServer as moved
-
-    assert AuthorizationServer is moved
-    assert {each.filename for each in said} == {__file__}
-    assert "AuthorizationServer" not in mcp_ref.__all__
-
-
 def test_an_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(mcp_ref, "Clients")
 
@@ -50,11 +40,7 @@ def test_a_type_checker_sees_the_same_names_in_the_same_modules() -> None:
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
-    assert imported == {
-        "__version__": "_version",
-        **mcp_ref._MODULES,
-        "AuthorizationServer": "testing.authorization_server",
-    }
+    assert imported == {"__version__": "_version", **mcp_ref._MODULES}
     listed = next(node.value for node in tree.body if isinstance(node, ast.Assign))
     assert sorted(ast.literal_eval(listed)) == sorted(mcp_ref.__all__)
 
@@ -62,13 +48,6 @@ def test_a_type_checker_sees_the_same_names_in_the_same_modules() -> None:
 def test_importing_the_package_loads_neither_role() -> None:
     loaded = run("import mcp_ref, sys; print([m for m in sys.modules if m.startswith('mcp_ref.')])")
     assert loaded == "['mcp_ref._version']"
-
-
-def test_help_has_a_line_for_each_name() -> None:
-    lines = {words[0]: words[1:] for line in str(mcp_ref.__doc__).splitlines() if (words := line.split())}
-    assert all(lines[name] for name in mcp_ref._MODULES)
-    assert " ".join(lines["Client"]) == "A client of one server."
-    assert lines["JsonObject"] == ["a", "value"]
 
 
 @pytest.mark.parametrize("role", [mcp_ref.Client, mcp_ref.Server])

@@ -185,11 +185,10 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "a number as a version": (lambda: Server("s", cast(Any, 1.0)), TypeError, "version must be a string, not 1"),
     "a number of workers": (lambda: Server("s", max_workers=0), ValueError, "max_workers must be a whole number"),
     "a feature alone": (lambda: Server("s", declare="tools"), TypeError, "declare must be a list"),
-    "a port for a server": (lambda: Server("s", port=80), TypeError, r'option port; write server.run\("http", ho'),  # type: ignore[arg-type]
     "a server's info": (lambda: Server("s", info=cast(Any, "me")), TypeError, "info must be a dict, not 'me'"),
-    "sse": (lambda: Server("s").run("sse"), ValueError, r'run\("http", sse_path="/sse"\)'),
+    "sse": (lambda: Server("s").run("sse"), ValueError, r"run\(\) knows .*, not 'sse'"),
     "no such transport": (lambda: Server("s").run("carrier pigeon"), ValueError, "stdio"),
-    "a port for stdio": (lambda: Server("s").run(port=80), ValueError, r'not port; write run\("http", \.\.\.\)'),
+    "a port for stdio": (lambda: Server("s").run(port=80), ValueError, r"max_message alone, not 'stdio' \['port'\]"),
     "a port in words": (lambda: Server("s").serve_http(port=cast(Any, "80")), ValueError, "port must be a whole numb"),
     "an option of HTTP": (lambda: Server("s").serve_http(prot=80), TypeError, "no option prot over HTTP; there are "),  # type: ignore[call-arg]
     "one host": (lambda: Server("s").serve_http(hosts="a.example"), TypeError, "hosts must be a list of strings"),
@@ -205,12 +204,7 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "idle for ever": (lambda: Server("s").serve_http(idle=0), ValueError, "idle must be above 0 seconds, or None"),
     "a line as command": (lambda: Client("python x.py"), ValueError, r"list of strings, \['python', 'x.py'\]"),
     "a file as command": (lambda: Client("x.py"), ValueError, r"list of strings, \['python', 'x.py'\]"),
-    "a line in a list": (lambda: Client(["python x.py"]), TypeError, r"each word, \['python', 'x.py'\], not"),
     "a URL without scheme": (lambda: Client("localhost:8000/mcp"), ValueError, "write 'http://localhost:8000/mcp'"),
-    "headers": (lambda: Client("http://x/mcp", headers={}), TypeError, r"option headers; write Client\(Url\("),  # type: ignore[arg-type]
-    "an environment": (lambda: Client(["x"], env={}), TypeError, r"no option env; write Client\(Command\("),  # type: ignore[arg-type]
-    "another's name": (lambda: Client(["x"], sampling=print), TypeError, "no option sampling; write sample="),  # type: ignore[arg-type]
-    "any other name": (lambda: Client(["x"], retries=3), TypeError, r"no option retries; help\(Client\)"),  # type: ignore[arg-type]
     "answers as a dict": (lambda: Client(["x"], elicit=cast(Any, {})), TypeError, "elicit must be a function, not"),
     "one folder": (lambda: Client(["x"], roots="/tmp"), TypeError, "roots must be a list of folders"),
     "a number as trace": (lambda: Client(Server("s"), trace=cast(Any, 3)).connect(), TypeError, "trace= takes a path"),
