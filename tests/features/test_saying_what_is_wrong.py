@@ -126,11 +126,7 @@ def test_a_target_that_cannot_be_one_is_a_type_error_before_anything_is_done(tar
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"when": "2025-11-25T10:15:00"}, 'when: "2025-11-25T10:15:00" lacks its time zone: add Z, or an offset'),
-        (
-            {"when": "soon"},
-            'when: expected a string of the format date-time, such as "?2025-11-25T10:15:00Z"?, got "so',
-        ),
+        ({"when": "soon"}, 'when: expected a string of the format date-time, such as 2025-11-25T10:15:00Z, got "so'),
         ({"count": "many"}, 'count: expected an integer, got a string: "many"'),
         ({"count": "9" * 99}, f'count: expected an integer, got a string: "{"9" * 39}…'),
         ({"counts": 1}, "counts: unknown; known: when, count"),
@@ -146,7 +142,7 @@ def test_a_wrong_argument_is_shown_shortened_and_with_its_remedy(arguments: dict
     with connected(server) as client:
         result = client.call_tool("plan", arguments)
     assert result.get("isError")
-    assert told.replace('"?', "") in text_of(result)
+    assert told in text_of(result)
 
 
 def test_the_text_and_the_bytes_of_a_result_have_helpers() -> None:

@@ -53,8 +53,8 @@ def test_a_string_becomes_what_the_parameter_says(annotation: Any, text: str, va
 
 
 UNREADABLE: list[tuple[Any, list[str]]] = [
-    (int, ["3.0", "", "1_000", "٣", " 3", "9" * 5000]),
-    (float, ["nan", "inf", "1e9999", ".", ""]),
+    (int, ["3.5", "", "1_000", "٣", "true", "9" * 5000, "[" * 100_000]),
+    (float, ["nan", "NaN", "1e9999", ".", ""]),
     (bool, ["1", "True"]),
     (Colour, ["blue"]),
     (Literal["a"], ["b"]),
@@ -63,7 +63,7 @@ UNREADABLE: list[tuple[Any, list[str]]] = [
 
 @pytest.mark.parametrize(("annotation", "text"), [(kind, text) for kind, texts in UNREADABLE for text in texts])
 def test_a_string_that_cannot_be_read_is_named(annotation: Any, text: str) -> None:
-    with pytest.raises(ValueError, match="argument 'value': \".*\"?…? is not "):
+    with pytest.raises(ValueError, match="argument 'value': expected .*, got "):
         reading(annotation, text)
 
 
