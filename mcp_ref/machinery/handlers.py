@@ -325,8 +325,8 @@ def _promises_nothing(hint: Any) -> bool:
 def string_arguments(handler: Handler) -> Callable[[Mapping[str, str], Any], dict[str, Any]]:
     """The function that makes keyword arguments of strings and the context: `keywords(values, ctx)`.
 
-    It raises `ValueError` if one is missing, unknown or cannot be read; the text names it. A handler with `**arguments`
-    gets what has no parameter of its own as it came.
+    It raises `ValueError` if one cannot be read; the text names it. A handler with `**arguments` gets what has no
+    parameter of its own as it came. Whether all are there, and known, the pages have asked before.
 
     Raises:
         TypeError: a parameter cannot be given by name, or no string can be read as what it is annotated with.
@@ -342,25 +342,20 @@ def string_arguments(handler: Handler) -> Callable[[Mapping[str, str], Any], dic
             raise TypeError(f"{handler.name}: parameter {each.name!r}: {problem}") from None
 
     def keywords(values: Mapping[str, str], ctx: Any) -> dict[str, Any]:
-        for parameter in handler.parameters.values():
-            if not parameter.default and parameter.name not in values:
-                raise ValueError(f"argument {parameter.name!r} is missing")
         found: dict[str, Any] = {}
         for name, value in values.items():
-            # A value must not take the place of the context.
-            if name not in readers and (not handler.open_ended or name == handler.context):
-                raise ValueError(f"argument {name!r} is unknown")
             try:
                 found[name] = readers[name](value) if name in readers else value
             except ValueError as problem:
                 raise ValueError(f"argument {name!r}: {problem}") from None
+        # A value must not take the place of the context.
         return found if handler.context is None else found | {handler.context: ctx}
 
     return keywords
 
 
 def _string_reader(shape: Shape) -> Callable[[str], Any]:
-    """What reads a string, as JSON where a number or a boolean is wanted, and then checks and converts it like a value."""
+    """What reads a string, as JSON where a number or a boolean is wanted, and checks and converts it like any value."""
     arms = [arm for arm in plain_arms(shape) if arm != shapes.Scalar("null")]
     if len(arms) != 1 or not isinstance(arms[0], shapes.Anything | shapes.Scalar | shapes.Enumeration):
         raise TypeError("it is more than one value")
