@@ -13,7 +13,7 @@ from mcp_ref.machinery.deadline import check_seconds
 
 _KINDS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "a string": lambda value: isinstance(value, str),
-    "a bool or a ResultCache": lambda value: isinstance(value, bool) or hasattr(value, "size"),
+    "a bool or a ResultCache": lambda value: isinstance(value, bool) or hasattr(value, "for_"),
     "a dict": lambda value: isinstance(value, Mapping),
     "a function": callable,
     "a whole number of at least 1": lambda value: isinstance(value, int) and value is not True and value >= 1,
