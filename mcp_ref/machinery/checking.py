@@ -369,8 +369,13 @@ class _Compiler:
             self._first_that_fits([arm for arm in shape.here if _may_be(arm, kind)], refusal)
             for kind in (dict, list, object)
         )
+        # One look is enough for nearly all scalars, such as the id of a request.
+        scalars = [] if self._converts else [arm for arm in shape.here if isinstance(arm, shapes.Scalar)]
+        usual = {PYTHON_TYPES[arm.kind] for arm in scalars if arm.bounds == shapes.Bounds()}
 
         def load(value: Any) -> Any:
+            if type(value) in usual:
+                return value
             if isinstance(value, dict):
                 return of_dict(value) if tagged is None else tagged(value)
             return of_list(value) if isinstance(value, list) else of_scalar(value)

@@ -163,7 +163,7 @@ def inspect_handler(function: Callable[..., Any], context_type: type, *, may_yie
 
 
 # As in `inspect`, which is not imported: it would take 8 ms of the start of every server.
-_CO_VARARGS, _CO_VARKEYWORDS, _CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x04, 0x08, 0x20, 0x80, 0x200
+_CO_VARIABLE, _CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x04 | 0x08, 0x20, 0x80, 0x200
 
 
 def _parameters_of(function: Any) -> list[tuple[str, str, tuple[Any, ...]]]:
@@ -172,15 +172,13 @@ def _parameters_of(function: Any) -> list[tuple[str, str, tuple[Any, ...]]]:
         return _parameters_of(function.__func__)[1:]
     if isinstance(function, types.FunctionType) and not vars(function).keys() & {"__wrapped__", "__signature__"}:
         code, by_position = function.__code__, function.__defaults__ or ()
-        names, count = code.co_varnames, code.co_argcount
-        defaults = dict(zip(names[count - len(by_position) : count], by_position, strict=True))
-        defaults |= function.__kwdefaults__ or {}
-        kinds = ["by position"] * code.co_posonlyargcount
-        kinds += ["by name"] * (count - code.co_posonlyargcount + code.co_kwonlyargcount)
-        kinds += ["*"] * bool(code.co_flags & _CO_VARARGS) + ["**"] * bool(code.co_flags & _CO_VARKEYWORDS)
-        found = zip(names, kinds, strict=False)  # The local variables come after the parameters.
-        return [(name, kind, (defaults[name],) if name in defaults else ()) for name, kind in found]
-    # A partial object, a decorated function, a callable object, a class.
+        if not (code.co_posonlyargcount or code.co_flags & _CO_VARIABLE):
+            count = code.co_argcount
+            defaults = dict(zip(code.co_varnames[count - len(by_position) : count], by_position, strict=True))
+            defaults |= function.__kwdefaults__ or {}
+            names = code.co_varnames[: count + code.co_kwonlyargcount]
+            return [(name, "by name", (defaults[name],) if name in defaults else ()) for name in names]
+    # One with `*`, `**` or `/`, a partial object, a decorated function, a callable object, a class.
     import inspect
 
     parameters = inspect.signature(function).parameters.values()

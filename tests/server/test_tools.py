@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import mcp_ref
-from mcp_ref.content import TextContent, image, text
+from mcp_ref.content import image, text
 from mcp_ref.errors import InvalidParams, Refusal, RequestCancelled, RequestTimeout, ToolError
 from mcp_ref.machinery.json_schema import SchemaRefused
 from mcp_ref.messages import JsonObject
@@ -255,14 +255,6 @@ def test_a_whole_result_of_a_tool_with_an_output_schema_may_say_that_it_failed()
         return {"content": [text("no")], "isError": True}  # type: ignore[return-value]
 
     assert answering(f).call("t") == {"content": [text("no")], "isError": True}
-
-
-def test_a_tool_that_promises_content_blocks_returns_them() -> None:
-    def f() -> list[TextContent | str]:
-        return [text("a"), "b"]
-
-    assert "outputSchema" not in answering(f).listed()[0]
-    assert answering(f).call("t")["content"] == [text("a"), text("b")]
 
 
 # -- the client's half
