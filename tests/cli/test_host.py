@@ -443,13 +443,21 @@ def test_a_prompt_that_comes_while_something_is_told_stands_below_it(
         asking.join(0.1)  # it would print now, if it could
         note(text)
 
+    said = list[str]()
+
+    def drawn() -> bool:
+        said.append(capfd.readouterr().err)
+        return said[-1].endswith("> ")
+
     monkeypatch.setattr(shown, "note", slowly)
     with typing_into() as (terminal, writes):
         asking = threading.Thread(target=terminal.line, args=("> ",))
         terminal.draw("told")
+        # A line that is typed before its prompt is drawn takes the prompt away.
+        assert until(drawn)
         os.write(writes, b"/quit\n")
         asking.join(5)
-    assert capfd.readouterr().err == "told\n> "
+    assert "".join(said) == "told\n> "
 
 
 def test_the_prompt_is_drawn_again_below_what_is_told_about_servers(config: str) -> None:
