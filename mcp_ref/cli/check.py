@@ -23,7 +23,7 @@ from contextlib import nullcontext, suppress
 from typing import Any, TextIO
 
 from mcp_ref.cli import shown
-from mcp_ref.cli.commands import Exit, UsageError, recorded
+from mcp_ref.cli.commands import Exit, UsageError, recorded, recorder_of
 from mcp_ref.messages import JsonObject
 from mcp_ref.trace.check import Checker
 from mcp_ref.trace.narrate import escaped
@@ -76,13 +76,10 @@ def _judge_live(args: argparse.Namespace, out: TextIO) -> Exit:
     writer = Report(args, out)
     writer.begin(Checker(args.revision, whole=not args.http))
     try:
-        trace = _own_file(args.trace) if args.trace else None
-        if trace and args.exact:
-            shown.note(f"{trace} will hold everything that is said, secrets too")
-        recorders = [Recorder(writer.feed, exact=True)]
-        recorders += [Recorder(trace, exact=args.exact)] if trace else []
+        args.trace = args.trace and _own_file(args.trace)
     except OSError as problem:
         raise UsageError(f"cannot write the trace: {problem}") from None
+    recorders = [Recorder(writer.feed, exact=True)] + ([recorder_of(args)] if args.trace else [])
     code = 0
     try:
         if args.target:

@@ -255,7 +255,7 @@ def ask(command: Asking, args: argparse.Namespace) -> Exit:
     slow.start()
     try:
         with (
-            _recorder(args, *sinks) as recorder,
+            recorder_of(args, *sinks) as recorder,
             Client(
                 target,
                 auth=_authorization(args),
@@ -365,7 +365,7 @@ def pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _recorder(args: argparse.Namespace, *sinks: Sink) -> Recorder:
+def recorder_of(args: argparse.Namespace, *sinks: Sink) -> Recorder:
     """A recorder for the file of `--trace`, if any, and for other sinks."""
     if args.exact and not args.trace:
         raise UsageError("--exact goes with --trace FILE")
@@ -385,8 +385,7 @@ def spec(args: argparse.Namespace) -> Exit:
         shown.put(describe.method_table())
         return Exit.OK
     if args.method not in METHODS:
-        like = describe.similar(args.method)
-        raise UsageError(f"no method {args.method!r}" + (f"; did you mean {', '.join(like)}?" if like else ""))
+        raise UsageError(f"no method {args.method!r}; spec alone lists them all")
     try:
         shown.put(describe.describe(args.method, find_revision(args.revision) if args.revision else None))
     except ValueError as problem:
@@ -429,7 +428,7 @@ def serve(args: argparse.Namespace) -> Exit:
     server = getattr(_loaded(Path(file)), name, None)
     if not isinstance(server, Server):
         raise UsageError(f"{file} has no Server called {name!r}")
-    with _recorder(args) as recorder:
+    with recorder_of(args) as recorder:
         server.trace = recorder if args.trace else server.trace
         if not args.http:
             server.run()
@@ -467,7 +466,7 @@ def demo(args: argparse.Namespace) -> Exit:
     told: list[str] = []
     say = told.append if args.step else print
     telling = Telling(narrator_for(sys.stdout), say, most=sys.maxsize if args.full else 12)
-    with _recorder(args, telling) as recorder:
+    with recorder_of(args, telling) as recorder:
         code = converse(recorder, telling, args.revision, http=args.http, whole=args.all)
     telling.flush()
     # The conversation is over, so that nothing in it waits, or times out, while somebody reads.

@@ -9,14 +9,13 @@ the same parameters, and their results in the next one.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from typing import Any, Final
 
 from mcp_ref.agreement import MAY_ASK
 from mcp_ref.basic.mrtr import KINDS, InputRequiredResult
-from mcp_ref.machinery.publishing import json_schema
-from mcp_ref.messages import JsonObject
+from mcp_ref.machinery.checking import plain_arms
+from mcp_ref.machinery.shapes import Object, shape_of
 from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.trace.narrate import METHODS, method_row, page_in
 
@@ -45,12 +44,6 @@ def mark(name: str, revision: Revision) -> str:
     if row is not None and row.exists_in(revision):
         return "yes" if row.extension is None else "extension"
     return "result" if name in KINDS and not revision.servers_send_requests else "-"
-
-
-def similar(name: str) -> list[str]:
-    """The methods whose names are most like this one."""
-    ending = [method for method in METHODS if method.endswith(name)]
-    return ending or difflib.get_close_matches(name, METHODS, n=3)
 
 
 def describe(name: str, revision: Revision | None = None) -> Iterator[str]:
@@ -100,40 +93,19 @@ def describe(name: str, revision: Revision | None = None) -> Iterator[str]:
 
 def _fields(wire_type: Any, revision: Revision, having: list[Revision]) -> Iterator[str]:
     """A line for each member of the type, with its history; the arms of a union one after the other."""
-    arms = {each: _arms(json_schema(wire_type, each)) for each in having}
-    if not any(arm.get("properties") for arm in arms[revision]):
+    from mcp_ref.trace.compare import words  # loads the rules of the checker, which no other command needs
+
+    arms = {each: [arm for arm in plain_arms(shape_of(wire_type, each)) if isinstance(arm, Object)] for each in having}
+    if not any(arm.fields for arm in arms[revision]):
         yield "    no members of its own"
     for number, arm in enumerate(arms[revision]):
         if number:
             yield "    or"
-        for name, member in arm.get("properties", {}).items():
-            must = "required" if name in arm.get("required", ()) else ""
+        for name, field in arm.fields.items():
+            must = "required" if field.required else ""
             # Since and until when the member exists, where that is not as long as the method.
-            named = [each for each in having if any(name in other.get("properties", {}) for other in arms[each])]
+            named = [each for each in having if any(name in other.fields for other in arms[each])]
             spans = [f"since {named[0]}"] if named[0] is not having[0] else []
             spans += [f"until {named[-1]}"] if named[-1] is not having[-1] else []
             span = f"only in {named[0]}" if spans and len(named) == 1 else ", ".join(spans)
-            yield f"    {name:18} {must:9} {_type(member)}{f'   ({span})' if span else ''}".rstrip()
-
-
-def _arms(schema: JsonObject) -> list[JsonObject]:
-    """The object types that a schema stands for: itself, or what its `anyOf` refers to."""
-    return [schema["$defs"][_type(arm)] if "$ref" in arm else arm for arm in schema.get("anyOf", [schema])]
-
-
-def _type(schema: JsonObject) -> str:
-    """A schema in a few words: "array of Tool", "TextContent | ImageContent", "string (uri)"."""
-    if "$ref" in schema:
-        return str(schema["$ref"]).rpartition("/")[2]
-    if "anyOf" in schema:
-        return " | ".join(_type(arm) for arm in schema["anyOf"])
-    if "const" in schema or "enum" in schema:
-        return " | ".join(f'"{value}"' for value in schema.get("enum", [schema.get("const")]))
-    if schema.get("type") == "array":
-        inner = _type(schema["items"])
-        return f"array of ({inner})" if " | " in inner else f"array of {inner}"
-    if schema.get("type") == "object":
-        values = _type(schema.get("additionalProperties") or {})
-        return "object" if values == "any JSON" else f"object of {values}"
-    kind = str(schema.get("type", "any JSON"))
-    return f"{kind} ({schema['format']})" if "format" in schema else kind
+            yield f"    {name:18} {must:9} {words(field.shape)}{f'   ({span})' if span else ''}".rstrip()

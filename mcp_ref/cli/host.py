@@ -297,7 +297,9 @@ class Console:
             case ["/instructions"]:
                 show(f"{name}: {said}" for name, said in host.instructions().items())
             case ["/skills"]:
-                show(f"{row.server} {row.definition['uri']}  {about(row)}" for row in host.skills())
+                for row in host.skills():
+                    skill = row.definition
+                    show([f"{row.server} {skill['uri']}  {row.state}: {skill['frontmatter']['description']}"])
             case ["/load", server, uri]:
                 show([host.load_skill(server, uri)["content"]["text"]])
             case ["/roots", *change]:
@@ -346,11 +348,6 @@ def tools_of(rows: Iterable[Listed]) -> Iterator[str]:
         changed = "  (changed since you consented to it)" if row.state == "changed" else ""
         first, *rest = shown.entries([{**row.definition, "name": row.name}])
         yield from (first + changed, *rest)
-
-
-def about(row: Listed) -> str:
-    """What a skill is for, and whether it is loaded."""
-    return f"{row.state}: {row.definition['frontmatter']['description']}"
 
 
 def call(host: Host, name: str, pairs: Sequence[str]) -> JsonObject:

@@ -9,13 +9,13 @@ import importlib
 import os
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final, Never
+from typing import Any, Final
 
 from mcp_ref.machinery.deadline import check_seconds
 
 _KINDS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "a string": lambda value: isinstance(value, str),
-    "a bool or a ResultCache": lambda value: isinstance(value, bool) or hasattr(value, "size"),
+    "a bool or a ResultCache": lambda value: isinstance(value, bool) or hasattr(value, "for_"),
     "a dict": lambda value: isinstance(value, Mapping),
     "a function": callable,
     "a whole number of at least 1": lambda value: isinstance(value, int) and value is not True and value >= 1,
@@ -24,33 +24,17 @@ _KINDS: Final[Mapping[str, Callable[[Any], bool]]] = {
 }
 
 
-_WRITTEN_ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
-    "Client": {
-        **dict.fromkeys(("env", "cwd", "stderr"), "Client(Command(argv, env=..., cwd=..., stderr=...))"),
-        **dict.fromkeys(("headers", "verify", "proxies"), 'Client(Url(url, headers=..., options={"verify": ...}))'),
-        "args": "the program and its arguments as one list of strings",
-        "command": "the program and its arguments as one list of strings",
-        "url": "Client(url)",
-        "sampling": "sample=",
-        "elicitation": "elicit=",
-        "revisions": "revision=, which takes one or several",
-        "name": 'info={"name": ...}',
-        "version": 'info={"version": ...}',
-    },
-    "Server": {
-        **dict.fromkeys(("host", "port", "path"), 'server.run("http", host=..., port=..., path=...)'),
-        **dict.fromkeys(("tools", "resources", "prompts"), "@server.tool(), @server.resource(uri), @server.prompt()"),
-        **dict.fromkeys(("description", "title", "icons"), 'info={"description": ..., "title": ..., "icons": ...}'),
-        "revision": "revisions=",
-        "capabilities": "declare= or experimental=",
-    },
-    "mcp_ref": {"FastMCP": "Server", "MCPServer": "Server", "ClientSession": "Client", "BaseModel": "a dataclass"},
-    "Context": {
-        **{level: f'ctx.log("{level}", data)' for level in ("debug", "info", "warning", "error")},
-        "report_progress": "ctx.progress(done, total)",
-    },
+_MODULE_HINTS: Final = {
+    "FastMCP": "Server",
+    "MCPServer": "Server",
+    "ClientSession": "Client",
+    "BaseModel": "a dataclass",
 }
-"""What others give to a client or a server when they make it, import, or call in a handler; and what it is here."""
+_CONTEXT_HINTS: Final = {
+    **{level: f'ctx.log("{level}", data)' for level in ("debug", "info", "warning", "error")},
+    "report_progress": "ctx.progress(done, total)",
+}
+"""What those who come from FastMCP import, or call in a handler; and what it is here."""
 
 PROTOCOL_HINTS: Final[Mapping[str, str]] = {
     "resources/subscribe": "; there, write client.listen(resources=[uri])",
@@ -85,27 +69,6 @@ def check_command(argv: Any) -> None:
     words = argv if isinstance(argv, Sequence) and not isinstance(argv, str | bytes) else ()
     if not words or not all(isinstance(word, str | os.PathLike) for word in words):
         raise TypeError(f"a command must be a list of strings with at least the program's name, not {argv!r}")
-    if len(words) == 1 and " " in str(words[0]) and not os.path.exists(words[0]):
-        raise TypeError(
-            f"a command must be a list with a string for each word, {str(words[0]).split()!r}, not {words!r}"
-        )
-
-
-def refuse_run(transport: str, options: Mapping[str, Any]) -> Never:
-    """Refuse a way to run a server that there is not, or options that it does not have."""
-    if transport == "stdio":
-        given = ", ".join(sorted(options))
-        raise ValueError(f'run() over stdio takes only max_message, not {given}; write run("http", ...)')
-    hint = {"sse": '; write run("http", sse_path="/sse")', "streamable-http": '; write run("http")'}
-    raise ValueError(f'run() knows "stdio" and "http", not {transport!r}{hint.get(transport, "")}')
-
-
-def refuse_unknown(owner: str, others: Mapping[str, Any]) -> None:
-    """Raise TypeError if there are options that the owner does not have, with what to write for the first of them."""
-    for name in others:
-        instead = _WRITTEN_ELSEWHERE[owner].get(name)
-        hint = f"write {instead}" if instead else f"help({owner}) lists those that there are"
-        raise TypeError(f"{owner} has no option {name}; {hint}")
 
 
 MOVED: Final = {"AuthorizationServer": "mcp_ref.testing"}
@@ -113,11 +76,11 @@ MOVED: Final = {"AuthorizationServer": "mcp_ref.testing"}
 
 
 def moved_name(name: str) -> Any:
-    """What has moved out of `mcp_ref`, with a warning; any other name is refused, with what others call so."""
+    """What has moved out of `mcp_ref`, with a warning; any other name is refused, with what to write for FastMCP's."""
     if name in MOVED:
         warnings.warn(f"import {name} from {MOVED[name]}", DeprecationWarning, stacklevel=3)
         return getattr(importlib.import_module(MOVED[name]), name)
-    if (instead := _WRITTEN_ELSEWHERE["mcp_ref"].get(name)) is not None:
+    if (instead := _MODULE_HINTS.get(name)) is not None:
         # Of an AttributeError `from mcp_ref import` would keep no word.
         raise ImportError(f"mcp_ref has no {name}; write {instead} (examples/guides/coming_from_fastmcp.md)")
     raise AttributeError(f"module 'mcp_ref' has no attribute {name!r}")
@@ -125,7 +88,7 @@ def moved_name(name: str) -> Any:
 
 def refuse_attribute(self: Any, name: str) -> Any:
     """The `__getattr__` of a `Context`: raise AttributeError, with what to write for what others call it."""
-    if (instead := _WRITTEN_ELSEWHERE["Context"].get(name)) is not None:
+    if (instead := _CONTEXT_HINTS.get(name)) is not None:
         raise AttributeError(f"Context has no {name}; write {instead}")
     return self.__getattribute__(name)
 

@@ -123,13 +123,12 @@ def loader(shape: Shape) -> Load:
     return read
 
 
-def within(load: Load, problems: Callable[[Any], list[str]]) -> Load:
+def _within(load: Load, problems: Callable[[Any], list[str]]) -> Load:
     """What has also to be within bounds; its type is told first."""
 
     def load_within(value: Any) -> Any:
         loaded = load(value)
-        # A number that comes as a string, to a prompt, is checked as the number.
-        if found := problems(loaded if isinstance(loaded, int | float) else value):
+        if found := problems(value):
             raise SchemaMismatch(*(("", problem) for problem in found))
         return loaded
 
@@ -170,16 +169,16 @@ _KINDS: Final[dict[type, type]] = {shapes.Array: list, shapes.Row: list, shapes.
 """What an array and an object are in Python; other shapes are of scalars."""
 
 
-def _arms(shape: Shape) -> list[Shape]:
+def plain_arms(shape: Shape) -> list[Shape]:
     """The plain shapes of which a value has one."""
     if isinstance(shape, shapes.Described):
-        return _arms(shape.shape)
-    return list(itertools.chain(*map(_arms, shape.here))) if isinstance(shape, shapes.Choice) else [shape]
+        return plain_arms(shape.shape)
+    return list(itertools.chain(*map(plain_arms, shape.here))) if isinstance(shape, shapes.Choice) else [shape]
 
 
 def _may_be(shape: Shape, kind: type) -> bool:
     """Whether a value of a kind may fit: `dict`, `list`, or `object` for scalars."""
-    return any(isinstance(arm, shapes.Anything) or _KINDS.get(type(arm), object) is kind for arm in _arms(shape))
+    return any(isinstance(arm, shapes.Anything) or _KINDS.get(type(arm), object) is kind for arm in plain_arms(shape))
 
 
 def _expected(shape: Shape) -> str:
@@ -211,7 +210,7 @@ class _Compiler:
                 return self._container(shape)
             case shapes.Described():
                 inner = self.compile(shape.shape)
-                return within(inner or _same, shape.problems) if shape.problems else inner
+                return _within(inner or _same, shape.problems) if shape.problems else inner
             case Object():
                 return self._known.get(shape) or self._object(shape)
             case shapes.Choice():
@@ -362,7 +361,7 @@ class _Compiler:
         tagged = self._by_tag(shape)
         if len(shape.here) == 1 and tagged is None:
             return self.compile(shape.here[0])
-        arms = [arm for arm in _arms(shape) if not isinstance(arm, shapes.Anything)]
+        arms = [arm for arm in plain_arms(shape) if not isinstance(arm, shapes.Anything)]
         by_value = any(isinstance(arm, shapes.Enumeration) for arm in arms)
         expected = " or ".join(dict.fromkeys(map(_expected, arms)))
         refusal = functools.partial(self._none_of if by_value else self._mismatch, expected)

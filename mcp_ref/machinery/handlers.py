@@ -35,12 +35,13 @@ under `Args:` in the docstring, in Google's style.
 The bounds and texts of `annotated_types` and pydantic are read by their attributes, so that neither is imported. What
 they say beyond that is refused, and so are pydantic's models: nothing that a signature promises goes unchecked.
 
-Arguments that come as strings can be all of these that are one value: a number in decimal, `true` or `false`, the value
-or the name of a member, and `T | None` as T. A parameter without an annotation takes the string as it is.
+Arguments that come as strings can be all of these that are one value: a number, `true` and `false` as JSON writes them,
+the value or the name of a member, and `T | None` as T. A parameter without an annotation takes the string as it is.
 """
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import itertools
@@ -54,8 +55,9 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final, Literal, NamedTuple, NewType, NoReturn, TypeVar, get_args, get_origin
 
 from mcp_ref.machinery import shapes
-from mcp_ref.machinery.checking import SchemaMismatch, loader, shortened, within
+from mcp_ref.machinery.checking import SchemaMismatch, loader, plain_arms, shortened
 from mcp_ref.machinery.json_schema import FORMATS, SchemaRefused, Validator, prepare
+from mcp_ref.machinery.json_text import decode
 from mcp_ref.machinery.publishing import schema_of
 from mcp_ref.machinery.shapes import KINDS, Field, JsonObject, Object, Shape, is_union, peel
 
@@ -161,7 +163,7 @@ def inspect_handler(function: Callable[..., Any], context_type: type, *, may_yie
 
 
 # As in `inspect`, which is not imported: it would take 8 ms of the start of every server.
-_CO_VARARGS, _CO_VARKEYWORDS, _CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x04, 0x08, 0x20, 0x80, 0x200
+_CO_VARIABLE, _CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x04 | 0x08, 0x20, 0x80, 0x200
 
 
 def _parameters_of(function: Any) -> list[tuple[str, str, tuple[Any, ...]]]:
@@ -170,15 +172,13 @@ def _parameters_of(function: Any) -> list[tuple[str, str, tuple[Any, ...]]]:
         return _parameters_of(function.__func__)[1:]
     if isinstance(function, types.FunctionType) and not vars(function).keys() & {"__wrapped__", "__signature__"}:
         code, by_position = function.__code__, function.__defaults__ or ()
-        names, count = code.co_varnames, code.co_argcount
-        defaults = dict(zip(names[count - len(by_position) : count], by_position, strict=True))
-        defaults |= function.__kwdefaults__ or {}
-        kinds = ["by position"] * code.co_posonlyargcount
-        kinds += ["by name"] * (count - code.co_posonlyargcount + code.co_kwonlyargcount)
-        kinds += ["*"] * bool(code.co_flags & _CO_VARARGS) + ["**"] * bool(code.co_flags & _CO_VARKEYWORDS)
-        found = zip(names, kinds, strict=False)  # The local variables come after the parameters.
-        return [(name, kind, (defaults[name],) if name in defaults else ()) for name, kind in found]
-    # A partial object, a decorated function, a callable object, a class.
+        if not (code.co_posonlyargcount or code.co_flags & _CO_VARIABLE):
+            count = code.co_argcount
+            defaults = dict(zip(code.co_varnames[count - len(by_position) : count], by_position, strict=True))
+            defaults |= function.__kwdefaults__ or {}
+            names = code.co_varnames[: count + code.co_kwonlyargcount]
+            return [(name, "by name", (defaults[name],) if name in defaults else ()) for name in names]
+    # One with `*`, `**` or `/`, a partial object, a decorated function, a callable object, a class.
     import inspect
 
     parameters = inspect.signature(function).parameters.values()
@@ -323,8 +323,8 @@ def _promises_nothing(hint: Any) -> bool:
 def string_arguments(handler: Handler) -> Callable[[Mapping[str, str], Any], dict[str, Any]]:
     """The function that makes keyword arguments of strings and the context: `keywords(values, ctx)`.
 
-    It raises `ValueError` if one is missing, unknown or cannot be read; the text names it. A handler with `**arguments`
-    gets what has no parameter of its own as it came.
+    It raises `ValueError` if one cannot be read; the text names it. A handler with `**arguments` gets what has no
+    parameter of its own as it came. Whether all are there, and known, the pages have asked before.
 
     Raises:
         TypeError: a parameter cannot be given by name, or no string can be read as what it is annotated with.
@@ -334,63 +334,41 @@ def string_arguments(handler: Handler) -> Callable[[Mapping[str, str], Any], dic
     readers: dict[str, Callable[[str], Any]] = {}
     for each in handler.parameters.values():
         try:
-            reader, why = _string_reader(_Hints("strings").shape(each.hint)), ""
+            readers[each.name] = _string_reader(_Hints("strings").shape(each.hint))
         except (TypeError, SchemaRefused) as exc:
-            reader, why = None, f": {exc}"
-        if reader is None:
-            raise TypeError(f"{handler.name}: parameter {each.name!r}: a string cannot be read as {each.hint!r}{why}")
-        readers[each.name] = reader
+            problem = f"a string cannot be read as {each.hint!r}: {exc}"
+            raise TypeError(f"{handler.name}: parameter {each.name!r}: {problem}") from None
 
     def keywords(values: Mapping[str, str], ctx: Any) -> dict[str, Any]:
-        for parameter in handler.parameters.values():
-            if not parameter.default and parameter.name not in values:
-                raise ValueError(f"argument {parameter.name!r} is missing")
         found: dict[str, Any] = {}
         for name, value in values.items():
-            # A value must not take the place of the context.
-            if name not in readers and (not handler.open_ended or name == handler.context):
-                raise ValueError(f"argument {name!r} is unknown")
             try:
                 found[name] = readers[name](value) if name in readers else value
             except ValueError as problem:
                 raise ValueError(f"argument {name!r}: {problem}") from None
+        # A value must not take the place of the context.
         return found if handler.context is None else found | {handler.context: ctx}
 
     return keywords
 
 
-def _string_reader(shape: Shape) -> Callable[[str], Any] | None:
-    """What makes a value of a string; None if the shape is more than one value."""
-    number, whole = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", r"[+-]?[0-9]{1,300}"
-    match shape:
-        case shapes.Described():
-            read = _string_reader(shape.shape)
-            return within(read, shape.problems) if read and shape.problems else read
-        case shapes.Choice():
-            arms = [arm for arm in shape.here if arm != shapes.Scalar("null")]
-            return _string_reader(arms[0]) if len(arms) == 1 else None
-        case shapes.Anything() | shapes.Scalar("string"):
-            return loader(shape)
-        case shapes.Scalar("integer"):
-            return lambda text: int(text) if re.fullmatch(whole, text) else _refuse(text, "an integer")
-        case shapes.Scalar("number"):
-            return lambda text: (
-                float(text) if re.fullmatch(number, text) and math.isfinite(float(text)) else _refuse(text, "a number")
-            )
-        case shapes.Scalar("boolean"):
-            choices: dict[str, Any] = {"true": True, "false": False}
-        case shapes.Enumeration():
-            members = shape.members or ()
-            choices = {str(value): member for value, member in zip(shape.values, members, strict=True)}
-            for kind in {type(member) for member in members if isinstance(member, enum.Enum)}:
-                choices |= kind.__members__
-        case _:
-            return None
-    return lambda text: choices[text] if text in choices else _refuse(text, f"one of {', '.join(choices)}")
+def _string_reader(shape: Shape) -> Callable[[str], Any]:
+    """What reads a string, as JSON where a number or a boolean is wanted, and checks and converts it like any value."""
+    arms = [arm for arm in plain_arms(shape) if arm != shapes.Scalar("null")]
+    if len(arms) != 1 or not isinstance(arms[0], shapes.Anything | shapes.Scalar | shapes.Enumeration):
+        raise TypeError("it is more than one value")
+    load = loader(shape)
+    is_json = isinstance(arms[0], shapes.Scalar) and arms[0].kind in ("integer", "number", "boolean")
 
+    def read(text: str) -> Any:
+        value: Any = text
+        if is_json:
+            # What is not JSON stays a string, which does not fit.
+            with contextlib.suppress(ValueError, RecursionError):
+                value = decode(text)
+        return load(value)
 
-def _refuse(text: str, what: str) -> NoReturn:
-    raise ValueError(f"{shortened(text)} is not {what}")
+    return read
 
 
 # -- from a hint to its shape -------------------------------------------------------------------------------------
@@ -400,16 +378,9 @@ class _Unsupported(TypeError):
     """A hint that has no JSON Schema here."""
 
     def __init__(self, hint: Any, why: str = "") -> None:
-        why = why or f"has no JSON Schema here; write {_INSTEAD.get(getattr(hint, '__name__', ''), _OTHERWISE)}"
+        why = why or "has no JSON Schema here; write a dataclass, or give the tool `input_schema=` or `output_schema=`"
         super().__init__(f"{hint if not isinstance(hint, type) else hint.__qualname__} {why}")
 
-
-_OTHERWISE: Final = "a dataclass, or give the tool `input_schema=` (of a result: `output_schema=`)"
-_INSTEAD: Final = {
-    "bytes": "`str`, and decode it; a result is made by `image()` or `audio()`",
-    "Decimal": "`str` or `float`",
-    "timedelta": "`float`, and say in which unit",
-}
 
 _NUMBERS: Final = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 _BOUNDS: Final = {
@@ -430,33 +401,22 @@ def _library_shapes() -> dict[Any, shapes.Scalar]:
     from pathlib import Path
     from uuid import UUID
 
-    def of(kind: str, make: Callable[[str], Any]) -> shapes.Scalar:
+    def of(kind: str, example: str, make: Callable[[str], Any]) -> shapes.Scalar:
         def read(text: str) -> Any:
             if not FORMATS[kind](text):
-                raise ValueError(_wrong_format(kind, text))
+                raise ValueError(f"expected a string of the format {kind}, such as {example}, got {shortened(text)}")
             # A leap second has the format, and is not a datetime.
             return make(text)
 
         return shapes.Scalar("string", format=kind, make=read)
 
     return {
-        datetime: of("date-time", lambda text: datetime.fromisoformat(text.upper())),
-        date: of("date", date.fromisoformat),
-        time: of("time", lambda text: time.fromisoformat(text.upper())),
-        UUID: of("uuid", UUID),
+        datetime: of("date-time", "2025-11-25T10:15:00Z", lambda text: datetime.fromisoformat(text.upper())),
+        date: of("date", "2025-11-25", date.fromisoformat),
+        time: of("time", "10:15:00Z", lambda text: time.fromisoformat(text.upper())),
+        UUID: of("uuid", "123e4567-e89b-12d3-a456-426614174000", UUID),
         Path: shapes.Scalar("string", make=Path),
     }
-
-
-_EXAMPLES: Final = {"date-time": "2025-11-25T10:15:00Z", "date": "2025-11-25", "time": "10:15:00Z"}
-
-
-def _wrong_format(wanted: str, text: str) -> str:
-    """What is wrong with a string that does not have a format, and how to mend it."""
-    if wanted in ("date-time", "time") and FORMATS[wanted](text + "Z"):
-        return f"{shortened(text)} lacks its time zone: add Z, or an offset such as +02:00"
-    example = f", such as {_EXAMPLES[wanted]}" if wanted in _EXAMPLES else ""
-    return f"expected a string of the format {wanted}{example}, got {shortened(text)}"
 
 
 class _Hints:
@@ -483,7 +443,7 @@ class _Hints:
         if is_union(hint):
             return shapes.Choice(tuple(self.shape(arm) for arm in args))
         if origin is Literal and not any(isinstance(value, bytes | enum.Enum) for value in args):
-            return shapes.Enumeration(args, args)
+            return shapes.Enumeration(tuple(map(str, args)) if self._purpose == "strings" else args, args)
         if bare is tuple and args and args[-1] is not ...:
             return shapes.Row(tuple(self.shape(each) for each in args))
         if bare in _ARRAYS:
@@ -501,8 +461,10 @@ class _Hints:
             raise _Unsupported(hint)
         if issubclass(bare, enum.Enum):
             values = tuple(member.value for member in bare)
-            in_json = values and all(type(value) in KINDS for value in values)
-            if not in_json and self._purpose != "strings":
+            if self._purpose == "strings":
+                members = {str(member.value): member for member in bare} | bare.__members__
+                return shapes.Enumeration(tuple(members), tuple(members.values()))
+            if not values or not all(type(value) in KINDS for value in values):
                 raise _Unsupported(bare, "has values that are not JSON scalars")
             return shapes.Enumeration(values, tuple(bare))
         if hasattr(bare, "__dataclass_fields__") or typing.is_typeddict(bare):

@@ -47,9 +47,6 @@ class _Note:
     def __hash__(self) -> int:
         return hash((type(self), *vars(self).values()))
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(map(repr, vars(self).values()))})"
-
 
 class Since(_Note):
     """The field, or the arm of a union, exists from this revision on."""

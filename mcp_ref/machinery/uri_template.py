@@ -77,8 +77,7 @@ class UriTemplate:
             if condition:
                 raise ValueError(f"URI template {text!r} cannot be matched: {problem}")
 
-        pieces, starred = _pieces(text)
-        refuse_if(starred, "a variable has `*` or `:`")
+        pieces = _pieces(text)
         expressions = [piece for piece in pieces if isinstance(piece, _Expression)]
         names = [name for expression in expressions for name in expression.names]
         refuse_if(len(set(names)) < len(names), "a variable occurs twice")
@@ -171,10 +170,10 @@ class UriTemplate:
         return found if len(found) == len(values) else None
 
 
-def _pieces(text: str) -> tuple[list[str | _Expression], bool]:
-    """The texts and expressions of a template, and whether a variable has a prefix or an asterisk."""
+def _pieces(text: str) -> list[str | _Expression]:
+    """The texts and expressions of a template."""
     pieces: list[str | _Expression] = []
-    end, starred = 0, False
+    end = 0
     for match in _PIECE.finditer(text):
         if match.start() != end:
             break
@@ -193,12 +192,13 @@ def _pieces(text: str) -> tuple[list[str | _Expression], bool]:
             found = _VARIABLE.fullmatch(variable)
             if found is None:
                 raise ValueError(f"URI template {text!r}: {variable!r} in {{{body}}} is not a variable")
+            if found[2] is not None:
+                raise ValueError(f"URI template {text!r} cannot be matched: {found[1]} has `*` or `:`")
             names.append(found[1])
-            starred |= found[2] is not None
         pieces.append(_Expression(expression[1], names))
     if end != len(text):
         raise ValueError(f"URI template {text!r}: a brace at position {end} has no partner")
-    return pieces, starred
+    return pieces
 
 
 def _value(raw: str, kind: Literal["segment", "path", "query"]) -> str | None:

@@ -115,11 +115,6 @@ class CallToolResult(Result):
     isError: NotRequired[bool]
 
 
-def display_name(tool: Tool) -> str:
-    """The name to show to people: `title`, else `annotations.title`, else `name`."""
-    return tool.get("title") or tool.get("annotations", {}).get("title") or tool["name"]
-
-
 # -- rows ---------------------------------------------------------------------------------------------------------
 
 METHODS = (

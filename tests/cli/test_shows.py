@@ -198,11 +198,6 @@ def test_a_full_disk_is_an_error_in_one_line(command: str) -> None:
     assert done.stderr.splitlines() == ["mcp-ref: the output cannot be written: [Errno 28] No space left on device"]
 
 
-def test_a_terminal_that_cannot_show_a_character_gets_an_escape(server: list[str]) -> None:
-    done = cli("call", "plan", "city=Rome", "--", *server, env={"PYTHONIOENCODING": "ascii"})
-    assert (done.returncode, done.stdout, done.stderr) == (0, "\\xe9\\u4e2d\n", "")
-
-
 def test_a_command_does_not_fail_because_its_streams_are_closed(server: list[str]) -> None:
     for closed in (">&-", "2>&-", ">&- 2>&-"):
         line = f'"{sys.executable}" -m mcp_ref spec ping {closed}'

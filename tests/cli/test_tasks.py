@@ -48,8 +48,3 @@ def test_a_task_is_looked_at_given_up_and_listed(capsys: Capture, revision: str)
             assert [line.split()[1] for line in run("list").splitlines()] == ["completed", "cancelled"]
         assert main(["task", "get", "nonsense", "--revision", revision, "--", http.url]) == 3
         assert main(["task", "get", "--revision", revision, "--", http.url]) == 2
-
-
-def test_the_rows_of_the_extension_are_told(capsys: Capture) -> None:
-    assert main(["spec", "tasks/update"]) == 0
-    assert "answer questions of a task" in capsys.readouterr().out

@@ -57,7 +57,7 @@ def test_a_stale_result_no_longer_takes_room(view: CacheView, cache: ResultCache
     keep(view, "tools/list")
     clock.now += 10
     view.get("tools/list", None)
-    assert (len(cache), cache.size) == (0, 0)
+    assert (len(cache._results), cache._size) == (0, 0)
 
 
 def test_a_huge_ttl_is_taken_for_a_long_time(view: CacheView) -> None:
@@ -171,8 +171,8 @@ def test_the_sizes_of_texts_and_keys_are_bounded_together(clock: Clock) -> None:
     view = cache.for_(SERVER)
     for letter in "abc":
         keep(view, "resources/read", {"uri": f"x:/{letter * 200}"}, mark="m" * 100)
-    assert len(cache) == 2
-    assert 600 < cache.size <= 1000
+    assert len(cache._results) == 2
+    assert 600 < cache._size <= 1000
     assert read(view, "x:/" + "a" * 200) is None
 
 
@@ -240,8 +240,8 @@ class Model:
         self.clock.now += seconds
 
     def check(self) -> None:
-        assert len(self.cache) <= self.cache._max_entries
-        assert 0 <= self.cache.size <= 5000
+        assert len(self.cache._results) <= self.cache._max_entries
+        assert 0 <= self.cache._size <= 5000
         for who in range(len(self.views)):
             for request, (method, params) in enumerate(REQUESTS):
                 got = self.views[who].get(method, params)
@@ -314,7 +314,7 @@ def test_many_threads_may_use_one_cache() -> None:
             keep(view, method, params, mark=who, scope="public" if turn % 4 == 0 else "private", ttl=60_000)
             got = view.get(method, params)
             assert got is None or got["mark"] == who or got["cacheScope"] == "public"
-            assert len(cache) <= 5 and cache.size <= 3000
+            assert len(cache._results) <= 5 and cache._size <= 3000
             if turn % 10 == 0:
                 view.changed(TOOLS, {})
 

@@ -126,11 +126,7 @@ def test_a_target_that_cannot_be_one_is_a_type_error_before_anything_is_done(tar
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"when": "2025-11-25T10:15:00"}, 'when: "2025-11-25T10:15:00" lacks its time zone: add Z, or an offset'),
-        (
-            {"when": "soon"},
-            'when: expected a string of the format date-time, such as "?2025-11-25T10:15:00Z"?, got "so',
-        ),
+        ({"when": "soon"}, 'when: expected a string of the format date-time, such as 2025-11-25T10:15:00Z, got "so'),
         ({"count": "many"}, 'count: expected an integer, got a string: "many"'),
         ({"count": "9" * 99}, f'count: expected an integer, got a string: "{"9" * 39}…'),
         ({"counts": 1}, "counts: unknown; known: when, count"),
@@ -146,7 +142,7 @@ def test_a_wrong_argument_is_shown_shortened_and_with_its_remedy(arguments: dict
     with connected(server) as client:
         result = client.call_tool("plan", arguments)
     assert result.get("isError")
-    assert told.replace('"?', "") in text_of(result)
+    assert told in text_of(result)
 
 
 def test_the_text_and_the_bytes_of_a_result_have_helpers() -> None:
@@ -185,11 +181,10 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "a number as a version": (lambda: Server("s", cast(Any, 1.0)), TypeError, "version must be a string, not 1"),
     "a number of workers": (lambda: Server("s", max_workers=0), ValueError, "max_workers must be a whole number"),
     "a feature alone": (lambda: Server("s", declare="tools"), TypeError, "declare must be a list"),
-    "a port for a server": (lambda: Server("s", port=80), TypeError, r'option port; write server.run\("http", ho'),  # type: ignore[arg-type]
     "a server's info": (lambda: Server("s", info=cast(Any, "me")), TypeError, "info must be a dict, not 'me'"),
-    "sse": (lambda: Server("s").run("sse"), ValueError, r'run\("http", sse_path="/sse"\)'),
+    "sse": (lambda: Server("s").run("sse"), ValueError, r"run\(\) knows .*, not 'sse'"),
     "no such transport": (lambda: Server("s").run("carrier pigeon"), ValueError, "stdio"),
-    "a port for stdio": (lambda: Server("s").run(port=80), ValueError, r'not port; write run\("http", \.\.\.\)'),
+    "a port for stdio": (lambda: Server("s").run(port=80), ValueError, r"max_message alone, not 'stdio' \['port'\]"),
     "a port in words": (lambda: Server("s").serve_http(port=cast(Any, "80")), ValueError, "port must be a whole numb"),
     "an option of HTTP": (lambda: Server("s").serve_http(prot=80), TypeError, "no option prot over HTTP; there are "),  # type: ignore[call-arg]
     "one host": (lambda: Server("s").serve_http(hosts="a.example"), TypeError, "hosts must be a list of strings"),
@@ -205,12 +200,7 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "idle for ever": (lambda: Server("s").serve_http(idle=0), ValueError, "idle must be above 0 seconds, or None"),
     "a line as command": (lambda: Client("python x.py"), ValueError, r"list of strings, \['python', 'x.py'\]"),
     "a file as command": (lambda: Client("x.py"), ValueError, r"list of strings, \['python', 'x.py'\]"),
-    "a line in a list": (lambda: Client(["python x.py"]), TypeError, r"each word, \['python', 'x.py'\], not"),
     "a URL without scheme": (lambda: Client("localhost:8000/mcp"), ValueError, "write 'http://localhost:8000/mcp'"),
-    "headers": (lambda: Client("http://x/mcp", headers={}), TypeError, r"option headers; write Client\(Url\("),  # type: ignore[arg-type]
-    "an environment": (lambda: Client(["x"], env={}), TypeError, r"no option env; write Client\(Command\("),  # type: ignore[arg-type]
-    "another's name": (lambda: Client(["x"], sampling=print), TypeError, "no option sampling; write sample="),  # type: ignore[arg-type]
-    "any other name": (lambda: Client(["x"], retries=3), TypeError, r"no option retries; help\(Client\)"),  # type: ignore[arg-type]
     "answers as a dict": (lambda: Client(["x"], elicit=cast(Any, {})), TypeError, "elicit must be a function, not"),
     "one folder": (lambda: Client(["x"], roots="/tmp"), TypeError, "roots must be a list of folders"),
     "a number as trace": (lambda: Client(Server("s"), trace=cast(Any, 3)).connect(), TypeError, "trace= takes a path"),

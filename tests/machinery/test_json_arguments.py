@@ -622,12 +622,9 @@ class Model:
     """As a model of pydantic is: a class that the hints know nothing of."""
 
 
-@pytest.mark.parametrize(
-    ("hint", "instead"),
-    [(Model, "a dataclass.*input_schema="), (Decimal, "str"), (timedelta, "float"), (bytes, r"image\(\)")],
-)
-def test_a_hint_without_schema_is_refused_with_what_to_write(hint: Any, instead: str) -> None:
-    with pytest.raises(TypeError, match=f"{hint.__name__} has no JSON Schema here; write .*{instead}"):
+@pytest.mark.parametrize("hint", [Model, Decimal, timedelta, bytes])
+def test_a_hint_without_schema_is_refused_with_what_to_write(hint: Any) -> None:
+    with pytest.raises(TypeError, match=f"{hint.__name__} has no JSON Schema here; write a dataclass.*input_schema="):
         of(hint)
 
 

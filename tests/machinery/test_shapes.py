@@ -202,11 +202,6 @@ def test_what_is_published_more_strictly_than_it_is_checked() -> None:
     assert json_schema(Hinted, FOURTH)["properties"]["size"] == {"type": "integer", "minimum": 0, "maximum": 9}
 
 
-def test_a_check_is_compiled_once() -> None:
-    assert checker(CallParams, FIRST) is checker(CallParams, FIRST)
-    assert checker(CallParams, FIRST) is not checker(CallParams, SECOND)
-
-
 def test_a_type_that_is_not_of_the_wire_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="is not a type of the wire"):
         checker(set, FIRST)
@@ -320,11 +315,6 @@ def test_the_keys_at_which_something_may_be_lost_are_known_beforehand() -> None:
     assert losing(Nested, FIRST) == {"first", "rest", "named"}
     assert losing(CallParams, FOURTH) == {"_meta"}
     assert losing(Question, FIRST) is None
-
-
-def test_a_projection_is_compiled_once() -> None:
-    assert projector(Nested, FIRST) is projector(Nested, FIRST)
-    assert projector(Message, FIRST, replies=True) is not projector(Message, FIRST)
 
 
 def test_foreign_content_becomes_a_text_in_a_reply_and_the_log_says_so(caplog: pytest.LogCaptureFixture) -> None:

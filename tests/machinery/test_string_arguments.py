@@ -53,8 +53,8 @@ def test_a_string_becomes_what_the_parameter_says(annotation: Any, text: str, va
 
 
 UNREADABLE: list[tuple[Any, list[str]]] = [
-    (int, ["3.0", "", "1_000", "٣", " 3", "9" * 5000]),
-    (float, ["nan", "inf", "1e9999", ".", ""]),
+    (int, ["3.5", "", "1_000", "٣", "true", "9" * 5000, "[" * 100_000]),
+    (float, ["nan", "NaN", "1e9999", ".", ""]),
     (bool, ["1", "True"]),
     (Colour, ["blue"]),
     (Literal["a"], ["b"]),
@@ -63,30 +63,18 @@ UNREADABLE: list[tuple[Any, list[str]]] = [
 
 @pytest.mark.parametrize(("annotation", "text"), [(kind, text) for kind, texts in UNREADABLE for text in texts])
 def test_a_string_that_cannot_be_read_is_named(annotation: Any, text: str) -> None:
-    with pytest.raises(ValueError, match="argument 'value': \".*\"?…? is not "):
+    with pytest.raises(ValueError, match="argument 'value': expected .*, got "):
         reading(annotation, text)
 
 
-def test_missing_and_unknown_arguments_are_named_and_the_context_cannot_be_given() -> None:
+def test_no_argument_takes_the_place_of_the_context() -> None:
     def handler(a: str, ctx: Ctx, b: str = "x") -> None: ...
 
-    inspected = keywords(handler)
+    def open_ended(ctx: Ctx | None = None, **rest: str) -> None: ...
+
     context = Ctx()
-    assert inspected({"a": "1"}, context) == {"a": "1", "ctx": context}
-    with pytest.raises(ValueError, match="'a' is missing"):
-        inspected({"b": "1"}, context)
-    for name in ("c", "ctx"):
-        with pytest.raises(ValueError, match=f"'{name}' is unknown"):
-            inspected({"a": "1", name: "2"}, context)
-
-
-def test_an_open_ended_handler_takes_any_name_but_that_of_the_context() -> None:
-    def handler(ctx: Ctx | None = None, **rest: str) -> None: ...
-
-    inspected = keywords(handler)
-    assert inspected({"a": "1"}, None) == {"a": "1", "ctx": None}
-    with pytest.raises(ValueError, match="'ctx' is unknown"):
-        inspected({"ctx": "1"}, None)
+    assert keywords(handler)({"a": "1"}, context) == {"a": "1", "ctx": context}
+    assert keywords(open_ended)({"a": "1", "ctx": "2"}, context) == {"a": "1", "ctx": context}
 
 
 def by_position(a: str, /) -> None: ...

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_ref import Server
-from mcp_ref.basic.versioning import METHODS, SERVER_INFO, discover
+from mcp_ref.basic.versioning import SERVER_INFO, discover
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from mcp_ref.server.utilities.caching import CacheHint
 from tests.server.alone import MODERN, ask, meta
@@ -92,7 +92,3 @@ def test_a_client_asks_with_nothing_but_the_envelope() -> None:
 
     assert discover(Caller(), timeout=3)["supportedVersions"] == [MODERN]  # type: ignore[arg-type]
     assert asked == [("server/discover", None, {"timeout": 3})]
-
-
-def test_the_request_exists_in_the_stateless_era_alone() -> None:
-    assert [name for name, row in REVISIONS.items() if METHODS[0].exists_in(row)] == [MODERN]

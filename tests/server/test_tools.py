@@ -10,19 +10,18 @@ from typing import Any
 import pytest
 
 import mcp_ref
-from mcp_ref.content import TextContent, image, text
+from mcp_ref.content import image, text
 from mcp_ref.errors import InvalidParams, Refusal, RequestCancelled, RequestTimeout, ToolError
 from mcp_ref.machinery.json_schema import SchemaRefused
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
 from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.server import tools
-from mcp_ref.server.tools import METHODS, ToolEntry, display_name, tools_call, tools_list
+from mcp_ref.server.tools import ToolEntry, tools_call, tools_list
 from tests.server import alone
 from tests.server.fakes import FakeServer
 
 LATEST = REVISIONS["2025-11-25"]
-ALL = list(REVISIONS.values())
 
 
 class Context:
@@ -110,15 +109,6 @@ def test_a_decorator_without_brackets_and_a_function_without_a_name_are_refused(
         Server().tool(lambda: None)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="no name"):
         Server().tool()(functools.partial(print))
-
-
-def test_the_display_name_is_the_title_or_that_of_the_annotations_or_the_name() -> None:
-    tool: Any = {"name": "n", "title": "T", "annotations": {"title": "A"}, "inputSchema": {"type": "object"}}
-    assert display_name(tool) == "T"
-    del tool["title"]
-    assert display_name(tool) == "A"
-    del tool["annotations"]
-    assert display_name(tool) == "n"
 
 
 # -- schemas written by hand
@@ -267,14 +257,6 @@ def test_a_whole_result_of_a_tool_with_an_output_schema_may_say_that_it_failed()
     assert answering(f).call("t") == {"content": [text("no")], "isError": True}
 
 
-def test_a_tool_that_promises_content_blocks_returns_them() -> None:
-    def f() -> list[TextContent | str]:
-        return [text("a"), "b"]
-
-    assert "outputSchema" not in answering(f).listed()[0]
-    assert answering(f).call("t")["content"] == [text("a"), text("b")]
-
-
 # -- the client's half
 
 
@@ -380,14 +362,3 @@ def test_an_output_schema_that_cannot_be_used_is_logged_once_and_not_applied(
     assert client.call_tool("t") == GOOD
     assert client.call_tool("t") == BARE
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
-
-
-# -- the rows
-
-
-def test_the_rows_exist_in_every_revision_and_need_the_capability() -> None:
-    assert [row.name for row in METHODS] == ["tools/list", "tools/call", "notifications/tools/list_changed"]
-    for revision in ALL:
-        assert all(row.exists_in(revision) for row in METHODS)
-        needed = [row.capability(revision) for row in METHODS]
-        assert needed == ["server.tools", "server.tools", "server.tools.listChanged"]

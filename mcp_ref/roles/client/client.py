@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Any, Never, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from mcp_ref._version import __version__
 from mcp_ref.basic import batching, mrtr, subscriptions, utilities, versioning
@@ -33,7 +33,7 @@ from mcp_ref.errors import (
     TransportClosed,
 )
 from mcp_ref.extensions import OF_SKILLS, loaded_later
-from mcp_ref.machinery.arguments import check_command, check_kind, check_limits, refuse_unknown
+from mcp_ref.machinery.arguments import check_command, check_kind, check_limits
 from mcp_ref.machinery.callbacks import CallbackThread
 from mcp_ref.machinery.deadline import Clock, Deadline
 from mcp_ref.machinery.forks import opened_elsewhere
@@ -152,9 +152,7 @@ class Client:
         on_reopen: Callable[[], None] | None = None,
         cache: bool | ResultCache = True,
         trace: Trace | None = None,
-        **others: Never,
     ) -> None:
-        refuse_unknown("Client", others)
         # What was given does not change; the conversations read it.
         self.target = known_target(target, session)
         check_limits(timeout=timeout, connect_timeout=connect_timeout)

@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never, Unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
 from mcp_ref.basic import mrtr
 from mcp_ref.basic.extensions import Extension, extensions_of
@@ -20,7 +20,7 @@ from mcp_ref.basic.lifecycle import Introduction
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Transport
 from mcp_ref.basic.versioning import server_discover
 from mcp_ref.client import roots
-from mcp_ref.machinery.arguments import check_kind, check_known, check_limits, refuse_run, refuse_unknown
+from mcp_ref.machinery.arguments import check_kind, check_known, check_limits
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.forks import opened_elsewhere
 from mcp_ref.machinery.rates import Rate, RateLimits
@@ -166,9 +166,7 @@ class Server:
         state_keys: mrtr.StateKeys | Sequence[bytes] | None = None,
         # in several processes
         bus: Bus | None = None,
-        **others: Never,
     ) -> None:
-        refuse_unknown("Server", others)
         if not isinstance(name, str) or not name:
             raise TypeError(f'the name of a server must be a string, such as Server("weather"), not {name!r}')
         check_kind("a string", version=version, instructions=instructions)
@@ -391,7 +389,7 @@ class Server:
                 finally:
                     self.close_recorder(0.6)
         else:
-            refuse_run(transport, options)
+            raise ValueError(f'run() knows "http", and "stdio" with max_message alone, not {transport!r} {[*options]}')
         if self.tasks is not None:
             stuck += self.tasks.close(0.6)
         if stuck:

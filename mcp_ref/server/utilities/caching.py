@@ -196,17 +196,6 @@ class ResultCache:
         """
         return CacheView(self, server, owner)
 
-    def __len__(self) -> int:
-        """How many results are kept, stale ones included."""
-        with self._lock:
-            return len(self._results)
-
-    @property
-    def size(self) -> int:
-        """The bytes that they take."""
-        with self._lock:
-            return self._size
-
     # -- for the views
 
     def _find(self, slots: Collection[_Slot]) -> bytes | None:

@@ -52,21 +52,9 @@ def test_a_retry_with_input_has_no_key(name: str, value: Any) -> None:
     assert key_of("resources/read", {"uri": "x:/a", name: value}) is None
 
 
-@pytest.mark.parametrize(
-    "params", [{"cursor": ""}, {"cursor": None}, {"cursor": "1"}, {"cursor": 1}, {"cursor": 1.0}, {"cursor": True}]
-)
-def test_each_page_has_a_key_of_its_own(params: dict[str, Any]) -> None:
-    others: list[dict[str, Any]] = [
-        {},
-        {"cursor": ""},
-        {"cursor": None},
-        {"cursor": "1"},
-        {"cursor": 1},
-        {"cursor": 1.0},
-        {"cursor": True},
-    ]
-    same = [other for other in others if key_of("tools/list", other) == key_of("tools/list", params)]
-    assert [json.dumps(other) for other in same] == [json.dumps(params)]
+def test_each_page_has_a_key_of_its_own() -> None:
+    cursors = [{}, *({"cursor": cursor} for cursor in ("", None, "1", 1, 1.0, True))]
+    assert len({key_of("tools/list", params) for params in cursors}) == len(cursors)
 
 
 @pytest.mark.parametrize("value", [float("nan"), {1, 2}, object()])
