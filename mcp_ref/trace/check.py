@@ -121,14 +121,13 @@ class Checker:
     # -- connections
 
     def _link(self, event: TraceEvent) -> Link:
-        named = (event.peer, event.transport) if event.conn is None else event.conn
-        if (link := self._links.get(named)) is None:
+        if (link := self._links.get(event.conn)) is None:
             sides = (event.peer, event.transport)
             if (shared := self._shared.get(sides)) is None:
                 shared = self._shared[sides] = Known()
             side: Role = "server" if event.peer == "client" else "client"
             link = self._joined(sides, event) or Link(side, event.transport, shared, self._whole)
-            self._links[named] = link
+            self._links[event.conn] = link
             if event.http is not None and as_object(event.message).get("method") == "initialize":
                 before = self._lone.get(sides, link)
                 self._lone[sides] = link if before is link or (before and before.session_id) else None
@@ -214,14 +213,12 @@ class Checker:
             return set()
         if revision is not None and revision.era == "stateless" and exchange.method != "POST" and event.message is None:
             return set()
-        broken: set[str] = set()
-        if body is None or not body.faults:
-            broken = self._judge_exchange("head", link, "client", exchange, event)
-            if not broken and body is not None and body.mirrored:
-                broken = self._judge_exchange("mirror", link, "client", exchange, event)
-            exchange.faults |= broken
-            if body is not None:
-                body.faults |= broken
+        if body is not None and body.faults:
+            return set()
+        broken = self._judge_exchange("head", link, "client", exchange, event)
+        exchange.faults |= broken
+        if body is not None:
+            body.faults |= broken
         return broken
 
     def _judge_exchange(self, kind: Kind, link: Link, sender: Role, exchange: Exchange, event: TraceEvent) -> set[str]:

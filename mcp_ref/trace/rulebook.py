@@ -40,7 +40,7 @@ class Finding(NamedTuple):
 
     Attributes:
         seq: the number of the event.
-        conn: the connection; None in files without such numbers.
+        conn: the connection, as in `TraceEvent`.
         blame: whose fault it is; None: it is a fault of the checker, whose rule has failed.
         level: "MUST", "SHOULD" or, of a finding that time, taste or a race decides, "HINT".
         rule: its name, a function in trace/rules; or "schema".
@@ -148,7 +148,7 @@ class Rulebook:
         for name, function, stage, having in rules_for(*named):
             if broken and (stage > last or last == FRAME):
                 break
-            if having is not None and having not in what[0].body and having not in what[0].own_meta:
+            if having is not None and having not in what[0].body:
                 continue
             try:
                 verdict = function(link, *what)
@@ -273,13 +273,6 @@ def _is_everywhere(name: str) -> bool:
 
 # -- the schema ---------------------------------------------------------------------------------------------------
 
-_NEEDING_PARAMS: Final = frozenset({
-    "initialize", "tools/call", "prompts/get", "resources/read", "resources/subscribe", "resources/unsubscribe",
-    "completion/complete", "logging/setLevel", "sampling/createMessage", "elicitation/create", "notifications/progress",
-    "notifications/message", "notifications/resources/updated", "subscriptions/listen",
-})  # fmt: skip
-"""What cannot come without params; of others `params` may be left out altogether."""
-
 
 def _schema_rule(kind: Kind, method: str, revision: str) -> Asked | None:
     """A rule that compares params, or a result, with the type that the revision has."""
@@ -299,10 +292,9 @@ def _schema_rule(kind: Kind, method: str, revision: str) -> Asked | None:
                 checker(came.result, spoken)(said.result, "result")
             elif _makes_a_task(said):
                 checker(CreateTaskResult, spoken)(said.result, "result")
-            elif fits is not None and kind == "result":
-                fits(said.result, "result")
-            elif fits is not None and ("params" in said.message or method in _NEEDING_PARAMS):
-                fits(said.params, "params")
+            elif fits is not None:
+                # Params that are left out are as good as empty ones: what must be there is missing in either.
+                fits(said.body, "result" if kind == "result" else "params")
         except SchemaMismatch as problem:
             return str(problem)
         return None

@@ -36,6 +36,7 @@ from mcp_ref.trace.rules.seen import (
     objects,
     refused,
     rule,
+    rule_of_each,
     shown,
 )  # fmt: skip
 
@@ -93,37 +94,33 @@ def _tools(said: Said) -> list[JsonObject]:
     return objects(said.result.get("tools"))
 
 
-@rule("result", "tools/list", stage=SHAPE)
-def tools_have_an_input_schema(link: Link, said: Said) -> Verdict:
-    for tool in _tools(said):
-        if not isinstance(tool.get("inputSchema"), dict):
-            return f"an object as the inputSchema of {tool.get('name')!r}"
+of_each_tool = partial(rule_of_each, "result", "tools/list", within=_tools)
+
+
+@of_each_tool(stage=SHAPE)
+def tools_have_an_input_schema(tool: JsonObject) -> str | None:
+    has_one = isinstance(tool.get("inputSchema"), dict)
+    return None if has_one else f"an object as the inputSchema of {tool.get('name')!r}"
+
+
+@of_each_tool()
+def schemas_are_valid(tool: JsonObject) -> str | None:
+    for name in ("inputSchema", "outputSchema"):
+        if isinstance(tool.get(name), dict) and (problem := _schema_problem(encode(tool[name]))):
+            return f"a valid {name} of {tool.get('name')!r}; {problem}"
     return None
 
 
-@rule("result", "tools/list")
-def schemas_are_valid(link: Link, said: Said) -> Verdict:
-    for tool in _tools(said):
-        for name in ("inputSchema", "outputSchema"):
-            if isinstance(tool.get(name), dict) and (problem := _schema_problem(encode(tool[name]))):
-                return f"a valid {name} of {tool.get('name')!r}; {problem}"
-    return None
+@of_each_tool()
+def tool_names_have_128_characters_at_most(tool: JsonObject) -> str | None:
+    length = len(str(tool.get("name")))
+    return None if 1 <= length <= 128 else f"1 to 128 characters, not {length}"
 
 
-@rule("result", "tools/list")
-def tool_names_have_128_characters_at_most(link: Link, said: Said) -> Verdict:
-    for tool in _tools(said):
-        if not 1 <= len(str(tool.get("name"))) <= 128:
-            return f"1 to 128 characters, not {len(str(tool.get('name')))}"
-    return None
-
-
-@rule("result", "tools/list")
-def tool_names_are_plain(link: Link, said: Said) -> Verdict:
-    for tool in _tools(said):
-        if not re.fullmatch(r"[A-Za-z0-9_.-]*", name := str(tool.get("name"))):
-            return f"letters, digits, _ - . and nothing else, unlike {name!r}"
-    return None
+@of_each_tool()
+def tool_names_are_plain(tool: JsonObject) -> str | None:
+    plain = re.fullmatch(r"[A-Za-z0-9_.-]*", name := str(tool.get("name")))
+    return None if plain else f"letters, digits, _ - . and nothing else, unlike {name!r}"
 
 
 @rule("result", "tools/list")
@@ -214,12 +211,9 @@ def _annotations(schema: Any, depth: int) -> Iterator[Any]:
         yield from _annotations(each, depth + 1)
 
 
-def _annotated(what: str, link: Link, said: Said) -> Verdict:
-    for tool in _tools(said):
-        found = _header_problem(tool)
-        if found is not None and found[0] == what:
-            return found[1]
-    return None
+def _annotated(what: str, tool: JsonObject) -> str | None:
+    broken, expected = _header_problem(tool) or ("", None)
+    return expected if broken == what else None
 
 
 for _name, _what in {
@@ -230,7 +224,7 @@ for _name, _what in {
     "header_annotation_is_on_a_primitive": "primitive",
     "header_annotation_is_reachable": "reachable",
 }.items():
-    rule("result", "tools/list", name=_name)(partial(_annotated, _what))
+    of_each_tool(name=_name)(partial(_annotated, _what))
 
 
 @rule("request", "tools/call", sender="client")
@@ -246,19 +240,20 @@ _MIME = re.compile(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+\s*(;.*)?")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*")
 
 
-def _blocks(said: Said) -> Iterator[JsonObject]:
-    for message in objects(said.result.get("messages")):
-        yield from objects([message.get("content")])
+def _blocks(said: Said) -> list[JsonObject]:
+    return objects([message.get("content") for message in objects(said.result.get("messages"))])
 
 
-def _data(kind: str, link: Link, said: Said) -> Verdict:
-    for block in _blocks(said):
-        if block.get("type") == kind:
-            if not _is_base64(block.get("data")):
-                return "data in base64"
-            if not _MIME.fullmatch(str(block.get("mimeType"))):
-                return f"a MIME type such as {kind}/x, not {block.get('mimeType')!r}"
-    return None
+_of_each_block = partial(rule_of_each, "result", "prompts/get", within=_blocks, stage=SHAPE)
+
+
+def _data(kind: str, block: JsonObject) -> str | None:
+    if block.get("type") != kind:
+        return None
+    if not _is_base64(block.get("data")):
+        return "data in base64"
+    typed = _MIME.fullmatch(str(block.get("mimeType")))
+    return None if typed else f"a MIME type such as {kind}/x, not {block.get('mimeType')!r}"
 
 
 def _is_base64(data: Any) -> bool:
@@ -270,43 +265,33 @@ def _is_base64(data: Any) -> bool:
     return True
 
 
-rule("result", "prompts/get", stage=SHAPE, name="images_are_base64_with_a_type")(partial(_data, "image"))
-rule("result", "prompts/get", stage=SHAPE, name="sounds_are_base64_with_a_type")(partial(_data, "audio"))
+_of_each_block(name="images_are_base64_with_a_type")(partial(_data, "image"))
+_of_each_block(name="sounds_are_base64_with_a_type")(partial(_data, "audio"))
 
 
-@rule("result", "prompts/get", stage=SHAPE)
-def embedded_resources_have_a_uri(link: Link, said: Said) -> Verdict:
-    for block in _blocks(said):
-        uri = as_object(block.get("resource")).get("uri")
-        if block.get("type") == "resource" and not (isinstance(uri, str) and _URI.fullmatch(uri)):
-            return f"a valid uri, not {uri!r}"
-    return None
+@_of_each_block()
+def embedded_resources_have_a_uri(block: JsonObject) -> str | None:
+    uri = as_object(block.get("resource")).get("uri")
+    sound = block.get("type") != "resource" or isinstance(uri, str) and _URI.fullmatch(uri)
+    return None if sound else f"a valid uri, not {uri!r}"
 
 
-@rule("result", "prompts/get", stage=SHAPE)
-def embedded_resources_have_text_or_blob(link: Link, said: Said) -> Verdict:
-    for block in _blocks(said):
-        inner = as_object(block.get("resource"))
-        text, blob = inner.get("text"), inner.get("blob")
-        if block.get("type") == "resource" and not (isinstance(text, str) or _is_base64(blob)):
-            return "text, or a blob in base64"
-    return None
+@_of_each_block()
+def embedded_resources_have_text_or_blob(block: JsonObject) -> str | None:
+    inner = as_object(block.get("resource"))
+    sound = block.get("type") != "resource" or isinstance(inner.get("text"), str) or _is_base64(inner.get("blob"))
+    return None if sound else "text, or a blob in base64"
 
 
-@rule("result", "resources/read", stage=SHAPE)
-def blobs_are_base64(link: Link, said: Said) -> Verdict:
-    for contents in objects(said.result.get("contents")):
-        if "blob" in contents and not _is_base64(contents["blob"]):
-            return "a blob in base64"
-    return None
+@rule_of_each("result", "resources/read", within=lambda said: objects(said.result.get("contents")), stage=SHAPE)
+def blobs_are_base64(contents: JsonObject) -> str | None:
+    return "a blob in base64" if "blob" in contents and not _is_base64(contents["blob"]) else None
 
 
-@rule("result", "resources/list")
-def resource_uris_are_uris(link: Link, said: Said) -> Verdict:
-    for entry in objects(said.result.get("resources")):
-        if not _URI.fullmatch(uri := str(entry.get("uri"))):
-            return f"a URI by RFC 3986, unlike {shown(uri)!r}"
-    return None
+@rule_of_each("result", "resources/list", within=lambda said: objects(said.result.get("resources")))
+def resource_uris_are_uris(entry: JsonObject) -> str | None:
+    uri = str(entry.get("uri"))
+    return None if _URI.fullmatch(uri) else f"a URI by RFC 3986, unlike {shown(uri)!r}"
 
 
 # -- prompts, completion, logging, pagination ---------------------------------------------------------------------
@@ -392,13 +377,17 @@ ANSWERS: Final[list[tuple[str, str, Misfit]]] = []
 """Rules for a session's result that also hold for an answer within a request that is sent again."""
 
 
+def questions(said: Said) -> list[JsonObject]:
+    """What a result asks for."""
+    return objects(list(as_object(said.result.get("inputRequests")).values()))
+
+
 def asked(name: str, method: str, problem: Problem) -> None:
     """Declare a rule for a question within a result."""
 
     def ask(link: Link, said: Said) -> Verdict:
-        given = objects(list(as_object(said.result.get("inputRequests")).values()))
-        found = (problem(as_object(q.get("params")), link, said) for q in given if q.get("method") == method)
-        return next((each for each in found if each), None)
+        given = (as_object(each.get("params")) for each in questions(said) if each.get("method") == method)
+        return next((found for params in given if (found := problem(params, link, said))), None)
 
     rule("asking", name=name)(ask)
 

@@ -9,8 +9,8 @@ from mcp_ref.basic.versioning import CLIENT_INFO
 from mcp_ref.messages import JsonObject
 from mcp_ref.trace.record import TraceEvent
 from mcp_ref.trace.redact import is_secret
-from mcp_ref.trace.rules.features import question
-from mcp_ref.trace.rules.seen import OTHER, Exchange, Link, Said, Verdict, as_object, objects, rule, shown
+from mcp_ref.trace.rules.features import of_each_tool, question
+from mcp_ref.trace.rules.seen import OTHER, Exchange, Link, Said, Verdict, as_object, rule, shown
 
 
 @rule("request", sender="client")
@@ -31,13 +31,11 @@ def forms_ask_for_no_secrets(params: JsonObject, link: Link, said: Said) -> Verd
     return None if secret is None else f"no {secret!r} in a form: a secret belongs on a page of yours (URL mode)"
 
 
-@rule("result", "tools/list")
-def secrets_are_not_mirrored(link: Link, said: Said) -> Verdict:
-    for tool in objects(said.result.get("tools")):
-        for name, field in as_object(as_object(tool.get("inputSchema")).get("properties")).items():
-            if "x-mcp-header" in as_object(field) and is_secret(name):
-                return f"no x-mcp-header at {name!r} of {tool.get('name')!r}: headers are seen on the way"
-    return None
+@of_each_tool()
+def secrets_are_not_mirrored(tool: JsonObject) -> str | None:
+    fields = as_object(as_object(tool.get("inputSchema")).get("properties"))
+    secret = next((name for name in fields if "x-mcp-header" in as_object(fields[name]) and is_secret(name)), None)
+    return secret and f"no x-mcp-header at {secret!r} of {tool.get('name')!r}: headers are seen on the way"
 
 
 @rule("end")

@@ -16,7 +16,7 @@ from mcp_ref.errors import HeaderMismatch
 from mcp_ref.messages import encode
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.record import TraceEvent
-from mcp_ref.trace.rules.seen import FRAME, ORDER, SHAPE, Exchange, Link, Said, Verdict, as_object, rule, shown
+from mcp_ref.trace.rules.seen import FRAME, ORDER, Exchange, Link, Said, Verdict, as_object, rule, shown
 
 _CLOCKS = 50.0  # milliseconds by which a wait may look shorter than it was
 
@@ -85,7 +85,7 @@ def sessions_that_ended_are_404(link: Link, exchange: Exchange, event: TraceEven
 
 @rule("head", sender="client")
 def version_header_is_sent(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    if link.revision is None or _initializes(event) or _initializes_first(exchange):
+    if link.revision is None or _initializes(event):
         return None
     return f"MCP-Protocol-Version: {link.revision}" if exchange.header("mcp-protocol-version") is None else None
 
@@ -100,10 +100,6 @@ def version_header_is_the_one_agreed(link: Link, exchange: Exchange, event: Trac
 
 def _initializes(event: TraceEvent) -> bool:
     return as_object(event.message).get("method") == "initialize"
-
-
-def _initializes_first(exchange: Exchange) -> bool:
-    return exchange.body is not None and exchange.body.method == "initialize"
 
 
 # -- headers that repeat the message ------------------------------------------------------------------------------
@@ -223,7 +219,7 @@ _MIRRORS: dict[str, tuple[str, _Mirrored]] = {
     "mirrored_values_match": ("{} as it stands in the arguments", _mismatch),
 }  # fmt: skip
 for _name, _row in _MIRRORS.items():
-    rule("mirror", sender="client", stage=SHAPE, name=_name)(partial(_mirroring, *_row))
+    rule("head", "tools/call", sender="client", name=_name)(partial(_mirroring, *_row))
 
 
 def _safe(value: Any) -> bool:
@@ -428,16 +424,21 @@ def the_response_ends_the_stream(link: Link, exchange: Exchange, event: TraceEve
     return "nothing after the response" if over else None
 
 
+def _is_cut(link: Link, exchange: Exchange) -> bool:
+    """Whether the server has ended the stream of a POST before a response that the client still waits for."""
+    asked = [link.asked.get(("client", *each)) for each in exchange.requests]
+    waits = any(request is not None and not request.cancelled for request in asked)
+    return waits and exchange.method == "POST" and exchange.streams and exchange.closed == "server"
+
+
 @rule("closed", sender="server")
 def streams_end_with_the_response(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    cut = exchange.method == "POST" and exchange.streams and exchange.requests and exchange.closed == "server"
-    return "the response before the end of the stream" if cut and not _cancelled(link, exchange) else None
+    return "the response before the end of the stream" if _is_cut(link, exchange) else None
 
 
 @rule("closed", sender="server")
 def retry_comes_before_the_end(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    cut = exchange.method == "POST" and exchange.streams and exchange.requests and exchange.closed == "server"
-    return "an event with retry" if cut and exchange.retry is None and not _cancelled(link, exchange) else None
+    return "an event with retry" if exchange.retry is None and _is_cut(link, exchange) else None
 
 
 @rule("head", sender="client")
@@ -452,15 +453,8 @@ def retry_is_waited_for(link: Link, exchange: Exchange, event: TraceEvent) -> Ve
 
 @rule("closed", sender="server")
 def subscriptions_end_with_a_result(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    body = exchange.body
-    listens = body is not None and body.method == "subscriptions/listen" and not body.cancelled
-    cut = listens and exchange.requests and exchange.closed == "server"
-    return "a result for subscriptions/listen" if cut else None
-
-
-def _cancelled(link: Link, exchange: Exchange) -> bool:
-    waiting = [link.asked.get(("client", *each)) for each in exchange.requests]
-    return all(request is None or request.cancelled for request in waiting)
+    listens = exchange.body is not None and exchange.body.method == "subscriptions/listen"
+    return "a result for subscriptions/listen" if listens and _is_cut(link, exchange) else None
 
 
 # -- processes ----------------------------------------------------------------------------------------------------

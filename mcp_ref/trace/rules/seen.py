@@ -14,15 +14,13 @@ A rule is a plain function. It returns None if all is well, or what would have b
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, is_stateless
 from mcp_ref.machinery import latest
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Method
-from mcp_ref.pages import METHODS
 from mcp_ref.revisions import Revision
 from mcp_ref.trace.record import TraceEvent
 
@@ -31,7 +29,7 @@ OTHER: Final[dict[Role, Role]] = {"client": "server", "server": "client"}
 
 Kind = Literal[
     "text", "raw", "batch", "frame", "meta", "request", "retry", "notification", "result", "asking", "error",
-    "rejection", "head", "mirror", "reply", "rebuff", "event", "closed", "challenge", "metadata", "exit", "end",
+    "rejection", "head", "reply", "rebuff", "event", "closed", "challenge", "metadata", "exit", "end",
 ]  # fmt: skip
 """When a rule is asked.
 
@@ -40,10 +38,9 @@ keys in `_meta` that are not the protocol's. retry: a request that goes on with 
 result that asks for input. rejection: the answer to a request in which something was found; what answers the others is
 a result or an error.
 
-Over HTTP: head: a request. mirror: one that calls a tool with `x-mcp-header`. reply: its status and headers. rebuff:
-those of the reply to one in which something was found. event, closed: of an event stream. challenge: a reply that asks
-for authorization. metadata: the document that says where that is to be had. exit: a signal to a process. end: of a
-connection.
+Over HTTP: head: a request. reply: its status and headers. rebuff: those of the reply to one in which something was
+found. event, closed: of an event stream. challenge: a reply that asks for authorization. metadata: the document that
+says where that is to be had. exit: a signal to a process. end: of a connection.
 """
 
 
@@ -103,15 +100,15 @@ class Said:
         key: its id, as tables have it.
         body: the params, or the result; `own_meta`: the `_meta` in it.
         request: of a response: the request that it answers, if that was seen.
-        round: of the call that the request with the id `first` began, when it is told (trace/narrate).
+        round: of the call that the request with the id `first` began in the event `began` (trace/narrate).
         revision: the one that holds for it; None while that is unknown.
         faults: the rules that it broke: of a request, they also silence what is said of its answer.
         needs: the capability that it needs and nobody has declared.
         tool: the tool that it calls, as it was listed before; `mirrored`: its arguments that headers repeat.
     """
 
-    __slots__ = ("about", "answered", "body", "cancelled", "event", "exchange", "faults", "first", "id", "key",
-                 "message", "meta", "method", "mirrored", "needs", "own_meta", "params", "progress", "request",
+    __slots__ = ("about", "answered", "began", "body", "cancelled", "event", "exchange", "faults", "first", "id",
+                 "key", "message", "meta", "method", "mirrored", "needs", "own_meta", "params", "progress", "request",
                  "result", "revision", "round", "sender", "stateless", "task", "tool")  # fmt: skip
 
     def __init__(self, sender: Role, message: JsonObject, event: TraceEvent, exchange: Exchange | None) -> None:
@@ -135,7 +132,7 @@ class Said:
         self.task: str | None = None
         self.progress: float | None = None
         self.answered = self.cancelled = False
-        self.round, self.first = 1, self.id
+        self.round, self.first, self.began = 1, self.id, event.seq
 
     def belongs(self, request: Said | None, revision: Revision | None) -> None:
         """Note what it answers, and which revision holds for it."""
@@ -374,13 +371,27 @@ def rule(
 
     Args:
         methods: of the message, or of the request that it answers; none: any.
-        having: a member of the params or the result, or of their `_meta`, without which there is nothing to ask.
+        having: a member of the params or the result without which there is nothing to ask.
         name: of the rule, if it is not the function's: of a row in a table, or of a second rule that says the same.
     """
 
     def declare(function: Rule) -> Rule:
         RULES[name or function.__name__] = Declared(function, kind, frozenset(methods), sender, stage, having)
         return function
+
+    return declare
+
+
+def rule_of_each(
+    kind: Kind, *methods: str, within: Callable[[Said], Iterable[JsonObject]], stage: int = MEANING, name: str = ""
+) -> Callable[[Callable[[JsonObject], str | None]], None]:
+    """Declare a rule of each object within a message, such as each tool of a list."""
+
+    def declare(function: Callable[[JsonObject], str | None]) -> None:
+        def ask(link: Link, said: Said) -> Verdict:
+            return next((found for each in within(said) if (found := function(each))), None)
+
+        rule(kind, *methods, stage=stage, name=name or function.__name__)(ask)
 
     return declare
 
@@ -410,10 +421,6 @@ def objects(value: Any) -> list[JsonObject]:
 def key(value: Any) -> tuple[Any, ...]:
     """What finds an id or a token in a table, or whatever came in its place."""
     return (type(value), value if isinstance(value, (str, int)) else repr(value))
-
-
-def row_of(said: Said) -> Method | None:
-    return METHODS.get(said.about)
 
 
 def hidden(value: Any) -> bool:

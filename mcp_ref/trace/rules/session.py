@@ -13,8 +13,9 @@ from mcp_ref.basic.meta import is_meta_key
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from mcp_ref.errors import STATELESS_ERRORS
 from mcp_ref.messages import JsonObject
+from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS
-from mcp_ref.trace.rules.seen import ORDER, SHAPE, Link, Said, Verdict, as_list, as_object, row_of, rule
+from mcp_ref.trace.rules.seen import ORDER, SHAPE, Link, Said, Verdict, as_list, as_object, rule
 
 # -- initialize ---------------------------------------------------------------------------------------------------
 
@@ -89,7 +90,7 @@ def _asks(said: Said) -> bool:
 @rule("notification", stage=ORDER, name="notifications_of_the_version")
 @rule("request", stage=ORDER)
 def methods_of_the_version(link: Link, said: Said) -> Verdict:
-    row, kind = row_of(said), "method" if "id" in said.message else "notification"
+    row, kind = METHODS.get(said.about), "method" if "id" in said.message else "notification"
     foreign = row is not None and said.revision is not None and not row.exists_in(said.revision)
     return f"a {kind} of {said.revision}, which has no {said.method}" if foreign else None
 
@@ -127,7 +128,7 @@ def retries_with_a_supported_version(link: Link, said: Said) -> Verdict:
 
 @rule("error", "server/discover")
 def discover_is_there(link: Link, said: Said) -> Verdict:
-    spoke = _unknown(said) and link.shared.spoke
+    spoke = said.code == -32601 and link.shared.spoke
     return "a result: the server has answered requests of this revision" if spoke else None
 
 
@@ -135,10 +136,6 @@ def discover_is_there(link: Link, said: Said) -> Verdict:
 def discover_was_there(link: Link, said: Said) -> Verdict:
     refused = link.shared.undiscovered
     return None if refused is None else (refused, "a result: the server answers requests of this revision")
-
-
-def _unknown(said: Said) -> bool:
-    return bool(said.code == -32601)
 
 
 @rule("error", "initialize")
@@ -194,13 +191,8 @@ def only_what_was_negotiated(link: Link, said: Said) -> Verdict:
 def notifies_only_what_was_negotiated(link: Link, said: Said) -> Verdict:
     if said.needs is None or said.stateless:
         return None
-    feature = _feature(said.needs).partition(".")[2]
-    known = feature in (link.capabilities[said.sender] or {})
+    known = said.needs.split(".")[1] in (link.capabilities[said.sender] or {})
     return f"nothing: {said.needs} was not declared" if known else None
-
-
-def _feature(needs: str) -> str:
-    return ".".join(needs.split(".")[:2])
 
 
 def _declares(side: str, name: str, link: Link, said: Said) -> Verdict:
@@ -266,7 +258,7 @@ def unknown_completion_is_32601(link: Link, said: Said) -> Verdict:
 
 def _lists(name: str, link: Link, said: Said) -> Verdict:
     declared = name in (link.declared("server", said) or {})
-    return f"a list: the server has declared {name}" if declared and _unknown(said) else None
+    return f"a list: the server has declared {name}" if declared and said.code == -32601 else None
 
 
 for _feature_of in ("tools", "prompts", "resources"):

@@ -127,10 +127,6 @@ def missing_capabilities_are_named(link: Link, said: Said) -> Verdict:
 _ASKING = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
 
 
-def _asked(said: Said) -> list[JsonObject]:
-    return objects(list(as_object(said.result.get("inputRequests")).values()))
-
-
 @rule("asking", stage=ORDER)
 def input_is_asked_where_it_may(link: Link, said: Said) -> Verdict:
     return f"a complete result: only {', '.join(MAY_ASK)} may ask" if said.about not in MAY_ASK else None
@@ -163,7 +159,7 @@ def elicits_only_where_declared(link: Link, said: Said) -> Verdict:
 
 def _undeclared(link: Link, said: Said, *methods: str) -> Verdict:
     declared = link.declared("client", said)
-    for each in _asked(said) if declared is not None else ():
+    for each in features.questions(said) if declared is not None else ():
         if each.get("method") in methods and _ASKING[each["method"]] not in (declared or {}):
             return f"no {each['method']}: the request does not declare {_ASKING[each['method']]}"
     return None
@@ -192,14 +188,8 @@ def question_of(link: Link, said: Said) -> Question | None:
     if isinstance(state := params.get("requestState"), str) and state in known.states:
         return known.states[state]
     answers = as_object(params.get("inputResponses"))
-    return next(
-        (
-            each
-            for each in reversed(known.questions)
-            if _same(each, said) and answers and answers.keys() <= each.asked.keys()
-        ),
-        None,
-    )
+    fits = (each for each in reversed(known.questions) if _same(each, said) and answers.keys() <= each.asked.keys())
+    return next(fits, None) if answers else None
 
 
 _ROUND = ("_meta", "inputResponses", "requestState")
@@ -257,12 +247,10 @@ def _names(said: Said) -> Any:
 
 
 def _answered_undeclared(method: str, link: Link, said: Said) -> Verdict:
-    question, declared = question_of(link, said), link.declared("client", said)
-    for name in as_object(said.params.get("inputResponses")) if question and declared is not None else ():
-        asked = as_object(question.asked.get(name)) if question else {}
-        if asked.get("method") == method and _ASKING[method] not in (declared or {}):
-            return f"{_ASKING[method]} in {CLIENT_CAPABILITIES}: the request answers it"
-    return None
+    declared = link.declared("client", said)
+    lacks = declared is not None and _ASKING[method] not in declared
+    wrong = lacks and _answers(link, said, method)
+    return f"{_ASKING[method]} in {CLIENT_CAPABILITIES}: the request answers it" if wrong else None
 
 
 for _name, _method in {
