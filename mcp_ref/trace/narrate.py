@@ -74,12 +74,19 @@ def page_in(page: str, revision: str) -> str:
 
 @dataclass
 class Told:
-    """One message in words."""
+    """One message in words.
+
+    Attributes:
+        request: of a response, what it answers.
+        span: the method, and the first event, of the call or subscription of the client that it belongs to.
+    """
 
     head: str
     page: str | None = None
     lines: list[str] = field(default_factory=list)
     failed: bool = False
+    request: Said | None = None
+    span: tuple[str, int] | None = None
 
 
 @dataclass
@@ -130,11 +137,13 @@ class Talk(Requests):
         lines = [*self._about(said.sender, method, kind), *explain.explain_params(method, said.params)]
         told = Told(f"{kind}: {method}", lines=lines)
         if kind == "notification":
+            told.span = _span(self._listening(said.meta.get(SUBSCRIPTION_ID)))
             told.lines += self._refers(said)
         else:
             told.head = f"request {quoted(said.id)}: {method}"
             self.note_request(said)
             told.lines += [*self._round(said), *self._envelope(said.id, said.meta)]
+            told.span = _span(said)
         told.page = self.page(METHODS[method].page) if method in METHODS else None
         return told
 
@@ -219,7 +228,8 @@ class Talk(Requests):
             lines += explain.explain_result(method, message["result"], params)
             lines += [*self._questions(asked, result), *self._result_type(result)]
         head = f"{'error for' if 'error' in message else 'response to'} {quoted(message.get('id'))}: {what}"
-        return Told(head, self.page(METHODS[method].page) if method in METHODS else None, lines, failed)
+        page = self.page(METHODS[method].page) if method in METHODS else None
+        return Told(head, page, lines, failed, asked, _span(asked))
 
     def _learn(self, revision: Any) -> None:
         if isinstance(revision, str) and revision in REVISIONS:
@@ -287,7 +297,7 @@ class Talk(Requests):
         if before is None:
             yield "goes on with a call that was asked for input; its earlier rounds were not seen here"
         else:
-            asked.round, asked.first = before.round + 1, before.first
+            asked.round, asked.first, asked.began = before.round + 1, before.first, before.began
             yield f"round {asked.round} of the call that request {quoted(asked.first)} began"
         for name, answer in given.items():
             method, question = _question(requests.get(name))
@@ -302,6 +312,10 @@ class Talk(Requests):
 
 def _still_open(asked: Said | None) -> Said | None:
     return asked if asked is not None and is_id(asked.id) and not asked.answered else None
+
+
+def _span(asked: Said | None) -> tuple[str, int] | None:
+    return (asked.method, asked.began) if asked is not None and asked.sender == "client" else None
 
 
 def _name(asked: Said) -> str:
@@ -335,7 +349,6 @@ class Narrator:
     """Puts the events of a trace into words, one after the other.
 
     Args:
-        viewpoint: the role of the side that recorded; None: learned from the peer's label and from who initializes.
         width: the most characters of a line, at least 60; longer JSON is cut, sentences are wrapped.
         color: marks heads and failures with ANSI escapes.
         full: shows each message whole, however long.
@@ -348,13 +361,12 @@ class Narrator:
     def __init__(
         self,
         *,
-        viewpoint: Role | None = None,
         width: int = 100,
         color: bool = False,
         full: bool = False,
         ascii: bool = False,
     ) -> None:
-        self._viewpoint, self._width = viewpoint, max(width, _MIN_WIDTH)
+        self._width = max(width, _MIN_WIDTH)
         self._color, self._full, self._ascii = color, full, ascii
         self._talks: Latest[Any, Talk] = Latest(_MAX_REMEMBERED)
         self._repeated: dict[tuple[str, str], Repeated] = {}
@@ -377,7 +389,7 @@ class Narrator:
         elif event.message is None:
             head, lines = explain.explain_exchange(http, talk.exchanges.get(exchange))
             page = "basic/authorization" if "oauth" in http else "basic/transports"
-            told = Told(head, talk.page(page), lines, explain.failed(http))
+            told = Told(head, talk.page(page), lines, http.get("status", 0) >= 400)
         else:
             told = talk.tell(sender, event.message, event)
             if "status" not in http and exchange is not None:
@@ -389,19 +401,15 @@ class Narrator:
         return sender, told
 
     def _talk(self, event: TraceEvent) -> Talk:
-        """The connection of an event. Files without such numbers have one for each peer."""
-        sides = (event.peer, event.transport)
-        key = sides if event.conn is None else event.conn
-        talk = self._talks.get(key)
+        """The connection of an event."""
+        talk = self._talks.get(event.conn)
         if talk is None:
-            repeated = self._repeated.setdefault(sides, Repeated())
-            if event.conn is not None:
-                self._connections += 1
-            role = self._viewpoint or ("server" if event.peer == "client" else "client")
-            talk = Talk(role, self._connections, repeated)
-            self._talks[key] = talk
-        if self._viewpoint is None:
-            talk.viewpoint = recorded_by(event) or talk.viewpoint
+            repeated = self._repeated.setdefault((event.peer, event.transport), Repeated())
+            self._connections += 1
+            talk = Talk("server" if event.peer == "client" else "client", self._connections, repeated)
+            self._talks[event.conn] = talk
+        # The peer's label says which side has recorded, unless who opens shows it.
+        talk.viewpoint = recorded_by(event) or talk.viewpoint
         return talk
 
     # -- layout

@@ -404,14 +404,6 @@ def test_a_file_is_created_for_its_owner_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_file_is_emptied_unless_it_is_appended_to(tmp_path: Path) -> None:
-    path = tmp_path / "trace.jsonl"
-    for append, lines in ((False, 1), (True, 2), (False, 1)):
-        with Recorder(str(path), append=append) as recording:
-            carry(recording, PING)
-        assert len(list(read_trace(path))) == lines
-
-
 def test_a_file_that_the_user_opened_stays_open(tmp_path: Path) -> None:
     file = io.StringIO()
     with Recorder(file) as recording:
