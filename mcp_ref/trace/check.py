@@ -38,7 +38,7 @@ from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS, Revision
 from mcp_ref.trace import learning
 from mcp_ref.trace.record import TraceEvent
-from mcp_ref.trace.rulebook import Finding, Rulebook
+from mcp_ref.trace.rulebook import Finding, Place, Rulebook
 from mcp_ref.trace.rules import session
 from mcp_ref.trace.rules.seen import OTHER, Exchange, Kind, Known, Latest, Link, Role, Said, as_object, key, recorded_by
 
@@ -88,7 +88,7 @@ class Checker:
             if event.end is not None:
                 link.closed = link.closed or event.end.get("eof") == "client"
                 if "signal" in event.end:
-                    self._rules.ask("exit", link, self._spoken(link), sender, "", event, event)
+                    self._rules.ask("exit", link, Place(event, sender, self._spoken(link)), event)
             elif event.http is None:
                 self._take(link, sender, event, None)
             elif not event.http.keys() & {"path", "oauth"}:
@@ -109,13 +109,12 @@ class Checker:
             for sender in OTHER:
                 self._text_is_over(link, sender)
             last = TraceEvent(link.seq, 0.0, "", "send", "", None, link.transport, None, None)
-            self._rules.ask("end", link, self._spoken(link), link.viewpoint, "", last, last)
+            at = Place(last, link.viewpoint, self._spoken(link))
+            self._rules.ask("end", link, at, last)
             for request in link.asked.values():
                 if request.needs and not request.answered and not link.lost and not request.faults:
                     expected = f"nothing: {request.needs} was not declared"
-                    self._rules.found(
-                        "only_what_was_negotiated", request, expected, request.event, request.sender, None, ""
-                    )
+                    self._rules.found("only_what_was_negotiated", request, expected, at)
         return found
 
     # -- connections
@@ -215,15 +214,17 @@ class Checker:
             return set()
         if body is not None and body.faults:
             return set()
-        broken = self._judge_exchange("head", link, "client", exchange, event)
+        broken = self._judge_exchange("head", link, exchange, event)
         exchange.faults |= broken
         if body is not None:
             body.faults |= broken
         return broken
 
-    def _judge_exchange(self, kind: Kind, link: Link, sender: Role, exchange: Exchange, event: TraceEvent) -> set[str]:
+    def _judge_exchange(self, kind: Kind, link: Link, exchange: Exchange, event: TraceEvent) -> set[str]:
+        sender: Role = "client" if kind == "head" else "server"
         method = "" if exchange.body is None else exchange.body.method
-        return self._rules.ask(kind, link, self._spoken(link, exchange), sender, method, event, exchange, event)
+        at = Place(event, sender, self._spoken(link, exchange), method)
+        return self._rules.ask(kind, link, at, exchange, event)
 
     def _take_reply(self, link: Link, sender: Role, exchange: Exchange, event: TraceEvent, facts: JsonObject) -> None:
         """A status, an event of a stream, its end, or a client that hangs up."""
@@ -235,7 +236,7 @@ class Checker:
             exchange.closed, exchange.ended = str(facts["end"]), event.time
             revision = self._spoken(link, exchange)
             if revision is not None and revision.era == "stateless":
-                self._judge_exchange("closed", link, "server", exchange, event)
+                self._judge_exchange("closed", link, exchange, event)
             elif exchange.requests:
                 link.cut.append((exchange, event))
             return
@@ -248,7 +249,7 @@ class Checker:
         if not exchange.streams:
             return
         exchange.retry = facts.get("retry", exchange.retry)
-        exchange.faults |= self._judge_exchange("event", link, "server", exchange, event)
+        exchange.faults |= self._judge_exchange("event", link, exchange, event)
         exchange.primed = exchange.primed or (event.message is None and "eventId" in facts)
         if "eventId" in facts:
             exchange.last_event = str(facts["eventId"])
@@ -267,10 +268,10 @@ class Checker:
         if status is not None and status < 300 and exchange.method in ("GET", "POST"):
             # The session goes on, so it was not its end that has ended a stream before.
             while link.cut and link.cut[0][1].seq < exchange.seq:
-                self._judge_exchange("closed", link, "server", *link.cut.popleft())
+                self._judge_exchange("closed", link, *link.cut.popleft())
         if "headers" in facts:
             when: Kind = "rebuff" if exchange.faults else "reply"
-            exchange.faults |= self._judge_exchange(when, link, "server", exchange, event)
+            exchange.faults |= self._judge_exchange(when, link, exchange, event)
 
     def _judge_later(self, link: Link, kind: Kind, what: Any, event: TraceEvent) -> None:
         """Judge what the server says of authorization, as soon as the revision that it speaks is known."""
@@ -281,7 +282,7 @@ class Checker:
         revision = link.revision or (link.stateless if link.shared.spoke else None)
         while revision is not None and link.shared.waiting:
             kind, what, event = link.shared.waiting.popleft()
-            self._rules.ask(kind, link, revision, "server", "", event, what, event)
+            self._rules.ask(kind, link, Place(event, "server", revision), what, event)
 
     # -- what an event carries
 
@@ -309,7 +310,7 @@ class Checker:
         for each in event.message if isinstance(event.message, list) else ():
             if as_object(each).get("method") == "initialize":
                 revision = REVISIONS.get(str(as_object(each.get("params")).get("protocolVersion")), revision)
-        broken = self._rules.ask("batch", link, revision, sender, "", event, sender, event)
+        broken = self._rules.ask("batch", link, Place(event, sender, revision), sender, event)
         if broken:
             link.garbled.add(sender)
         return broken
@@ -348,7 +349,7 @@ class Checker:
             self._judge_text(link, sender, event)
 
     def _judge_text(self, link: Link, sender: Role, event: TraceEvent) -> None:
-        self._rules.ask("text", link, self._spoken(link), sender, "", event, sender, event)
+        self._rules.ask("text", link, Place(event, sender, self._spoken(link)), sender, event)
 
     # -- messages
 

@@ -110,6 +110,15 @@ class Asked(NamedTuple):
     having: str | None = None
 
 
+class Place(NamedTuple):
+    """What is judged: an event, who sent it, in which revision, and the method that it is about."""
+
+    event: TraceEvent
+    sender: Role
+    revision: Revision | None
+    method: str = ""
+
+
 class Rulebook:
     """Asks the rules of what has come.
 
@@ -125,23 +134,11 @@ class Rulebook:
 
     def judge(self, kind: Kind, link: Link, said: Said, revision: Revision | None = None) -> None:
         """Ask the rules of a message, in the revision that holds for it unless another is given."""
-        broken = self.ask(kind, link, revision or said.revision, said.sender, said.about, said.event, said)
-        said.faults |= broken
+        said.faults |= self.ask(kind, link, Place(said.event, said.sender, revision or said.revision, said.about), said)
 
-    def ask(
-        self,
-        kind: Kind,
-        link: Link,
-        revision: Revision | None,
-        sender: Role,
-        method: str,
-        event: TraceEvent,
-        *what: Any,
-    ) -> set[str]:
+    def ask(self, kind: Kind, link: Link, at: Place, *what: Any) -> set[str]:
         """Ask the rules of `what`, which they are given after the connection; gives the names of those it breaks."""
-        named = (
-            kind, method if method in _METHODS else "", sender, "" if revision is None else revision.name, link.http
-        )  # fmt: skip
+        named = (kind, at.method if at.method in _METHODS else "", at.sender, str(at.revision or ""), link.http)
         self._times[named] += 1
         broken: set[str] = set()
         last = MEANING
@@ -155,26 +152,18 @@ class Rulebook:
             except Redacted:
                 self.skipped[name] = "redacted"
             except Exception as problem:
-                self.blame_checker(event, f"{type(problem).__name__}: {problem}", name)
+                self.blame_checker(at.event, f"{type(problem).__name__}: {problem}", name)
             else:
                 if verdict is not None:
                     culprit, expected = verdict if isinstance(verdict, tuple) else (what[0], verdict)
-                    if self.found(name, culprit, expected, event, sender, revision, method) != "HINT":
+                    if self.found(name, culprit, expected, at) != "HINT":
                         broken.add(name)
                         last = stage
         return broken
 
-    def found(
-        self,
-        name: str,
-        what: Any,
-        expected: str,
-        event: TraceEvent,
-        sender: Role,
-        revision: Revision | None,
-        method: str,
-    ) -> str | None:
+    def found(self, name: str, what: Any, expected: str, at: Place) -> str | None:
         """Add a finding; gives its level, or None if the revision does not say that after all."""
+        event, sender, revision, method = at
         message = event.message
         if isinstance(what, Said):
             event, sender, message, method = what.event, what.sender, what.message, what.about or method

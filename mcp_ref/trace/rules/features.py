@@ -317,10 +317,8 @@ def _missing_arguments(link: Link, said: Said) -> str | None:
     return next((str(name) for name in required if name not in given), None)
 
 
-refused(
-    "incomplete_completion_is_32602", "error -32602: an argument is missing", -32602, "schema", "completion/complete"
-)
-refused("unknown_levels_are_refused", "error -32602: there is no such level", -32602, "schema", "logging/setLevel")
+refused("incomplete_completion_is_32602", "completion/complete", "schema", "an argument is missing")
+refused("unknown_levels_are_refused", "logging/setLevel", "schema", "there is no such level")
 
 _LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
 
@@ -439,14 +437,9 @@ def tool_uses_have_results(params: JsonObject, link: Link, said: Said) -> Verdic
     return f"a result for each tool use, in the next message; {problem}" if problem and "mixed" not in problem else None
 
 
-refused(
-    "missing_results_are_32602", "error -32602: a tool result is missing",
-    -32602, "tool_uses_have_results", "sampling/createMessage",
-)  # fmt: skip
-refused(
-    "mixed_results_are_32602", "error -32602: tool results are mixed with other content",
-    -32602, "tool_results_stand_alone", "sampling/createMessage",
-)  # fmt: skip
+_SAMPLING, _MIXED = "sampling/createMessage", "tool results are mixed with other content"
+refused("missing_results_are_32602", _SAMPLING, "tool_uses_have_results", "a tool result is missing")
+refused("mixed_results_are_32602", _SAMPLING, "tool_results_stand_alone", _MIXED)
 
 
 def samples_with_tools(params: JsonObject, declared: JsonObject | None) -> bool:
@@ -549,10 +542,8 @@ def elicitation_mode_is_supported(params: JsonObject, link: Link, said: Said) ->
     return None if mode in modes else f"mode {' or '.join(sorted(modes))}: that is what the client has declared"
 
 
-refused(
-    "undeclared_modes_are_32602", "error -32602: the client has not declared this mode",
-    -32602, "elicitation_mode_is_supported", "elicitation/create",
-)  # fmt: skip
+_UNDECLARED = "the client has not declared this mode"
+refused("undeclared_modes_are_32602", "elicitation/create", "elicitation_mode_is_supported", _UNDECLARED)
 
 
 @_answer("elicitation/create", "answered_forms_fit")

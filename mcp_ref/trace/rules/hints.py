@@ -49,7 +49,7 @@ def requests_are_answered(link: Link, event: TraceEvent) -> Verdict:
     return missing, f"a response to the request {request.id!r}, before the end of the trace"
 
 
-@rule("reply", sender="server")
+@rule("reply")
 def session_ids_cannot_be_guessed(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     given = exchange.answers.get("mcp-session-id")
     if not isinstance(given, str) or len(shown(given)) >= 16 and not given.isdigit():

@@ -371,6 +371,7 @@ def rule(
 
     Args:
         methods: of the message, or of the request that it answers; none: any.
+        sender: of the message; None: either, or what is asked of comes from one side alone.
         having: a member of the params or the result without which there is nothing to ask.
         name: of the rule, if it is not the function's: of a row in a table, or of a second rule that says the same.
     """
@@ -396,13 +397,13 @@ def rule_of_each(
     return declare
 
 
-def refused(name: str, expected: str, code: int, broken: str, *methods: str) -> None:
+def refused(name: str, method: str, broken: str, why: str, code: int = -32602) -> None:
     """Declare a rule: a request that breaks the rule `broken` is answered with the error `code`."""
 
     def ask(link: Link, said: Said) -> Verdict:
-        return expected if broken in said.asked.faults and said.code != code else None
+        return f"error {code}: {why}" if broken in said.asked.faults and said.code != code else None
 
-    rule("rejection", *methods, name=name)(ask)
+    rule("rejection", method, name=name)(ask)
 
 
 def as_object(value: Any) -> JsonObject:

@@ -103,8 +103,9 @@ def required_tasks_are_asked_for(link: Link, said: Said) -> Verdict:
     return "task in the params: the tool requires it" if misses else None
 
 
-refused("tasks_of_other_tools_are_32601", "error -32601", -32601, "tools_that_cannot_are_not_tasks", "tools/call")
-refused("required_tasks_are_32601", "error -32601", -32601, "required_tasks_are_asked_for", "tools/call")
+_CANNOT, _MUST = "tools_that_cannot_are_not_tasks", "required_tasks_are_asked_for"
+refused("tasks_of_other_tools_are_32601", "tools/call", _CANNOT, "a call of this tool cannot be a task", -32601)
+refused("required_tasks_are_32601", "tools/call", _MUST, "a call of this tool must be a task", -32601)
 
 
 @rule("rejection", *_CAN)
@@ -308,7 +309,7 @@ def updates_are_acknowledged(link: Link, said: Said) -> Verdict:
     return f"an empty result, without {sorted(extra)[0]}" if extra else None
 
 
-@rule("head", "tasks/get", "tasks/update", "tasks/cancel", sender="client", stage=ORDER)
+@rule("head", "tasks/get", "tasks/update", "tasks/cancel", stage=ORDER)
 def task_header_matches(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     body = exchange.body
     named = None if body is None else body.params.get("taskId")
