@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from mcp_ref.basic.versioning import (
@@ -45,6 +45,10 @@ OUT = {**TOOL, "outputSchema": {"type": "object", "properties": {"n": {"type": "
 STRICT = {"name": "t", "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
 TEXT = [{"type": "text", "text": "x"}]
 FORM = {"type": "object", "properties": {"n": {"type": "integer"}}}
+LISTEN = [
+    C(1, "subscriptions/listen", notifications={"toolsListChanged": True}),
+    N("notifications/subscriptions/acknowledged", notifications={"toolsListChanged": True}, _meta={SUBSCRIPTION_ID: 1}),
+]
 
 
 def tools(*listed: Any) -> list[Line]:
@@ -167,14 +171,11 @@ def seeds() -> Iterator[Seed]:
     able = {**SERVER, "tasks": {"requests": {"tools": {"call": {}}}}}
     made_a_task = [C(1, "tools/call", name="t", task={}), cancel[1]]
     yield Seed("tasks_are_cancelled_as_tasks", cancel, made_a_task, server=able)
-    listen = [C(1, "subscriptions/listen", notifications={"toolsListChanged": True}),
-                N("notifications/subscriptions/acknowledged", notifications={"toolsListChanged": True},
-                _meta={SUBSCRIPTION_ID: 1})]
     over = [N("notifications/cancelled", requestId=1), S(1, _meta={SUBSCRIPTION_ID: 1})]
-    yield Seed("server_cancels_subscriptions_only", [*listen, *over],
+    yield Seed("server_cancels_subscriptions_only", [*LISTEN, *over],
                [C(1, "tools/list"), N("notifications/cancelled", requestId=1)])
-    yield Seed("ended_subscriptions_are_announced", [*listen, *over, C(2, "tools/list"), S(2, tools=[])],
-               [*listen, over[1], C(2, "tools/list"), S(2, tools=[])])
+    yield Seed("ended_subscriptions_are_announced", [*LISTEN, *over, C(2, "tools/list"), S(2, tools=[])],
+               [*LISTEN, over[1], C(2, "tools/list"), S(2, tools=[])])
 
     def called(*more: Line, token: Any = "p") -> list[Line]:
         return [C(1, "tools/call", name="t", _meta={"progressToken": token}), *more]
@@ -411,14 +412,14 @@ def seeds() -> Iterator[Seed]:
 
     # -- subscriptions
     changed = N("notifications/tools/list_changed", _meta={SUBSCRIPTION_ID: 1})
-    yield Seed("changes_name_their_subscription", [*listen, changed], [*listen, N("notifications/tools/list_changed")])
-    yield Seed("only_changes_that_were_asked_for", [*listen, changed],
-               [*listen, N("notifications/prompts/list_changed", _meta={SUBSCRIPTION_ID: 1})])
-    yield Seed("acknowledgement_comes_first", [*listen, changed], [listen[0], changed])
+    yield Seed("changes_name_their_subscription", [*LISTEN, changed], [*LISTEN, N("notifications/tools/list_changed")])
+    yield Seed("only_changes_that_were_asked_for", [*LISTEN, changed],
+               [*LISTEN, N("notifications/prompts/list_changed", _meta={SUBSCRIPTION_ID: 1})])
+    yield Seed("acknowledgement_comes_first", [*LISTEN, changed], [LISTEN[0], changed])
     log = N("notifications/message", level="info", data=1)
     yield Seed("logs_only_where_asked_for", [logged, log, done], [C(1, "tools/call", name="t"), log, done])
-    yield Seed("logs_are_not_on_subscriptions", [*listen, logged._replace(message={**logged.message, "id": 2}), log],
-               [*listen, logged._replace(message={**logged.message, "id": 2}),
+    yield Seed("logs_are_not_on_subscriptions", [*LISTEN, logged._replace(message={**logged.message, "id": 2}), log],
+               [*LISTEN, logged._replace(message={**logged.message, "id": 2}),
                N("notifications/message", level="info", data=1, _meta={SUBSCRIPTION_ID: 1})])
     unknown = C(1, "tools/call", name="t", _meta={LOG_LEVEL: "loud"})
     yield Seed("unknown_levels_of_requests_are_refused", [unknown, E(1, -32602)], [unknown, done], base=("schema",))
@@ -608,19 +609,11 @@ def _reply(rows: list[Row], method: str) -> Row:
     return next(row for row in rows if row["http"]["exchange"] == number and "status" in row["http"])
 
 
-def header(method: str, name: str, value: Any) -> Change:
+def header(method: str, name: str, value: Any, of: Callable[[list[Row], str], Row] = _post) -> Change:
+    """A change of a header of a request, or of its reply."""
+
     def change(rows: list[Row]) -> None:
-        headers = _post(rows, method)["http"]["headers"]
-        headers.pop(name, None)
-        if value is not GONE:
-            headers[name] = value
-
-    return change
-
-
-def answer_header(method: str, name: str, value: Any) -> Change:
-    def change(rows: list[Row]) -> None:
-        headers = _reply(rows, method)["http"]["headers"]
+        headers = of(rows, method)["http"]["headers"]
         headers.pop(name, None)
         if value is not GONE:
             headers[name] = value
@@ -977,40 +970,33 @@ def http_seeds() -> Iterator[Seed]:
         yield seed("post_accepts_json_and_streams", header("tools/list", "accept", value), only=later)
     progressing = [C(1, "tools/call", name="t", _meta={"progressToken": "p"}),
                      N("notifications/progress", progressToken="p", progress=1), S(1, content=TEXT)]
-    session = {"mcp-session-id": SESSION_ID, "accept": "text/event-stream"}
 
-    def get(revision: str, **headers: Any) -> Row:
-        version = {"mcp-protocol-version": revision} if REVISIONS[revision].version_header else {}
-        return row("client", None, exchange=90, method="GET", headers={**session, **version, **headers})
+    def said(number: int, message: Any, **facts: Any) -> Row:
+        """What a server says to a GET."""
+        return row("server", message, exchange=number, method="GET", status=200, **facts)
 
-    opened = row("server", None, exchange=90, method="GET", status=200, headers={"content-type": "text/event-stream"})
+    def opened(number: int, revision: str, **headers: Any) -> list[Row]:
+        """A GET, and the head of its stream."""
+        asked = {"mcp-session-id": SESSION_ID, "accept": "text/event-stream"}
+        asked |= {"mcp-protocol-version": revision} if REVISIONS[revision].version_header else {}
+        get = row("client", None, exchange=number, method="GET", headers={**asked, **headers})
+        return [get, said(number, None, headers={"content-type": "text/event-stream"})]
+
     for revision in streamable:
         one: dict[str, Any] = {"only": (revision,)}
-        yield seed("get_accepts_streams", add(get(revision, accept="application/json"), opened), **one)
-        yield seed("get_is_answered_with_a_stream_or_405",
-                   add(get(revision), row("server", None, exchange=90, method="GET", status=200, headers={})), **one)
+        begun, other = opened(90, revision), opened(91, revision)
+        yield seed("get_accepts_streams", add(*opened(90, revision, accept="application/json")), **one)
+        yield seed("get_is_answered_with_a_stream_or_405", add(begun[0], said(90, None, headers={})), **one)
         answer = {"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}
-        yield seed("no_responses_on_the_standing_stream",
-                   _before_the_answer(get(revision), opened,
-                   row("server", answer, exchange=90, method="GET", status=200)), **one)
-        other = [{**each, "http": {**each["http"], "exchange": 91}} for each in (get(revision), opened)]
+        yield seed("no_responses_on_the_standing_stream", _before_the_answer(*begun, said(90, answer)), **one)
         ask = {"jsonrpc": "2.0", "id": 70, "method": "ping"}
-        yield seed("messages_go_on_one_stream",
-                   add(get(revision), opened, row("server", ask, exchange=90, method="GET", status=200), *other,
-                   row("server", ask, exchange=91, method="GET", status=200)), base=("id_not_used_before",), **one)
-        told = [{"jsonrpc": "2.0", "method": "notifications/message",
-            "params": {"level": "info", "data": n}} for n in (1, 2)]
-        yield seed("streams_replay_their_own",
-                   add(get(revision), opened,
-                   row("server", told[0], exchange=90, method="GET", status=200, eventId="z"), *other, row("server",
-                   told[1], exchange=91, method="GET", status=200, eventId="y"), {**get(revision,
-                   **{"last-event-id": "z"}), "http": {**get(revision, **{"last-event-id": "z"})["http"],
-                   "exchange": 92}}, {**opened, "http": {**opened["http"], "exchange": 92}}, row("server", told[1],
-                   exchange=92, method="GET", status=200, eventId="y")), **one)
-        yield seed("event_ids_are_unique",
-                   add(get(revision), opened,
-                   row("server", told[0], exchange=90, method="GET", status=200, eventId="z"), *other, row("server",
-                   told[1], exchange=91, method="GET", status=200, eventId="z")), **one)
+        yield seed("messages_go_on_one_stream", add(*begun, said(90, ask), *other, said(91, ask)),
+                   base=("id_not_used_before",), **one)
+        told = [N("notifications/message", level="info", data=number).message for number in (1, 2)]
+        first, second = said(90, told[0], eventId="z"), said(91, told[1], eventId="y")
+        again = [*opened(92, revision, **{"last-event-id": "z"}), said(92, told[1], eventId="y")]
+        yield seed("streams_replay_their_own", add(*begun, first, *other, second, *again), **one)
+        yield seed("event_ids_are_unique", add(*begun, first, *other, said(91, told[1], eventId="z")), **one)
         yield seed("session_id_is_sent", header("tools/list", "mcp-session-id", GONE), **one)
         yield seed("session_id_is_visible_ascii", _session_id("a b"), **one)
         yield seed("new_session_after_404", _after_404, **one)
@@ -1021,10 +1007,9 @@ def http_seeds() -> Iterator[Seed]:
         yield seed("messages_are_posted", _by_put, **one)
         yield seed("initialized_was_sent", _without_initialized, **one)
     yield seed("messages_are_posted", _by_put, only=LAST)
-    yield seed("requests_are_answered_with_json_or_a_stream", answer_header("tools/list", "content-type", "text/plain"),
-               only=later)
-    yield seed("requests_are_answered_with_json_or_a_stream", answer_header("tools/list", "content-type", GONE),
-               only=later)
+    for value in ("text/plain", GONE):
+        yield seed("requests_are_answered_with_json_or_a_stream", header("tools/list", "content-type", value, _reply),
+                   only=later)
     mixed = [C(1, "tools/list").message, {"jsonrpc": "2.0", "id": 5, "result": {}}]
     yield seed("post_has_a_message_or_a_batch", _batch(mixed), [], only=("2025-03-26",))
     yield seed("post_has_a_message_or_a_batch", _batch([]), [], only=("2025-03-26",))
@@ -1044,7 +1029,7 @@ def http_seeds() -> Iterator[Seed]:
         yield seed(rule, _cut, progressing, only=only)
     yield seed("retry_is_waited_for", resumed(retry=5_000), progressing, only=("2025-11-25",))
     yield seed("utf8", _not_utf8, only=later)
-    yield seed("streams_are_not_buffered", answer_header("tools/call", "x-accel-buffering", GONE), progressing,
+    yield seed("streams_are_not_buffered", header("tools/call", "x-accel-buffering", GONE, _reply), progressing,
                only=LAST)
     yield seed("the_response_ends_the_stream", _after_the_response, progressing, only=LAST)
     yield seed("notifications_belong_to_the_request", _other_token,
@@ -1052,11 +1037,8 @@ def http_seeds() -> Iterator[Seed]:
     yield seed("servers_send_no_requests", _asked_on_the_stream, progressing, only=LAST)
     yield Seed("clients_send_no_results", ping, [*ping, A(1, roots=[])], over="http", only=LAST)
     yield Seed("clients_send_no_errors", ping, [*ping, X(1, -32601)], over="http", only=LAST)
-    listen = [C(1, "subscriptions/listen", notifications={"toolsListChanged": True}),
-                N("notifications/subscriptions/acknowledged", notifications={"toolsListChanged": True},
-                _meta={SUBSCRIPTION_ID: 1}), N("notifications/cancelled", requestId=1), S(1,
-                _meta={SUBSCRIPTION_ID: 1})]
-    yield seed("subscriptions_end_with_a_result", _cut, listen, only=LAST)
+    ended = [*LISTEN, N("notifications/cancelled", requestId=1), S(1, _meta={SUBSCRIPTION_ID: 1})]
+    yield seed("subscriptions_end_with_a_result", _cut, ended, only=LAST)
 
     # -- headers that repeat the message
     for name, value, rule, mismatch in (
@@ -1140,9 +1122,8 @@ def _before_the_answer(*new: Row) -> Change:
 def _session_id(value: str) -> Change:
     def change(rows: list[Row]) -> None:
         for each in rows:
-            for headers in [each["http"].get("headers", {})]:
-                if "mcp-session-id" in headers:
-                    headers["mcp-session-id"] = value
+            if "mcp-session-id" in each["http"].get("headers", {}):
+                each["http"]["headers"]["mcp-session-id"] = value
 
     return change
 
@@ -1193,13 +1174,7 @@ def _has_session(rows: list[Row]) -> bool:
 
 
 def _unprimed(rows: list[Row]) -> None:
-    number = _post(rows, "tools/call")["http"]["exchange"]
-    at = next(
-        n
-        for n, each in enumerate(rows)
-        if each["http"]["exchange"] == number and each["message"] is None and "eventId" in each["http"]
-    )
-    del rows[at]
+    rows[:] = [each for each in rows if each["message"] is not None or "eventId" not in each["http"]]
 
 
 def _cut(rows: list[Row]) -> None:
@@ -1207,17 +1182,9 @@ def _cut(rows: list[Row]) -> None:
     at = next(n for n, each in enumerate(rows) if "end" in each["http"])
     del rows[at - 1]
     if _has_session(rows):
-        post = _post(rows, "notifications/initialized")
-        rows.append(
-            {
-                **post,
-                "message": {"jsonrpc": "2.0", "id": 60, "method": "ping"},
-                "http": {**post["http"], "exchange": 60},
-            }
-        )
-        reply = row("server", {"jsonrpc": "2.0", "id": 60, "result": {}}, exchange=60, method="POST", status=200)
-        reply["http"]["headers"] = {"content-type": "application/json"}
-        rows.append(reply)
+        facts = {**_post(rows, "notifications/initialized")["http"], "exchange": 60}
+        answered = {"exchange": 60, "method": "POST", "status": 200, "headers": {"content-type": "application/json"}}
+        rows += [row("client", C(60, "ping").message, **facts), row("server", S(60).message, **answered)]
 
 
 def resumed(retry: int) -> Change:

@@ -168,9 +168,10 @@ def test_what_is_not_a_session_is_noted_though_no_conversation_has_it() -> None:
 # -- several clients of one server: which connection, which exchange
 
 
-def two_at_once(target: Any, events: list[TraceEvent], revision: str) -> None:
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", "2026-07-28"])
+def test_answers_are_paired_with_the_requests_of_their_own_client(revision: str) -> None:
     """Two clients of one server call a tool at the same time, with the same request id."""
-    inside = threading.Barrier(2)
+    events, inside = list[TraceEvent](), threading.Barrier(2)
     server = Server("weather", trace=events.append)
 
     @server.tool()
@@ -183,31 +184,18 @@ def two_at_once(target: Any, events: list[TraceEvent], revision: str) -> None:
             client.call_tool("forecast", {"city": city})
 
     with server.serve_http(sse_path="/sse") as http:
-        url = http.sse_url if revision == "2024-11-05" else http.url
+        url = (http.sse_url if revision == "2024-11-05" else http.url) or ""
         at_once(*(partial(talk, url, city) for city in ("Lisbon", "Porto")))
-
-
-@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", "2026-07-28"])
-def test_answers_are_paired_with_the_requests_of_their_own_client(revision: str) -> None:
-    events: list[TraceEvent] = []
-    two_at_once(None, events, revision)
     told = [*narrate(events)]
     assert not [line for line in told if "no request that was seen" in line]
-    calls = [
-        event for event in events if isinstance(event.message, dict) and event.message.get("method") == "tools/call"
-    ]
-    assert len({event.message["id"] for event in calls if isinstance(event.message, dict)}) == 1
-    assert len({event.conn for event in calls}) == 2
-    for call in calls:
-        assert isinstance(call.message, dict)
-        (answer,) = [
-            event
-            for event in events
-            if event.conn == call.conn and isinstance(event.message, dict) and "result" in event.message
-            and event.message["id"] == call.message["id"]
-        ]  # fmt: skip
-        assert isinstance(answer.message, dict)
-        assert answer.message["result"]["content"][0]["text"] == call.message["params"]["arguments"]["city"]
+    said: list[tuple[TraceEvent, Any]] = [(each, each.message) for each in events if isinstance(each.message, dict)]
+    calls = [(event, message) for event, message in said if message.get("method") == "tools/call"]
+    assert len({message["id"] for _, message in calls}) == 1
+    assert len({event.conn for event, _ in calls}) == 2
+    for call, asked in calls:
+        own = [each for each in said if each[0].conn == call.conn and "result" in each[1]]
+        ((answer, message),) = [each for each in own if each[1]["id"] == asked["id"]]
+        assert message["result"]["content"][0]["text"] == asked["params"]["arguments"]["city"]
         assert "response to 2: tools/call, after" in told[answer.seq - 1] or revision == "2026-07-28"
 
 

@@ -162,52 +162,43 @@ def test_a_delivery_returns_at_once_while_another_thread_writes_and_close_waits_
 
 
 def test_whoever_delivers_is_not_held_up_by_a_peer_that_says_more_all_the_while() -> None:
-    here, elsewhere = threading.get_ident(), threading.Event()
-    written: list[int] = []
+    here, elsewhere, written = threading.get_ident(), threading.Event(), list[str]()
 
-    class Flooded(io.StringIO):
+    def more(text: str) -> None:
         """With each event that is written one more comes, until another thread has written some."""
+        if threading.get_ident() == here:
+            written.append(text)
+        else:
+            elsewhere.set()
+        if not elsewhere.is_set() and len(written) < 1000:
+            tap.note("receive", {"method": "more"})
 
-        def write(self, text: str) -> int:
-            if threading.get_ident() == here:
-                written.append(len(text))
-            else:
-                elsewhere.set()
-            if not elsewhere.is_set() and len(written) < 1000:
-                tap.note("receive", {"method": "more"})
-            return super().write(text)
-
-    file = Flooded()
-    recorder = Recorder(file)
-    tap = recorder.tap("server", "stdio")
+    recording = Recorder(file := OpenFile(more))
+    tap = recording.tap("server", "stdio")
     tap.note("receive", {"method": "first"})
     tap.deliver()
     assert len(written) < 10
     assert elsewhere.wait(PATIENCE)
-    recorder.close()
-    assert [json.loads(line)["seq"] for line in file.getvalue().splitlines()] == [*range(1, recorder.seq + 1)]
+    recording.close()
+    assert file.numbers() == [*range(1, recording.seq + 1)]
 
 
 def test_whoever_delivers_takes_little_of_what_waits() -> None:
-    here, others = threading.get_ident(), threading.Event()
-    written: list[int] = []
+    here, others, written = threading.get_ident(), threading.Event(), list[str]()
 
-    class File(io.StringIO):
-        def write(self, text: str) -> int:
-            if threading.get_ident() == here and not others.is_set():
-                written.append(len(text))
-            return super().write(text)
+    def count(text: str) -> None:
+        if threading.get_ident() == here and not others.is_set():
+            written.append(text)
 
-    file = File()
-    recorder = Recorder(file)
-    tap = recorder.tap("server", "stdio")
+    recording = Recorder(file := OpenFile(count))
+    tap = recording.tap("server", "stdio")
     for _ in range(5_000):
         tap.note("receive", {"method": "more"})
     tap.deliver()
     others.set()
     assert 0 < len(written) < 1_000
-    recorder.close()
-    assert [json.loads(line)["seq"] for line in file.getvalue().splitlines()] == [*range(1, 5_001)]
+    recording.close()
+    assert file.numbers() == [*range(1, 5_001)]
 
 
 def test_many_threads_lose_no_event_and_keep_the_order() -> None:
