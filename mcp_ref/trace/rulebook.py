@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Final, NamedTuple
@@ -27,7 +26,7 @@ from mcp_ref.trace.explain import quoted
 from mcp_ref.trace.record import TraceEvent, as_text
 from mcp_ref.trace.redact import redact_http
 from mcp_ref.trace.rules import authorization, features, hints, http, messages, session, skills, stateless, tasks
-from mcp_ref.trace.rules.seen import FRAME, MEANING, RULES, SCHEMA, Exchange, Kind, Link, Redacted, Role, Said, Verdict
+from mcp_ref.trace.rules.seen import FRAME, RULES, SCHEMA, Declared, Exchange, Kind, Link, Redacted, Role, Said, Verdict
 
 # Each declares its rules when it is imported.
 _FILES: Final = (messages, session, features, tasks, skills, stateless, http, authorization, hints)
@@ -101,15 +100,6 @@ class Sentence(NamedTuple):
     says: str
 
 
-class Asked(NamedTuple):
-    """A rule that is to be asked."""
-
-    name: str
-    function: Callable[..., Verdict]
-    stage: int
-    having: str | None = None
-
-
 class Place(NamedTuple):
     """What is judged: an event, who sent it, in which revision, and the method that it is about."""
 
@@ -141,24 +131,24 @@ class Rulebook:
         named = (kind, at.method if at.method in _METHODS else "", at.sender, str(at.revision or ""), link.http)
         self._times[named] += 1
         broken: set[str] = set()
-        last = MEANING
-        for name, function, stage, having in rules_for(*named):
-            if broken and (stage > last or last == FRAME):
+        last = FRAME
+        for rule in rules_for(*named):
+            if broken and (rule.stage > last or last == FRAME):
                 break
-            if having is not None and having not in what[0].body:
+            if rule.having is not None and rule.having not in what[0].body:
                 continue
             try:
-                verdict = function(link, *what)
+                verdict = rule.function(link, *what)
             except Redacted:
-                self.skipped[name] = "redacted"
+                self.skipped[rule.name] = "redacted"
             except Exception as problem:
-                self.blame_checker(at.event, f"{type(problem).__name__}: {problem}", name)
+                self.blame_checker(at.event, f"{type(problem).__name__}: {problem}", rule.name)
             else:
                 if verdict is not None:
                     culprit, expected = verdict if isinstance(verdict, tuple) else (what[0], verdict)
-                    if self.found(name, culprit, expected, at) != "HINT":
-                        broken.add(name)
-                        last = stage
+                    if self.found(rule.name, culprit, expected, at) != "HINT":
+                        broken.add(rule.name)
+                        last = rule.stage
         return broken
 
     def found(self, name: str, what: Any, expected: str, at: Place) -> str | None:
@@ -217,14 +207,13 @@ class Rulebook:
 
 
 @lru_cache(maxsize=10_000)
-def rules_for(kind: Kind, method: str, sender: Role, revision: str, http: bool) -> tuple[Asked, ...]:
+def rules_for(kind: Kind, method: str, sender: Role, revision: str, http: bool) -> tuple[Declared, ...]:
     """The rules to ask, by stage; where the revision is unknown, those that every revision has."""
     found = [] if (schema := _schema_rule(kind, method, revision)) is None else [schema]
-    for name, declared in RULES.items():
-        fits = declared.kind == kind and declared.sender in (None, sender)
-        if fits and (not declared.methods or method in declared.methods):
-            there = sentence_of(name, revision, method, http) is not None if revision else _is_everywhere(name)
-            found += [Asked(name, declared.function, declared.stage, declared.having)] if there else []
+    for rule in RULES.values():
+        fits = rule.kind == kind and rule.sender in (None, sender) and (not rule.methods or method in rule.methods)
+        if fits and (sentence_of(rule.name, revision, method, http) if revision else _is_everywhere(rule.name)):
+            found.append(rule)
     return tuple(sorted(found, key=lambda each: each.stage))
 
 
@@ -263,7 +252,7 @@ def _is_everywhere(name: str) -> bool:
 # -- the schema ---------------------------------------------------------------------------------------------------
 
 
-def _schema_rule(kind: Kind, method: str, revision: str) -> Asked | None:
+def _schema_rule(kind: Kind, method: str, revision: str) -> Declared | None:
     """A rule that compares params, or a result, with the type that the revision has."""
     row, spoken = METHODS.get(method), REVISIONS.get(revision)
     if kind not in ("request", "notification", "result") or row is None or spoken is None or not row.exists_in(spoken):
@@ -288,7 +277,7 @@ def _schema_rule(kind: Kind, method: str, revision: str) -> Asked | None:
             return str(problem)
         return None
 
-    return Asked("schema", schema, SCHEMA)
+    return Declared("schema", schema, kind, frozenset({method}), None, SCHEMA, None)
 
 
 def _makes_a_task(said: Said) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
@@ -42,8 +42,6 @@ from mcp_ref.trace.rules.seen import (
 
 # -- JSON Schema --------------------------------------------------------------------------------------------------
 
-_DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07", "draft/2019-09", "draft/2020-12")
-
 
 @lru_cache(maxsize=1000)
 def _schema_problem(text: bytes) -> str | None:
@@ -54,10 +52,11 @@ def _schema_problem(text: bytes) -> str | None:
     from jsonschema.exceptions import SchemaError
 
     schema = json.loads(text)
-    if not any(draft in str(schema.get("$schema", "draft/2020-12")) for draft in _DRAFTS):
-        return None
+    dialect = str(schema.get("$schema", "https://json-schema.org/draft/2020-12/schema"))
+    unknown: Any = None
     try:
-        validators.validator_for(schema, default=validators.validator_for({})).check_schema(schema)
+        if known := validators.validator_for({"$schema": dialect}, default=unknown):
+            known.check_schema(schema)
     except SchemaError as problem:
         return f"{'.'.join(map(str, problem.absolute_path)) or 'the root'}: {problem.message[:200]}"
     return None
@@ -180,51 +179,35 @@ def _asks_input(said: Said) -> bool:
 # -- x-mcp-header -------------------------------------------------------------------------------------------------
 
 
+_ANNOTATIONS = {
+    "header_annotation_is_reachable": ("chain", "only where a chain of properties leads"),
+    "header_annotation_is_unique": ("given twice", "that differ in more than case"),
+    "header_annotation_is_on_a_primitive": ("must be on", "on a string, an integer or a boolean"),
+    "header_annotation_is_not_empty": ("not ''$", "that is not empty"),
+    "header_annotation_has_no_control_characters": (r"(?<!\\)\\(?:[tnr]|x[01]|x7f)", "without control characters"),
+    "header_annotation_is_a_token": ("", "that is the name of a header"),
+}
+"""The rules for annotations: by what they are known in the words of `parameters`, and what would be right."""
+
+
 @once
 def _header_problem(tool: JsonObject) -> tuple[str, str] | None:
-    """The rule that an annotation of a tool breaks, and how."""
-    if not any(True for _ in _annotations(tool.get("inputSchema"), 0)):
-        return None
+    """The rule that an annotation of a tool breaks, and what would have been right."""
     try:
         parameters(as_object(tool.get("inputSchema")))
     except ValueError as problem:
-        text, at = str(problem), f"of {tool.get('name')!r}"
-        names = [each for each in _annotations(tool.get("inputSchema"), 0) if isinstance(each, str)]
-        if "chain" in text:
-            return "reachable", f"x-mcp-header {at} only where a chain of properties leads"
-        if "given twice" in text:
-            return "unique", f"x-mcp-header {at} that differ in more than case"
-        if "must be on" in text:
-            return "primitive", f"x-mcp-header {at} on a string, an integer or a boolean"
-        if "" in names:
-            return "empty", f"x-mcp-header {at} that is not empty"
-        control = any(ord(char) < 32 or ord(char) == 127 for name in names for char in name)
-        return "control" if control else "token", f"x-mcp-header {at} that is the name of a header"
+        broken = next(name for name, (known, _) in _ANNOTATIONS.items() if re.search(known, str(problem)))
+        return broken, f"x-mcp-header of {tool.get('name')!r} {_ANNOTATIONS[broken][1]}"
     return None
 
 
-def _annotations(schema: Any, depth: int) -> Iterator[Any]:
-    inner = schema.values() if isinstance(schema, dict) else as_list(schema)
-    if isinstance(schema, dict) and "x-mcp-header" in schema:
-        yield schema["x-mcp-header"]
-    for each in inner if depth < 50 else ():
-        yield from _annotations(each, depth + 1)
-
-
-def _annotated(what: str, tool: JsonObject) -> str | None:
+def _annotated(name: str, tool: JsonObject) -> str | None:
     broken, expected = _header_problem(tool) or ("", None)
-    return expected if broken == what else None
+    return expected if broken == name else None
 
 
-for _name, _what in {
-    "header_annotation_is_not_empty": "empty",
-    "header_annotation_is_a_token": "token",
-    "header_annotation_has_no_control_characters": "control",
-    "header_annotation_is_unique": "unique",
-    "header_annotation_is_on_a_primitive": "primitive",
-    "header_annotation_is_reachable": "reachable",
-}.items():
-    of_each_tool(name=_name)(partial(_annotated, _what))
+for _name in _ANNOTATIONS:
+    of_each_tool(name=_name)(partial(_annotated, _name))
 
 
 @rule("request", "tools/call", sender="client")

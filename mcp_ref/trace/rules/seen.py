@@ -347,6 +347,7 @@ FRAME, ORDER, SHAPE, SCHEMA, MEANING = range(5)
 class Declared(NamedTuple):
     """How a rule was declared: when it is asked, and of which messages; `stage` orders them, and one stops the next."""
 
+    name: str
     function: Rule
     kind: Kind
     methods: frozenset[str]
@@ -377,7 +378,8 @@ def rule(
     """
 
     def declare(function: Rule) -> Rule:
-        RULES[name or function.__name__] = Declared(function, kind, frozenset(methods), sender, stage, having)
+        own = name or function.__name__
+        RULES[own] = Declared(own, function, kind, frozenset(methods), sender, stage, having)
         return function
 
     return declare

@@ -15,7 +15,7 @@ from mcp_ref.errors import STATELESS_ERRORS
 from mcp_ref.messages import JsonObject
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS
-from mcp_ref.trace.rules.seen import ORDER, SHAPE, Link, Said, Verdict, as_list, as_object, rule
+from mcp_ref.trace.rules.seen import ORDER, SHAPE, Link, Role, Said, Verdict, as_list, as_object, rule
 
 # -- initialize ---------------------------------------------------------------------------------------------------
 
@@ -195,36 +195,31 @@ def notifies_only_what_was_negotiated(link: Link, said: Said) -> Verdict:
     return f"nothing: {said.needs} was not declared" if known else None
 
 
-def _declares(side: str, name: str, link: Link, said: Said) -> Verdict:
-    needs = said.asked.needs
-    if needs is None or needs.partition(".")[0] != side or needs.split(".")[1] != name:
-        return None
-    return f"{name} among the capabilities of the {side}, which has it"
-
-
-def lacks(link: Link, said: Said, name: str) -> bool:
-    """Whether the server has not declared a capability."""
-    declared = link.declared("server", said)
+def lacks(link: Link, said: Said, name: str, side: Role = "server") -> bool:
+    """Whether a side has not declared a capability."""
+    declared = link.declared(side, said)
     return declared is not None and name not in declared
 
 
-_DECLARED = {
-    "tools_are_declared": ("server", "tools", "tools/list", "tools/call"),
-    "prompts_are_declared": ("server", "prompts", "prompts/list", "prompts/get"),
-    "completions_are_declared": ("server", "completions", "completion/complete"),
-    "logging_is_declared": ("server", "logging", "logging/setLevel"),
-    "roots_are_declared": ("client", "roots", "roots/list"),
-    "sampling_is_declared": ("client", "sampling", "sampling/createMessage"),
-    "elicitation_is_declared": ("client", "elicitation", "elicitation/create"),
+def _declares(side: Role, name: str, link: Link, said: Said) -> Verdict:
+    missing = said.asked.needs is not None and lacks(link, said, name, side)
+    return f"{name} among the capabilities of the {side}, which has it" if missing else None
+
+
+_RESOURCES = ("resources/list", "resources/read", "resources/templates/list", "resources/subscribe")
+_DECLARED: dict[str, tuple[Role, str, tuple[str, ...]]] = {
+    "tools_are_declared": ("server", "tools", ("tools/list", "tools/call")),
+    "prompts_are_declared": ("server", "prompts", ("prompts/list", "prompts/get")),
+    "resources_are_declared": ("server", "resources", _RESOURCES),
+    "completions_are_declared": ("server", "completions", ("completion/complete",)),
+    "logging_is_declared": ("server", "logging", ("logging/setLevel",)),
+    "roots_are_declared": ("client", "roots", ("roots/list",)),
+    "sampling_is_declared": ("client", "sampling", ("sampling/createMessage",)),
+    "elicitation_is_declared": ("client", "elicitation", ("elicitation/create",)),
 }
 """Who answers a method has this capability."""
-for _name, (_side, _feature_of, *_methods) in _DECLARED.items():
+for _name, (_side, _feature_of, _methods) in _DECLARED.items():
     rule("result", *_methods, name=_name)(partial(_declares, _side, _feature_of))
-
-
-@rule("result", "resources/list", "resources/read", "resources/templates/list", "resources/subscribe")
-def resources_are_declared(link: Link, said: Said) -> Verdict:
-    return _declares("server", "resources", link, said) if lacks(link, said, "resources") else None
 
 
 def _notifies(name: str, which: str, link: Link, said: Said) -> Verdict:
@@ -238,8 +233,8 @@ _NOTIFIED = {
     "changing_resources_are_declared": ("resources", "", "resources/list_changed", "resources/updated"),
 }
 """Who notifies of something has this capability."""
-for _name, (_feature_of, _which, *_methods) in _NOTIFIED.items():
-    rule("notification", *(f"notifications/{each}" for each in _methods), sender="server", name=_name)(
+for _name, (_feature_of, _which, *_changes) in _NOTIFIED.items():
+    rule("notification", *(f"notifications/{each}" for each in _changes), sender="server", name=_name)(
         partial(_notifies, _feature_of, _which)
     )
 

@@ -90,30 +90,26 @@ def results_name_the_server(link: Link, said: Said) -> Verdict:
 # -- errors -------------------------------------------------------------------------------------------------------
 
 
-@rule("error")
-def codes_of_the_past_are_gone(link: Link, said: Said) -> Verdict:
-    return "a code outside -32019 to -32000" if type(said.code) is int and -32019 <= said.code <= -32000 else None
+_RESERVED = ", ".join(map(str, sorted(STATELESS_ERRORS, reverse=True)))
+_CODES = {
+    "codes_of_the_past_are_gone": ({*range(-32019, -31999)}, "a code outside -32019 to -32000"),
+    "code_32042_is_gone": ({-32042}, "an InputRequiredResult with an elicitation in URL mode"),
+    "reserved_codes_are_left_alone": (
+        {*range(-32099, -32019)} - {-32042, *STATELESS_ERRORS}, f"one of {_RESERVED}, or a code outside this range"
+    ),
+    "own_codes_are_outside_the_range": (
+        {*range(-32768, -32099)} - {-32700, *range(-32603, -32599)}, "a code outside -32768 to -32000"
+    ),
+}  # fmt: skip
+"""The codes that no error has."""
 
 
-@rule("error")
-def code_32042_is_gone(link: Link, said: Said) -> Verdict:
-    return "an InputRequiredResult with an elicitation in URL mode" if said.code == -32042 else None
+def _has_one_of(codes: set[int], expected: str, link: Link, said: Said) -> Verdict:
+    return expected if type(said.code) is int and said.code in codes else None
 
 
-@rule("error")
-def reserved_codes_are_left_alone(link: Link, said: Said) -> Verdict:
-    reserved = type(said.code) is int and -32099 <= said.code <= -32020
-    if not reserved or said.code == -32042 or said.code in STATELESS_ERRORS:
-        return None
-    return f"one of {', '.join(map(str, sorted(STATELESS_ERRORS, reverse=True)))}, or a code outside this range"
-
-
-@rule("error")
-def own_codes_are_outside_the_range(link: Link, said: Said) -> Verdict:
-    code = said.code
-    if type(code) is not int or not -32768 <= code <= -32100 or -32603 <= code <= -32600 or code == -32700:
-        return None
-    return "a code outside -32768 to -32000"
+for _name, _row in _CODES.items():
+    rule("error", name=_name)(partial(_has_one_of, *_row))
 
 
 @rule("error")
