@@ -306,7 +306,7 @@ class Checker:
                 self._take_text(link, sender, event)
 
     def _judge_batch(self, link: Link, sender: Role, event: TraceEvent, exchange: Exchange | None) -> set[str]:
-        revision = link.revision or (exchange and REVISIONS.get(exchange.header("mcp-protocol-version") or "")) or None
+        revision = self._spoken(link, exchange)
         for each in event.message if isinstance(event.message, list) else ():
             if as_object(each).get("method") == "initialize":
                 revision = REVISIONS.get(str(as_object(each.get("params")).get("protocolVersion")), revision)

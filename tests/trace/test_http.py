@@ -16,7 +16,7 @@ from mcp_ref.errors import McpError
 from mcp_ref.machinery.http_exchange import HttpRefusal, HttpRequest
 from mcp_ref.roles.client.config import Url
 from mcp_ref.trace.narrate import Narrator, narrate
-from mcp_ref.trace.record import Recorder, TraceEvent, from_row, read_trace, to_row
+from mcp_ref.trace.record import Recorder, TraceEvent, from_row, to_row
 from tests.wire import at_once
 
 SESSION = "2025-11-25"
@@ -223,22 +223,6 @@ def test_an_exchange_has_the_request_its_status_and_its_events() -> None:
 
 
 # -- the recorder of a server on HTTP
-
-
-def test_connections_at_once_are_recorded_into_one_file(tmp_path: Path) -> None:
-    path = tmp_path / "trace.jsonl"
-
-    def talk(url: str) -> None:
-        with Client(url, revision=SESSION) as client:
-            client.ping()
-
-    with weather(trace=path).serve_http() as http:
-        at_once(*(partial(talk, http.url) for _ in range(4)))
-    events = list(read_trace(path))
-    assert [event.seq for event in events] == list(range(1, len(events) + 1))
-    messages = [event.message for event in events if isinstance(event.message, dict)]
-    asked = [message["method"] for message in messages if "method" in message]
-    assert sorted(asked) == ["initialize"] * 4 + ["notifications/initialized"] * 4 + ["ping"] * 4
 
 
 def test_the_recorder_is_closed_with_the_last_service_and_not_before(tmp_path: Path) -> None:
