@@ -172,8 +172,7 @@ class Checker:
         elif sender == "server" or facts.keys() & {"hangUp", "end", "status"}:
             self._take(link, sender, event, None)  # it belongs to a request that was not seen
         else:
-            headers = as_object(facts.get("headers"))
-            exchange = Exchange(number, str(facts.get("method", "")), headers, event.seq, event.time)
+            exchange = Exchange(number, facts.get("method", ""), facts.get("headers", {}), event.seq, event.time)
             link.exchanges[number] = exchange
             self._take_request_over_http(link, sender, exchange, event)
 
@@ -259,13 +258,13 @@ class Checker:
 
     def _take_status(self, link: Link, exchange: Exchange, event: TraceEvent, facts: JsonObject) -> None:
         """The head of a reply."""
-        exchange.status = status = facts["status"] if isinstance(facts["status"], int) else None
-        exchange.answers = as_object(facts.get("headers"))
-        exchange.streams = str(exchange.answers.get("content-type", "")).startswith("text/event-stream")
+        status: int = facts["status"]
+        exchange.status, exchange.answers = status, facts.get("headers", {})
+        exchange.streams = exchange.answers.get("content-type", "").startswith("text/event-stream")
         learning.from_reply(link, exchange)
         if status == 401 or "www-authenticate" in exchange.answers:
             self._judge_later(link, "challenge", exchange, event)
-        if status is not None and status < 300 and exchange.method in ("GET", "POST"):
+        if status < 300 and exchange.method in ("GET", "POST"):
             # The session goes on, so it was not its end that has ended a stream before.
             while link.cut and link.cut[0][1].seq < exchange.seq:
                 self._judge_exchange("closed", link, *link.cut.popleft())
@@ -300,7 +299,7 @@ class Checker:
                 self._take_message(link, sender, each, event, exchange)
         elif message is not None:
             # The body of a refusal may be any text.
-            is_json = exchange is not None and "json" in str(exchange.answers.get("content-type"))
+            is_json = exchange is not None and "json" in exchange.answers.get("content-type", "")
             succeeds = exchange is not None and (exchange.status or 0) < 300
             if sender == "client" or exchange is None or exchange.streams or (is_json and succeeds):
                 self._take_text(link, sender, event)

@@ -28,7 +28,6 @@ from mcp_ref.basic.versioning import (
 )
 from mcp_ref.extensions.tasks import METHODS as OF_TASKS
 from mcp_ref.extensions.tasks import NAME
-from mcp_ref.machinery.latest import Latest
 from mcp_ref.messages import JsonObject, is_id
 from mcp_ref.methods import Method
 from mcp_ref.pages import METHODS as OF_PAGES
@@ -36,7 +35,7 @@ from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.trace import explain
 from mcp_ref.trace.explain import quoted
 from mcp_ref.trace.record import TraceEvent, as_text
-from mcp_ref.trace.rules.seen import OTHER, Requests, Role, Said, as_object, key, recorded_by
+from mcp_ref.trace.rules.seen import OTHER, Latest, Requests, Role, Said, as_object, key, recorded_by
 
 _MOVED: Final = {
     "basic/utilities/cancellation": "basic/patterns/cancellation",
@@ -50,7 +49,6 @@ _ENVELOPE: Final = (
     ("_meta: the client is {client:implementation} and declares {can:declared}", "_meta: it declares {can:declared}"),
 )
 _LISTEN: Final = "subscriptions/listen"
-_MAX_REMEMBERED: Final = 10_000  # connections, exchanges, and questions of results; the oldest is forgotten
 
 
 _OF_EXTENSIONS: Final = {row.name: row for row in OF_TASKS}
@@ -99,7 +97,7 @@ class Repeated:
     envelope: tuple[JsonObject, Any] = field(default_factory=lambda: ({}, None))
     server: Any = None
     complete: bool = False
-    questions: Latest[str, tuple[Said, JsonObject]] = field(default_factory=lambda: Latest(_MAX_REMEMBERED))
+    questions: Latest[tuple[Said, JsonObject]] = field(default_factory=Latest)
 
 
 class Talk(Requests):
@@ -110,7 +108,7 @@ class Talk(Requests):
         self.viewpoint, self.number, self.repeated = viewpoint, number, repeated
         self.revision: str | None = None
         # What each exchange over HTTP began with.
-        self.exchanges: Latest[Any, str] = Latest(_MAX_REMEMBERED)
+        self.exchanges: Latest[str] = Latest()
 
     def tell(self, sender: Role, message: Any, event: TraceEvent) -> Told:
         """A message of an event, or the batch in it, in words."""
@@ -368,7 +366,7 @@ class Narrator:
     ) -> None:
         self._width = max(width, _MIN_WIDTH)
         self._color, self._full, self._ascii = color, full, ascii
-        self._talks: Latest[Any, Talk] = Latest(_MAX_REMEMBERED)
+        self._talks: Latest[Talk] = Latest()
         self._repeated: dict[tuple[str, str], Repeated] = {}
         self._connections = 0
 

@@ -32,7 +32,7 @@ def tokens_are_not_in_the_url(link: Link, exchange: Exchange, event: TraceEvent)
 def _said(exchange: Exchange, name: str) -> str | None:
     """A parameter of the challenge; None if it is missing."""
     challenge = exchange.answers.get("www-authenticate", "")
-    found = re.search(rf'(?:^|[\s,]){name}\s*=\s*(?:"([^"]*)"|([^\s,"]+))', str(challenge), re.I)
+    found = re.search(rf'(?:^|[\s,]){name}\s*=\s*(?:"([^"]*)"|([^\s,"]+))', challenge, re.I)
     value = None if found is None else found[1] if found[1] is not None else found[2]
     shown(challenge), shown(value)
     return value
@@ -40,7 +40,7 @@ def _said(exchange: Exchange, name: str) -> str | None:
 
 def _is_foreign(exchange: Exchange) -> bool:
     """Whether a challenge asks for no token: a gateway before the server wants something for itself."""
-    return not re.search(r"(^|,)\s*Bearer\b|^$|^\[redacted", str(exchange.answers.get("www-authenticate", "")), re.I)
+    return not re.search(r"(^|,)\s*Bearer\b|^$|^\[redacted", exchange.answers.get("www-authenticate", ""), re.I)
 
 
 def _lacks_scope(exchange: Exchange) -> bool:

@@ -551,16 +551,18 @@ def elicitation_was_begun(link: Link, said: Said) -> Verdict:
     return "the elicitationId of an elicitation"
 
 
+def _required(said: Said) -> list[JsonObject]:
+    """The elicitations that an error asks for first."""
+    return objects(as_object(said.error.get("data")).get("elicitations")) if said.code == -32042 else []
+
+
 @rule("error")
 def required_elicitations_are_listed(link: Link, said: Said) -> Verdict:
-    if said.code != -32042 or objects(as_object(said.error.get("data")).get("elicitations")):
-        return None
-    return "data.elicitations, a list with an elicitation at least"
+    none = said.code == -32042 and not _required(said)
+    return "data.elicitations, a list with an elicitation at least" if none else None
 
 
-@rule("error")
-def required_elicitations_are_urls(link: Link, said: Said) -> Verdict:
-    for each in objects(as_object(said.error.get("data")).get("elicitations")) if said.code == -32042 else ():
-        if each.get("mode") != "url" or not isinstance(each.get("elicitationId"), str):
-            return 'elicitations of mode "url", each with an elicitationId'
-    return None
+@rule_of_each("error", within=_required)
+def required_elicitations_are_urls(required: JsonObject) -> str | None:
+    sound = required.get("mode") == "url" and isinstance(required.get("elicitationId"), str)
+    return None if sound else 'elicitations of mode "url", each with an elicitationId'

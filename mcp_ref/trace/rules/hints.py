@@ -52,6 +52,6 @@ def requests_are_answered(link: Link, event: TraceEvent) -> Verdict:
 @rule("reply")
 def session_ids_cannot_be_guessed(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     given = exchange.answers.get("mcp-session-id")
-    if not isinstance(given, str) or len(shown(given)) >= 16 and not given.isdigit():
+    if given is None or len(shown(given)) >= 16 and not given.isdigit():
         return None
     return "an id that is long and random, such as a UUID"

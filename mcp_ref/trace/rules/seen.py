@@ -63,18 +63,19 @@ class Exchange:
 
     Attributes:
         requests: the ids of the requests that it carried and that have no answer on it yet.
+        headers: of the request; `answers`: those of the reply. Whoever reads a trace sees to it that they are texts.
         body: the first message that it carried, if any.
         streams: whether the reply is an event stream; `events`: how many messages came on it.
     """
 
     number: int | str
     method: str
-    headers: JsonObject
+    headers: dict[str, str]
     seq: int
     time: float
     body: Said | None = None
     status: int | None = None
-    answers: JsonObject = field(default_factory=dict)
+    answers: dict[str, str] = field(default_factory=dict)
     requests: set[Any] = field(default_factory=set)
     streams: bool = False
     events: int = 0
@@ -88,8 +89,7 @@ class Exchange:
 
     def header(self, name: str) -> str | None:
         """A header of the request; None where it is missing."""
-        value = self.headers.get(name)
-        return value if isinstance(value, str) else None
+        return self.headers.get(name)
 
 
 class Said:
