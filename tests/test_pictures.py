@@ -296,9 +296,7 @@ def hostile() -> list[TraceEvent]:
         message = {"jsonrpc": "2.0", "id": text, "method": text, "params": {"name": text, text: text}}
         made.append(TraceEvent(number + 1, 1.0, text, "send", "server", message, "stdio", None, 1))
         made.append(
-            TraceEvent(
-                number + 50, 1.0, text, "receive", "server", text, "stdio", {"exchange": text, "status": text}, 1
-            )
+            TraceEvent(number + 50, 1.0, text, "receive", "server", text, "stdio", {"exchange": text, "status": 400}, 1)
         )
     deep: Any = {}
     for _ in range(400):

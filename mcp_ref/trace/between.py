@@ -184,7 +184,6 @@ class HttpProxy:
         recorders: are shown what passes.
         say: is told what a user must know.
         port: to listen on; 0 takes a free one.
-        limits: for its clients.
 
     Attributes:
         url: to be given to the client instead.
@@ -194,14 +193,7 @@ class HttpProxy:
     Raises: OSError where the port cannot be had; ValueError: it is not the URL of a server.
     """
 
-    def __init__(
-        self,
-        url: str,
-        recorders: Sequence[Recorder],
-        say: Callable[[str], None],
-        port: int = 0,
-        limits: HttpLimits = _LIMITS,
-    ) -> None:
+    def __init__(self, url: str, recorders: Sequence[Recorder], say: Callable[[str], None], port: int = 0) -> None:
         from mcp_ref.machinery.http_client import FinalResponse  # which takes long, and stdio needs none of it
 
         parts = urlsplit(url)
@@ -214,7 +206,7 @@ class HttpProxy:
         self.say, self.recorders, self.closed = say, recorders, False
         self.exchanges = itertools.count(1)
         self.conns: Latest[str | None, Taps] = Latest(_MAX_CONNS)
-        self._server = HttpServer({"*": self._pass}, port=port, limits=limits)
+        self._server = HttpServer({"*": self._pass}, port=port, limits=_LIMITS)
         self.port = self._server.address[1]
         self.ours = f"http://127.0.0.1:{self.port}"
         self.url = self.ours + self.path

@@ -38,7 +38,7 @@ from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS, Revision
 from mcp_ref.trace import learning
 from mcp_ref.trace.record import TraceEvent
-from mcp_ref.trace.rulebook import Finding, Rulebook
+from mcp_ref.trace.rulebook import Finding, Place, Rulebook
 from mcp_ref.trace.rules import session
 from mcp_ref.trace.rules.seen import OTHER, Exchange, Kind, Known, Latest, Link, Role, Said, as_object, key, recorded_by
 
@@ -88,7 +88,7 @@ class Checker:
             if event.end is not None:
                 link.closed = link.closed or event.end.get("eof") == "client"
                 if "signal" in event.end:
-                    self._rules.ask("exit", link, self._spoken(link), sender, "", event, event)
+                    self._rules.ask("exit", link, Place(event, sender, self._spoken(link)), event)
             elif event.http is None:
                 self._take(link, sender, event, None)
             elif not event.http.keys() & {"path", "oauth"}:
@@ -109,26 +109,24 @@ class Checker:
             for sender in OTHER:
                 self._text_is_over(link, sender)
             last = TraceEvent(link.seq, 0.0, "", "send", "", None, link.transport, None, None)
-            self._rules.ask("end", link, self._spoken(link), link.viewpoint, "", last, last)
+            at = Place(last, link.viewpoint, self._spoken(link))
+            self._rules.ask("end", link, at, last)
             for request in link.asked.values():
                 if request.needs and not request.answered and not link.lost and not request.faults:
                     expected = f"nothing: {request.needs} was not declared"
-                    self._rules.found(
-                        "only_what_was_negotiated", request, expected, request.event, request.sender, None, ""
-                    )
+                    self._rules.found("only_what_was_negotiated", request, expected, at)
         return found
 
     # -- connections
 
     def _link(self, event: TraceEvent) -> Link:
-        named = (event.peer, event.transport) if event.conn is None else event.conn
-        if (link := self._links.get(named)) is None:
+        if (link := self._links.get(event.conn)) is None:
             sides = (event.peer, event.transport)
             if (shared := self._shared.get(sides)) is None:
                 shared = self._shared[sides] = Known()
             side: Role = "server" if event.peer == "client" else "client"
             link = self._joined(sides, event) or Link(side, event.transport, shared, self._whole)
-            self._links[named] = link
+            self._links[event.conn] = link
             if event.http is not None and as_object(event.message).get("method") == "initialize":
                 before = self._lone.get(sides, link)
                 self._lone[sides] = link if before is link or (before and before.session_id) else None
@@ -174,8 +172,7 @@ class Checker:
         elif sender == "server" or facts.keys() & {"hangUp", "end", "status"}:
             self._take(link, sender, event, None)  # it belongs to a request that was not seen
         else:
-            headers = as_object(facts.get("headers"))
-            exchange = Exchange(number, str(facts.get("method", "")), headers, event.seq, event.time)
+            exchange = Exchange(number, facts.get("method", ""), facts.get("headers", {}), event.seq, event.time)
             link.exchanges[number] = exchange
             self._take_request_over_http(link, sender, exchange, event)
 
@@ -214,19 +211,19 @@ class Checker:
             return set()
         if revision is not None and revision.era == "stateless" and exchange.method != "POST" and event.message is None:
             return set()
-        broken: set[str] = set()
-        if body is None or not body.faults:
-            broken = self._judge_exchange("head", link, "client", exchange, event)
-            if not broken and body is not None and body.mirrored:
-                broken = self._judge_exchange("mirror", link, "client", exchange, event)
-            exchange.faults |= broken
-            if body is not None:
-                body.faults |= broken
+        if body is not None and body.faults:
+            return set()
+        broken = self._judge_exchange("head", link, exchange, event)
+        exchange.faults |= broken
+        if body is not None:
+            body.faults |= broken
         return broken
 
-    def _judge_exchange(self, kind: Kind, link: Link, sender: Role, exchange: Exchange, event: TraceEvent) -> set[str]:
+    def _judge_exchange(self, kind: Kind, link: Link, exchange: Exchange, event: TraceEvent) -> set[str]:
+        sender: Role = "client" if kind == "head" else "server"
         method = "" if exchange.body is None else exchange.body.method
-        return self._rules.ask(kind, link, self._spoken(link, exchange), sender, method, event, exchange, event)
+        at = Place(event, sender, self._spoken(link, exchange), method)
+        return self._rules.ask(kind, link, at, exchange, event)
 
     def _take_reply(self, link: Link, sender: Role, exchange: Exchange, event: TraceEvent, facts: JsonObject) -> None:
         """A status, an event of a stream, its end, or a client that hangs up."""
@@ -238,7 +235,7 @@ class Checker:
             exchange.closed, exchange.ended = str(facts["end"]), event.time
             revision = self._spoken(link, exchange)
             if revision is not None and revision.era == "stateless":
-                self._judge_exchange("closed", link, "server", exchange, event)
+                self._judge_exchange("closed", link, exchange, event)
             elif exchange.requests:
                 link.cut.append((exchange, event))
             return
@@ -251,7 +248,7 @@ class Checker:
         if not exchange.streams:
             return
         exchange.retry = facts.get("retry", exchange.retry)
-        exchange.faults |= self._judge_exchange("event", link, "server", exchange, event)
+        exchange.faults |= self._judge_exchange("event", link, exchange, event)
         exchange.primed = exchange.primed or (event.message is None and "eventId" in facts)
         if "eventId" in facts:
             exchange.last_event = str(facts["eventId"])
@@ -261,19 +258,19 @@ class Checker:
 
     def _take_status(self, link: Link, exchange: Exchange, event: TraceEvent, facts: JsonObject) -> None:
         """The head of a reply."""
-        exchange.status = status = facts["status"] if isinstance(facts["status"], int) else None
-        exchange.answers = as_object(facts.get("headers"))
-        exchange.streams = str(exchange.answers.get("content-type", "")).startswith("text/event-stream")
+        status: int = facts["status"]
+        exchange.status, exchange.answers = status, facts.get("headers", {})
+        exchange.streams = exchange.answers.get("content-type", "").startswith("text/event-stream")
         learning.from_reply(link, exchange)
         if status == 401 or "www-authenticate" in exchange.answers:
             self._judge_later(link, "challenge", exchange, event)
-        if status is not None and status < 300 and exchange.method in ("GET", "POST"):
+        if status < 300 and exchange.method in ("GET", "POST"):
             # The session goes on, so it was not its end that has ended a stream before.
             while link.cut and link.cut[0][1].seq < exchange.seq:
-                self._judge_exchange("closed", link, "server", *link.cut.popleft())
+                self._judge_exchange("closed", link, *link.cut.popleft())
         if "headers" in facts:
             when: Kind = "rebuff" if exchange.faults else "reply"
-            exchange.faults |= self._judge_exchange(when, link, "server", exchange, event)
+            exchange.faults |= self._judge_exchange(when, link, exchange, event)
 
     def _judge_later(self, link: Link, kind: Kind, what: Any, event: TraceEvent) -> None:
         """Judge what the server says of authorization, as soon as the revision that it speaks is known."""
@@ -284,7 +281,7 @@ class Checker:
         revision = link.revision or (link.stateless if link.shared.spoke else None)
         while revision is not None and link.shared.waiting:
             kind, what, event = link.shared.waiting.popleft()
-            self._rules.ask(kind, link, revision, "server", "", event, what, event)
+            self._rules.ask(kind, link, Place(event, "server", revision), what, event)
 
     # -- what an event carries
 
@@ -302,17 +299,17 @@ class Checker:
                 self._take_message(link, sender, each, event, exchange)
         elif message is not None:
             # The body of a refusal may be any text.
-            is_json = exchange is not None and "json" in str(exchange.answers.get("content-type"))
+            is_json = exchange is not None and "json" in exchange.answers.get("content-type", "")
             succeeds = exchange is not None and (exchange.status or 0) < 300
             if sender == "client" or exchange is None or exchange.streams or (is_json and succeeds):
                 self._take_text(link, sender, event)
 
     def _judge_batch(self, link: Link, sender: Role, event: TraceEvent, exchange: Exchange | None) -> set[str]:
-        revision = link.revision or (exchange and REVISIONS.get(exchange.header("mcp-protocol-version") or "")) or None
+        revision = self._spoken(link, exchange)
         for each in event.message if isinstance(event.message, list) else ():
             if as_object(each).get("method") == "initialize":
                 revision = REVISIONS.get(str(as_object(each.get("params")).get("protocolVersion")), revision)
-        broken = self._rules.ask("batch", link, revision, sender, "", event, sender, event)
+        broken = self._rules.ask("batch", link, Place(event, sender, revision), sender, event)
         if broken:
             link.garbled.add(sender)
         return broken
@@ -351,7 +348,7 @@ class Checker:
             self._judge_text(link, sender, event)
 
     def _judge_text(self, link: Link, sender: Role, event: TraceEvent) -> None:
-        self._rules.ask("text", link, self._spoken(link), sender, "", event, sender, event)
+        self._rules.ask("text", link, Place(event, sender, self._spoken(link)), sender, event)
 
     # -- messages
 

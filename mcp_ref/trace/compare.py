@@ -96,7 +96,7 @@ def _methods(revision: Revision) -> dict[str, str]:
     return found
 
 
-def _members(revision: Revision) -> dict[str, str]:
+def members_of(revision: Revision) -> dict[str, str]:
     """Each type that a message of the revision can hold, and each of its members, by today's names."""
     found: dict[str, str] = {}
     for wire_type in _wire_types(revision):
@@ -209,7 +209,7 @@ def _deprecated(revision: Revision) -> dict[str, str]:
 
 _TABLES: Final[dict[str, Callable[[Revision], dict[str, str]]]] = {
     "methods": _methods,
-    "members": _members,
+    "members": members_of,
     "rules": _rules,
     "error codes": _codes,
     "headers": _headers,
@@ -233,40 +233,25 @@ def _without_repetition(changes: list[Change]) -> Iterator[Change]:
 def _sentences(before: Revision, after: Revision) -> Iterator[Change]:
     """The sentences that traffic can break: new, gone, of another level, or said otherwise."""
     was, now = _decided(before), _decided(after)
-    left = [each for each in now if each not in was]
-    for row in (each for each in was if each not in now):
-        # What a rule says otherwise, or what stands in the same place now, is what became of it.
-        found = next((each for each in left if each.rule == row.rule), None) or next(
-            (each for each in left if was[row] & now[each]), None
-        )
-        if found is not None:
-            left.remove(found)
-        yield Change("sentences", row.rule, f"{row.level}: {row.says}", f"{found.level}: {found.says}" if found else "")
-    yield from (Change("sentences", row.rule, "", f"{row.level}: {row.says}") for row in left)
+    left = {says: row for says, row in now.items() if says not in was}
+    for says, (rule, places) in was.items():
+        if says not in now:
+            # What a rule says otherwise, or what stands in the same place now, is what became of it.
+            same = [each for each in left if left[each][0] == rule] + [each for each in left if left[each][1] & places]
+            found = next(iter(same), "")
+            left.pop(found, None)
+            yield Change("sentences", rule, says, found)
+    yield from (Change("sentences", rule, "", says) for says, (rule, _) in left.items())
 
 
-class _Decided(NamedTuple):
-    """A sentence that the checker decides; the rule has no part in what it is."""
-
-    level: str
-    says: str
-    rule: str
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Decided) and self[:2] == other[:2]
-
-    def __hash__(self) -> int:
-        return hash(self[:2])
-
-
-def _decided(revision: Revision) -> dict[_Decided, set[str]]:
-    """The sentences that a revision has, each with its places: page and heading, with the number."""
-    found: dict[_Decided, set[str]] = {}
+def _decided(revision: Revision) -> dict[str, tuple[str, set[str]]]:
+    """The sentences that a revision has: each with a rule that decides it, and its places, page and heading."""
+    found: dict[str, tuple[str, set[str]]] = {}
     for rule, rows in sentences()["rules"].items():
         for row in rows:
             places = {each.partition("/")[2] for each in row["ids"] if each.startswith(f"{revision}/")}
             if places and row["level"] != "HINT":
-                found.setdefault(_Decided(row["level"], row["says"], rule), set()).update(places)
+                found.setdefault(f"{row['level']}: {row['says']}", (rule, set()))[1].update(places)
     return found
 
 

@@ -15,10 +15,10 @@ from collections.abc import Collection, Iterable, Iterator
 from html import escape
 from typing import Any, Final, NamedTuple
 
-from mcp_ref.basic.versioning import SUBSCRIPTION_ID
 from mcp_ref.messages import JsonObject
 from mcp_ref.trace.narrate import Narrator, escaped
 from mcp_ref.trace.record import TraceEvent, as_text
+from mcp_ref.trace.rules.seen import Said, as_object
 
 MAX_ARROWS: Final = 200
 """So many arrows GitHub draws of a Mermaid diagram."""
@@ -44,7 +44,7 @@ class Step(NamedTuple):
     sender: str
     kind: str
     text: str
-    span: Any = None
+    span: tuple[str, int] | None = None
     answers: str | None = None
     wrong: bool = False
     aside: bool = False
@@ -57,32 +57,28 @@ def steps(events: Iterable[TraceEvent], *, http: bool = False, wrong: Collection
         http: also what HTTP does without a message; otherwise only its refusals, and clients that hang up.
         wrong: the numbers of the events that findings are about.
     """
-    narrator, found, spans, asked = Narrator(), list[Step](), dict[Any, Any](), dict[Any, str]()
+    narrator, found = Narrator(), list[Step]()
     for event in events:
         sender, told = narrator.told(event)
         facts, message = event.http or {}, event.message
-        refuses = isinstance(facts.get("status"), int) and facts["status"] >= 400
+        refuses = facts.get("status", 0) >= 400
         silent = message is None and not (http or refuses or "hangUp" in facts)
         if sender == "stderr" or event.end is not None or silent:
             continue
         # 1. What it is, and about what.
-        body, other = _object(message), "server" if sender == "client" else "client"
-        kind, about = "http" if message is None else "response", None
-        if isinstance(method := body.get("method"), str):
+        body = as_object(message)
+        kind = "http" if message is None else "response"
+        if "method" in body:
             kind = "request" if "id" in body else "notification"
-            asked[event.conn, sender, repr(body.get("id"))] = method
-        elif message is not None:
-            about = asked.get((event.conn, other, repr(body.get("id"))))
         # 2. What stands at it, and where it stands.
         text = _text(told.head, message, body)
         if http and "status" in facts and kind == "notification":
             text += f" (on the stream of {facts.get('method')})"
-        span = _span(event, body, sender, about, spans)
-        answers = _answers(body, about)
+        answers = _answers(body, told.request)
         # The metadata of the resource is the server's; whatever else is said about tokens goes elsewhere.
         aside = "oauth" in facts and "protected" not in str(facts.get("what"))
         kind = "error" if "error" in body or refuses or isinstance(message, str) else kind
-        found.append(Step(event, sender, kind, _short(text), span, answers, event.seq in wrong, aside))
+        found.append(Step(event, sender, kind, _short(text), told.span, answers, event.seq in wrong, aside))
     return found
 
 
@@ -94,17 +90,13 @@ def _text(head: str, message: Any, body: JsonObject) -> str:
         return re.sub(r"( for \w+), .*", r"\1", head)
     text = re.sub(r"^(request|notification): |, after [\d.]+ m?s$", "", head)
     text = text.replace("response to", "result of").replace("error for", "error of")
-    params = _object(body.get("params"))
+    params = as_object(body.get("params"))
     text += f" {params['name']}" if isinstance(params.get("name"), str) else ""
-    token = params.get("progressToken", _object(params.get("_meta")).get("progressToken"))
+    token = params.get("progressToken", as_object(params.get("_meta")).get("progressToken"))
     text += f", progressToken {token}" if "method" in body and token is not None else ""
-    code = _object(body.get("error")).get("code")
+    code = as_object(body.get("error")).get("code")
     text += f" ({code})" if code is not None else ""
-    return text + (" (isError)" if _object(body.get("result")).get("isError") is True else "")
-
-
-def _object(value: Any) -> JsonObject:
-    return value if isinstance(value, dict) else {}
+    return text + (" (isError)" if as_object(body.get("result")).get("isError") is True else "")
 
 
 def _short(text: str) -> str:
@@ -112,33 +104,17 @@ def _short(text: str) -> str:
     return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
 
 
-def _span(event: TraceEvent, body: JsonObject, sender: str, about: str | None, spans: dict[Any, Any]) -> Any:
-    """The call in rounds, or the subscription, that a message belongs to; named after its first request."""
-    method, params = body.get("method"), _object(body.get("params"))
-    named = (event.conn, repr(body.get("id")))
-    if sender == "client" and isinstance(method, str) and "id" in body:
-        round_ = (method, repr(params.get("name", params.get("uri"))))
-        began = "inputResponses" in params or "requestState" in params
-        spans[named] = spans[round_] if began and round_ in spans else (method, event.seq)
-        spans[round_] = spans[named]
-        return spans[named]
-    if isinstance(body.get("result"), dict) or "error" in body:
-        return spans.get(named) if sender == "server" else None
-    tagged = _object(params.get("_meta")).get(SUBSCRIPTION_ID)
-    return spans.get((event.conn, repr(tagged))) if tagged is not None else None
-
-
-def _answers(body: JsonObject, about: str | None) -> str | None:
-    given = _object(body.get("params")).get("inputResponses")
+def _answers(body: JsonObject, request: Said | None) -> str | None:
+    given = as_object(body.get("params")).get("inputResponses")
     if isinstance(given, dict):
-        members = {member for answer in given.values() for member in _object(answer)}
+        members = {member for answer in given.values() for member in as_object(answer)}
         return " and ".join(who for member, who in _ONLY_IN.items() if member in members) or None
-    return _ANSWERED_BY.get(about or "") if "result" in body else None
+    return _ANSWERED_BY.get(request.method) if request is not None and "result" in body else None
 
 
 def brackets(drawn: list[Step]) -> Iterator[tuple[int, int, str]]:
     """The first and the last arrow of each bracket, and its title; a request and its result alone have none."""
-    places: dict[Any, list[int]] = {}
+    places: dict[tuple[str, int], list[int]] = {}
     for number, step in enumerate(drawn):
         if step.span is not None:
             places.setdefault(step.span, []).append(number)

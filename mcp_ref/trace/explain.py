@@ -233,11 +233,6 @@ _IN_OAUTH_REPLIES: Final[_Sentences] = (
 )
 
 
-def failed(http: JsonObject) -> bool:
-    """Whether the status refuses."""
-    return isinstance(http.get("status"), int) and http["status"] >= 400
-
-
 def explain_exchange(http: JsonObject, about: str | None) -> tuple[str, list[str]]:
     """A title and sentences for what carries no message; `about`: the message that the exchange began with."""
     if "oauth" in http:

@@ -1,7 +1,7 @@
 """What each member of a message means, in a sentence, by its name on the wire.
 
 Spec:      schema of every revision
-Not here:  types and revisions of a member (the types of each page, from which `members` reads them)
+Not here:  types and revisions of a member (the types of each page, which trace/compare reads)
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
-from mcp_ref.machinery.shapes import Array, Choice, Enumeration, Map, Object, Scalar, shape_of
 from mcp_ref.messages import JsonObject
-from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS
+from mcp_ref.trace.compare import members_of
 
 # fmt: off
 MEANINGS: Final[dict[str, str]] = {
@@ -178,42 +177,18 @@ MEANINGS: Final[dict[str, str]] = {
     "lastUpdatedAt": "When the task changed last.",
     "ttl": "For how many milliseconds the task is kept.",
     "pollInterval": "How many milliseconds to wait before asking again.",
+    "pollIntervalMs": "How many milliseconds to wait before asking again.",
 }
 # fmt: on
 
 
 @cache
 def members() -> dict[str, JsonObject]:
-    """Of each member that a type of the wire names: its types, and its first and last revision."""
+    """Of each member that a type of the wire names: its types, and the revisions that have it."""
     found: dict[str, dict[str, Any]] = {}
-
-    def look(shape: Any, revision: str, seen: set[int]) -> None:
-        if id(shape) in seen:
-            return
-        seen.add(id(shape))
-        if isinstance(shape, Object):
-            for name, field in shape.fields.items():
-                row = found.setdefault(name, {"types": {}, "revisions": {}})
-                row["types"][_kind(field.shape)] = row["revisions"][revision] = None
-                look(field.shape, revision, seen)
-        elif isinstance(shape, Choice):
-            for arm in shape.here:
-                look(arm, revision, seen)
-        elif isinstance(shape, (Array, Map)):
-            look(shape.each, revision, seen)
-
     for revision in REVISIONS.values():
-        rows, seen = [row for row in METHODS.values() if row.exists_in(revision)], set[int]()
-        for wire in (each for row in rows for each in (row.params, row.result) if each is not None):
-            look(shape_of(wire, revision), revision.name, seen)
+        for name, says in members_of(revision).items():
+            if member := name.partition(".")[2]:
+                row = found.setdefault(member, {"types": {}, "revisions": {}})
+                row["types"][says.rpartition(", ")[0]] = row["revisions"][revision.name] = None
     return {name: {key: list(values) for key, values in row.items()} for name, row in found.items()}
-
-
-def _kind(shape: Any) -> str:
-    if isinstance(shape, Scalar):
-        return shape.kind
-    if isinstance(shape, Enumeration):
-        return "one of " + ", ".join(map(str, shape.values))
-    if isinstance(shape, Choice):
-        return " or ".join(sorted({_kind(arm) for arm in shape.here}))
-    return "array" if isinstance(shape, Array) else "any" if not isinstance(shape, (Object, Map)) else "object"

@@ -195,7 +195,7 @@ def from_reply(link: Link, exchange: Exchange) -> None:
     status, sent = exchange.status or 0, exchange.header("mcp-session-id")
     given = exchange.answers.get("mcp-session-id")
     if exchange.body is not None and exchange.body.method == "initialize" and status == 200:
-        link.session_id = given if isinstance(given, str) else None
+        link.session_id = given
         link.gone, link.over = None, ("", 0)
     elif status == 404 and sent is not None and sent == link.session_id:
         busy = [each for each in link.asked.values() if each.sender == "client" and not each.answered]

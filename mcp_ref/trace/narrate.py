@@ -28,7 +28,6 @@ from mcp_ref.basic.versioning import (
 )
 from mcp_ref.extensions.tasks import METHODS as OF_TASKS
 from mcp_ref.extensions.tasks import NAME
-from mcp_ref.machinery.latest import Latest
 from mcp_ref.messages import JsonObject, is_id
 from mcp_ref.methods import Method
 from mcp_ref.pages import METHODS as OF_PAGES
@@ -36,7 +35,7 @@ from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.trace import explain
 from mcp_ref.trace.explain import quoted
 from mcp_ref.trace.record import TraceEvent, as_text
-from mcp_ref.trace.rules.seen import OTHER, Requests, Role, Said, as_object, key, recorded_by
+from mcp_ref.trace.rules.seen import OTHER, Latest, Requests, Role, Said, as_object, key, recorded_by
 
 _MOVED: Final = {
     "basic/utilities/cancellation": "basic/patterns/cancellation",
@@ -50,7 +49,6 @@ _ENVELOPE: Final = (
     ("_meta: the client is {client:implementation} and declares {can:declared}", "_meta: it declares {can:declared}"),
 )
 _LISTEN: Final = "subscriptions/listen"
-_MAX_REMEMBERED: Final = 10_000  # connections, exchanges, and questions of results; the oldest is forgotten
 
 
 _OF_EXTENSIONS: Final = {row.name: row for row in OF_TASKS}
@@ -74,12 +72,19 @@ def page_in(page: str, revision: str) -> str:
 
 @dataclass
 class Told:
-    """One message in words."""
+    """One message in words.
+
+    Attributes:
+        request: of a response, what it answers.
+        span: the method, and the first event, of the call or subscription of the client that it belongs to.
+    """
 
     head: str
     page: str | None = None
     lines: list[str] = field(default_factory=list)
     failed: bool = False
+    request: Said | None = None
+    span: tuple[str, int] | None = None
 
 
 @dataclass
@@ -92,7 +97,7 @@ class Repeated:
     envelope: tuple[JsonObject, Any] = field(default_factory=lambda: ({}, None))
     server: Any = None
     complete: bool = False
-    questions: Latest[str, tuple[Said, JsonObject]] = field(default_factory=lambda: Latest(_MAX_REMEMBERED))
+    questions: Latest[tuple[Said, JsonObject]] = field(default_factory=Latest)
 
 
 class Talk(Requests):
@@ -103,7 +108,7 @@ class Talk(Requests):
         self.viewpoint, self.number, self.repeated = viewpoint, number, repeated
         self.revision: str | None = None
         # What each exchange over HTTP began with.
-        self.exchanges: Latest[Any, str] = Latest(_MAX_REMEMBERED)
+        self.exchanges: Latest[str] = Latest()
 
     def tell(self, sender: Role, message: Any, event: TraceEvent) -> Told:
         """A message of an event, or the batch in it, in words."""
@@ -130,11 +135,13 @@ class Talk(Requests):
         lines = [*self._about(said.sender, method, kind), *explain.explain_params(method, said.params)]
         told = Told(f"{kind}: {method}", lines=lines)
         if kind == "notification":
+            told.span = _span(self._listening(said.meta.get(SUBSCRIPTION_ID)))
             told.lines += self._refers(said)
         else:
             told.head = f"request {quoted(said.id)}: {method}"
             self.note_request(said)
             told.lines += [*self._round(said), *self._envelope(said.id, said.meta)]
+            told.span = _span(said)
         told.page = self.page(METHODS[method].page) if method in METHODS else None
         return told
 
@@ -219,7 +226,8 @@ class Talk(Requests):
             lines += explain.explain_result(method, message["result"], params)
             lines += [*self._questions(asked, result), *self._result_type(result)]
         head = f"{'error for' if 'error' in message else 'response to'} {quoted(message.get('id'))}: {what}"
-        return Told(head, self.page(METHODS[method].page) if method in METHODS else None, lines, failed)
+        page = self.page(METHODS[method].page) if method in METHODS else None
+        return Told(head, page, lines, failed, asked, _span(asked))
 
     def _learn(self, revision: Any) -> None:
         if isinstance(revision, str) and revision in REVISIONS:
@@ -287,7 +295,7 @@ class Talk(Requests):
         if before is None:
             yield "goes on with a call that was asked for input; its earlier rounds were not seen here"
         else:
-            asked.round, asked.first = before.round + 1, before.first
+            asked.round, asked.first, asked.began = before.round + 1, before.first, before.began
             yield f"round {asked.round} of the call that request {quoted(asked.first)} began"
         for name, answer in given.items():
             method, question = _question(requests.get(name))
@@ -302,6 +310,10 @@ class Talk(Requests):
 
 def _still_open(asked: Said | None) -> Said | None:
     return asked if asked is not None and is_id(asked.id) and not asked.answered else None
+
+
+def _span(asked: Said | None) -> tuple[str, int] | None:
+    return (asked.method, asked.began) if asked is not None and asked.sender == "client" else None
 
 
 def _name(asked: Said) -> str:
@@ -335,7 +347,6 @@ class Narrator:
     """Puts the events of a trace into words, one after the other.
 
     Args:
-        viewpoint: the role of the side that recorded; None: learned from the peer's label and from who initializes.
         width: the most characters of a line, at least 60; longer JSON is cut, sentences are wrapped.
         color: marks heads and failures with ANSI escapes.
         full: shows each message whole, however long.
@@ -348,15 +359,14 @@ class Narrator:
     def __init__(
         self,
         *,
-        viewpoint: Role | None = None,
         width: int = 100,
         color: bool = False,
         full: bool = False,
         ascii: bool = False,
     ) -> None:
-        self._viewpoint, self._width = viewpoint, max(width, _MIN_WIDTH)
+        self._width = max(width, _MIN_WIDTH)
         self._color, self._full, self._ascii = color, full, ascii
-        self._talks: Latest[Any, Talk] = Latest(_MAX_REMEMBERED)
+        self._talks: Latest[Talk] = Latest()
         self._repeated: dict[tuple[str, str], Repeated] = {}
         self._connections = 0
 
@@ -377,7 +387,7 @@ class Narrator:
         elif event.message is None:
             head, lines = explain.explain_exchange(http, talk.exchanges.get(exchange))
             page = "basic/authorization" if "oauth" in http else "basic/transports"
-            told = Told(head, talk.page(page), lines, explain.failed(http))
+            told = Told(head, talk.page(page), lines, http.get("status", 0) >= 400)
         else:
             told = talk.tell(sender, event.message, event)
             if "status" not in http and exchange is not None:
@@ -389,19 +399,15 @@ class Narrator:
         return sender, told
 
     def _talk(self, event: TraceEvent) -> Talk:
-        """The connection of an event. Files without such numbers have one for each peer."""
-        sides = (event.peer, event.transport)
-        key = sides if event.conn is None else event.conn
-        talk = self._talks.get(key)
+        """The connection of an event."""
+        talk = self._talks.get(event.conn)
         if talk is None:
-            repeated = self._repeated.setdefault(sides, Repeated())
-            if event.conn is not None:
-                self._connections += 1
-            role = self._viewpoint or ("server" if event.peer == "client" else "client")
-            talk = Talk(role, self._connections, repeated)
-            self._talks[key] = talk
-        if self._viewpoint is None:
-            talk.viewpoint = recorded_by(event) or talk.viewpoint
+            repeated = self._repeated.setdefault((event.peer, event.transport), Repeated())
+            self._connections += 1
+            talk = Talk("server" if event.peer == "client" else "client", self._connections, repeated)
+            self._talks[event.conn] = talk
+        # The peer's label says which side has recorded, unless who opens shows it.
+        talk.viewpoint = recorded_by(event) or talk.viewpoint
         return talk
 
     # -- layout

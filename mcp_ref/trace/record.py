@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import itertools
 import json
 import logging
 import os
@@ -71,7 +72,7 @@ class TraceEvent(NamedTuple):
         elsewhere.
     conn: the number of what the message travels on, unique in the trace: the same for all that share one set of request
         ids. A process or an in-memory pair is one; over HTTP a client is one, and to a server each session is one, and
-        each request that belongs to no session. None in files recorded before there were such numbers.
+        each request that belongs to no session. None where nobody counts them: then all are one.
     raw: in an exact trace, base64 of the bytes, where encoding `message` again gives others: blanks between members,
         members that come twice, what is not JSON or not UTF-8. None elsewhere.
     end: how a child process ended, step by step: {"eof": "client"}, the end of its input; {"signal": 15}; {"exit": 0},
@@ -112,8 +113,9 @@ class Recorder:
         forms: also show what users typed into the forms of elicitation, which is hidden otherwise.
         exact: hide nothing, leave nothing out, and keep bytes that cannot be told from the JSON (`TraceEvent.raw`). The
             files hold tokens and passwords then: a file given by its path gets the mode 0600, whatever it had.
-        append: keep what a file given by its path holds; it is emptied otherwise. A file that does not exist is created
-            with mode 0600, for a trace holds what was said; the mode of one that does is left alone.
+
+    A file given by its path is emptied. One that does not exist is created with mode 0600, for a trace holds what was
+    said; the mode of one that does is left alone.
 
     Raises: OSError where a path cannot be opened for writing.
     Threads: taps may be used by any thread. Each sink gets the events one at a time, in the order of `seq`. Files are
@@ -122,13 +124,14 @@ class Recorder:
         It also writes what comes faster than whoever delivers can write.
     """
 
-    def __init__(self, *sinks: Sink, append: bool = False, forms: bool = False, exact: bool = False) -> None:
+    def __init__(self, *sinks: Sink, forms: bool = False, exact: bool = False) -> None:
         self._forms, self._exact = forms, exact
-        # Guards _seq, _conns, _exchanges, _closed, the `conn` of each tap, and the order of _notes.
+        # Guards _seq, _conns, _closed, the `conn` of each tap, and the order of _notes.
         self._lock = threading.Lock()
         self._writing = threading.Lock()  # held by the thread that takes from _notes, and hands over what it takes
         self._notes: deque[TraceEvent] = deque()
-        self._seq = self._conns = self._exchanges = 0
+        self._seq = self._conns = 0
+        self._exchanges = itertools.count(1)
         self._closed = False
         self._opened: list[TextIO] = []
         self._files: list[TextIO] = []
@@ -138,7 +141,7 @@ class Recorder:
                 self._callables.append(sink)
             elif isinstance(sink, (str, os.PathLike)):
                 opener = partial(os.open, mode=0o600)
-                file = open(sink, "a" if append else "w", encoding="utf-8", newline="\n", opener=opener)  # noqa: SIM115
+                file = open(sink, "w", encoding="utf-8", newline="\n", opener=opener)  # noqa: SIM115
                 if exact:
                     os.chmod(file.fileno(), 0o600)
                 self._opened.append(file)
@@ -219,11 +222,6 @@ class Recorder:
             )
             self._notes.append(noted)
 
-    def _next_exchange(self) -> int:
-        with self._lock:
-            self._exchanges += 1
-            return self._exchanges
-
     def _hand_over_most(self, most: int) -> None:
         """Hand over at most so much of what was noted until now, and give `_writing` up."""
         try:
@@ -281,7 +279,7 @@ class Tap:
 
     def exchange(self) -> int:
         """The number of one more HTTP request and its reply, for the `http` of their notes; unique in the trace."""
-        return self._recorder._next_exchange()
+        return next(self._recorder._exchanges)
 
     def answering(
         self, request: HttpRequest, reply: HttpReply

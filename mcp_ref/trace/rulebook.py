@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Final, NamedTuple
@@ -27,7 +26,7 @@ from mcp_ref.trace.explain import quoted
 from mcp_ref.trace.record import TraceEvent, as_text
 from mcp_ref.trace.redact import redact_http
 from mcp_ref.trace.rules import authorization, features, hints, http, messages, session, skills, stateless, tasks
-from mcp_ref.trace.rules.seen import FRAME, MEANING, RULES, SCHEMA, Exchange, Kind, Link, Redacted, Role, Said, Verdict
+from mcp_ref.trace.rules.seen import FRAME, RULES, SCHEMA, Declared, Exchange, Kind, Link, Redacted, Role, Said, Verdict
 
 # Each declares its rules when it is imported.
 _FILES: Final = (messages, session, features, tasks, skills, stateless, http, authorization, hints)
@@ -40,7 +39,7 @@ class Finding(NamedTuple):
 
     Attributes:
         seq: the number of the event.
-        conn: the connection; None in files without such numbers.
+        conn: the connection, as in `TraceEvent`.
         blame: whose fault it is; None: it is a fault of the checker, whose rule has failed.
         level: "MUST", "SHOULD" or, of a finding that time, taste or a race decides, "HINT".
         rule: its name, a function in trace/rules; or "schema".
@@ -101,13 +100,13 @@ class Sentence(NamedTuple):
     says: str
 
 
-class Asked(NamedTuple):
-    """A rule that is to be asked."""
+class Place(NamedTuple):
+    """What is judged: an event, who sent it, in which revision, and the method that it is about."""
 
-    name: str
-    function: Callable[..., Verdict]
-    stage: int
-    having: str | None = None
+    event: TraceEvent
+    sender: Role
+    revision: Revision | None
+    method: str = ""
 
 
 class Rulebook:
@@ -125,56 +124,36 @@ class Rulebook:
 
     def judge(self, kind: Kind, link: Link, said: Said, revision: Revision | None = None) -> None:
         """Ask the rules of a message, in the revision that holds for it unless another is given."""
-        broken = self.ask(kind, link, revision or said.revision, said.sender, said.about, said.event, said)
-        said.faults |= broken
+        said.faults |= self.ask(kind, link, Place(said.event, said.sender, revision or said.revision, said.about), said)
 
-    def ask(
-        self,
-        kind: Kind,
-        link: Link,
-        revision: Revision | None,
-        sender: Role,
-        method: str,
-        event: TraceEvent,
-        *what: Any,
-    ) -> set[str]:
+    def ask(self, kind: Kind, link: Link, at: Place, *what: Any) -> set[str]:
         """Ask the rules of `what`, which they are given after the connection; gives the names of those it breaks."""
-        named = (
-            kind, method if method in _METHODS else "", sender, "" if revision is None else revision.name, link.http
-        )  # fmt: skip
+        named = (kind, at.method if at.method in _METHODS else "", at.sender, str(at.revision or ""), link.http)
         self._times[named] += 1
         broken: set[str] = set()
-        last = MEANING
-        for name, function, stage, having in rules_for(*named):
-            if broken and (stage > last or last == FRAME):
+        last = FRAME
+        for rule in rules_for(*named):
+            if broken and (rule.stage > last or last == FRAME):
                 break
-            if having is not None and having not in what[0].body and having not in what[0].own_meta:
+            if rule.having is not None and rule.having not in what[0].body:
                 continue
             try:
-                verdict = function(link, *what)
+                verdict = rule.function(link, *what)
             except Redacted:
-                self.skipped[name] = "redacted"
+                self.skipped[rule.name] = "redacted"
             except Exception as problem:
-                self.blame_checker(event, f"{type(problem).__name__}: {problem}", name)
+                self.blame_checker(at.event, f"{type(problem).__name__}: {problem}", rule.name)
             else:
                 if verdict is not None:
                     culprit, expected = verdict if isinstance(verdict, tuple) else (what[0], verdict)
-                    if self.found(name, culprit, expected, event, sender, revision, method) != "HINT":
-                        broken.add(name)
-                        last = stage
+                    if self.found(rule.name, culprit, expected, at) != "HINT":
+                        broken.add(rule.name)
+                        last = rule.stage
         return broken
 
-    def found(
-        self,
-        name: str,
-        what: Any,
-        expected: str,
-        event: TraceEvent,
-        sender: Role,
-        revision: Revision | None,
-        method: str,
-    ) -> str | None:
+    def found(self, name: str, what: Any, expected: str, at: Place) -> str | None:
         """Add a finding; gives its level, or None if the revision does not say that after all."""
+        event, sender, revision, method = at
         message = event.message
         if isinstance(what, Said):
             event, sender, message, method = what.event, what.sender, what.message, what.about or method
@@ -228,14 +207,13 @@ class Rulebook:
 
 
 @lru_cache(maxsize=10_000)
-def rules_for(kind: Kind, method: str, sender: Role, revision: str, http: bool) -> tuple[Asked, ...]:
+def rules_for(kind: Kind, method: str, sender: Role, revision: str, http: bool) -> tuple[Declared, ...]:
     """The rules to ask, by stage; where the revision is unknown, those that every revision has."""
     found = [] if (schema := _schema_rule(kind, method, revision)) is None else [schema]
-    for name, declared in RULES.items():
-        fits = declared.kind == kind and declared.sender in (None, sender)
-        if fits and (not declared.methods or method in declared.methods):
-            there = sentence_of(name, revision, method, http) is not None if revision else _is_everywhere(name)
-            found += [Asked(name, declared.function, declared.stage, declared.having)] if there else []
+    for rule in RULES.values():
+        fits = rule.kind == kind and rule.sender in (None, sender) and (not rule.methods or method in rule.methods)
+        if fits and (sentence_of(rule.name, revision, method, http) if revision else _is_everywhere(rule.name)):
+            found.append(rule)
     return tuple(sorted(found, key=lambda each: each.stage))
 
 
@@ -273,15 +251,8 @@ def _is_everywhere(name: str) -> bool:
 
 # -- the schema ---------------------------------------------------------------------------------------------------
 
-_NEEDING_PARAMS: Final = frozenset({
-    "initialize", "tools/call", "prompts/get", "resources/read", "resources/subscribe", "resources/unsubscribe",
-    "completion/complete", "logging/setLevel", "sampling/createMessage", "elicitation/create", "notifications/progress",
-    "notifications/message", "notifications/resources/updated", "subscriptions/listen",
-})  # fmt: skip
-"""What cannot come without params; of others `params` may be left out altogether."""
 
-
-def _schema_rule(kind: Kind, method: str, revision: str) -> Asked | None:
+def _schema_rule(kind: Kind, method: str, revision: str) -> Declared | None:
     """A rule that compares params, or a result, with the type that the revision has."""
     row, spoken = METHODS.get(method), REVISIONS.get(revision)
     if kind not in ("request", "notification", "result") or row is None or spoken is None or not row.exists_in(spoken):
@@ -299,15 +270,14 @@ def _schema_rule(kind: Kind, method: str, revision: str) -> Asked | None:
                 checker(came.result, spoken)(said.result, "result")
             elif _makes_a_task(said):
                 checker(CreateTaskResult, spoken)(said.result, "result")
-            elif fits is not None and kind == "result":
-                fits(said.result, "result")
-            elif fits is not None and ("params" in said.message or method in _NEEDING_PARAMS):
-                fits(said.params, "params")
+            elif fits is not None:
+                # Params that are left out are as good as empty ones: what must be there is missing in either.
+                fits(said.body, "result" if kind == "result" else "params")
         except SchemaMismatch as problem:
             return str(problem)
         return None
 
-    return Asked("schema", schema, SCHEMA)
+    return Declared("schema", schema, kind, frozenset({method}), None, SCHEMA, None)
 
 
 def _makes_a_task(said: Said) -> bool:

@@ -12,7 +12,6 @@ import base64
 import hashlib
 import json
 import re
-from collections import deque
 from collections.abc import Iterable, Sequence
 from importlib import resources
 from typing import Any, Final
@@ -57,25 +56,26 @@ def data(events: Sequence[TraceEvent], findings: Iterable[Finding], name: str) -
         found.setdefault(finding.seq, []).append({**said, "ids": finding.ids})
     began = events[0].time if events else 0.0
     rows: list[JsonObject] = []
-    used: set[str] = set()
+    numbers, used = dict[int, int](), set[str]()
     for event in events:
         who, told = narrator.told(event)
         _collect(event.message, used)
         row = _row(event, who, drawn.get(event.seq))
-        row["span"] = row["span"] if row["span"] in spans else None
-        row |= {"at": round(1000 * (event.time - began), 1), "head": told.head[:300], "page": told.page,
+        row |= {"span": told.span if told.span in spans else None, "at": round(1000 * (event.time - began), 1),
+                "head": told.head[:300], "page": told.page,
                 "lines": [line[:2000] for line in told.lines], "message": _shown(event.message),
                 "findings": found.get(event.seq, [])}  # fmt: skip
-        rows.append(row)
-    _link_answers(events, rows)
-    for event, row in zip(events, rows, strict=True):
         message = as_object(event.message)
-        asked = message if "method" in message or "partner" not in row else as_object(events[row["partner"]].message)
-        params = as_object(asked.get("params"))
+        params = as_object(message.get("params"))
+        numbers[event.seq] = len(rows)
+        if told.request is not None:
+            params, row["partner"] = told.request.params, numbers[told.request.event.seq]
+            rows[row["partner"]]["partner"] = len(rows)
         named = params.get("name", params.get("uri"))
         row["name"] = named[:80] if isinstance(named, str) else ""
         # A tool that failed is a result, and reads as a success to whoever looks for errors.
         row["failed"] = as_object(message.get("result")).get("isError") is True
+        rows.append(row)
     about = {}
     for each in sorted(used):
         rules = [row for rule in sentences()["rules"].values() for row in rule if f"`{each}`" in row["says"]]
@@ -91,27 +91,9 @@ def _row(event: TraceEvent, who: str, step: Step | None) -> JsonObject:
     row: JsonObject = {"seq": event.seq, "who": who, "kind": step.kind if step else "http"}
     row |= {"thread": event.thread[:80], "conn": event.conn, "method": str(message.get("method") or "")[:200]}
     row["id"] = json.dumps(message["id"])[:200] if "id" in message else ""
-    row["span"] = None if step is None else step.span
     if event.http is not None:
         row["http"] = _shown(event.http)
     return row
-
-
-def _link_answers(events: Sequence[TraceEvent], rows: list[JsonObject]) -> None:
-    """Give the rows of a request and of its answer the number of the other as `partner`."""
-    waiting = dict[Any, deque[int]]()
-    for number, (event, row) in enumerate(zip(events, rows, strict=True)):
-        for message in event.message if isinstance(event.message, list) else [event.message]:
-            if not isinstance(message, dict) or "id" not in message:
-                continue
-            asked = "method" in message
-            asker = row["who"] if asked else "server" if row["who"] == "client" else "client"
-            same = waiting.setdefault((event.conn, asker, repr(message["id"])[:200]), deque())
-            if asked:
-                same.append(number)
-            elif same:
-                row["partner"] = same.popleft()
-                rows[row["partner"]]["partner"] = number
 
 
 def _collect(value: Any, used: set[str]) -> None:

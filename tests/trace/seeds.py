@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from mcp_ref.basic.versioning import (
@@ -45,6 +45,10 @@ OUT = {**TOOL, "outputSchema": {"type": "object", "properties": {"n": {"type": "
 STRICT = {"name": "t", "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
 TEXT = [{"type": "text", "text": "x"}]
 FORM = {"type": "object", "properties": {"n": {"type": "integer"}}}
+LISTEN = [
+    C(1, "subscriptions/listen", notifications={"toolsListChanged": True}),
+    N("notifications/subscriptions/acknowledged", notifications={"toolsListChanged": True}, _meta={SUBSCRIPTION_ID: 1}),
+]
 
 
 def tools(*listed: Any) -> list[Line]:
@@ -167,14 +171,11 @@ def seeds() -> Iterator[Seed]:
     able = {**SERVER, "tasks": {"requests": {"tools": {"call": {}}}}}
     made_a_task = [C(1, "tools/call", name="t", task={}), cancel[1]]
     yield Seed("tasks_are_cancelled_as_tasks", cancel, made_a_task, server=able)
-    listen = [C(1, "subscriptions/listen", notifications={"toolsListChanged": True}),
-                N("notifications/subscriptions/acknowledged", notifications={"toolsListChanged": True},
-                _meta={SUBSCRIPTION_ID: 1})]
     over = [N("notifications/cancelled", requestId=1), S(1, _meta={SUBSCRIPTION_ID: 1})]
-    yield Seed("server_cancels_subscriptions_only", [*listen, *over],
+    yield Seed("server_cancels_subscriptions_only", [*LISTEN, *over],
                [C(1, "tools/list"), N("notifications/cancelled", requestId=1)])
-    yield Seed("ended_subscriptions_are_announced", [*listen, *over, C(2, "tools/list"), S(2, tools=[])],
-               [*listen, over[1], C(2, "tools/list"), S(2, tools=[])])
+    yield Seed("ended_subscriptions_are_announced", [*LISTEN, *over, C(2, "tools/list"), S(2, tools=[])],
+               [*LISTEN, over[1], C(2, "tools/list"), S(2, tools=[])])
 
     def called(*more: Line, token: Any = "p") -> list[Line]:
         return [C(1, "tools/call", name="t", _meta={"progressToken": token}), *more]
@@ -197,9 +198,9 @@ def seeds() -> Iterator[Seed]:
     made = [C(1, "tools/call", name="t", task={}, _meta={"progressToken": "p"}), S(1, task=task)]
     told = [C(2, "tasks/get", taskId="k"), S(2, **{**task, "status": "completed"})]
     yield Seed("progress_ends_with_the_task", [*made, progress(1), *told], [*made, *told, progress(1)], server=able)
-    yield Seed("pong_is_empty", [C(1, "ping"), S(1)], [C(1, "ping"), S(1, pong=True)], only=SESSIONS)
-    yield Seed("ping_is_answered", [C(1, "ping"), S(1)], [C(1, "ping"), E(1, -32601)], only=SESSIONS)
-    yield Seed("pong_is_empty", [Q(1, "ping"), A(1)], [Q(1, "ping"), A(1, pong=True)], only=SESSIONS)
+    yield Seed("pong_is_empty", [C(1, "ping"), S(1)], [C(1, "ping"), S(1, pong=True)])
+    yield Seed("ping_is_answered", [C(1, "ping"), S(1)], [C(1, "ping"), E(1, -32601)])
+    yield Seed("pong_is_empty", [Q(1, "ping"), A(1)], [Q(1, "ping"), A(1, pong=True)])
 
     # -- the opening
     info = {"name": "x", "version": "1"}
@@ -247,22 +248,21 @@ def seeds() -> Iterator[Seed]:
                only=("2024-11-05", "2025-03-26", "2025-06-18"))
     yield Seed("notifications_of_the_version", [], [N("notifications/subscriptions/acknowledged", notifications={})],
                only=("2025-11-25",))
-    yield Seed("batches_only_where_they_exist", ping, [raw("client", [listing.message])],
-               only=("2024-11-05", "2025-06-18", "2025-11-25"))
+    yield Seed("batches_only_where_they_exist", ping, [raw("client", [listing.message])])
     yield Seed("initialize_stands_alone", [initialize("2025-03-26")],
                [raw("client", [initialize("2025-03-26").message])], opened=False)
 
     # -- capabilities
     without = {name: SERVER[name] for name in SERVER if name != "tools"}
-    yield Seed("only_what_was_negotiated", [], [C(1, "tools/list"), E(1, -32601)], server=without, only=SESSIONS)
-    yield Seed("only_what_was_negotiated", [], [Q(1, "roots/list"), X(1, -32601)], client={}, only=SESSIONS)
+    yield Seed("only_what_was_negotiated", [], [C(1, "tools/list"), E(1, -32601)], server=without)
+    yield Seed("only_what_was_negotiated", [], [Q(1, "roots/list"), X(1, -32601)], client={})
     subscribe = [C(1, "resources/subscribe", uri="a:b"), S(1)]
     used = "only_what_was_negotiated_is_used"
-    yield Seed(used, [], subscribe, server={**SERVER, "resources": {}}, only=SESSIONS)
-    yield Seed(used, [], ping, server=without, only=SESSIONS, base=("tools_are_declared",))
-    yield Seed(used, [], [Q(1, "roots/list"), A(1, roots=[])], client={}, only=SESSIONS, base=("roots_are_declared",))
+    yield Seed(used, [], subscribe, server={**SERVER, "resources": {}})
+    yield Seed(used, [], ping, server=without, base=("tools_are_declared",))
+    yield Seed(used, [], [Q(1, "roots/list"), A(1, roots=[])], client={}, base=("roots_are_declared",))
     yield Seed("notifies_only_what_was_negotiated", [], [N("notifications/tools/list_changed")],
-               server={**SERVER, "tools": {}}, only=SESSIONS)
+               server={**SERVER, "tools": {}})
     ask = C(1, "completion/complete", ref={"type": "ref/prompt", "name": "p"}, argument={"name": "a", "value": ""})
     for name, rule, lines in (
         ("tools", "tools_are_declared", ping),
@@ -289,9 +289,9 @@ def seeds() -> Iterator[Seed]:
         ("sampling_is_declared", [Q(1, **_flat(sample())), A(1, **SAMPLED)]),
         ("elicitation_is_declared", [Q(1, **_flat(elicit())), A(1, action="decline")]),
     ):
-        yield Seed(rule, [], lines, client={}, only=SESSIONS, base=(used,))
+        yield Seed(rule, [], lines, client={}, base=(used,))
     yield Seed("unknown_roots_are_32601", [Q(1, "roots/list"), X(1, -32601)], [Q(1, "roots/list"), X(1, -32603)],
-               client={}, base=("only_what_was_negotiated",), only=SESSIONS)
+               client={}, base=("only_what_was_negotiated",))
     nothing = {name: SERVER[name] for name in SERVER if name != "completions"}
     yield Seed("unknown_completion_is_32601", [ask, E(1, -32601)], [ask, E(1, -32603)], server=nothing,
                base=("only_what_was_negotiated",), only=SESSIONS)
@@ -300,7 +300,7 @@ def seeds() -> Iterator[Seed]:
         yield Seed(f"declared_{name}_are_listed", [C(1, f"{name}/list"), S(1, **{name: []})],
                    [C(1, f"{name}/list"), E(1, -32601)])
     yield Seed("elicitation_has_a_mode", [initialize("2025-11-25")],
-               [initialize("2025-11-25", capabilities={"elicitation": {"x": {}}})], opened=False, only=("2025-11-25",))
+               [initialize("2025-11-25", capabilities={"elicitation": {"x": {}}})], opened=False)
     wrong_mode = {CLIENT_CAPABILITIES: {"elicitation": {"x": {}}}}
     yield Seed("elicitation_has_a_mode_here", ping, [C(1, "tools/list", _meta=wrong_mode), S(1, tools=[])])
     wrong_name = {CLIENT_CAPABILITIES: {"extensions": {"audit": {}}}}
@@ -347,9 +347,9 @@ def seeds() -> Iterator[Seed]:
     late = C(7, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=info)
     yield Seed("refused_initialize_names_versions",
                [Line("client", late.message, True), E(7, -32601, {"supported": ["2026-07-28"]})],
-               [Line("client", late.message, True), E(7, -32601)], only=LAST)
+               [Line("client", late.message, True), E(7, -32601)])
     yield Seed("no_way_back_after_a_modern_error", [listing, E(1, -32021, need)],
-               [listing, E(1, -32021, need), Line("client", late.message, True)], only=LAST)
+               [listing, E(1, -32021, need), Line("client", late.message, True)])
 
     # -- rounds
     roots = {"method": "roots/list"}
@@ -411,14 +411,14 @@ def seeds() -> Iterator[Seed]:
 
     # -- subscriptions
     changed = N("notifications/tools/list_changed", _meta={SUBSCRIPTION_ID: 1})
-    yield Seed("changes_name_their_subscription", [*listen, changed], [*listen, N("notifications/tools/list_changed")])
-    yield Seed("only_changes_that_were_asked_for", [*listen, changed],
-               [*listen, N("notifications/prompts/list_changed", _meta={SUBSCRIPTION_ID: 1})])
-    yield Seed("acknowledgement_comes_first", [*listen, changed], [listen[0], changed])
+    yield Seed("changes_name_their_subscription", [*LISTEN, changed], [*LISTEN, N("notifications/tools/list_changed")])
+    yield Seed("only_changes_that_were_asked_for", [*LISTEN, changed],
+               [*LISTEN, N("notifications/prompts/list_changed", _meta={SUBSCRIPTION_ID: 1})])
+    yield Seed("acknowledgement_comes_first", [*LISTEN, changed], [LISTEN[0], changed])
     log = N("notifications/message", level="info", data=1)
     yield Seed("logs_only_where_asked_for", [logged, log, done], [C(1, "tools/call", name="t"), log, done])
-    yield Seed("logs_are_not_on_subscriptions", [*listen, logged._replace(message={**logged.message, "id": 2}), log],
-               [*listen, logged._replace(message={**logged.message, "id": 2}),
+    yield Seed("logs_are_not_on_subscriptions", [*LISTEN, logged._replace(message={**logged.message, "id": 2}), log],
+               [*LISTEN, logged._replace(message={**logged.message, "id": 2}),
                N("notifications/message", level="info", data=1, _meta={SUBSCRIPTION_ID: 1})])
     unknown = C(1, "tools/call", name="t", _meta={LOG_LEVEL: "loud"})
     yield Seed("unknown_levels_of_requests_are_refused", [unknown, E(1, -32602)], [unknown, done], base=("schema",))
@@ -510,7 +510,7 @@ def seeds() -> Iterator[Seed]:
     partly = C(1, "completion/complete", ref={"type": "ref/prompt", "name": "p"})
     yield Seed("incomplete_completion_is_32602", [partly, E(1, -32602)], [partly, E(1, -32603)], base=("schema",))
     level = C(1, "logging/setLevel", level="loud")
-    yield Seed("unknown_levels_are_refused", [level, E(1, -32602)], [level, S(1)], base=("schema",), only=SESSIONS)
+    yield Seed("unknown_levels_are_refused", [level, E(1, -32602)], [level, S(1)], base=("schema",))
     paged = [listing, S(1, tools=[], nextCursor="cursor")]
     yield Seed("cursors_go_back_as_they_came", [*paged, C(2, "tools/list", cursor="cursor"), S(2, tools=[])],
                [*paged, C(2, "tools/list", cursor="cursor+1"), E(2, -32602)])
@@ -525,53 +525,48 @@ def seeds() -> Iterator[Seed]:
     # -- roots, sampling, elicitation, in a session
     q_roots = Q(1, "roots/list")
     yield Seed("roots_are_file_uris", [q_roots, A(1, roots=[{"uri": "file:///x"}])],
-               [q_roots, A(1, roots=[{"uri": "http://x"}])], only=SESSIONS)
+               [q_roots, A(1, roots=[{"uri": "http://x"}])])
 
     def q(question: Any, answer_: Line) -> list[Line]:
         return [Q(1, **_flat(question)), answer_]
 
     sampled, declined = A(1, **SAMPLED), A(1, action="decline")
-    newest = ("2025-11-25",)
-    yield Seed("tool_results_stand_alone", q(sample(USE, USED), sampled), q(sample(USE, MIXED), X(1, -32602)),
-               only=newest)
-    yield Seed("tool_uses_have_results", q(sample(USE, USED), sampled), q(sample(USE), X(1, -32602)), only=newest)
+    yield Seed("tool_results_stand_alone", q(sample(USE, USED), sampled), q(sample(USE, MIXED), X(1, -32602)))
+    yield Seed("tool_uses_have_results", q(sample(USE, USED), sampled), q(sample(USE), X(1, -32602)))
     yield Seed("missing_results_are_32602", q(sample(USE), X(1, -32602)), q(sample(USE), sampled),
                base=("tool_uses_have_results",))
     yield Seed("mixed_results_are_32602", q(sample(USE, MIXED), X(1, -32602)), q(sample(USE, MIXED), X(1, -32603)),
                base=("tool_results_stand_alone",))
     plain = {"sampling": {}, "elicitation": {"form": {}}}
-    yield Seed("tools_only_for_clients_that_take_them", [], q(with_tools, X(1, -32602)), client=plain, only=newest)
-    yield Seed("sampling_tools_are_declared", [], q(with_tools, sampled), client=plain, only=newest)
-    yield Seed("context_only_where_declared", [], q(sample(includeContext="thisServer"), sampled), client=plain,
-               only=newest)
-    yield Seed("required_tools_are_used", q(must, A(1, **tool_use)), q(must, sampled), only=newest)
-    yield Seed("forbidden_tools_are_not_used", q(never, sampled), q(never, A(1, **tool_use)), only=newest)
+    yield Seed("tools_only_for_clients_that_take_them", [], q(with_tools, X(1, -32602)), client=plain)
+    yield Seed("sampling_tools_are_declared", [], q(with_tools, sampled), client=plain)
+    yield Seed("context_only_where_declared", [], q(sample(includeContext="thisServer"), sampled), client=plain)
+    yield Seed("required_tools_are_used", q(must, A(1, **tool_use)), q(must, sampled))
+    yield Seed("forbidden_tools_are_not_used", q(never, sampled), q(never, A(1, **tool_use)))
     yield Seed("answers_fit_the_form", q(elicit(), A(1, action="accept", content={"n": 1})),
-               q(elicit(), A(1, action="accept", content={"n": "x"})), only=SESSIONS)
-    yield Seed("elicitation_has_a_message", q(elicit(), declined), q(elicit(message=GONE), X(1, -32602)), only=newest)
-    yield Seed("form_elicitation_is_complete", q(elicit(), declined), q(elicit(requestedSchema=GONE), X(1, -32602)),
-               only=newest)
-    yield Seed("form_elicitation_is_complete", q(elicit(), declined), q(elicit(mode="other"), X(1, -32602)),
-               only=newest)
+               q(elicit(), A(1, action="accept", content={"n": "x"})))
+    yield Seed("elicitation_has_a_message", q(elicit(), declined), q(elicit(message=GONE), X(1, -32602)))
+    yield Seed("form_elicitation_is_complete", q(elicit(), declined), q(elicit(requestedSchema=GONE), X(1, -32602)))
+    yield Seed("form_elicitation_is_complete", q(elicit(), declined), q(elicit(mode="other"), X(1, -32602)))
     url = {"method": "elicitation/create",
         "params": {"mode": "url", "message": "m", "url": "https://x/y", "elicitationId": "i"}}
     for gone in ("url", "elicitationId"):
         yield Seed("url_elicitation_is_complete", q(url, declined),
-                   q({**url, "params": {**url["params"], gone: GONE}}, X(1, -32602)), only=newest)
+                   q({**url, "params": {**url["params"], gone: GONE}}, X(1, -32602)))
     yield Seed("elicitation_url_is_valid", q(url, declined),
-               q({**url, "params": {**url["params"], "url": "no url"}}, X(1, -32602)), only=newest)
-    yield Seed("elicitation_mode_is_supported", [], q(url, X(1, -32602)), client=plain, only=newest)
+               q({**url, "params": {**url["params"], "url": "no url"}}, X(1, -32602)))
+    yield Seed("elicitation_mode_is_supported", [], q(url, X(1, -32602)), client=plain)
     yield Seed("undeclared_modes_are_32602", q(url, X(1, -32602)), q(url, declined), client=plain,
-               base=("elicitation_mode_is_supported",), only=newest)
+               base=("elicitation_mode_is_supported",))
     complete = N("notifications/elicitation/complete", elicitationId="i")
     yield Seed("elicitation_was_begun", [*q(url, declined), complete],
-               [*q(url, declined), N("notifications/elicitation/complete", elicitationId="j")], only=newest)
+               [*q(url, declined), N("notifications/elicitation/complete", elicitationId="j")])
     call_t = C(1, "tools/call", name="t")
     asked = {"elicitations": [url["params"]]}
     yield Seed("required_elicitations_are_listed", [call_t, E(1, -32042, asked)],
-               [call_t, E(1, -32042, {"elicitations": []})], only=newest)
+               [call_t, E(1, -32042, {"elicitations": []})])
     yield Seed("required_elicitations_are_urls", [call_t, E(1, -32042, asked)],
-               [call_t, E(1, -32042, {"elicitations": [{**url["params"], "elicitationId": GONE}]})], only=newest)
+               [call_t, E(1, -32042, {"elicitations": [{**url["params"], "elicitationId": GONE}]})])
 
     # -- text
     yield Seed("stdout_has_messages_only", ping, [raw("server", "Server is ready"), *ping])
@@ -608,19 +603,11 @@ def _reply(rows: list[Row], method: str) -> Row:
     return next(row for row in rows if row["http"]["exchange"] == number and "status" in row["http"])
 
 
-def header(method: str, name: str, value: Any) -> Change:
+def header(method: str, name: str, value: Any, of: Callable[[list[Row], str], Row] = _post) -> Change:
+    """A change of a header of a request, or of its reply."""
+
     def change(rows: list[Row]) -> None:
-        headers = _post(rows, method)["http"]["headers"]
-        headers.pop(name, None)
-        if value is not GONE:
-            headers[name] = value
-
-    return change
-
-
-def answer_header(method: str, name: str, value: Any) -> Change:
-    def change(rows: list[Row]) -> None:
-        headers = _reply(rows, method)["http"]["headers"]
+        headers = of(rows, method)["http"]["headers"]
         headers.pop(name, None)
         if value is not GONE:
             headers[name] = value
@@ -826,13 +813,13 @@ def skill_seeds() -> Iterator[Seed]:
     about = {"supportedVersions": list(LAST), "_meta": {SERVER_INFO: {"name": "x", "version": "1"}}}
     discovers = [C(1, "server/discover"), S(1, **about, capabilities={**bare, "resources": {}})]
     lacks = [discovers[0], S(1, **about, capabilities=bare)]
-    yield Seed("skills_declare_resources", discovers, lacks, only=LAST, server={**bare, "resources": {}})
+    yield Seed("skills_declare_resources", discovers, lacks, server={**bare, "resources": {}})
     read = C(1, "resources/directory/read", uri="skill://a")
     listed = [read, S(1, resources=[])]
     yield Seed("directory_read_only_where_declared", [], [read, E(1, -32601)], **one)
-    yield Seed("directories_are_answered", listed, [read, E(1, -32601)], only=LAST, server=whole)
+    yield Seed("directories_are_answered", listed, [read, E(1, -32601)], server=whole)
     file = C(1, "resources/directory/read", uri=uri)
-    yield Seed("unknown_directory_is_invalid_params", [file, E(1, -32602)], [file, listed[1]], only=LAST, server=whole)
+    yield Seed("unknown_directory_is_invalid_params", [file, E(1, -32602)], [file, listed[1]], server=whole)
     for request in (ask, many):
         yield Seed("skills_are_answered", [request, E(1, -32603)], [request, E(1, -32601)], **one)
     none = C(1, "skills/get", uri="skill://a")
@@ -888,21 +875,20 @@ def hint_seeds() -> Iterator[Seed]:
     """Of what is a hint at most."""
     ping = [C(1, "tools/list"), S(1, tools=[])]
     unnamed = [C(1, "tools/list", _meta={CLIENT_INFO: GONE}), ping[1]]
-    yield Seed("clients_name_themselves", ping, unnamed, only=LAST)
+    yield Seed("clients_name_themselves", ping, unnamed)
     cancel = [ping[0], T("notifications/cancelled", requestId=1)]
     yield Seed("cancelled_requests_get_no_result", cancel, [*cancel, ping[1]])
     yield Seed("requests_are_answered", [*cancel, C(2, "tools/list"), S(2, tools=[])], [*ping, C(2, "tools/list")])
     yield Seed("requests_are_answered", [Q(1, "roots/list"), A(1, roots=[])], [Q(1, "roots/list")], only=SESSIONS)
     form = {"type": "object", "properties": {"apiKey": {"type": "string"}}}
     right, wrong = ({"message": "m", "requestedSchema": each} for each in (FORM, form))
-    for revision in ("2025-06-18", "2025-11-25"):
-        yield Seed("forms_ask_for_no_secrets", [Q(1, "elicitation/create", **right), A(1, action="decline")],
-                   [Q(1, "elicitation/create", **wrong), A(1, action="decline")], only=(revision,))
-    yield Seed("asked_forms_ask_for_no_secrets", asks(1, elicit()), asks(1, elicit(**wrong)), only=LAST)
+    declined = A(1, action="decline")
+    yield Seed("forms_ask_for_no_secrets", [Q(1, "elicitation/create", **right), declined],
+               [Q(1, "elicitation/create", **wrong), declined])
+    yield Seed("asked_forms_ask_for_no_secrets", asks(1, elicit()), asks(1, elicit(**wrong)))
     secret = {"type": "object", "properties": {"token": {"type": "string", "x-mcp-header": "Token"}}}
-    yield Seed("secrets_are_not_mirrored", ping, tools({**TOOL, "inputSchema": secret}), only=LAST)
-    streamable = ("2025-03-26", "2025-06-18", "2025-11-25")
-    yield Seed("session_ids_cannot_be_guessed", ping, ping, over="http", only=streamable, change=_session_id("1001"))
+    yield Seed("secrets_are_not_mirrored", ping, tools({**TOOL, "inputSchema": secret}))
+    yield Seed("session_ids_cannot_be_guessed", ping, ping, over="http", change=_session_id("1001"))
 # fmt: on
 
 
@@ -941,8 +927,8 @@ def authorization_seeds() -> Iterator[Seed]:
     where, scope = f'resource_metadata="{metadata}"', 'scope="a b"'
     yield seed("authorization_is_sent_each_time", token)
     yield seed("tokens_are_not_in_the_url", in_the_url)
-    yield seed("unauthorized_says_where", challenged(401, GONE), only=("2025-06-18",))
-    yield seed("unauthorized_says_where", challenged(401, f"Bearer {scope}"), only=("2025-06-18",))
+    yield seed("unauthorized_says_where", challenged(401, GONE))
+    yield seed("unauthorized_says_where", challenged(401, f"Bearer {scope}"))
     yield seed("challenges_name_the_scopes", challenged(401, f"Bearer {where}"))
     lacks = f'Bearer error="insufficient_scope", {where}'
     yield seed("insufficient_scope_is_403", challenged(400, f"{lacks}, {scope}"))
@@ -974,43 +960,36 @@ def http_seeds() -> Iterator[Seed]:
 
     later = tuple(each for each in REVISIONS if each != "2024-11-05")
     for value in ("application/json", "text/event-stream", GONE):
-        yield seed("post_accepts_json_and_streams", header("tools/list", "accept", value), only=later)
+        yield seed("post_accepts_json_and_streams", header("tools/list", "accept", value))
     progressing = [C(1, "tools/call", name="t", _meta={"progressToken": "p"}),
                      N("notifications/progress", progressToken="p", progress=1), S(1, content=TEXT)]
-    session = {"mcp-session-id": SESSION_ID, "accept": "text/event-stream"}
 
-    def get(revision: str, **headers: Any) -> Row:
-        version = {"mcp-protocol-version": revision} if REVISIONS[revision].version_header else {}
-        return row("client", None, exchange=90, method="GET", headers={**session, **version, **headers})
+    def said(number: int, message: Any, **facts: Any) -> Row:
+        """What a server says to a GET."""
+        return row("server", message, exchange=number, method="GET", status=200, **facts)
 
-    opened = row("server", None, exchange=90, method="GET", status=200, headers={"content-type": "text/event-stream"})
+    def opened(number: int, revision: str, **headers: Any) -> list[Row]:
+        """A GET, and the head of its stream."""
+        asked = {"mcp-session-id": SESSION_ID, "accept": "text/event-stream"}
+        asked |= {"mcp-protocol-version": revision} if REVISIONS[revision].version_header else {}
+        get = row("client", None, exchange=number, method="GET", headers={**asked, **headers})
+        return [get, said(number, None, headers={"content-type": "text/event-stream"})]
+
     for revision in streamable:
         one: dict[str, Any] = {"only": (revision,)}
-        yield seed("get_accepts_streams", add(get(revision, accept="application/json"), opened), **one)
-        yield seed("get_is_answered_with_a_stream_or_405",
-                   add(get(revision), row("server", None, exchange=90, method="GET", status=200, headers={})), **one)
+        begun, other = opened(90, revision), opened(91, revision)
+        yield seed("get_accepts_streams", add(*opened(90, revision, accept="application/json")), **one)
+        yield seed("get_is_answered_with_a_stream_or_405", add(begun[0], said(90, None, headers={})), **one)
         answer = {"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}
-        yield seed("no_responses_on_the_standing_stream",
-                   _before_the_answer(get(revision), opened,
-                   row("server", answer, exchange=90, method="GET", status=200)), **one)
-        other = [{**each, "http": {**each["http"], "exchange": 91}} for each in (get(revision), opened)]
+        yield seed("no_responses_on_the_standing_stream", _before_the_answer(*begun, said(90, answer)), **one)
         ask = {"jsonrpc": "2.0", "id": 70, "method": "ping"}
-        yield seed("messages_go_on_one_stream",
-                   add(get(revision), opened, row("server", ask, exchange=90, method="GET", status=200), *other,
-                   row("server", ask, exchange=91, method="GET", status=200)), base=("id_not_used_before",), **one)
-        told = [{"jsonrpc": "2.0", "method": "notifications/message",
-            "params": {"level": "info", "data": n}} for n in (1, 2)]
-        yield seed("streams_replay_their_own",
-                   add(get(revision), opened,
-                   row("server", told[0], exchange=90, method="GET", status=200, eventId="z"), *other, row("server",
-                   told[1], exchange=91, method="GET", status=200, eventId="y"), {**get(revision,
-                   **{"last-event-id": "z"}), "http": {**get(revision, **{"last-event-id": "z"})["http"],
-                   "exchange": 92}}, {**opened, "http": {**opened["http"], "exchange": 92}}, row("server", told[1],
-                   exchange=92, method="GET", status=200, eventId="y")), **one)
-        yield seed("event_ids_are_unique",
-                   add(get(revision), opened,
-                   row("server", told[0], exchange=90, method="GET", status=200, eventId="z"), *other, row("server",
-                   told[1], exchange=91, method="GET", status=200, eventId="z")), **one)
+        yield seed("messages_go_on_one_stream", add(*begun, said(90, ask), *other, said(91, ask)),
+                   base=("id_not_used_before",), **one)
+        told = [N("notifications/message", level="info", data=number).message for number in (1, 2)]
+        first, second = said(90, told[0], eventId="z"), said(91, told[1], eventId="y")
+        again = [*opened(92, revision, **{"last-event-id": "z"}), said(92, told[1], eventId="y")]
+        yield seed("streams_replay_their_own", add(*begun, first, *other, second, *again), **one)
+        yield seed("event_ids_are_unique", add(*begun, first, *other, said(91, told[1], eventId="z")), **one)
         yield seed("session_id_is_sent", header("tools/list", "mcp-session-id", GONE), **one)
         yield seed("session_id_is_visible_ascii", _session_id("a b"), **one)
         yield seed("new_session_after_404", _after_404, **one)
@@ -1021,42 +1000,33 @@ def http_seeds() -> Iterator[Seed]:
         yield seed("messages_are_posted", _by_put, **one)
         yield seed("initialized_was_sent", _without_initialized, **one)
     yield seed("messages_are_posted", _by_put, only=LAST)
-    yield seed("requests_are_answered_with_json_or_a_stream", answer_header("tools/list", "content-type", "text/plain"),
-               only=later)
-    yield seed("requests_are_answered_with_json_or_a_stream", answer_header("tools/list", "content-type", GONE),
-               only=later)
+    for value in ("text/plain", GONE):
+        yield seed("requests_are_answered_with_json_or_a_stream", header("tools/list", "content-type", value, _reply))
     mixed = [C(1, "tools/list").message, {"jsonrpc": "2.0", "id": 5, "result": {}}]
-    yield seed("post_has_a_message_or_a_batch", _batch(mixed), [], only=("2025-03-26",))
-    yield seed("post_has_a_message_or_a_batch", _batch([]), [], only=("2025-03-26",))
-    yield seed("post_has_one_message", _batch([{"jsonrpc": "2.0", "method": "notifications/x"}]), [],
-               only=("2025-06-18", "2025-11-25", "2026-07-28"))
-    for revision in ("2025-06-18", "2025-11-25"):
-        yield seed("version_header_is_sent", header("tools/list", "mcp-protocol-version", GONE), only=(revision,))
-        yield seed("version_header_is_the_one_agreed", header("tools/list", "mcp-protocol-version", "2025-03-26"),
-                   only=(revision,))
-        yield seed("unknown_version_headers_are_refused", header("tools/list", "mcp-protocol-version", "x"),
-                   only=(revision,), base=("version_header_is_the_one_agreed",))
-    yield seed("streams_are_primed", _unprimed, progressing, only=("2025-11-25",))
+    yield seed("post_has_a_message_or_a_batch", _batch(mixed), [])
+    yield seed("post_has_a_message_or_a_batch", _batch([]), [])
+    yield seed("post_has_one_message", _batch([{"jsonrpc": "2.0", "method": "notifications/x"}]), [])
+    agreed, named = "version_header_is_the_one_agreed", "mcp-protocol-version"
+    yield seed("version_header_is_sent", header("tools/list", named, GONE))
+    yield seed(agreed, header("tools/list", named, "2025-03-26"), only=("2025-06-18", "2025-11-25"))
+    yield seed("unknown_version_headers_are_refused", header("tools/list", named, "x"), base=(agreed,))
+    yield seed("streams_are_primed", _unprimed, progressing)
     for rule, only in (
         ("streams_end_with_the_response", ("2025-03-26", "2025-06-18")),
         ("retry_comes_before_the_end", ("2025-11-25",)),
     ):
         yield seed(rule, _cut, progressing, only=only)
-    yield seed("retry_is_waited_for", resumed(retry=5_000), progressing, only=("2025-11-25",))
-    yield seed("utf8", _not_utf8, only=later)
-    yield seed("streams_are_not_buffered", answer_header("tools/call", "x-accel-buffering", GONE), progressing,
-               only=LAST)
-    yield seed("the_response_ends_the_stream", _after_the_response, progressing, only=LAST)
+    yield seed("retry_is_waited_for", resumed(retry=5_000), progressing)
+    yield seed("utf8", _not_utf8)
+    yield seed("streams_are_not_buffered", header("tools/call", "x-accel-buffering", GONE, _reply), progressing)
+    yield seed("the_response_ends_the_stream", _after_the_response, progressing)
     yield seed("notifications_belong_to_the_request", _other_token,
-               [C(7, "tools/call", name="t", _meta={"progressToken": "other"}), *progressing], only=LAST)
-    yield seed("servers_send_no_requests", _asked_on_the_stream, progressing, only=LAST)
-    yield Seed("clients_send_no_results", ping, [*ping, A(1, roots=[])], over="http", only=LAST)
-    yield Seed("clients_send_no_errors", ping, [*ping, X(1, -32601)], over="http", only=LAST)
-    listen = [C(1, "subscriptions/listen", notifications={"toolsListChanged": True}),
-                N("notifications/subscriptions/acknowledged", notifications={"toolsListChanged": True},
-                _meta={SUBSCRIPTION_ID: 1}), N("notifications/cancelled", requestId=1), S(1,
-                _meta={SUBSCRIPTION_ID: 1})]
-    yield seed("subscriptions_end_with_a_result", _cut, listen, only=LAST)
+               [C(7, "tools/call", name="t", _meta={"progressToken": "other"}), *progressing])
+    yield seed("servers_send_no_requests", _asked_on_the_stream, progressing)
+    yield Seed("clients_send_no_results", ping, [*ping, A(1, roots=[])], over="http")
+    yield Seed("clients_send_no_errors", ping, [*ping, X(1, -32601)], over="http")
+    ended = [*LISTEN, N("notifications/cancelled", requestId=1), S(1, _meta={SUBSCRIPTION_ID: 1})]
+    yield seed("subscriptions_end_with_a_result", _cut, ended)
 
     # -- headers that repeat the message
     for name, value, rule, mismatch in (
@@ -1140,9 +1110,8 @@ def _before_the_answer(*new: Row) -> Change:
 def _session_id(value: str) -> Change:
     def change(rows: list[Row]) -> None:
         for each in rows:
-            for headers in [each["http"].get("headers", {})]:
-                if "mcp-session-id" in headers:
-                    headers["mcp-session-id"] = value
+            if "mcp-session-id" in each["http"].get("headers", {}):
+                each["http"]["headers"]["mcp-session-id"] = value
 
     return change
 
@@ -1193,13 +1162,7 @@ def _has_session(rows: list[Row]) -> bool:
 
 
 def _unprimed(rows: list[Row]) -> None:
-    number = _post(rows, "tools/call")["http"]["exchange"]
-    at = next(
-        n
-        for n, each in enumerate(rows)
-        if each["http"]["exchange"] == number and each["message"] is None and "eventId" in each["http"]
-    )
-    del rows[at]
+    rows[:] = [each for each in rows if each["message"] is not None or "eventId" not in each["http"]]
 
 
 def _cut(rows: list[Row]) -> None:
@@ -1207,17 +1170,9 @@ def _cut(rows: list[Row]) -> None:
     at = next(n for n, each in enumerate(rows) if "end" in each["http"])
     del rows[at - 1]
     if _has_session(rows):
-        post = _post(rows, "notifications/initialized")
-        rows.append(
-            {
-                **post,
-                "message": {"jsonrpc": "2.0", "id": 60, "method": "ping"},
-                "http": {**post["http"], "exchange": 60},
-            }
-        )
-        reply = row("server", {"jsonrpc": "2.0", "id": 60, "result": {}}, exchange=60, method="POST", status=200)
-        reply["http"]["headers"] = {"content-type": "application/json"}
-        rows.append(reply)
+        facts = {**_post(rows, "notifications/initialized")["http"], "exchange": 60}
+        answered = {"exchange": 60, "method": "POST", "status": 200, "headers": {"content-type": "application/json"}}
+        rows += [row("client", C(60, "ping").message, **facts), row("server", S(60).message, **answered)]
 
 
 def resumed(retry: int) -> Change:

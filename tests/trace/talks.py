@@ -119,17 +119,13 @@ def full(revision: str, lines: Iterable[Line], declared: Message) -> list[Line]:
             if "method" in message and "id" in message and line.sender == "client":
                 methods[repr(message["id"])] = str(message["method"])
                 if stateless and "params" in message:
-                    meta = {
-                        PROTOCOL_VERSION: revision,
-                        CLIENT_CAPABILITIES: declared,
-                        CLIENT_INFO: {"name": "x", "version": "1"},
-                    }
+                    meta = {PROTOCOL_VERSION: revision, CLIENT_CAPABILITIES: declared}
+                    meta |= {CLIENT_INFO: {"name": "x", "version": "1"}}
                     message["params"] = {**message["params"], "_meta": {**meta, **message["params"].get("_meta", {})}}
             if stateless and isinstance(message.get("result"), dict):
-                about = methods.get(repr(message.get("id")))
-                hints = {"ttlMs": 0, "cacheScope": "private"} if about in CACHEABLE else {}
-                if message["result"].get("resultType") not in (None, "complete"):
-                    hints = {}
+                cacheable = methods.get(repr(message.get("id"))) in CACHEABLE
+                cacheable = cacheable and message["result"].get("resultType", "complete") == "complete"
+                hints = {"ttlMs": 0, "cacheScope": "private"} if cacheable else {}
                 message["result"] = {"resultType": "complete", **hints, **message["result"]}
             message = _without(message)
             if message.get("params") == {}:
@@ -162,10 +158,10 @@ def http(revision: str, lines: Iterable[Line], tools: dict[str, Any] | None = No
     rules, rows, lines = REVISIONS[revision], list[Row](), list(lines)
     open_: dict[Any, Row] = {}
     number, agreed, event_id = 0, False, 0
+    stream = {"content-type": "text/event-stream", "x-accel-buffering": "no"}
 
-    def add(sender: str, message: Any, **facts: Any) -> Row:
-        rows.append({"sender": sender, "message": message, "http": facts})
-        return rows[-1]
+    def add(sender: str, message: Any, number: int, **facts: Any) -> None:
+        rows.append({"sender": sender, "message": message, "http": {"exchange": number, "method": "POST", **facts}})
 
     for at, line in enumerate(lines):
         message = line.message if isinstance(line.message, dict) else {}
@@ -174,11 +170,8 @@ def http(revision: str, lines: Iterable[Line], tools: dict[str, Any] | None = No
             headers = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
             if rules.era == "stateless":
                 try:
-                    found = mirror(
-                        {"method": "x", **message},
-                        revision,
-                        (tools or {}).get(str(message.get("params", {}).get("name"))),
-                    )
+                    schema = (tools or {}).get(str(message.get("params", {}).get("name")))
+                    found = mirror({"method": "x", **message}, revision, schema)
                     headers |= {name.lower(): value for name, value in found.items()}
                     if "taskId" in message.get("params", {}):
                         headers["mcp-name"] = message["params"]["taskId"]
@@ -187,51 +180,40 @@ def http(revision: str, lines: Iterable[Line], tools: dict[str, Any] | None = No
                     headers |= {"mcp-protocol-version": revision, "mcp-method": str(message.get("method"))}
                     headers |= {} if named is None else {"mcp-name": named}
             elif agreed:
-                headers |= {"mcp-session-id": SESSION_ID} | (
-                    {"mcp-protocol-version": revision} if rules.version_header else {}
-                )
-            add("client", line.message, exchange=number, method="POST", headers=headers)
+                headers["mcp-session-id"] = SESSION_ID
+                headers |= {"mcp-protocol-version": revision} if rules.version_header else {}
+            add("client", line.message, number, headers=headers)
             if "method" in message and "id" in message:
                 later = next((n for n in range(at + 1, len(lines)) if _answers(lines[n], message["id"])), len(lines))
                 streams = any(each.sender == "server" for each in lines[at + 1 : later])
                 open_[repr(message["id"])] = {"number": number, "streams": streams}
                 if streams:
-                    add(
-                        "server",
-                        None,
-                        exchange=number,
-                        method="POST",
-                        status=200,
-                        headers={"content-type": "text/event-stream", "x-accel-buffering": "no"},
-                    )
+                    add("server", None, number, status=200, headers=stream)
                     if rules.priming_event:
                         event_id += 1
-                        add("server", None, exchange=number, method="POST", status=200, eventId=f"e{event_id}")
+                        add("server", None, number, status=200, eventId=f"e{event_id}")
             else:
-                add("server", None, exchange=number, method="POST", status=202, headers={})
+                add("server", None, number, status=202, headers={})
             continue
         own = open_.get(repr(message.get("id"))) if "method" not in message else None
-        found = own or next(
-            reversed([each for each in open_.values() if each["streams"]]), {"number": number, "streams": True}
-        )
+        streaming = [{"number": number, "streams": True}, *(each for each in open_.values() if each["streams"])]
+        found = own or streaming[-1]
         if found["streams"]:
             event_id += 1
             extra = {"eventId": f"e{event_id}"} if rules.sse_resumption else {}
-            add("server", line.message, exchange=found["number"], method="POST", status=200, **extra)
+            add("server", line.message, found["number"], status=200, **extra)
         else:
             headers = {"content-type": "application/json"}
             if "result" in message and "serverInfo" in message["result"]:
                 agreed = True
                 headers |= {"mcp-session-id": SESSION_ID} if rules.session_header else {}
-            code = message.get("error", {}).get("code")
-            status = (
-                {-32601: 404, -32020: 400, -32021: 400, -32022: 400}.get(code, 200) if rules.era == "stateless" else 200
-            )
-            add("server", line.message, exchange=found["number"], method="POST", status=status, headers=headers)
+            code = message.get("error", {}).get("code") if rules.era == "stateless" else 0
+            status = {-32601: 404, -32020: 400, -32021: 400, -32022: 400}.get(code, 200)
+            add("server", line.message, found["number"], status=status, headers=headers)
         if own is not None:
             del open_[repr(message["id"])]
             if own["streams"]:
-                add("server", None, exchange=own["number"], method="POST", end="server")
+                add("server", None, own["number"], end="server")
     return rows
 
 
@@ -242,14 +224,10 @@ def _answers(line: Line, id: Any) -> bool:
 
 def sse(lines: Iterable[Line]) -> list[Row]:
     """The rows over HTTP+SSE: a stream, and a POST for each message of the client."""
-    get = {"exchange": 1, "method": "GET"}
+    get, kind = {"exchange": 1, "method": "GET"}, "text/event-stream"
     rows: list[Row] = [
-        {"sender": "client", "message": None, "http": {**get, "headers": {"accept": "text/event-stream"}}},
-        {
-            "sender": "server",
-            "message": None,
-            "http": {**get, "status": 200, "headers": {"content-type": "text/event-stream"}},
-        },
+        {"sender": "client", "message": None, "http": {**get, "headers": {"accept": kind}}},
+        {"sender": "server", "message": None, "http": {**get, "status": 200, "headers": {"content-type": kind}}},
         {"sender": "server", "message": None, "http": {**get, "status": 200, "event": "endpoint"}},
     ]
     for number, line in enumerate(lines, 2):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -263,19 +263,15 @@ def test_a_client_that_hangs_up_has_sent_no_other_request() -> None:
     assert not list(check(events([*over_http("2025-11-25"), gone])))
 
 
-def test_a_hint_silences_nothing_and_is_shown_on_request_only(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_hint_silences_nothing_and_is_shown_on_request_only(told: Told) -> None:
     form = {"type": "object", "properties": {"password": {"type": "string"}}}
     lines = [Q(1, "elicitation/create", message="m", requestedSchema=form), A(1, action="perhaps")]
     made = over_stdio("2025-11-25", *lines)
     assert known(list(check(made, hints=True))) == ["forms_ask_for_no_secrets", "schema"]
     assert known(list(check(made))) == ["schema"]
-    file = written(tmp_path / "t.jsonl", made)
-    assert main(["check", "--strict", file]) == 3
-    assert "HINT" not in capsys.readouterr().out
-    main(["check", "--hints", file])
-    assert "HINT, server: A form does not ask for passwords" in capsys.readouterr().out
+    code, text = told(made, "--strict")
+    assert code == 3 and "HINT" not in text
+    assert "HINT, server: A form does not ask for passwords" in told(made, "--hints")[1]
 
 
 def test_a_finding_in_an_unknown_revision_says_so_and_names_all_that_have_the_sentence() -> None:
@@ -461,42 +457,45 @@ def written(path: Path, made: list[TraceEvent]) -> str:
     return str(path)
 
 
-def test_the_command_names_the_sentence_and_exits_with_3_if_strict(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = written(tmp_path / "t.jsonl", over_stdio("2025-11-25", C(1, "ping"), S(1, pong="\x1b[2J")))
-    assert main(["check", file]) == 0
-    told = capsys.readouterr().out
-    assert "2025-11-25/basic/utilities/ping#behavior-requirements.1" in told
-    assert "1 finding in 5 events" in told and "\x1b" not in told
-    assert main(["check", "--strict", file]) == 3
-    capsys.readouterr()
-    assert main(["check", "--strict", "--role", "client", file]) == 0
-    capsys.readouterr()
-    assert main(["check", "--format", "json", "--coverage", file]) == 0
-    finding, summary = map(json.loads, capsys.readouterr().out.splitlines())
-    assert finding["blame"] == "server" and finding["ids"] == [
-        "2025-11-25/basic/utilities/ping#behavior-requirements.1"
-    ]
+Told = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Told:
+    """Judges a trace by the command, with options: gives the exit code and what is written."""
+
+    def run(made: list[TraceEvent], *options: str) -> tuple[int, str]:
+        code = main(["check", *options, written(tmp_path / "t.jsonl", made)])
+        return code, capsys.readouterr().out
+
+    return run
+
+
+def test_the_command_names_the_sentence_and_exits_with_3_if_strict(told: Told) -> None:
+    made = over_stdio("2025-11-25", C(1, "ping"), S(1, pong="\x1b[2J"))
+    sentence = "2025-11-25/basic/utilities/ping#behavior-requirements.1"
+    code, text = told(made)
+    assert code == 0 and sentence in text and "1 finding in 5 events" in text and "\x1b" not in text
+    assert told(made, "--strict")[0] == 3
+    assert told(made, "--strict", "--role", "client")[0] == 0
+    code, text = told(made, "--format", "json", "--coverage")
+    finding, summary = map(json.loads, text.splitlines())
+    assert code == 0 and finding["blame"] == "server" and finding["ids"] == [sentence]
     assert summary["findings"] == 1 and not summary["unjudged"]
-    row = {"sentence": "2025-11-25/basic/utilities/ping#behavior-requirements.1", "rule": "pong_is_empty"}
-    assert row | {"client": 0, "server": 1} in summary["applied"]
+    assert {"sentence": sentence, "rule": "pong_is_empty", "client": 0, "server": 1} in summary["applied"]
 
 
-def test_coverage_counts_what_is_asked_of_every_message_by_sentence_and_side(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = written(tmp_path / "t.jsonl", over_stdio("2025-11-25", C(1, "ping"), S(1)))
-    assert main(["check", "--coverage", file]) == 0
-    told = {tuple(line.split()) for line in capsys.readouterr().out.splitlines()}
+def test_coverage_counts_what_is_asked_of_every_message_by_sentence_and_side(told: Told) -> None:
+    code, text = told(over_stdio("2025-11-25", C(1, "ping"), S(1)), "--coverage")
+    rows = {tuple(line.split()) for line in text.splitlines()}
     # initialize, initialized and ping; two results.
-    assert ("3", "2", "2025-11-25/basic/index#messages.1", "is_json_rpc") in told
-    assert ("0", "2", "2025-11-25/basic/transports#stdio.4", "stdout_has_messages_only") in told
-    assert ("3", "0", "2025-11-25/basic/transports#stdio.5", "stdin_has_messages_only") in told
-    assert not [row for row in told if len(row) == 4 and not row[2].startswith("2025-11-25")]
+    assert code == 0 and ("3", "2", "2025-11-25/basic/index#messages.1", "is_json_rpc") in rows
+    assert ("0", "2", "2025-11-25/basic/transports#stdio.4", "stdout_has_messages_only") in rows
+    assert ("3", "0", "2025-11-25/basic/transports#stdio.5", "stdin_has_messages_only") in rows
+    assert not [row for row in rows if len(row) == 4 and not row[2].startswith("2025-11-25")]
     # What was never asked is shown, too.
-    assert any(row[:2] == ("0", "0") for row in told)
-    assert any(row[-5:] == ("sentences", "of", "2025-11-25", "were", "checked") for row in told)
+    assert any(row[:2] == ("0", "0") for row in rows)
+    assert any(row[-5:] == ("sentences", "of", "2025-11-25", "were", "checked") for row in rows)
 
 
 def test_coverage_is_told_by_sentence_role_and_revision(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -521,28 +520,24 @@ def test_coverage_is_told_by_sentence_role_and_revision(tmp_path: Path, capsys: 
     ],
 )  # fmt: skip
 def test_strict_fails_with_a_reason_where_nothing_follows_from_finding_nothing(
-    made: list[TraceEvent], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    made: list[TraceEvent], reason: str, told: Told
 ) -> None:
-    file = written(tmp_path / "t.jsonl", made)
-    assert main(["check", "--strict", file]) == 6
-    assert f"not all was judged: {reason}" in capsys.readouterr().out
-    assert main(["check", "--strict", "--format", "json", file]) == 6
-    assert json.loads(capsys.readouterr().out)["unjudged"][0].startswith(reason)
-    assert main(["check", file]) == (6 if "no message" in reason else 0)
-    capsys.readouterr()
+    code, text = told(made, "--strict")
+    assert code == 6 and f"not all was judged: {reason}" in text
+    code, text = told(made, "--strict", "--format", "json")
+    assert code == 6 and json.loads(text)["unjudged"][0].startswith(reason)
+    assert told(made)[0] == (6 if "no message" in reason else 0)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_strict_passes_what_is_whole_and_the_middle_of_it_with_its_revision(revision: str, tmp_path: Path) -> None:
+def test_strict_passes_what_is_whole_and_the_middle_of_it_with_its_revision(revision: str, told: Told) -> None:
     lines = [C(1, "tools/list"), S(1, tools=[])]
     whole = over_stdio(revision, *lines)
-    assert main(["check", "--strict", written(tmp_path / "t.jsonl", whole)]) == 0
+    assert told(whole, "--strict")[0] == 0
     if revision != "2024-11-05":
-        posted = events(over_http(revision, *lines))
-        assert main(["check", "--strict", written(tmp_path / "http.jsonl", posted)]) == 0
-    middle = written(tmp_path / "middle.jsonl", whole[-2:])
-    assert main(["check", "--strict", "--revision", revision, middle]) == 0
-    assert main(["check", "--strict", middle]) == (0 if revision == "2026-07-28" else 6)
+        assert told(events(over_http(revision, *lines)), "--strict")[0] == 0
+    assert told(whole[-2:], "--strict", "--revision", revision)[0] == 0
+    assert told(whole[-2:], "--strict")[0] == (0 if revision == "2026-07-28" else 6)
 
 
 def test_a_last_line_that_is_cut_off_is_named_and_what_stands_before_it_judged(
@@ -558,23 +553,18 @@ def test_a_last_line_that_is_cut_off_is_named_and_what_stands_before_it_judged(
     assert main(["narrate", str(file)]) == main(["draw", str(file)]) == 2
 
 
-def test_a_finding_over_http_names_header_and_status_the_request_the_rule_and_no_secret(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_finding_over_http_names_header_and_status_the_request_the_rule_and_no_secret(told: Told) -> None:
     rows = over_http("2025-11-25", C(1, "ping"), S(1), C(2, "ping"), S(2, pong=1))
     for row in rows:
         if row["sender"] == "client":
             row["http"]["headers"]["authorization"] = "Bearer hunter2"
     rows[-4]["http"]["headers"]["accept"] = "text/plain"
-    file = written(tmp_path / "t.jsonl", events(rows))
-    main(["check", file])
-    first, second = re.split(r"^(?=\d+: )", capsys.readouterr().out, flags=re.M)[1:]
+    first, second = re.split(r"^(?=\d+: )", told(events(rows))[1], flags=re.M)[1:]
     assert '"method":"POST"' in first and '"accept":"text/plain"' in first and "rule:     " in first
     assert "answers:" not in first and "hunter2" not in first
     assert '"status":200' in second and "rule:     pong_is_empty\n" in second
     assert f"answers:  {len(rows) - 1}: ping, id 2\n" in second
-    main(["check", "--format", "json", file])
-    assert "hunter2" not in capsys.readouterr().out
+    assert "hunter2" not in told(events(rows), "--format", "json")[1]
     # A reply without a message answers the request of its exchange.
     made = [row for row in rows[:-4] if row["message"] is None or "id" not in row["message"]][:2]
     made[1]["http"]["status"] = 200
@@ -587,25 +577,18 @@ def test_a_finding_over_http_names_header_and_status_the_request_the_rule_and_no
      ('\ufeff{"jsonrpc":"2.0","id":1,"result":{}}', "a byte order mark (BOM) stands before it"),
      ("Starting...", "Parse error: Expecting value")],
 )  # fmt: skip
-def test_a_finding_says_why_a_line_is_not_a_message(
-    text: str, because: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    main(["check", written(tmp_path / "t.jsonl", over_stdio("2025-11-25", raw("server", text)))])
-    told = capsys.readouterr().out
-    assert f"because:  {because}" in told.replace("Parse error: NaN", "NaN")
+def test_a_finding_says_why_a_line_is_not_a_message(text: str, because: str, told: Told) -> None:
+    _, said = told(over_stdio("2025-11-25", raw("server", text)))
+    assert f"because:  {because}" in said.replace("Parse error: NaN", "NaN")
 
 
-def test_equal_findings_are_written_once_with_their_number_and_the_first_places(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_equal_findings_are_written_once_with_their_number_and_the_first_places(told: Told) -> None:
     lines = [line for n in range(1, 301) for line in (C(n, "ping"), S(n, pong=n))]
-    file = written(tmp_path / "t.jsonl", over_stdio("2025-11-25", *lines, C(301, "tools/call", arguments=1)))
-    main(["check", "--strict", file])
-    told = capsys.readouterr().out
-    assert told.count("rule:     pong_is_empty") == told.count("rule:     schema") == 1
-    assert "300 times: pong_is_empty, server: at 5, 7, 9, 11, 13, ...\n" in told and "301 findings in 604" in told
-    main(["check", "--format", "json", file])
-    assert len(capsys.readouterr().out.splitlines()) == 302
+    made = over_stdio("2025-11-25", *lines, C(301, "tools/call", arguments=1))
+    _, text = told(made, "--strict")
+    assert text.count("rule:     pong_is_empty") == text.count("rule:     schema") == 1
+    assert "300 times: pong_is_empty, server: at 5, 7, 9, 11, 13, ...\n" in text and "301 findings in 604" in text
+    assert len(told(made, "--format", "json")[1].splitlines()) == 302
 
 
 def test_a_damaged_trace_is_refused_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,45 +126,6 @@ CHANGELOGS: dict[str, list[tuple[str, list[str] | str]]] = {
 }  # fmt: skip
 ITEMS = [(new, name, shown) for new, items in CHANGELOGS.items() for name, shown in items]
 
-# Which revisions have what, read from the specifications by hand.
-C, S, EITHER, IN_RESULT = "from the client", "from the server", "from either side", "asked for in a result"
-SENT = {
-    "initialize": [C, C, C, C, ""],
-    "server/discover": ["", "", "", "", C],
-    "ping": [EITHER, EITHER, EITHER, EITHER, ""],
-    "tools/call": [C, C, C, C, C],
-    "resources/subscribe": [C, C, C, C, ""],
-    "subscriptions/listen": ["", "", "", "", C],
-    "completion/complete": [C, C, C, C, C],
-    "logging/setLevel": [C, C, C, C, ""],
-    "sampling/createMessage": [S, S, S, S, IN_RESULT],
-    "roots/list": [S, S, S, S, IN_RESULT],
-    "notifications/roots/list_changed": [C, C, C, C, ""],
-    "elicitation/create": ["", "", S, S, IN_RESULT],
-    "notifications/elicitation/complete": ["", "", "", S, ""],
-    "tasks/result": ["", "", "", EITHER, ""],
-    "tasks/list": ["", "", "", EITHER, ""],
-    "notifications/progress": [EITHER, EITHER, EITHER, EITHER, S],
-}
-HAD = {
-    ("error codes", "-32002"): [1, 1, 1, 1, 0],
-    ("error codes", "-32042"): [0, 0, 0, 1, 0],
-    ("error codes", "-32021"): [0, 0, 0, 0, 1],
-    ("headers", "Mcp-Session-Id"): [0, 1, 1, 1, 0],
-    ("headers", "MCP-Protocol-Version"): [0, 0, 1, 1, 1],
-    ("headers", "Last-Event-ID"): [0, 1, 1, 1, 0],
-    ("headers", "GET"): [1, 1, 1, 1, 0],
-    ("headers", "Mcp-Name"): [0, 0, 0, 0, 1],
-    ("members", "ClientCapabilities.elicitation"): [0, 0, 1, 1, 1],
-    ("members", "ClientCapabilities.tasks"): [0, 0, 0, 1, 0],
-    ("members", "ServerCapabilities.completions"): [0, 1, 1, 1, 1],
-    ("members", "ServerCapabilities.extensions"): [0, 0, 0, 0, 1],
-    ("members", "RootsCapability.listChanged"): [1, 1, 1, 1, 0],
-    ("members", "Annotations.lastModified"): [0, 0, 1, 1, 1],
-    ("members", "Icon"): [0, 0, 0, 1, 1],
-    ("members", "AudioContent"): [0, 1, 1, 1, 1],
-    ("members", "Tool.execution"): [0, 0, 0, 1, 0],
-}
 PAIRS = list(combinations(ALL, 2))
 
 
@@ -185,26 +146,6 @@ def test_every_pair_is_compared_both_ways(old: str, new: str) -> None:
     plain = [{change[:2] for change in way if change.part != "sentences"} for way in (forth, back)]
     assert plain[0] == plain[1]
     assert all(change.was != change.now for change in (*forth, *back))
-
-
-@pytest.mark.parametrize(("old", "new"), PAIRS)
-def test_no_claim_contradicts_what_is_known(old: str, new: str) -> None:
-    before, after = ALL.index(old), ALL.index(new)
-    said = {change[:2]: change for change in changes(old, new)}
-    for method, ways in SENT.items():
-        change = said.get(("methods", method))
-        if ways[before] != ways[after]:
-            assert change is not None
-        elif change is not None:
-            assert method == "completion/complete"  # whose capability is younger
-        if change is not None:
-            for way, words in ((ways[before], change.was), (ways[after], change.now)):
-                assert way in words if way else words == ""
-    for key, has in HAD.items():
-        change = said.get(key)
-        assert (change is not None and bool(change.was) != bool(change.now)) == (has[before] != has[after]), key
-        if has[before] != has[after]:
-            assert change is not None and bool(change.now) == bool(has[after])
 
 
 def test_a_longer_way_brings_nothing_that_no_step_brings() -> None:

@@ -174,7 +174,7 @@ def check_readers(file: str, capsys: pytest.CaptureFixture[str]) -> None:
      ("http.eventId", 1), ("http.retry", 0.5), ("http.event", []), ("http.hangUp", []), ("http.end", {}),
      ("http.query", "access_token"), ("http.query", [[]]), ("http.what", 1), ("http.url", []), ("http.oauth", []),
      ("end.eof", []), ("end.signal", "9"), ("end.exit", 1.5), ("raw", "x"), ("raw", "\ud800"), ("raw", {}),
-     ("seq", 10**19), ("seq", 1.0), ("conn", "1"), ("thread", []), ("peer", None), ("time", 5)],
+     ("http", 7), ("seq", 10**19), ("seq", 1.0), ("conn", "1"), ("thread", []), ("peer", None), ("time", 5)],
 )  # fmt: skip
 def test_a_member_of_another_type_is_one_sentence_with_its_line(
     member: str, value: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]

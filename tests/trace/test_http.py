@@ -16,7 +16,7 @@ from mcp_ref.errors import McpError
 from mcp_ref.machinery.http_exchange import HttpRefusal, HttpRequest
 from mcp_ref.roles.client.config import Url
 from mcp_ref.trace.narrate import Narrator, narrate
-from mcp_ref.trace.record import Recorder, TraceEvent, from_row, read_trace, to_row
+from mcp_ref.trace.record import Recorder, TraceEvent, from_row, to_row
 from tests.wire import at_once
 
 SESSION = "2025-11-25"
@@ -168,9 +168,10 @@ def test_what_is_not_a_session_is_noted_though_no_conversation_has_it() -> None:
 # -- several clients of one server: which connection, which exchange
 
 
-def two_at_once(target: Any, events: list[TraceEvent], revision: str) -> None:
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", "2026-07-28"])
+def test_answers_are_paired_with_the_requests_of_their_own_client(revision: str) -> None:
     """Two clients of one server call a tool at the same time, with the same request id."""
-    inside = threading.Barrier(2)
+    events, inside = list[TraceEvent](), threading.Barrier(2)
     server = Server("weather", trace=events.append)
 
     @server.tool()
@@ -183,31 +184,18 @@ def two_at_once(target: Any, events: list[TraceEvent], revision: str) -> None:
             client.call_tool("forecast", {"city": city})
 
     with server.serve_http(sse_path="/sse") as http:
-        url = http.sse_url if revision == "2024-11-05" else http.url
+        url = (http.sse_url if revision == "2024-11-05" else http.url) or ""
         at_once(*(partial(talk, url, city) for city in ("Lisbon", "Porto")))
-
-
-@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", "2026-07-28"])
-def test_answers_are_paired_with_the_requests_of_their_own_client(revision: str) -> None:
-    events: list[TraceEvent] = []
-    two_at_once(None, events, revision)
     told = [*narrate(events)]
     assert not [line for line in told if "no request that was seen" in line]
-    calls = [
-        event for event in events if isinstance(event.message, dict) and event.message.get("method") == "tools/call"
-    ]
-    assert len({event.message["id"] for event in calls if isinstance(event.message, dict)}) == 1
-    assert len({event.conn for event in calls}) == 2
-    for call in calls:
-        assert isinstance(call.message, dict)
-        (answer,) = [
-            event
-            for event in events
-            if event.conn == call.conn and isinstance(event.message, dict) and "result" in event.message
-            and event.message["id"] == call.message["id"]
-        ]  # fmt: skip
-        assert isinstance(answer.message, dict)
-        assert answer.message["result"]["content"][0]["text"] == call.message["params"]["arguments"]["city"]
+    said: list[tuple[TraceEvent, Any]] = [(each, each.message) for each in events if isinstance(each.message, dict)]
+    calls = [(event, message) for event, message in said if message.get("method") == "tools/call"]
+    assert len({message["id"] for _, message in calls}) == 1
+    assert len({event.conn for event, _ in calls}) == 2
+    for call, asked in calls:
+        own = [each for each in said if each[0].conn == call.conn and "result" in each[1]]
+        ((answer, message),) = [each for each in own if each[1]["id"] == asked["id"]]
+        assert message["result"]["content"][0]["text"] == asked["params"]["arguments"]["city"]
         assert "response to 2: tools/call, after" in told[answer.seq - 1] or revision == "2026-07-28"
 
 
@@ -235,22 +223,6 @@ def test_an_exchange_has_the_request_its_status_and_its_events() -> None:
 
 
 # -- the recorder of a server on HTTP
-
-
-def test_connections_at_once_are_recorded_into_one_file(tmp_path: Path) -> None:
-    path = tmp_path / "trace.jsonl"
-
-    def talk(url: str) -> None:
-        with Client(url, revision=SESSION) as client:
-            client.ping()
-
-    with weather(trace=path).serve_http() as http:
-        at_once(*(partial(talk, http.url) for _ in range(4)))
-    events = list(read_trace(path))
-    assert [event.seq for event in events] == list(range(1, len(events) + 1))
-    messages = [event.message for event in events if isinstance(event.message, dict)]
-    asked = [message["method"] for message in messages if "method" in message]
-    assert sorted(asked) == ["initialize"] * 4 + ["notifications/initialized"] * 4 + ["ping"] * 4
 
 
 def test_the_recorder_is_closed_with_the_last_service_and_not_before(tmp_path: Path) -> None:
@@ -292,12 +264,6 @@ def test_a_line_keeps_the_microsecond_and_what_http_says_and_one_without_is_read
     assert "conn" not in json.loads(to_row(old))
     numbered = event._replace(conn=7, http={"method": "GET", "exchange": 3})
     assert from_row(to_row(numbered)) == numbered
-    with pytest.raises(ValueError, match="conn is"):
-        from_row(json.dumps({**json.loads(to_row(old)), "conn": "7"}))
-    with pytest.raises(ValueError, match="message is missing"):
-        from_row(json.dumps({**json.loads(to_row(old)), "message": None}))
-    with pytest.raises(ValueError, match="http is"):
-        from_row(json.dumps({**json.loads(to_row(old)), "http": 7}))
 
 
 @pytest.mark.parametrize(
@@ -311,7 +277,6 @@ def test_a_line_keeps_the_microsecond_and_what_http_says_and_one_without_is_read
         ({"status": 299}, "HTTP status 299"),
         ({"event": "endpoint"}, "posted to"),
         ({"eventId": "s1-1"}, "the place in the stream"),
-        ({"status": [], "headers": 7, "eventId": {}}, "HTTP event without a message"),
         ({}, "HTTP"),
     ],
 )

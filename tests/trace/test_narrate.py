@@ -58,23 +58,54 @@ def opened(**options: Any) -> Narrator:
     return narrator
 
 
-def test_the_opening_says_what_was_asked_what_came_and_what_both_declare() -> None:
+PING = request(1, "ping")
+SLOW = ("send", request(7, "tools/call", name="slow", _meta={"progressToken": "p"}))
+GIVEN_UP = ("send", notification("notifications/cancelled", requestId=7, reason="bored"))
+LISTED = response(2, tools=[{"name": "a"}, {"name": "b"}], nextCursor="c1")
+NOBODY = ["no request that was seen"]
+
+
+@pytest.mark.parametrize(
+    ("messages", "words"),
+    [
+        # The opening says what was asked, what came, and what both declare; then the page carries the revision.
+        ([("send", INITIALIZE)],
+         ["C → S  request 0: initialize", "asks for revision 2025-11-25", "roots.listChanged, sampling"]),
+        ([("send", INITIALIZE), ("receive", INITIALIZED)],
+         ["C ← S  response to 0: initialize, after 0.0 ms", "asked for 2025-11-25, got 2025-06-18",
+          "declares the capabilities tools"]),
+        ([("send", PING)], ["[basic/utilities/ping]", "ask whether the other side is still there"]),
+        ([("send", INITIALIZE), ("receive", INITIALIZED), ("send", PING)], ["[2025-06-18/basic/utilities/ping]"]),
+        # Ids of different JSON types are different, and those that are none belong to nobody.
+        ([("send", request("1", "ping")), ("receive", response(1))], NOBODY),
+        ([("send", request("1", "ping")), ("receive", response("1"))], ['response to "1": ping']),
+        ([("send", request(None, "ping")), ("receive", response(None))], NOBODY),
+        # Progress and cancellation name the request.
+        ([SLOW], ['under token "p"']),
+        ([SLOW, ("receive", notification("notifications/progress", progressToken="p", progress=1, total=4))],
+         ["request 7 (tools/call) is at 1 of 4"]),
+        ([SLOW, ("receive", response(7, content=[])),
+          ("receive", notification("notifications/progress", progressToken="p", progress=2))],
+         ["which belongs to no open request"]),
+        ([("receive", notification("notifications/progress", progress=1))], ["no open request"]),
+        ([SLOW, GIVEN_UP], ['gives up request 7 (tools/call), because "bored"']),
+        ([SLOW, GIVEN_UP, ("receive", response(7, content=[]))], ["was cancelled: to be ignored"]),
+        ([GIVEN_UP], ["which is not an open request"]),
+        # An error code may mean something as the answer to one method alone.
+        ([("receive", request(1, "sampling/createMessage", messages=[], maxTokens=9)), ("send", error(1, -1))],
+         ["-1, the user rejected the request"]),
+        ([("send", request(1, "tools/call", name="pay")), ("receive", error(1, -1))], ["-1, a code of the peer's own"]),
+        # Notable members of results.
+        ([SLOW, ("receive", response(7, content=[{"type": "text", "text": "no"}], isError=True))],
+         ["isError: the tool failed", "content: text"]),
+        ([("send", request(2, "tools/list")), ("receive", LISTED)], ["tools (2): a, b", 'nextCursor "c1"']),
+        ([("send", request(3, "tools/list", cursor="c1"))], ['cursor "c1"']),
+    ],
+)  # fmt: skip
+def test_the_last_message_is_told(messages: list[tuple[Any, Any]], words: list[str]) -> None:
     narrator = Narrator(width=140)
-    asked = narrator.tell(event("send", INITIALIZE))
-    got = narrator.tell(event("receive", INITIALIZED, 0.002))
-    assert "C → S  request 0: initialize" in asked
-    assert "asks for revision 2025-11-25" in asked
-    assert "roots.listChanged, sampling" in asked
-    assert "C ← S  response to 0: initialize, after 2.0 ms" in got
-    assert "asked for 2025-11-25, got 2025-06-18" in got
-    assert "declares the capabilities tools" in got
-
-
-def test_the_page_carries_the_revision_once_it_is_agreed() -> None:
-    told = opened().tell(event("send", request(1, "ping")))
-    assert "[2025-06-18/basic/utilities/ping]" in told.splitlines()[0]
-    assert "ask whether the other side is still there" in told
-    assert "[basic/utilities/ping]" in Narrator().tell(event("send", request(1, "ping")))
+    *_, told = [narrator.tell(event(direction, message)) for direction, message in messages]
+    assert all(each in told for each in words)
 
 
 def test_the_viewpoint_is_learned_from_who_initializes() -> None:
@@ -92,36 +123,6 @@ def test_an_answer_names_the_request_of_the_other_side_only() -> None:
     assert "no request that was seen" in narrator.tell(event("receive", response(1, tools=[])))
 
 
-def test_ids_of_different_json_types_are_different() -> None:
-    narrator = opened()
-    narrator.tell(event("send", request("1", "ping")))
-    assert "no request that was seen" in narrator.tell(event("receive", response(1)))
-    assert 'response to "1": ping' in narrator.tell(event("receive", response("1")))
-
-
-def test_progress_names_the_request_that_asked_for_it() -> None:
-    narrator = opened()
-    asked = narrator.tell(event("send", request(7, "tools/call", name="slow", _meta={"progressToken": "p"})))
-    assert 'under token "p"' in asked
-    moved = narrator.tell(
-        event("receive", notification("notifications/progress", progressToken="p", progress=1, total=4))
-    )
-    assert "request 7 (tools/call) is at 1 of 4" in moved
-    narrator.tell(event("receive", response(7, content=[])))
-    late = narrator.tell(event("receive", notification("notifications/progress", progressToken="p", progress=2)))
-    assert "which belongs to no open request" in late
-
-
-def test_cancelling_names_the_request_and_a_late_answer_says_so() -> None:
-    narrator = opened()
-    narrator.tell(event("send", request(7, "tools/call", name="slow")))
-    gone = narrator.tell(event("send", notification("notifications/cancelled", requestId=7, reason="bored")))
-    assert 'gives up request 7 (tools/call), because "bored"' in gone
-    assert "was cancelled: to be ignored" in narrator.tell(event("receive", response(7, content=[])))
-    again = narrator.tell(event("send", notification("notifications/cancelled", requestId=8)))
-    assert "which is not an open request" in again
-
-
 @pytest.mark.parametrize(
     ("code", "meaning"),
     [(-32700, "not JSON"), (-32600, "invalid request"), (-32601, "method not found"), (-32602, "invalid params")]
@@ -136,22 +137,6 @@ def test_an_error_says_what_its_code_means(code: Any, meaning: str) -> None:
     assert "error for 1: ping" in told
     assert meaning in told
     assert '"their words"' in told
-
-
-def test_minus_one_means_a_rejection_as_the_answer_to_sampling_alone() -> None:
-    narrator = opened()
-    narrator.tell(event("receive", request(1, "sampling/createMessage", messages=[], maxTokens=9)))
-    assert "-1, the user rejected the request" in narrator.tell(event("send", error(1, -1)))
-    narrator.tell(event("send", request(1, "tools/call", name="pay")))
-    assert "-1, a code of the peer's own" in narrator.tell(event("receive", error(1, -1)))
-
-
-def test_ids_that_are_none_belong_to_nobody() -> None:
-    narrator = opened()
-    narrator.tell(event("send", request(None, "ping")))
-    assert "no request that was seen" in narrator.tell(event("receive", response(None)))
-    late = narrator.tell(event("receive", notification("notifications/progress", progress=1)))
-    assert "no open request" in late
 
 
 def test_connections_after_the_first_are_numbered_and_keep_their_ids_apart() -> None:
@@ -171,47 +156,25 @@ def test_connections_after_the_first_are_numbered_and_keep_their_ids_apart() -> 
     assert "response to 1: ping" in told[3]
 
 
-def test_notable_members_of_results_are_pointed_out() -> None:
-    narrator = opened()
-    narrator.tell(event("send", request(1, "tools/call", name="t", arguments={"a": 1})))
-    failed = narrator.tell(event("receive", response(1, content=[{"type": "text", "text": "no"}], isError=True)))
-    assert "isError: the tool failed" in failed
-    assert "content: text" in failed
-    narrator.tell(event("send", request(2, "tools/list")))
-    listed = narrator.tell(event("receive", response(2, tools=[{"name": "a"}, {"name": "b"}], nextCursor="c1")))
-    assert "tools (2): a, b" in listed
-    assert 'nextCursor "c1"' in listed
-    assert 'cursor "c1"' in narrator.tell(event("send", request(3, "tools/list", cursor="c1")))
-
-
-PING = request(1, "ping")
 BATCH = [PING, notification("notifications/progress", progressToken=1)]
 
 
 @pytest.mark.parametrize(
-    ("viewpoint", "told", "words"),
+    ("told", "words"),
     [
-        ("client", event("send", PING), ["C → S"]),
-        ("server", event("send", PING), ["C ← S"]),
-        (None, event("send", PING, peer="client"), ["C ← S"]),
-        (None, event("send", request(1, "tools/explode")), ["not a method of the specification"]),
-        (None, event("send", notification("ping")), ["by the specification it is a request"]),
-        (None, event("send", request(2, "roots/list")), ["only the server sends it"]),
-        (None, event("send", BATCH), ["batch of 2", "- request 1: ping", "- notification: notifications/progress"]),
-        (None, event("receive", "Hello!"), ["not a message"]),
-        (None, event("stderr", "Traceback"), ["S err  Traceback"]),
+        (event("send", PING), ["C → S"]),
+        (event("send", PING, peer="client"), ["C ← S"]),
+        (event("send", request(1, "tools/explode")), ["not a method of the specification"]),
+        (event("send", notification("ping")), ["by the specification it is a request"]),
+        (event("send", request(2, "roots/list")), ["only the server sends it"]),
+        (event("send", BATCH), ["batch of 2", "- request 1: ping", "- notification: notifications/progress"]),
+        (event("receive", "Hello!"), ["not a message"]),
+        (event("stderr", "Traceback"), ["S err  Traceback"]),
     ],
 )
-def test_one_event_is_told(viewpoint: Any, told: TraceEvent, words: list[str]) -> None:
-    text = Narrator(viewpoint=viewpoint).tell(told)
+def test_one_event_is_told(told: TraceEvent, words: list[str]) -> None:
+    text = Narrator().tell(told)
     assert all(each in text for each in words)
-
-
-def test_two_peers_in_one_trace_are_kept_apart() -> None:
-    narrator = Narrator()
-    narrator.tell(event("send", request(1, "ping"), peer="one"))
-    assert "no request" in narrator.tell(event("receive", response(1), peer="two"))
-    assert "ping" in narrator.tell(event("receive", response(1), peer="one"))
 
 
 def test_long_messages_are_cut_unless_they_are_wanted_in_full() -> None:

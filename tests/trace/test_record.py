@@ -122,19 +122,6 @@ class OpenFile(io.StringIO):
         return [json.loads(line)["seq"] for line in self.getvalue().splitlines()]
 
 
-def test_an_interrupt_in_the_writing_of_a_file_ends_that_delivery_only() -> None:
-    def interrupt(text: str) -> None:
-        if '"seq":1,' in text:
-            raise KeyboardInterrupt
-
-    file = OpenFile(interrupt)
-    recording = Recorder(file)
-    with pytest.raises(KeyboardInterrupt):
-        carry(recording, PING)
-    carry(recording, PING)
-    assert file.numbers() == [2]
-
-
 @pytest.mark.parametrize("closes", [False, True])
 def test_a_delivery_returns_at_once_while_another_thread_writes_and_close_waits_for_it(closes: bool) -> None:
     entered, leave = threading.Event(), threading.Event()
@@ -162,52 +149,43 @@ def test_a_delivery_returns_at_once_while_another_thread_writes_and_close_waits_
 
 
 def test_whoever_delivers_is_not_held_up_by_a_peer_that_says_more_all_the_while() -> None:
-    here, elsewhere = threading.get_ident(), threading.Event()
-    written: list[int] = []
+    here, elsewhere, written = threading.get_ident(), threading.Event(), list[str]()
 
-    class Flooded(io.StringIO):
+    def more(text: str) -> None:
         """With each event that is written one more comes, until another thread has written some."""
+        if threading.get_ident() == here:
+            written.append(text)
+        else:
+            elsewhere.set()
+        if not elsewhere.is_set() and len(written) < 1000:
+            tap.note("receive", {"method": "more"})
 
-        def write(self, text: str) -> int:
-            if threading.get_ident() == here:
-                written.append(len(text))
-            else:
-                elsewhere.set()
-            if not elsewhere.is_set() and len(written) < 1000:
-                tap.note("receive", {"method": "more"})
-            return super().write(text)
-
-    file = Flooded()
-    recorder = Recorder(file)
-    tap = recorder.tap("server", "stdio")
+    recording = Recorder(file := OpenFile(more))
+    tap = recording.tap("server", "stdio")
     tap.note("receive", {"method": "first"})
     tap.deliver()
     assert len(written) < 10
     assert elsewhere.wait(PATIENCE)
-    recorder.close()
-    assert [json.loads(line)["seq"] for line in file.getvalue().splitlines()] == [*range(1, recorder.seq + 1)]
+    recording.close()
+    assert file.numbers() == [*range(1, recording.seq + 1)]
 
 
 def test_whoever_delivers_takes_little_of_what_waits() -> None:
-    here, others = threading.get_ident(), threading.Event()
-    written: list[int] = []
+    here, others, written = threading.get_ident(), threading.Event(), list[str]()
 
-    class File(io.StringIO):
-        def write(self, text: str) -> int:
-            if threading.get_ident() == here and not others.is_set():
-                written.append(len(text))
-            return super().write(text)
+    def count(text: str) -> None:
+        if threading.get_ident() == here and not others.is_set():
+            written.append(text)
 
-    file = File()
-    recorder = Recorder(file)
-    tap = recorder.tap("server", "stdio")
+    recording = Recorder(file := OpenFile(count))
+    tap = recording.tap("server", "stdio")
     for _ in range(5_000):
         tap.note("receive", {"method": "more"})
     tap.deliver()
     others.set()
     assert 0 < len(written) < 1_000
-    recorder.close()
-    assert [json.loads(line)["seq"] for line in file.getvalue().splitlines()] == [*range(1, 5_001)]
+    recording.close()
+    assert file.numbers() == [*range(1, 5_001)]
 
 
 def test_many_threads_lose_no_event_and_keep_the_order() -> None:
@@ -225,32 +203,20 @@ def test_many_threads_lose_no_event_and_keep_the_order() -> None:
     assert seen == list(range(1, 4001))
 
 
-def test_notes_after_close_are_ignored() -> None:
-    seen: list[int] = []
-    recording = Recorder(lambda event: seen.append(event.seq))
-    carry(recording, PING)
-    recording.close()
-    recording.close()
-    carry(recording, PING)
-    assert seen == [1]
-
-
 # -- callables, which a thread of their own calls
 
 
-def test_files_alone_need_no_thread() -> None:
+def test_callables_are_called_by_a_thread_that_ends_with_the_recorder_and_files_need_none() -> None:
+    def threads() -> set[str]:
+        return {thread.name for thread in threading.enumerate()}
+
+    seen: list[str] = []
     with Recorder(io.StringIO()) as recording:
         carry(recording, PING)
-        assert "mcp-trace" not in {thread.name for thread in threading.enumerate()}
-
-
-def test_callables_are_called_by_a_thread_that_ends_with_the_recorder() -> None:
-    seen: list[str] = []
+        assert "mcp-trace" not in threads()
     with Recorder(lambda event: seen.append(threading.current_thread().name)) as recording:
-        assert "mcp-trace" not in {thread.name for thread in threading.enumerate()}
         carry(recording, PING)
-    assert seen == ["mcp-trace"]
-    assert "mcp-trace" not in {thread.name for thread in threading.enumerate()}
+    assert seen == ["mcp-trace"] and "mcp-trace" not in threads()
 
 
 def test_a_slow_callable_keeps_nobody_who_delivers_and_close_waits_for_it_as_long_as_it_may() -> None:
@@ -291,24 +257,6 @@ def test_what_callables_are_too_slow_for_is_lost_with_a_warning(
         leave.set()
     assert seen == [1, 2, 3]
     assert caplog.text.count("are dropped (mcp-trace), from event 4 on") == 1
-
-
-def test_a_callable_may_cause_traffic_on_the_connection_that_it_watches() -> None:
-    seen: list[int] = []
-    done = threading.Event()
-
-    def sink(event: TraceEvent) -> None:
-        if event.seq < 4:
-            carry(recording, PING)
-        else:
-            done.set()
-        seen.append(event.seq)
-
-    recording = Recorder(sink)
-    carry(recording, PING)
-    assert done.wait(timeout=30)
-    recording.close()
-    assert seen == [1, 2, 3, 4]
 
 
 def test_a_callable_may_close_the_recorder() -> None:
@@ -404,14 +352,6 @@ def test_a_file_is_created_for_its_owner_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_file_is_emptied_unless_it_is_appended_to(tmp_path: Path) -> None:
-    path = tmp_path / "trace.jsonl"
-    for append, lines in ((False, 1), (True, 2), (False, 1)):
-        with Recorder(str(path), append=append) as recording:
-            carry(recording, PING)
-        assert len(list(read_trace(path))) == lines
-
-
 def test_a_file_that_the_user_opened_stays_open(tmp_path: Path) -> None:
     file = io.StringIO()
     with Recorder(file) as recording:
@@ -445,14 +385,10 @@ GOOD |= {"transport": "stdio", "message": PING}
     [
         ("nonsense", "not JSON"),
         ("[]", "not a JSON object"),
-        (json.dumps({**GOOD, "seq": "1"}), "seq"),
-        (json.dumps({**GOOD, "seq": True}), "seq"),
         (json.dumps({**GOOD, "time": "yesterday"}), "yesterday"),
         (json.dumps({**GOOD, "time": "2025-11-25T09:00:00"}), "time zone"),
         (json.dumps({**GOOD, "direction": "up"}), "direction"),
         (json.dumps({**GOOD, "message": None}), "message"),
-        (json.dumps({key: value for key, value in GOOD.items() if key != "peer"}), "peer"),
-        (json.dumps(GOOD)[:40], "not JSON"),
     ],
 )
 def test_reading_names_the_line_that_is_not_an_event(tmp_path: Path, line: str, problem: str) -> None:

@@ -79,19 +79,13 @@ def test_a_row_names_its_tool_and_says_that_it_failed() -> None:
 class Browser:
     """A headless Chromium by its driver, as far as these tests need it."""
 
-    def __init__(self, port: int, **options: Any) -> None:
+    def __init__(self, port: int) -> None:
         import requests
 
         self._http, self._url = requests.Session(), f"http://127.0.0.1:{port}/session"
         self._http.trust_env = False
-        arguments = [
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--window-size=1200,800",
-            "--disable-dev-shm-usage",
-        ]
-        chrome = {"binary": BROWSER, "args": arguments + options.pop("args", [])}
+        options = "--headless=new --no-sandbox --disable-gpu --window-size=1200,800 --disable-dev-shm-usage"
+        chrome = {"binary": BROWSER, "args": options.split()}
         wanted = {"goog:chromeOptions": chrome, "goog:loggingPrefs": {"performance": "ALL"}}
         self._url += "/" + self._post("", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
 

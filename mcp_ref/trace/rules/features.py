@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
@@ -36,12 +36,11 @@ from mcp_ref.trace.rules.seen import (
     objects,
     refused,
     rule,
+    rule_of_each,
     shown,
 )  # fmt: skip
 
 # -- JSON Schema --------------------------------------------------------------------------------------------------
-
-_DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07", "draft/2019-09", "draft/2020-12")
 
 
 @lru_cache(maxsize=1000)
@@ -53,10 +52,11 @@ def _schema_problem(text: bytes) -> str | None:
     from jsonschema.exceptions import SchemaError
 
     schema = json.loads(text)
-    if not any(draft in str(schema.get("$schema", "draft/2020-12")) for draft in _DRAFTS):
-        return None
+    dialect = str(schema.get("$schema", "https://json-schema.org/draft/2020-12/schema"))
+    unknown: Any = None
     try:
-        validators.validator_for(schema, default=validators.validator_for({})).check_schema(schema)
+        if known := validators.validator_for({"$schema": dialect}, default=unknown):
+            known.check_schema(schema)
     except SchemaError as problem:
         return f"{'.'.join(map(str, problem.absolute_path)) or 'the root'}: {problem.message[:200]}"
     return None
@@ -93,37 +93,33 @@ def _tools(said: Said) -> list[JsonObject]:
     return objects(said.result.get("tools"))
 
 
-@rule("result", "tools/list", stage=SHAPE)
-def tools_have_an_input_schema(link: Link, said: Said) -> Verdict:
-    for tool in _tools(said):
-        if not isinstance(tool.get("inputSchema"), dict):
-            return f"an object as the inputSchema of {tool.get('name')!r}"
+of_each_tool = partial(rule_of_each, "result", "tools/list", within=_tools)
+
+
+@of_each_tool(stage=SHAPE)
+def tools_have_an_input_schema(tool: JsonObject) -> str | None:
+    has_one = isinstance(tool.get("inputSchema"), dict)
+    return None if has_one else f"an object as the inputSchema of {tool.get('name')!r}"
+
+
+@of_each_tool()
+def schemas_are_valid(tool: JsonObject) -> str | None:
+    for name in ("inputSchema", "outputSchema"):
+        if isinstance(tool.get(name), dict) and (problem := _schema_problem(encode(tool[name]))):
+            return f"a valid {name} of {tool.get('name')!r}; {problem}"
     return None
 
 
-@rule("result", "tools/list")
-def schemas_are_valid(link: Link, said: Said) -> Verdict:
-    for tool in _tools(said):
-        for name in ("inputSchema", "outputSchema"):
-            if isinstance(tool.get(name), dict) and (problem := _schema_problem(encode(tool[name]))):
-                return f"a valid {name} of {tool.get('name')!r}; {problem}"
-    return None
+@of_each_tool()
+def tool_names_have_128_characters_at_most(tool: JsonObject) -> str | None:
+    length = len(str(tool.get("name")))
+    return None if 1 <= length <= 128 else f"1 to 128 characters, not {length}"
 
 
-@rule("result", "tools/list")
-def tool_names_have_128_characters_at_most(link: Link, said: Said) -> Verdict:
-    for tool in _tools(said):
-        if not 1 <= len(str(tool.get("name"))) <= 128:
-            return f"1 to 128 characters, not {len(str(tool.get('name')))}"
-    return None
-
-
-@rule("result", "tools/list")
-def tool_names_are_plain(link: Link, said: Said) -> Verdict:
-    for tool in _tools(said):
-        if not re.fullmatch(r"[A-Za-z0-9_.-]*", name := str(tool.get("name"))):
-            return f"letters, digits, _ - . and nothing else, unlike {name!r}"
-    return None
+@of_each_tool()
+def tool_names_are_plain(tool: JsonObject) -> str | None:
+    plain = re.fullmatch(r"[A-Za-z0-9_.-]*", name := str(tool.get("name")))
+    return None if plain else f"letters, digits, _ - . and nothing else, unlike {name!r}"
 
 
 @rule("result", "tools/list")
@@ -183,54 +179,35 @@ def _asks_input(said: Said) -> bool:
 # -- x-mcp-header -------------------------------------------------------------------------------------------------
 
 
+_ANNOTATIONS = {
+    "header_annotation_is_reachable": ("chain", "only where a chain of properties leads"),
+    "header_annotation_is_unique": ("given twice", "that differ in more than case"),
+    "header_annotation_is_on_a_primitive": ("must be on", "on a string, an integer or a boolean"),
+    "header_annotation_is_not_empty": ("not ''$", "that is not empty"),
+    "header_annotation_has_no_control_characters": (r"(?<!\\)\\(?:[tnr]|x[01]|x7f)", "without control characters"),
+    "header_annotation_is_a_token": ("", "that is the name of a header"),
+}
+"""The rules for annotations: by what they are known in the words of `parameters`, and what would be right."""
+
+
 @once
 def _header_problem(tool: JsonObject) -> tuple[str, str] | None:
-    """The rule that an annotation of a tool breaks, and how."""
-    if not any(True for _ in _annotations(tool.get("inputSchema"), 0)):
-        return None
+    """The rule that an annotation of a tool breaks, and what would have been right."""
     try:
         parameters(as_object(tool.get("inputSchema")))
     except ValueError as problem:
-        text, at = str(problem), f"of {tool.get('name')!r}"
-        names = [each for each in _annotations(tool.get("inputSchema"), 0) if isinstance(each, str)]
-        if "chain" in text:
-            return "reachable", f"x-mcp-header {at} only where a chain of properties leads"
-        if "given twice" in text:
-            return "unique", f"x-mcp-header {at} that differ in more than case"
-        if "must be on" in text:
-            return "primitive", f"x-mcp-header {at} on a string, an integer or a boolean"
-        if "" in names:
-            return "empty", f"x-mcp-header {at} that is not empty"
-        control = any(ord(char) < 32 or ord(char) == 127 for name in names for char in name)
-        return "control" if control else "token", f"x-mcp-header {at} that is the name of a header"
+        broken = next(name for name, (known, _) in _ANNOTATIONS.items() if re.search(known, str(problem)))
+        return broken, f"x-mcp-header of {tool.get('name')!r} {_ANNOTATIONS[broken][1]}"
     return None
 
 
-def _annotations(schema: Any, depth: int) -> Iterator[Any]:
-    inner = schema.values() if isinstance(schema, dict) else as_list(schema)
-    if isinstance(schema, dict) and "x-mcp-header" in schema:
-        yield schema["x-mcp-header"]
-    for each in inner if depth < 50 else ():
-        yield from _annotations(each, depth + 1)
+def _annotated(name: str, tool: JsonObject) -> str | None:
+    broken, expected = _header_problem(tool) or ("", None)
+    return expected if broken == name else None
 
 
-def _annotated(what: str, link: Link, said: Said) -> Verdict:
-    for tool in _tools(said):
-        found = _header_problem(tool)
-        if found is not None and found[0] == what:
-            return found[1]
-    return None
-
-
-for _name, _what in {
-    "header_annotation_is_not_empty": "empty",
-    "header_annotation_is_a_token": "token",
-    "header_annotation_has_no_control_characters": "control",
-    "header_annotation_is_unique": "unique",
-    "header_annotation_is_on_a_primitive": "primitive",
-    "header_annotation_is_reachable": "reachable",
-}.items():
-    rule("result", "tools/list", name=_name)(partial(_annotated, _what))
+for _name in _ANNOTATIONS:
+    of_each_tool(name=_name)(partial(_annotated, _name))
 
 
 @rule("request", "tools/call", sender="client")
@@ -246,19 +223,20 @@ _MIME = re.compile(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+\s*(;.*)?")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*")
 
 
-def _blocks(said: Said) -> Iterator[JsonObject]:
-    for message in objects(said.result.get("messages")):
-        yield from objects([message.get("content")])
+def _blocks(said: Said) -> list[JsonObject]:
+    return objects([message.get("content") for message in objects(said.result.get("messages"))])
 
 
-def _data(kind: str, link: Link, said: Said) -> Verdict:
-    for block in _blocks(said):
-        if block.get("type") == kind:
-            if not _is_base64(block.get("data")):
-                return "data in base64"
-            if not _MIME.fullmatch(str(block.get("mimeType"))):
-                return f"a MIME type such as {kind}/x, not {block.get('mimeType')!r}"
-    return None
+_of_each_block = partial(rule_of_each, "result", "prompts/get", within=_blocks, stage=SHAPE)
+
+
+def _data(kind: str, block: JsonObject) -> str | None:
+    if block.get("type") != kind:
+        return None
+    if not _is_base64(block.get("data")):
+        return "data in base64"
+    typed = _MIME.fullmatch(str(block.get("mimeType")))
+    return None if typed else f"a MIME type such as {kind}/x, not {block.get('mimeType')!r}"
 
 
 def _is_base64(data: Any) -> bool:
@@ -270,43 +248,33 @@ def _is_base64(data: Any) -> bool:
     return True
 
 
-rule("result", "prompts/get", stage=SHAPE, name="images_are_base64_with_a_type")(partial(_data, "image"))
-rule("result", "prompts/get", stage=SHAPE, name="sounds_are_base64_with_a_type")(partial(_data, "audio"))
+_of_each_block(name="images_are_base64_with_a_type")(partial(_data, "image"))
+_of_each_block(name="sounds_are_base64_with_a_type")(partial(_data, "audio"))
 
 
-@rule("result", "prompts/get", stage=SHAPE)
-def embedded_resources_have_a_uri(link: Link, said: Said) -> Verdict:
-    for block in _blocks(said):
-        uri = as_object(block.get("resource")).get("uri")
-        if block.get("type") == "resource" and not (isinstance(uri, str) and _URI.fullmatch(uri)):
-            return f"a valid uri, not {uri!r}"
-    return None
+@_of_each_block()
+def embedded_resources_have_a_uri(block: JsonObject) -> str | None:
+    uri = as_object(block.get("resource")).get("uri")
+    sound = block.get("type") != "resource" or isinstance(uri, str) and _URI.fullmatch(uri)
+    return None if sound else f"a valid uri, not {uri!r}"
 
 
-@rule("result", "prompts/get", stage=SHAPE)
-def embedded_resources_have_text_or_blob(link: Link, said: Said) -> Verdict:
-    for block in _blocks(said):
-        inner = as_object(block.get("resource"))
-        text, blob = inner.get("text"), inner.get("blob")
-        if block.get("type") == "resource" and not (isinstance(text, str) or _is_base64(blob)):
-            return "text, or a blob in base64"
-    return None
+@_of_each_block()
+def embedded_resources_have_text_or_blob(block: JsonObject) -> str | None:
+    inner = as_object(block.get("resource"))
+    sound = block.get("type") != "resource" or isinstance(inner.get("text"), str) or _is_base64(inner.get("blob"))
+    return None if sound else "text, or a blob in base64"
 
 
-@rule("result", "resources/read", stage=SHAPE)
-def blobs_are_base64(link: Link, said: Said) -> Verdict:
-    for contents in objects(said.result.get("contents")):
-        if "blob" in contents and not _is_base64(contents["blob"]):
-            return "a blob in base64"
-    return None
+@rule_of_each("result", "resources/read", within=lambda said: objects(said.result.get("contents")), stage=SHAPE)
+def blobs_are_base64(contents: JsonObject) -> str | None:
+    return "a blob in base64" if "blob" in contents and not _is_base64(contents["blob"]) else None
 
 
-@rule("result", "resources/list")
-def resource_uris_are_uris(link: Link, said: Said) -> Verdict:
-    for entry in objects(said.result.get("resources")):
-        if not _URI.fullmatch(uri := str(entry.get("uri"))):
-            return f"a URI by RFC 3986, unlike {shown(uri)!r}"
-    return None
+@rule_of_each("result", "resources/list", within=lambda said: objects(said.result.get("resources")))
+def resource_uris_are_uris(entry: JsonObject) -> str | None:
+    uri = str(entry.get("uri"))
+    return None if _URI.fullmatch(uri) else f"a URI by RFC 3986, unlike {shown(uri)!r}"
 
 
 # -- prompts, completion, logging, pagination ---------------------------------------------------------------------
@@ -332,10 +300,8 @@ def _missing_arguments(link: Link, said: Said) -> str | None:
     return next((str(name) for name in required if name not in given), None)
 
 
-refused(
-    "incomplete_completion_is_32602", "error -32602: an argument is missing", -32602, "schema", "completion/complete"
-)
-refused("unknown_levels_are_refused", "error -32602: there is no such level", -32602, "schema", "logging/setLevel")
+refused("incomplete_completion_is_32602", "completion/complete", "schema", "an argument is missing")
+refused("unknown_levels_are_refused", "logging/setLevel", "schema", "there is no such level")
 
 _LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
 
@@ -392,13 +358,17 @@ ANSWERS: Final[list[tuple[str, str, Misfit]]] = []
 """Rules for a session's result that also hold for an answer within a request that is sent again."""
 
 
+def questions(said: Said) -> list[JsonObject]:
+    """What a result asks for."""
+    return objects(list(as_object(said.result.get("inputRequests")).values()))
+
+
 def asked(name: str, method: str, problem: Problem) -> None:
     """Declare a rule for a question within a result."""
 
     def ask(link: Link, said: Said) -> Verdict:
-        given = objects(list(as_object(said.result.get("inputRequests")).values()))
-        found = (problem(as_object(q.get("params")), link, said) for q in given if q.get("method") == method)
-        return next((each for each in found if each), None)
+        given = (as_object(each.get("params")) for each in questions(said) if each.get("method") == method)
+        return next((found for params in given if (found := problem(params, link, said))), None)
 
     rule("asking", name=name)(ask)
 
@@ -450,14 +420,9 @@ def tool_uses_have_results(params: JsonObject, link: Link, said: Said) -> Verdic
     return f"a result for each tool use, in the next message; {problem}" if problem and "mixed" not in problem else None
 
 
-refused(
-    "missing_results_are_32602", "error -32602: a tool result is missing",
-    -32602, "tool_uses_have_results", "sampling/createMessage",
-)  # fmt: skip
-refused(
-    "mixed_results_are_32602", "error -32602: tool results are mixed with other content",
-    -32602, "tool_results_stand_alone", "sampling/createMessage",
-)  # fmt: skip
+_SAMPLING, _MIXED = "sampling/createMessage", "tool results are mixed with other content"
+refused("missing_results_are_32602", _SAMPLING, "tool_uses_have_results", "a tool result is missing")
+refused("mixed_results_are_32602", _SAMPLING, "tool_results_stand_alone", _MIXED)
 
 
 def samples_with_tools(params: JsonObject, declared: JsonObject | None) -> bool:
@@ -560,10 +525,8 @@ def elicitation_mode_is_supported(params: JsonObject, link: Link, said: Said) ->
     return None if mode in modes else f"mode {' or '.join(sorted(modes))}: that is what the client has declared"
 
 
-refused(
-    "undeclared_modes_are_32602", "error -32602: the client has not declared this mode",
-    -32602, "elicitation_mode_is_supported", "elicitation/create",
-)  # fmt: skip
+_UNDECLARED = "the client has not declared this mode"
+refused("undeclared_modes_are_32602", "elicitation/create", "elicitation_mode_is_supported", _UNDECLARED)
 
 
 @_answer("elicitation/create", "answered_forms_fit")
@@ -588,16 +551,18 @@ def elicitation_was_begun(link: Link, said: Said) -> Verdict:
     return "the elicitationId of an elicitation"
 
 
+def _required(said: Said) -> list[JsonObject]:
+    """The elicitations that an error asks for first."""
+    return objects(as_object(said.error.get("data")).get("elicitations")) if said.code == -32042 else []
+
+
 @rule("error")
 def required_elicitations_are_listed(link: Link, said: Said) -> Verdict:
-    if said.code != -32042 or objects(as_object(said.error.get("data")).get("elicitations")):
-        return None
-    return "data.elicitations, a list with an elicitation at least"
+    none = said.code == -32042 and not _required(said)
+    return "data.elicitations, a list with an elicitation at least" if none else None
 
 
-@rule("error")
-def required_elicitations_are_urls(link: Link, said: Said) -> Verdict:
-    for each in objects(as_object(said.error.get("data")).get("elicitations")) if said.code == -32042 else ():
-        if each.get("mode") != "url" or not isinstance(each.get("elicitationId"), str):
-            return 'elicitations of mode "url", each with an elicitationId'
-    return None
+@rule_of_each("error", within=_required)
+def required_elicitations_are_urls(required: JsonObject) -> str | None:
+    sound = required.get("mode") == "url" and isinstance(required.get("elicitationId"), str)
+    return None if sound else 'elicitations of mode "url", each with an elicitationId'

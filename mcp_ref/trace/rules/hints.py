@@ -9,8 +9,8 @@ from mcp_ref.basic.versioning import CLIENT_INFO
 from mcp_ref.messages import JsonObject
 from mcp_ref.trace.record import TraceEvent
 from mcp_ref.trace.redact import is_secret
-from mcp_ref.trace.rules.features import question
-from mcp_ref.trace.rules.seen import OTHER, Exchange, Link, Said, Verdict, as_object, objects, rule, shown
+from mcp_ref.trace.rules.features import of_each_tool, question
+from mcp_ref.trace.rules.seen import OTHER, Exchange, Link, Said, Verdict, as_object, rule, shown
 
 
 @rule("request", sender="client")
@@ -31,13 +31,11 @@ def forms_ask_for_no_secrets(params: JsonObject, link: Link, said: Said) -> Verd
     return None if secret is None else f"no {secret!r} in a form: a secret belongs on a page of yours (URL mode)"
 
 
-@rule("result", "tools/list")
-def secrets_are_not_mirrored(link: Link, said: Said) -> Verdict:
-    for tool in objects(said.result.get("tools")):
-        for name, field in as_object(as_object(tool.get("inputSchema")).get("properties")).items():
-            if "x-mcp-header" in as_object(field) and is_secret(name):
-                return f"no x-mcp-header at {name!r} of {tool.get('name')!r}: headers are seen on the way"
-    return None
+@of_each_tool()
+def secrets_are_not_mirrored(tool: JsonObject) -> str | None:
+    fields = as_object(as_object(tool.get("inputSchema")).get("properties"))
+    secret = next((name for name in fields if "x-mcp-header" in as_object(fields[name]) and is_secret(name)), None)
+    return secret and f"no x-mcp-header at {secret!r} of {tool.get('name')!r}: headers are seen on the way"
 
 
 @rule("end")
@@ -51,9 +49,9 @@ def requests_are_answered(link: Link, event: TraceEvent) -> Verdict:
     return missing, f"a response to the request {request.id!r}, before the end of the trace"
 
 
-@rule("reply", sender="server")
+@rule("reply")
 def session_ids_cannot_be_guessed(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     given = exchange.answers.get("mcp-session-id")
-    if not isinstance(given, str) or len(shown(given)) >= 16 and not given.isdigit():
+    if given is None or len(shown(given)) >= 16 and not given.isdigit():
         return None
     return "an id that is long and random, such as a UUID"

@@ -16,19 +16,19 @@ from mcp_ref.errors import HeaderMismatch
 from mcp_ref.messages import encode
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.record import TraceEvent
-from mcp_ref.trace.rules.seen import FRAME, ORDER, SHAPE, Exchange, Link, Said, Verdict, as_object, rule, shown
+from mcp_ref.trace.rules.seen import FRAME, ORDER, Exchange, Link, Said, Verdict, as_object, rule, shown
 
 _CLOCKS = 50.0  # milliseconds by which a wait may look shorter than it was
 
 # -- requests -----------------------------------------------------------------------------------------------------
 
 
-@rule("head", sender="client", stage=FRAME)
+@rule("head", stage=FRAME)
 def messages_are_posted(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     return "POST" if event.message is not None and exchange.method != "POST" else None
 
 
-@rule("head", sender="client", stage=FRAME)
+@rule("head", stage=FRAME)
 def post_has_a_message_or_a_batch(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     batch = event.message
     if not isinstance(batch, list):
@@ -39,17 +39,17 @@ def post_has_a_message_or_a_batch(link: Link, exchange: Exchange, event: TraceEv
     return None
 
 
-@rule("head", sender="client", stage=FRAME)
+@rule("head", stage=FRAME)
 def post_has_one_message(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     return "one message, not an array" if isinstance(event.message, list) else None
 
 
 def _accepts(exchange: Exchange, *kinds: str) -> bool:
-    accepted = {part.partition(";")[0].strip().lower() for part in str(exchange.headers.get("accept", "")).split(",")}
+    accepted = {part.partition(";")[0].strip().lower() for part in exchange.headers.get("accept", "").split(",")}
     return all(accepted & {kind, kind.partition("/")[0] + "/*", "*/*"} for kind in kinds)
 
 
-@rule("head", sender="client")
+@rule("head")
 def post_accepts_json_and_streams(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     if exchange.method != "POST" or event.message is None:
         return None
@@ -57,40 +57,40 @@ def post_accepts_json_and_streams(link: Link, exchange: Exchange, event: TraceEv
     return None if fits else "Accept: application/json, text/event-stream"
 
 
-@rule("head", sender="client")
+@rule("head")
 def get_accepts_streams(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     misses = exchange.method == "GET" and not _accepts(exchange, "text/event-stream")
     return "Accept: text/event-stream" if misses else None
 
 
-@rule("head", sender="client")
+@rule("head")
 def session_id_is_sent(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     if link.session_id is None or not link.introduced or _initializes(event):
         return None
     return "Mcp-Session-Id as the server gave it" if exchange.header("mcp-session-id") is None else None
 
 
-@rule("head", sender="client")
+@rule("head")
 def new_session_after_404(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     named = exchange.header("mcp-session-id")
     again = link.gone is not None and named == link.gone and exchange.method == "POST"
     return "initialize, without a session id: this session was answered with 404" if again else None
 
 
-@rule("reply", sender="server")
+@rule("reply")
 def sessions_that_ended_are_404(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     over = exchange.header("mcp-session-id") == link.over[0] and exchange.seq > link.over[1]
     return "404: this session has ended" if over and exchange.status in (200, 202, 400) else None
 
 
-@rule("head", sender="client")
+@rule("head")
 def version_header_is_sent(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    if link.revision is None or _initializes(event) or _initializes_first(exchange):
+    if link.revision is None or _initializes(event):
         return None
     return f"MCP-Protocol-Version: {link.revision}" if exchange.header("mcp-protocol-version") is None else None
 
 
-@rule("head", sender="client")
+@rule("head")
 def version_header_is_the_one_agreed(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     sent = exchange.header("mcp-protocol-version")
     if link.revision is None or sent in (None, link.revision.name) or _initializes(event):
@@ -102,10 +102,6 @@ def _initializes(event: TraceEvent) -> bool:
     return as_object(event.message).get("method") == "initialize"
 
 
-def _initializes_first(exchange: Exchange) -> bool:
-    return exchange.body is not None and exchange.body.method == "initialize"
-
-
 # -- headers that repeat the message ------------------------------------------------------------------------------
 
 
@@ -114,7 +110,7 @@ def _body(exchange: Exchange) -> Said | None:
     return body if exchange.method == "POST" and body is not None and body.sender == "client" and body.method else None
 
 
-@rule("head", sender="client", stage=ORDER)
+@rule("head", stage=ORDER)
 def post_names_the_version(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     body = _body(exchange)
     if body is None or exchange.header("mcp-protocol-version") is not None:
@@ -122,20 +118,20 @@ def post_names_the_version(link: Link, exchange: Exchange, event: TraceEvent) ->
     return f"MCP-Protocol-Version: {body.meta.get(PROTOCOL_VERSION, body.revision)}"
 
 
-@rule("head", sender="client", stage=ORDER)
+@rule("head", stage=ORDER)
 def version_header_matches(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     body, sent = _body(exchange), exchange.header("mcp-protocol-version")
     said = None if body is None else body.meta.get(PROTOCOL_VERSION)
     return f"MCP-Protocol-Version: {said}, as in _meta" if said is not None and sent not in (None, said) else None
 
 
-@rule("head", sender="client", stage=ORDER)
+@rule("head", stage=ORDER)
 def method_header_matches(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     body = _body(exchange)
     return None if body is None or exchange.header("mcp-method") == body.method else f"Mcp-Method: {body.method}"
 
 
-@rule("head", sender="client", stage=ORDER)
+@rule("head", stage=ORDER)
 def name_header_matches(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     body, sent = _body(exchange), exchange.header("mcp-name")
     if body is None or body.method not in NAMED or not isinstance(name := body.params.get(NAMED[body.method]), str):
@@ -146,7 +142,7 @@ def name_header_matches(link: Link, exchange: Exchange, event: TraceEvent) -> Ve
     return None if sent is not None and _decoded(sent) == name else f"Mcp-Name for {name!r}"
 
 
-@rule("head", sender="client", stage=ORDER)
+@rule("head", stage=ORDER)
 def name_header_is_encoded(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     sent = exchange.header("mcp-name")
     return None if sent is None or not _unsafe(shown(sent)) else "=?base64?...?= for what is not plain ASCII"
@@ -223,7 +219,7 @@ _MIRRORS: dict[str, tuple[str, _Mirrored]] = {
     "mirrored_values_match": ("{} as it stands in the arguments", _mismatch),
 }  # fmt: skip
 for _name, _row in _MIRRORS.items():
-    rule("mirror", sender="client", stage=SHAPE, name=_name)(partial(_mirroring, *_row))
+    rule("head", "tools/call", name=_name)(partial(_mirroring, *_row))
 
 
 def _safe(value: Any) -> bool:
@@ -290,7 +286,7 @@ def integers_are_compared_as_numbers(link: Link, said: Said) -> Verdict:
 # -- replies ------------------------------------------------------------------------------------------------------
 
 
-@rule("reply", sender="server")
+@rule("reply")
 def accepted_is_202(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     body = exchange.body
     carried = body is not None and exchange.method == "POST" and not exchange.requests and not exchange.answered
@@ -299,35 +295,35 @@ def accepted_is_202(link: Link, exchange: Exchange, event: TraceEvent) -> Verdic
     return None if exchange.status == 202 and event.message is None else "202, without a body"
 
 
-@rule("reply", sender="server")
+@rule("reply")
 def requests_are_answered_with_json_or_a_stream(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     if not exchange.requests or exchange.status is None or not 200 <= exchange.status < 300:
         return None
-    kind = str(exchange.answers.get("content-type", "")).partition(";")[0].strip().lower()
+    kind = exchange.answers.get("content-type", "").partition(";")[0].strip().lower()
     return None if kind in ("application/json", "text/event-stream") else "application/json or text/event-stream"
 
 
-@rule("reply", sender="server")
+@rule("reply")
 def get_is_answered_with_a_stream_or_405(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     if exchange.method != "GET" or exchange.status is None or not 200 <= exchange.status < 300 or exchange.streams:
         return None
     return "text/event-stream, or 405"
 
 
-@rule("reply", sender="server")
+@rule("reply")
 def session_id_is_visible_ascii(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     given = exchange.answers.get("mcp-session-id")
-    return None if not isinstance(given, str) or re.fullmatch(r"[!-~]+", shown(given)) else "visible ASCII"
+    return None if given is None or re.fullmatch(r"[!-~]+", shown(given)) else "visible ASCII"
 
 
-@rule("rebuff", sender="server")
+@rule("rebuff")
 def unknown_version_headers_are_refused(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     sent = exchange.header("mcp-protocol-version")
     unknown = sent is not None and sent not in REVISIONS and exchange.status is not None and exchange.status < 300
     return "400" if unknown else None
 
 
-@rule("reply", sender="server")
+@rule("reply")
 def streams_are_not_buffered(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     return "X-Accel-Buffering: no" if exchange.streams and exchange.answers.get("x-accel-buffering") != "no" else None
 
@@ -366,7 +362,7 @@ def _streamed(said: Said) -> bool:
 # -- event streams ------------------------------------------------------------------------------------------------
 
 
-@rule("event", sender="server")
+@rule("event")
 def first_event_names_the_endpoint(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     # Any transport may be meant until a client posts, or the event comes after all.
     meant = exchange.method == "GET" and (link.sse or link.offered is None)
@@ -375,7 +371,7 @@ def first_event_names_the_endpoint(link: Link, exchange: Exchange, event: TraceE
     return "an event of type endpoint, with the URI to post to" if meant and (first or late) else None
 
 
-@rule("event", sender="server")
+@rule("event")
 def streams_are_primed(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     first = exchange.method == "POST" and exchange.events == 0 and event.message is not None and not exchange.primed
     # A server without event ids cannot: nothing of it can be resumed.
@@ -385,14 +381,14 @@ def streams_are_primed(link: Link, exchange: Exchange, event: TraceEvent) -> Ver
     return "an event with an id and empty data before it" if first else None
 
 
-@rule("event", sender="server", stage=ORDER)
+@rule("event", stage=ORDER)
 def no_responses_on_the_standing_stream(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     answers = isinstance(event.message, dict) and "method" not in event.message
     alone = exchange.method == "GET" and exchange.header("last-event-id") is None
     return "the response on the stream of its request" if answers and alone else None
 
 
-@rule("event", sender="server")
+@rule("event")
 def messages_go_on_one_stream(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     message = as_object(event.message)
     # Two notifications may well be equal: only what has an id is one message.
@@ -402,7 +398,7 @@ def messages_go_on_one_stream(link: Link, exchange: Exchange, event: TraceEvent)
     return None if before in (None, exchange.number) else "each message on one stream"
 
 
-@rule("event", sender="server")
+@rule("event")
 def event_ids_are_unique(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     named = as_object(event.http).get("eventId")
     before = link.event_ids.get(str(named)) if named is not None else None
@@ -413,7 +409,7 @@ def event_ids_are_unique(link: Link, exchange: Exchange, event: TraceEvent) -> V
     return f"an id of its own: {named!r} was that of another event"
 
 
-@rule("event", sender="server")
+@rule("event")
 def streams_replay_their_own(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     named, after = as_object(event.http).get("eventId"), exchange.header("last-event-id")
     first, again = link.event_ids.get(str(after)), link.event_ids.get(str(named))
@@ -422,25 +418,30 @@ def streams_replay_their_own(link: Link, exchange: Exchange, event: TraceEvent) 
     return f"messages of the stream that {after!r} belongs to"
 
 
-@rule("event", sender="server")
+@rule("event")
 def the_response_ends_the_stream(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     over = exchange.method == "POST" and exchange.answered and not exchange.requests and event.message is not None
     return "nothing after the response" if over else None
 
 
-@rule("closed", sender="server")
+def _is_cut(link: Link, exchange: Exchange) -> bool:
+    """Whether the server has ended the stream of a POST before a response that the client still waits for."""
+    asked = [link.asked.get(("client", *each)) for each in exchange.requests]
+    waits = any(request is not None and not request.cancelled for request in asked)
+    return waits and exchange.method == "POST" and exchange.streams and exchange.closed == "server"
+
+
+@rule("closed")
 def streams_end_with_the_response(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    cut = exchange.method == "POST" and exchange.streams and exchange.requests and exchange.closed == "server"
-    return "the response before the end of the stream" if cut and not _cancelled(link, exchange) else None
+    return "the response before the end of the stream" if _is_cut(link, exchange) else None
 
 
-@rule("closed", sender="server")
+@rule("closed")
 def retry_comes_before_the_end(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    cut = exchange.method == "POST" and exchange.streams and exchange.requests and exchange.closed == "server"
-    return "an event with retry" if cut and exchange.retry is None and not _cancelled(link, exchange) else None
+    return "an event with retry" if exchange.retry is None and _is_cut(link, exchange) else None
 
 
-@rule("head", sender="client")
+@rule("head")
 def retry_is_waited_for(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     named = link.event_ids.get(str(exchange.header("last-event-id")))
     cut = None if named is None else link.exchanges.get(named[0])
@@ -450,22 +451,15 @@ def retry_is_waited_for(link: Link, exchange: Exchange, event: TraceEvent) -> Ve
     return f"a wait of {cut.retry} ms, not {waited:.0f}" if waited < cut.retry - _CLOCKS else None
 
 
-@rule("closed", sender="server")
+@rule("closed")
 def subscriptions_end_with_a_result(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
-    body = exchange.body
-    listens = body is not None and body.method == "subscriptions/listen" and not body.cancelled
-    cut = listens and exchange.requests and exchange.closed == "server"
-    return "a result for subscriptions/listen" if cut else None
-
-
-def _cancelled(link: Link, exchange: Exchange) -> bool:
-    waiting = [link.asked.get(("client", *each)) for each in exchange.requests]
-    return all(request is None or request.cancelled for request in waiting)
+    listens = exchange.body is not None and exchange.body.method == "subscriptions/listen"
+    return "a result for subscriptions/listen" if listens and _is_cut(link, exchange) else None
 
 
 # -- processes ----------------------------------------------------------------------------------------------------
 
 
-@rule("exit", sender="client")
+@rule("exit")
 def input_is_closed_before_signals(link: Link, event: TraceEvent) -> Verdict:
     return None if link.closed else "the end of its input first"

@@ -30,9 +30,7 @@ def utf8(link: Link, sender: Role, event: TraceEvent) -> Verdict:
 
 @rule("text", stage=ORDER)
 def no_newline_in_a_message(link: Link, sender: Role, event: TraceEvent) -> Verdict:
-    if "\n" in str(event.message).strip():
-        return "the whole message on one line"
-    return None
+    return "the whole message on one line" if "\n" in str(event.message).strip() else None
 
 
 @rule("text", sender="server", stage=SHAPE)
@@ -77,16 +75,14 @@ def _bytes(event: TraceEvent) -> bytes:
 
 @rule("frame", stage=FRAME)
 def id_is_not_null(link: Link, said: Said) -> Verdict:
-    if "method" in said.message and "id" in said.message and said.id is None and not _notifies(said):
-        return "an id that is a string or an integer; no id at all makes it a notification"
-    return None
+    wrong = {"method", "id"} <= said.message.keys() and said.id is None and not _notifies(said)
+    return "an id that is a string or an integer; no id at all makes it a notification" if wrong else None
 
 
 @rule("frame", stage=FRAME)
 def request_id_is_string_or_integer(link: Link, said: Said) -> Verdict:
-    if "method" in said.message and "id" in said.message and said.id is not None and not is_id(said.id):
-        return "an id that is a string or an integer"
-    return None
+    wrong = {"method", "id"} <= said.message.keys() and said.id is not None and not is_id(said.id)
+    return "an id that is a string or an integer" if wrong else None
 
 
 @rule("frame", stage=FRAME)
@@ -96,10 +92,8 @@ def notification_has_no_id(link: Link, said: Said) -> Verdict:
 
 @rule("frame", stage=FRAME)
 def result_or_error(link: Link, said: Said) -> Verdict:
-    message = said.message
-    if "id" in message and not {"method", "result", "error"} & message.keys():
-        return "a member result, or a member error"
-    return None
+    neither = "id" in said.message and not {"method", "result", "error"} & said.message.keys()
+    return "a member result, or a member error" if neither else None
 
 
 @rule("frame", stage=FRAME)
@@ -109,20 +103,15 @@ def not_result_and_error(link: Link, said: Said) -> Verdict:
 
 @rule("frame", stage=FRAME)
 def error_code_is_integer(link: Link, said: Said) -> Verdict:
-    error = said.message.get("error")
-    if isinstance(error, dict) and "code" in error and type(error["code"]) is not int and "method" not in said.message:
-        return "an integer"
-    return None
+    wrong = "method" not in said.message and "code" in said.error and type(said.code) is not int
+    return "an integer" if wrong else None
 
 
 @rule("frame", stage=FRAME)
 def error_has_code_and_message(link: Link, said: Said) -> Verdict:
-    error = said.message.get("error", said)
-    if error is said or "method" in said.message or "result" in said.message:
-        return None
-    if not isinstance(error, dict) or "code" not in error or not isinstance(error.get("message"), str):
-        return "an object with an integer code and a string message"
-    return None
+    fails = "error" in said.message and not said.message.keys() & {"method", "result"}
+    sound = "code" in said.error and isinstance(said.error.get("message"), str)
+    return "an object with an integer code and a string message" if fails and not sound else None
 
 
 @rule("frame", stage=FRAME)
@@ -157,9 +146,8 @@ def _notifies(said: Said) -> bool:
 @rule("batch", sender="client", stage=FRAME)
 def initialize_stands_alone(link: Link, sender: Role, event: TraceEvent) -> Verdict:
     batch = event.message if isinstance(event.message, list) else []
-    if any(as_object(each).get("method") == "initialize" for each in batch):
-        return "initialize by itself"
-    return None
+    begins = any(as_object(each).get("method") == "initialize" for each in batch)
+    return "initialize by itself" if begins else None
 
 
 @rule("batch", stage=ORDER)
@@ -330,12 +318,12 @@ def server_cancels_subscriptions_only(link: Link, said: Said) -> Verdict:
 # -- progress -----------------------------------------------------------------------------------------------------
 
 
-@rule("request", stage=SHAPE, having="progressToken")
+@rule("request", stage=SHAPE)
 def progress_token_is_string_or_integer(link: Link, said: Said) -> Verdict:
     return None if is_id(said.meta.get("progressToken", 0)) else "a string or an integer"
 
 
-@rule("request", having="progressToken")
+@rule("request")
 def progress_token_unique(link: Link, said: Said) -> Verdict:
     if not is_id(said.meta.get("progressToken")):
         return None

@@ -14,15 +14,13 @@ A rule is a plain function. It returns None if all is well, or what would have b
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, is_stateless
 from mcp_ref.machinery import latest
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Method
-from mcp_ref.pages import METHODS
 from mcp_ref.revisions import Revision
 from mcp_ref.trace.record import TraceEvent
 
@@ -31,7 +29,7 @@ OTHER: Final[dict[Role, Role]] = {"client": "server", "server": "client"}
 
 Kind = Literal[
     "text", "raw", "batch", "frame", "meta", "request", "retry", "notification", "result", "asking", "error",
-    "rejection", "head", "mirror", "reply", "rebuff", "event", "closed", "challenge", "metadata", "exit", "end",
+    "rejection", "head", "reply", "rebuff", "event", "closed", "challenge", "metadata", "exit", "end",
 ]  # fmt: skip
 """When a rule is asked.
 
@@ -40,10 +38,9 @@ keys in `_meta` that are not the protocol's. retry: a request that goes on with 
 result that asks for input. rejection: the answer to a request in which something was found; what answers the others is
 a result or an error.
 
-Over HTTP: head: a request. mirror: one that calls a tool with `x-mcp-header`. reply: its status and headers. rebuff:
-those of the reply to one in which something was found. event, closed: of an event stream. challenge: a reply that asks
-for authorization. metadata: the document that says where that is to be had. exit: a signal to a process. end: of a
-connection.
+Over HTTP: head: a request. reply: its status and headers. rebuff: those of the reply to one in which something was
+found. event, closed: of an event stream. challenge: a reply that asks for authorization. metadata: the document that
+says where that is to be had. exit: a signal to a process. end: of a connection.
 """
 
 
@@ -66,18 +63,19 @@ class Exchange:
 
     Attributes:
         requests: the ids of the requests that it carried and that have no answer on it yet.
+        headers: of the request; `answers`: those of the reply. Whoever reads a trace sees to it that they are texts.
         body: the first message that it carried, if any.
         streams: whether the reply is an event stream; `events`: how many messages came on it.
     """
 
     number: int | str
     method: str
-    headers: JsonObject
+    headers: dict[str, str]
     seq: int
     time: float
     body: Said | None = None
     status: int | None = None
-    answers: JsonObject = field(default_factory=dict)
+    answers: dict[str, str] = field(default_factory=dict)
     requests: set[Any] = field(default_factory=set)
     streams: bool = False
     events: int = 0
@@ -91,8 +89,7 @@ class Exchange:
 
     def header(self, name: str) -> str | None:
         """A header of the request; None where it is missing."""
-        value = self.headers.get(name)
-        return value if isinstance(value, str) else None
+        return self.headers.get(name)
 
 
 class Said:
@@ -103,15 +100,15 @@ class Said:
         key: its id, as tables have it.
         body: the params, or the result; `own_meta`: the `_meta` in it.
         request: of a response: the request that it answers, if that was seen.
-        round: of the call that the request with the id `first` began, when it is told (trace/narrate).
+        round: of the call that the request with the id `first` began in the event `began` (trace/narrate).
         revision: the one that holds for it; None while that is unknown.
         faults: the rules that it broke: of a request, they also silence what is said of its answer.
         needs: the capability that it needs and nobody has declared.
         tool: the tool that it calls, as it was listed before; `mirrored`: its arguments that headers repeat.
     """
 
-    __slots__ = ("about", "answered", "body", "cancelled", "event", "exchange", "faults", "first", "id", "key",
-                 "message", "meta", "method", "mirrored", "needs", "own_meta", "params", "progress", "request",
+    __slots__ = ("about", "answered", "began", "body", "cancelled", "event", "exchange", "faults", "first", "id",
+                 "key", "message", "meta", "method", "mirrored", "needs", "own_meta", "params", "progress", "request",
                  "result", "revision", "round", "sender", "stateless", "task", "tool")  # fmt: skip
 
     def __init__(self, sender: Role, message: JsonObject, event: TraceEvent, exchange: Exchange | None) -> None:
@@ -135,7 +132,7 @@ class Said:
         self.task: str | None = None
         self.progress: float | None = None
         self.answered = self.cancelled = False
-        self.round, self.first = 1, self.id
+        self.round, self.first, self.began = 1, self.id, event.seq
 
     def belongs(self, request: Said | None, revision: Revision | None) -> None:
         """Note what it answers, and which revision holds for it."""
@@ -350,6 +347,7 @@ FRAME, ORDER, SHAPE, SCHEMA, MEANING = range(5)
 class Declared(NamedTuple):
     """How a rule was declared: when it is asked, and of which messages; `stage` orders them, and one stops the next."""
 
+    name: str
     function: Rule
     kind: Kind
     methods: frozenset[str]
@@ -374,24 +372,40 @@ def rule(
 
     Args:
         methods: of the message, or of the request that it answers; none: any.
-        having: a member of the params or the result, or of their `_meta`, without which there is nothing to ask.
+        sender: of the message; None: either, or what is asked of comes from one side alone.
+        having: a member of the params or the result without which there is nothing to ask.
         name: of the rule, if it is not the function's: of a row in a table, or of a second rule that says the same.
     """
 
     def declare(function: Rule) -> Rule:
-        RULES[name or function.__name__] = Declared(function, kind, frozenset(methods), sender, stage, having)
+        own = name or function.__name__
+        RULES[own] = Declared(own, function, kind, frozenset(methods), sender, stage, having)
         return function
 
     return declare
 
 
-def refused(name: str, expected: str, code: int, broken: str, *methods: str) -> None:
+def rule_of_each(
+    kind: Kind, *methods: str, within: Callable[[Said], Iterable[JsonObject]], stage: int = MEANING, name: str = ""
+) -> Callable[[Callable[[JsonObject], str | None]], None]:
+    """Declare a rule of each object within a message, such as each tool of a list."""
+
+    def declare(function: Callable[[JsonObject], str | None]) -> None:
+        def ask(link: Link, said: Said) -> Verdict:
+            return next((found for each in within(said) if (found := function(each))), None)
+
+        rule(kind, *methods, stage=stage, name=name or function.__name__)(ask)
+
+    return declare
+
+
+def refused(name: str, method: str, broken: str, why: str, code: int = -32602) -> None:
     """Declare a rule: a request that breaks the rule `broken` is answered with the error `code`."""
 
     def ask(link: Link, said: Said) -> Verdict:
-        return expected if broken in said.asked.faults and said.code != code else None
+        return f"error {code}: {why}" if broken in said.asked.faults and said.code != code else None
 
-    rule("rejection", *methods, name=name)(ask)
+    rule("rejection", method, name=name)(ask)
 
 
 def as_object(value: Any) -> JsonObject:
@@ -410,10 +424,6 @@ def objects(value: Any) -> list[JsonObject]:
 def key(value: Any) -> tuple[Any, ...]:
     """What finds an id or a token in a table, or whatever came in its place."""
     return (type(value), value if isinstance(value, (str, int)) else repr(value))
-
-
-def row_of(said: Said) -> Method | None:
-    return METHODS.get(said.about)
 
 
 def hidden(value: Any) -> bool:

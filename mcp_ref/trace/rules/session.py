@@ -13,8 +13,9 @@ from mcp_ref.basic.meta import is_meta_key
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from mcp_ref.errors import STATELESS_ERRORS
 from mcp_ref.messages import JsonObject
+from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS
-from mcp_ref.trace.rules.seen import ORDER, SHAPE, Link, Said, Verdict, as_list, as_object, row_of, rule
+from mcp_ref.trace.rules.seen import ORDER, SHAPE, Link, Role, Said, Verdict, as_list, as_object, rule
 
 # -- initialize ---------------------------------------------------------------------------------------------------
 
@@ -89,7 +90,7 @@ def _asks(said: Said) -> bool:
 @rule("notification", stage=ORDER, name="notifications_of_the_version")
 @rule("request", stage=ORDER)
 def methods_of_the_version(link: Link, said: Said) -> Verdict:
-    row, kind = row_of(said), "method" if "id" in said.message else "notification"
+    row, kind = METHODS.get(said.about), "method" if "id" in said.message else "notification"
     foreign = row is not None and said.revision is not None and not row.exists_in(said.revision)
     return f"a {kind} of {said.revision}, which has no {said.method}" if foreign else None
 
@@ -127,7 +128,7 @@ def retries_with_a_supported_version(link: Link, said: Said) -> Verdict:
 
 @rule("error", "server/discover")
 def discover_is_there(link: Link, said: Said) -> Verdict:
-    spoke = _unknown(said) and link.shared.spoke
+    spoke = said.code == -32601 and link.shared.spoke
     return "a result: the server has answered requests of this revision" if spoke else None
 
 
@@ -135,10 +136,6 @@ def discover_is_there(link: Link, said: Said) -> Verdict:
 def discover_was_there(link: Link, said: Said) -> Verdict:
     refused = link.shared.undiscovered
     return None if refused is None else (refused, "a result: the server answers requests of this revision")
-
-
-def _unknown(said: Said) -> bool:
-    return bool(said.code == -32601)
 
 
 @rule("error", "initialize")
@@ -194,45 +191,35 @@ def only_what_was_negotiated(link: Link, said: Said) -> Verdict:
 def notifies_only_what_was_negotiated(link: Link, said: Said) -> Verdict:
     if said.needs is None or said.stateless:
         return None
-    feature = _feature(said.needs).partition(".")[2]
-    known = feature in (link.capabilities[said.sender] or {})
+    known = said.needs.split(".")[1] in (link.capabilities[said.sender] or {})
     return f"nothing: {said.needs} was not declared" if known else None
 
 
-def _feature(needs: str) -> str:
-    return ".".join(needs.split(".")[:2])
-
-
-def _declares(side: str, name: str, link: Link, said: Said) -> Verdict:
-    needs = said.asked.needs
-    if needs is None or needs.partition(".")[0] != side or needs.split(".")[1] != name:
-        return None
-    return f"{name} among the capabilities of the {side}, which has it"
-
-
-def lacks(link: Link, said: Said, name: str) -> bool:
-    """Whether the server has not declared a capability."""
-    declared = link.declared("server", said)
+def lacks(link: Link, said: Said, name: str, side: Role = "server") -> bool:
+    """Whether a side has not declared a capability."""
+    declared = link.declared(side, said)
     return declared is not None and name not in declared
 
 
-_DECLARED = {
-    "tools_are_declared": ("server", "tools", "tools/list", "tools/call"),
-    "prompts_are_declared": ("server", "prompts", "prompts/list", "prompts/get"),
-    "completions_are_declared": ("server", "completions", "completion/complete"),
-    "logging_is_declared": ("server", "logging", "logging/setLevel"),
-    "roots_are_declared": ("client", "roots", "roots/list"),
-    "sampling_is_declared": ("client", "sampling", "sampling/createMessage"),
-    "elicitation_is_declared": ("client", "elicitation", "elicitation/create"),
+def _declares(side: Role, name: str, link: Link, said: Said) -> Verdict:
+    missing = said.asked.needs is not None and lacks(link, said, name, side)
+    return f"{name} among the capabilities of the {side}, which has it" if missing else None
+
+
+_RESOURCES = ("resources/list", "resources/read", "resources/templates/list", "resources/subscribe")
+_DECLARED: dict[str, tuple[Role, str, tuple[str, ...]]] = {
+    "tools_are_declared": ("server", "tools", ("tools/list", "tools/call")),
+    "prompts_are_declared": ("server", "prompts", ("prompts/list", "prompts/get")),
+    "resources_are_declared": ("server", "resources", _RESOURCES),
+    "completions_are_declared": ("server", "completions", ("completion/complete",)),
+    "logging_is_declared": ("server", "logging", ("logging/setLevel",)),
+    "roots_are_declared": ("client", "roots", ("roots/list",)),
+    "sampling_is_declared": ("client", "sampling", ("sampling/createMessage",)),
+    "elicitation_is_declared": ("client", "elicitation", ("elicitation/create",)),
 }
 """Who answers a method has this capability."""
-for _name, (_side, _feature_of, *_methods) in _DECLARED.items():
+for _name, (_side, _feature_of, _methods) in _DECLARED.items():
     rule("result", *_methods, name=_name)(partial(_declares, _side, _feature_of))
-
-
-@rule("result", "resources/list", "resources/read", "resources/templates/list", "resources/subscribe")
-def resources_are_declared(link: Link, said: Said) -> Verdict:
-    return _declares("server", "resources", link, said) if lacks(link, said, "resources") else None
 
 
 def _notifies(name: str, which: str, link: Link, said: Said) -> Verdict:
@@ -246,8 +233,8 @@ _NOTIFIED = {
     "changing_resources_are_declared": ("resources", "", "resources/list_changed", "resources/updated"),
 }
 """Who notifies of something has this capability."""
-for _name, (_feature_of, _which, *_methods) in _NOTIFIED.items():
-    rule("notification", *(f"notifications/{each}" for each in _methods), sender="server", name=_name)(
+for _name, (_feature_of, _which, *_changes) in _NOTIFIED.items():
+    rule("notification", *(f"notifications/{each}" for each in _changes), sender="server", name=_name)(
         partial(_notifies, _feature_of, _which)
     )
 
@@ -266,7 +253,7 @@ def unknown_completion_is_32601(link: Link, said: Said) -> Verdict:
 
 def _lists(name: str, link: Link, said: Said) -> Verdict:
     declared = name in (link.declared("server", said) or {})
-    return f"a list: the server has declared {name}" if declared and _unknown(said) else None
+    return f"a list: the server has declared {name}" if declared and said.code == -32601 else None
 
 
 for _feature_of in ("tools", "prompts", "resources"):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
+from functools import partial
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -20,7 +21,19 @@ from mcp_ref.extensions.skills import MAX_BYTES, MAX_FILES, NAME
 from mcp_ref.machinery.frontmatter import read_frontmatter
 from mcp_ref.messages import JsonObject
 from mcp_ref.server.resources import contents_bytes
-from mcp_ref.trace.rules.seen import ORDER, KnownFile, Link, Said, Verdict, as_list, as_object, hidden, objects, rule
+from mcp_ref.trace.rules.seen import (
+    ORDER,
+    KnownFile,
+    Link,
+    Said,
+    Verdict,
+    as_list,
+    as_object,
+    hidden,
+    objects,
+    rule,
+    rule_of_each,
+)  # fmt: skip
 
 _SHOWN = ("skills/list", "skills/get")
 _DIRECTORY = "resources/directory/read"
@@ -73,11 +86,8 @@ def skills_are_answered(link: Link, said: Said) -> Verdict:
 @rule("result", "skills/get", stage=ORDER)
 def unknown_skill_is_invalid_params(link: Link, said: Said) -> Verdict:
     skill = str(said.asked.params.get("uri")).endswith("/SKILL.md")
-    return (
-        "error -32602: there is no such skill or directory"
-        if said.request and skill != (said.about == "skills/get")
-        else None
-    )
+    unknown = said.request and skill != (said.about == "skills/get")
+    return "error -32602: there is no such skill or directory" if unknown else None
 
 
 @rule("result", "skills/get")
@@ -89,52 +99,49 @@ def skill_is_the_one_asked_for(link: Link, said: Said) -> Verdict:
 # -- what an entry says -------------------------------------------------------------------------------------------
 
 
-@rule("result", *_SHOWN)
-def skill_has_resources(link: Link, said: Said) -> Verdict:
-    sound = all(isinstance(each := entry.get("resources"), list) or each == "dynamic" for entry in _entries(said))
-    return None if sound else 'resources: an array, or "dynamic"'
+_of_each_entry = partial(rule_of_each, "result", *_SHOWN, within=_entries)
 
 
-@rule("result", *_SHOWN)
-def skill_lists_itself_once(link: Link, said: Said) -> Verdict:
-    for entry in _entries(said):
-        times = Counter(str(file.get("uri")) for file in _files(entry))
-        if isinstance(entry.get("resources"), list) and (times[str(entry.get("uri"))] != 1 or max(times.values()) > 1):
-            return f"every file of {entry.get('uri')} once, and the SKILL.md among them"
-    return None
+@_of_each_entry()
+def skill_has_resources(entry: JsonObject) -> str | None:
+    named = entry.get("resources")
+    return None if isinstance(named, list) or named == "dynamic" else 'resources: an array, or "dynamic"'
 
 
-@rule("result", *_SHOWN)
-def skill_files_lie_within(link: Link, said: Said) -> Verdict:
-    within = all(_within(entry, file) for entry in _entries(said) for file in _files(entry))
+@_of_each_entry()
+def skill_lists_itself_once(entry: JsonObject) -> str | None:
+    times = Counter(str(file.get("uri")) for file in _files(entry))
+    wrong = times[str(entry.get("uri"))] != 1 or max(times.values()) > 1
+    listed = isinstance(entry.get("resources"), list)
+    return f"every file of {entry.get('uri')} once, and the SKILL.md among them" if listed and wrong else None
+
+
+@_of_each_entry()
+def skill_files_lie_within(entry: JsonObject) -> str | None:
+    within = all(_within(entry, file) for file in _files(entry))
     return None if within else "files within the directory of the skill"
 
 
-@rule("result", *_SHOWN)
-def skill_files_have_size_and_digest(link: Link, said: Said) -> Verdict:
-    for file in (file for entry in _entries(said) for file in _files(entry)):
+@_of_each_entry()
+def skill_files_have_size_and_digest(entry: JsonObject) -> str | None:
+    for file in _files(entry):
         size, digest = file.get("size"), str(file.get("digest"))
         if type(size) is not int or size < 0 or not re.fullmatch("sha256:[0-9a-f]{64}", digest):
             return f"a size, and a digest sha256:..., of {file.get('uri')}"
     return None
 
 
-@rule("result", *_SHOWN)
-def skill_uri_ends_in_its_name(link: Link, said: Said) -> Verdict:
-    for entry in _entries(said):
-        name = as_object(entry.get("frontmatter")).get("name")
-        if not unquote(str(entry.get("uri"))).endswith(f"/{name}/SKILL.md"):
-            return f"a uri that ends in /{name}/SKILL.md"
-    return None
+@_of_each_entry()
+def skill_uri_ends_in_its_name(entry: JsonObject) -> str | None:
+    end = f"/{as_object(entry.get('frontmatter')).get('name')}/SKILL.md"
+    return None if unquote(str(entry.get("uri"))).endswith(end) else f"a uri that ends in {end}"
 
 
-@rule("result", *_SHOWN)
-def skill_within_limits(link: Link, said: Said) -> Verdict:
-    for entry in _entries(said):
-        sizes = [size for file in _files(entry) if type(size := file.get("size")) is int]
-        if len(as_list(entry.get("resources"))) > MAX_FILES or sum(sizes) > MAX_BYTES:
-            return f"at most {MAX_FILES} files with {MAX_BYTES} bytes in a skill"
-    return None
+@_of_each_entry()
+def skill_within_limits(entry: JsonObject) -> str | None:
+    sizes = [size for file in _files(entry) if type(size := file.get("size")) is int]
+    within = len(as_list(entry.get("resources"))) <= MAX_FILES and sum(sizes) <= MAX_BYTES
+    return None if within else f"at most {MAX_FILES} files with {MAX_BYTES} bytes in a skill"
 
 
 @rule("result", "skills/list")

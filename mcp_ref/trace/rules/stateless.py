@@ -90,30 +90,26 @@ def results_name_the_server(link: Link, said: Said) -> Verdict:
 # -- errors -------------------------------------------------------------------------------------------------------
 
 
-@rule("error")
-def codes_of_the_past_are_gone(link: Link, said: Said) -> Verdict:
-    return "a code outside -32019 to -32000" if type(said.code) is int and -32019 <= said.code <= -32000 else None
+_RESERVED = ", ".join(map(str, sorted(STATELESS_ERRORS, reverse=True)))
+_CODES = {
+    "codes_of_the_past_are_gone": ({*range(-32019, -31999)}, "a code outside -32019 to -32000"),
+    "code_32042_is_gone": ({-32042}, "an InputRequiredResult with an elicitation in URL mode"),
+    "reserved_codes_are_left_alone": (
+        {*range(-32099, -32019)} - {-32042, *STATELESS_ERRORS}, f"one of {_RESERVED}, or a code outside this range"
+    ),
+    "own_codes_are_outside_the_range": (
+        {*range(-32768, -32099)} - {-32700, *range(-32603, -32599)}, "a code outside -32768 to -32000"
+    ),
+}  # fmt: skip
+"""The codes that no error has."""
 
 
-@rule("error")
-def code_32042_is_gone(link: Link, said: Said) -> Verdict:
-    return "an InputRequiredResult with an elicitation in URL mode" if said.code == -32042 else None
+def _has_one_of(codes: set[int], expected: str, link: Link, said: Said) -> Verdict:
+    return expected if type(said.code) is int and said.code in codes else None
 
 
-@rule("error")
-def reserved_codes_are_left_alone(link: Link, said: Said) -> Verdict:
-    reserved = type(said.code) is int and -32099 <= said.code <= -32020
-    if not reserved or said.code == -32042 or said.code in STATELESS_ERRORS:
-        return None
-    return f"one of {', '.join(map(str, sorted(STATELESS_ERRORS, reverse=True)))}, or a code outside this range"
-
-
-@rule("error")
-def own_codes_are_outside_the_range(link: Link, said: Said) -> Verdict:
-    code = said.code
-    if type(code) is not int or not -32768 <= code <= -32100 or -32603 <= code <= -32600 or code == -32700:
-        return None
-    return "a code outside -32768 to -32000"
+for _name, _row in _CODES.items():
+    rule("error", name=_name)(partial(_has_one_of, *_row))
 
 
 @rule("error")
@@ -125,10 +121,6 @@ def missing_capabilities_are_named(link: Link, said: Said) -> Verdict:
 # -- rounds (basic/patterns/mrtr) ---------------------------------------------------------------------------------
 
 _ASKING = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
-
-
-def _asked(said: Said) -> list[JsonObject]:
-    return objects(list(as_object(said.result.get("inputRequests")).values()))
 
 
 @rule("asking", stage=ORDER)
@@ -163,7 +155,7 @@ def elicits_only_where_declared(link: Link, said: Said) -> Verdict:
 
 def _undeclared(link: Link, said: Said, *methods: str) -> Verdict:
     declared = link.declared("client", said)
-    for each in _asked(said) if declared is not None else ():
+    for each in features.questions(said) if declared is not None else ():
         if each.get("method") in methods and _ASKING[each["method"]] not in (declared or {}):
             return f"no {each['method']}: the request does not declare {_ASKING[each['method']]}"
     return None
@@ -192,14 +184,8 @@ def question_of(link: Link, said: Said) -> Question | None:
     if isinstance(state := params.get("requestState"), str) and state in known.states:
         return known.states[state]
     answers = as_object(params.get("inputResponses"))
-    return next(
-        (
-            each
-            for each in reversed(known.questions)
-            if _same(each, said) and answers and answers.keys() <= each.asked.keys()
-        ),
-        None,
-    )
+    fits = (each for each in reversed(known.questions) if _same(each, said) and answers.keys() <= each.asked.keys())
+    return next(fits, None) if answers else None
 
 
 _ROUND = ("_meta", "inputResponses", "requestState")
@@ -257,12 +243,10 @@ def _names(said: Said) -> Any:
 
 
 def _answered_undeclared(method: str, link: Link, said: Said) -> Verdict:
-    question, declared = question_of(link, said), link.declared("client", said)
-    for name in as_object(said.params.get("inputResponses")) if question and declared is not None else ():
-        asked = as_object(question.asked.get(name)) if question else {}
-        if asked.get("method") == method and _ASKING[method] not in (declared or {}):
-            return f"{_ASKING[method]} in {CLIENT_CAPABILITIES}: the request answers it"
-    return None
+    declared = link.declared("client", said)
+    lacks = declared is not None and _ASKING[method] not in declared
+    wrong = lacks and _answers(link, said, method)
+    return f"{_ASKING[method]} in {CLIENT_CAPABILITIES}: the request answers it" if wrong else None
 
 
 for _name, _method in {

@@ -32,6 +32,7 @@ from mcp_ref.trace.rules.seen import (
     objects,
     refused,
     rule,
+    rule_of_each,
 )  # fmt: skip
 
 _CAN = ("tools/call", "sampling/createMessage", "elicitation/create")  # requests that can become tasks
@@ -77,14 +78,13 @@ def _asked(said: Said) -> bool:
 
 @rule("request", *_CAN, having="task")
 def tasks_only_of_who_has_them(link: Link, said: Said) -> Verdict:
-    asks = "task" in said.params and _declared(link, said, "tasks") is False
-    return "no task: the receiver does not declare tasks" if asks else None
+    return "no task: the receiver does not declare tasks" if _declared(link, said, "tasks") is False else None
 
 
 @rule("request", *_CAN, having="task")
 def tasks_only_of_requests_that_can(link: Link, said: Said) -> Verdict:
-    asks = "task" in said.params and _declared(link, said, "tasks") and not _declared(link, said, _type(said))
-    return f"no task: the receiver does not declare {_type(said)}" if asks else None
+    misses = _declared(link, said, "tasks") and not _declared(link, said, _type(said))
+    return f"no task: the receiver does not declare {_type(said)}" if misses else None
 
 
 def _negotiated(link: Link, said: Said) -> bool:
@@ -93,7 +93,7 @@ def _negotiated(link: Link, said: Said) -> bool:
 
 @rule("request", "tools/call", sender="client", having="task")
 def tools_that_cannot_are_not_tasks(link: Link, said: Said) -> Verdict:
-    cannot = "task" in said.params and _negotiated(link, said) and _support(said.tool or {}) == "forbidden"
+    cannot = _negotiated(link, said) and _support(said.tool or {}) == "forbidden"
     return "no task: the tool does not say that it can be one" if cannot else None
 
 
@@ -103,8 +103,9 @@ def required_tasks_are_asked_for(link: Link, said: Said) -> Verdict:
     return "task in the params: the tool requires it" if misses else None
 
 
-refused("tasks_of_other_tools_are_32601", "error -32601", -32601, "tools_that_cannot_are_not_tasks", "tools/call")
-refused("required_tasks_are_32601", "error -32601", -32601, "required_tasks_are_asked_for", "tools/call")
+_CANNOT, _MUST = "tools_that_cannot_are_not_tasks", "required_tasks_are_asked_for"
+refused("tasks_of_other_tools_are_32601", "tools/call", _CANNOT, "a call of this tool cannot be a task", -32601)
+refused("required_tasks_are_32601", "tools/call", _MUST, "a call of this tool must be a task", -32601)
 
 
 @rule("rejection", *_CAN)
@@ -129,9 +130,12 @@ def accepted_tasks_are_answered_with_a_task(link: Link, said: Said) -> Verdict:
 # -- what a task says ---------------------------------------------------------------------------------------------
 
 
-@rule("result", *_CAN, *_SHOWN, "tasks/list", stage=SHAPE)
-def task_ids_are_strings(link: Link, said: Said) -> Verdict:
-    return None if all(isinstance(task.get("taskId"), str) for task in states(said)) else "a taskId that is a string"
+_of_each_state = partial(rule_of_each, "result", *_CAN, *_SHOWN, "tasks/list", within=states, stage=SHAPE)
+
+
+@_of_each_state()
+def task_ids_are_strings(state: JsonObject) -> str | None:
+    return None if isinstance(state.get("taskId"), str) else "a taskId that is a string"
 
 
 def _is_time(value: Any) -> bool:
@@ -145,14 +149,14 @@ def _is_time(value: Any) -> bool:
     return True
 
 
-def _has_times(name: str, link: Link, said: Said) -> Verdict:
-    return None if all(_is_time(task.get(name)) for task in states(said)) else f"{name}, by ISO 8601"
+@_of_each_state()
+def tasks_say_when_they_were_created(state: JsonObject) -> str | None:
+    return None if _is_time(state.get("createdAt")) else "createdAt, by ISO 8601"
 
 
-for _name, _time in (("created", "createdAt"), ("updated", "lastUpdatedAt")):
-    rule("result", *_CAN, *_SHOWN, "tasks/list", stage=SHAPE, name=f"tasks_say_when_they_were_{_name}")(
-        partial(_has_times, _time)
-    )
+@_of_each_state()
+def tasks_say_when_they_were_updated(state: JsonObject) -> str | None:
+    return None if _is_time(state.get("lastUpdatedAt")) else "lastUpdatedAt, by ISO 8601"
 
 
 @rule("result", "tasks/get", stage=SHAPE)
@@ -218,13 +222,9 @@ def completed_tasks_give_their_result(link: Link, said: Said) -> Verdict:
     if known is None or known.status != "completed" or said.refused:
         return None
     # Whoever lives for a while only may be forgotten after it.
-    lives = "ttl" in known.state and (known.state["ttl"] is None or _lives(known, said))
+    ttl, age = known.state.get("ttl", 0), (said.event.time - known.began) * 1000
+    lives = ttl is None or isinstance(ttl, int | float) and age < ttl
     return "the result of the request: the task is completed" if lives else None
-
-
-def _lives(known: KnownTask, said: Said) -> bool:
-    ttl = known.state["ttl"]
-    return isinstance(ttl, int | float) and (said.event.time - known.began) * 1000 < ttl
 
 
 @rule("result", "tasks/get", stage=ORDER)
@@ -309,7 +309,7 @@ def updates_are_acknowledged(link: Link, said: Said) -> Verdict:
     return f"an empty result, without {sorted(extra)[0]}" if extra else None
 
 
-@rule("head", "tasks/get", "tasks/update", "tasks/cancel", sender="client", stage=ORDER)
+@rule("head", "tasks/get", "tasks/update", "tasks/cancel", stage=ORDER)
 def task_header_matches(link: Link, exchange: Exchange, event: TraceEvent) -> Verdict:
     body = exchange.body
     named = None if body is None else body.params.get("taskId")
