@@ -233,40 +233,29 @@ def _without_repetition(changes: list[Change]) -> Iterator[Change]:
 def _sentences(before: Revision, after: Revision) -> Iterator[Change]:
     """The sentences that traffic can break: new, gone, of another level, or said otherwise."""
     was, now = _decided(before), _decided(after)
-    left = [each for each in now if each not in was]
-    for row in (each for each in was if each not in now):
+    left = {sentence: found for sentence, found in now.items() if sentence not in was}
+    for sentence, (rule, places) in was.items():
+        if sentence in now:
+            continue
         # What a rule says otherwise, or what stands in the same place now, is what became of it.
-        found = next((each for each in left if each.rule == row.rule), None) or next(
-            (each for each in left if was[row] & now[each]), None
-        )
+        same_rule = (each for each, (other, _) in left.items() if other == rule)
+        same_place = (each for each, (_, others) in left.items() if places & others)
+        found = next(same_rule, None) or next(same_place, None)
         if found is not None:
-            left.remove(found)
-        yield Change("sentences", row.rule, f"{row.level}: {row.says}", f"{found.level}: {found.says}" if found else "")
-    yield from (Change("sentences", row.rule, "", f"{row.level}: {row.says}") for row in left)
+            del left[found]
+        yield Change("sentences", rule, ": ".join(sentence), ": ".join(found or ()))
+    yield from (Change("sentences", rule, "", ": ".join(sentence)) for sentence, (rule, _) in left.items())
 
 
-class _Decided(NamedTuple):
-    """A sentence that the checker decides; the rule has no part in what it is."""
-
-    level: str
-    says: str
-    rule: str
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Decided) and self[:2] == other[:2]
-
-    def __hash__(self) -> int:
-        return hash(self[:2])
-
-
-def _decided(revision: Revision) -> dict[_Decided, set[str]]:
-    """The sentences that a revision has, each with its places: page and heading, with the number."""
-    found: dict[_Decided, set[str]] = {}
+def _decided(revision: Revision) -> dict[tuple[str, str], tuple[str, set[str]]]:
+    """The sentences that the checker decides in a revision, by their level and words: the first rule that does, and all
+    places, which are pages with the heading and the number."""
+    found: dict[tuple[str, str], tuple[str, set[str]]] = {}
     for rule, rows in sentences()["rules"].items():
         for row in rows:
             places = {each.partition("/")[2] for each in row["ids"] if each.startswith(f"{revision}/")}
             if places and row["level"] != "HINT":
-                found.setdefault(_Decided(row["level"], row["says"], rule), set()).update(places)
+                found.setdefault((row["level"], row["says"]), (rule, set()))[1].update(places)
     return found
 
 
