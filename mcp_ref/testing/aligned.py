@@ -15,8 +15,9 @@ from difflib import SequenceMatcher
 from os.path import commonprefix
 from typing import Any, Final
 
+from mcp_ref.basic.versioning import SUBSCRIPTION_ID
 from mcp_ref.testing.against import OPAQUE
-from mcp_ref.testing.replay import SUBSCRIPTION, Turn, difference, params_of
+from mcp_ref.testing.replay import Turn, difference, params_of
 from mcp_ref.trace.compare import Change
 from mcp_ref.trace.narrate import escaped
 from mcp_ref.trace.record import as_text
@@ -24,7 +25,7 @@ from mcp_ref.trace.record import as_text
 NOT_COMPARED: Final = (
     "Not compared: ids, and other values that a side makes up; when messages came; what HTTP has beside them."
 )
-_MADE_UP: Final = OPAQUE | {"id", "progressToken", "requestId", SUBSCRIPTION, "createdAt", "lastUpdatedAt"}
+_MADE_UP: Final = OPAQUE | {"id", "progressToken", "requestId", SUBSCRIPTION_ID, "createdAt", "lastUpdatedAt"}
 _MOST: Final = 200  # characters of a value
 _MISSING: Final = object()  # what one of two does not have
 

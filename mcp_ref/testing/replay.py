@@ -33,7 +33,7 @@ from typing import Any, Final
 
 from mcp_ref import messages
 from mcp_ref.basic.transports.transport import Transport
-from mcp_ref.basic.versioning import PROTOCOL_VERSION
+from mcp_ref.basic.versioning import LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID
 from mcp_ref.errors import InvalidRequest, McpError, Refusal
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject
@@ -42,8 +42,6 @@ from mcp_ref.trace.record import TraceEvent, read_trace
 
 log = logging.getLogger(__name__)
 
-SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
-LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 READING: Final = frozenset((
     "initialize", "server/discover", "ping", "tools/list", "prompts/list", "resources/list", "resources/templates/list",
     "resources/read", "prompts/get", "completion/complete", "logging/setLevel",
@@ -234,7 +232,7 @@ def _messages(events: list[TraceEvent], unplayed: dict[str, list[int]]) -> Itera
 
 def _owner(message: JsonObject, turns: list[Turn], waiting: list[Turn]) -> Turn:
     """What a message of the server belongs to that is not a response."""
-    token, subscription = params_of(message).get("progressToken"), meta_of(message).get(SUBSCRIPTION)
+    token, subscription = params_of(message).get("progressToken"), meta_of(message).get(SUBSCRIPTION_ID)
     for turn in reversed(turns):
         if token is not None and meta_of(turn.sent).get("progressToken") == token:
             return turn
@@ -364,9 +362,9 @@ def _rewritten(said: Said, request: JsonObject) -> JsonObject | None:
     """A message as it answers the live request; None if that did not ask for it."""
     if "method" not in said.message:
         message = {**said.message, "id": request["id"]}
-        if SUBSCRIPTION in ((message.get("result") or {}).get("_meta") or {}):
+        if SUBSCRIPTION_ID in ((message.get("result") or {}).get("_meta") or {}):
             result = message["result"]
-            message["result"] = {**result, "_meta": {**result["_meta"], SUBSCRIPTION: request["id"]}}
+            message["result"] = {**result, "_meta": {**result["_meta"], SUBSCRIPTION_ID: request["id"]}}
         return message
     params, was, now = params_of(said.message), meta_of(said.of.sent), meta_of(request)
     if said.message["method"] == "notifications/message" and LOG_LEVEL in was and LOG_LEVEL not in now:
@@ -375,8 +373,8 @@ def _rewritten(said: Said, request: JsonObject) -> JsonObject | None:
         if "progressToken" not in now:
             return None
         params = {**params, "progressToken": now["progressToken"]}
-    if SUBSCRIPTION in meta_of(said.message):
-        params = {**params, "_meta": {**params["_meta"], SUBSCRIPTION: request["id"]}}
+    if SUBSCRIPTION_ID in meta_of(said.message):
+        params = {**params, "_meta": {**params["_meta"], SUBSCRIPTION_ID: request["id"]}}
     return {**said.message, "params": params} if params else said.message
 
 

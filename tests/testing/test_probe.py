@@ -202,7 +202,7 @@ BAD_WORDS = {
     "is not a URL alone; a command": ["http://127.0.0.1:1/mcp", "--", "x"],
     "nothing follows the URL of a server": ["--", "http://127.0.0.1:1/mcp", "more"],
     "has no {target} in it": ["--client", "--", sys.executable],
-    "--header takes NAME:VALUE, not 'x'": ["--header", "x", "--", "http://127.0.0.1:1/mcp"],
+    "a header is NAME:VALUE": ["--header", "x", "--", "http://127.0.0.1:1/mcp"],
     "No such file": ["--expect", "no-such-file", "--", "x"],
     "Extra data": ["--call", __file__, "--", "x"],
 }

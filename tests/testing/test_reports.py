@@ -93,8 +93,7 @@ def test_nothing_judged_is_never_green(form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_can_be_written_to_a_file(form: str) -> None:
-    rows = [row for row in ROWS if row.name != "crash"] if form == "text" else ROWS
-    assert report(rows, "check", form).encode()
+    assert report(ROWS, "check", form).encode()
 
 
 def test_a_cell_of_markdown_stays_a_cell() -> None:
@@ -108,5 +107,5 @@ def test_a_cell_of_markdown_stays_a_cell() -> None:
 def test_the_level_of_a_finding_gives_its_verdict(level: str, verdict: str) -> None:
     ids = ("2025-11-25/server/tools#tool-names.3",)
     row = row_of(Finding(0, None, "server", level, "tool_names", ids, "So it is.", "a name", None), "a.jsonl")
-    assert (row.verdict, row.level, row.revision, row.file, row.line) == (verdict, level, "2025-11-25", "a.jsonl", 1)
+    assert (row.verdict, row.revision, row.file, row.line) == (verdict, "2025-11-25", "a.jsonl", 1)
     assert "server" in row.says
