@@ -348,6 +348,7 @@ def files(*more: dict[str, Any]) -> dict[str, Any]:
         (files({**FILE, "uri": "skill://other/x"}), "entry"),
         (files({**FILE, "uri": "file:///etc/passwd"}), "entry"),
         (files({**FILE, "uri": "skill://pdf/../x"}), "entry"),
+        (files({**FILE, "uri": "skill://pdf/%2e%2e/x"}), "entry"),
         (files({**FILE, "uri": "skill://pdf/x", "digest": "md5:1"}), "entry"),
         (files({**FILE, "uri": "skill://pdf/x", "size": -1}), "entry"),
         (files({**FILE, "uri": "skill://pdf/x", "size": MAX_BYTES}), "limit"),

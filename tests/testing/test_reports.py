@@ -22,25 +22,12 @@ ROWS = [
 
 
 def sarif(rows: list[Row]) -> Any:
-    """The one run of a SARIF document, which has what the schema of 2.1.0 requires."""
+    """The one run of a SARIF document. What the schema of 2.1.0 requires is shown by test_report_schemas."""
     document = json.loads(report(rows, "check", "sarif"))
-    assert document["version"] == "2.1.0"
     (run,) = document["runs"]
-    driver = run["tool"]["driver"]
-    assert driver["name"]
-    assert len({rule["id"] for rule in driver["rules"]}) == len(driver["rules"])
-    for rule in driver["rules"]:
-        assert rule["shortDescription"]["text"]
-        assert rule["help"]["text"]
-        assert rule["helpUri"].startswith("https://")
-    for result in run["results"]:
-        assert result["message"]["text"]
-        assert result["level"] in ("none", "note", "warning", "error")
-        if "ruleIndex" in result:
-            assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
-        for place in result.get("locations", ()):
-            assert place["physicalLocation"]["region"]["startLine"] >= 1
-            assert " " not in place["physicalLocation"]["artifactLocation"]["uri"]
+    ids = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert len({*ids}) == len(ids)
+    assert all(ids[result["ruleIndex"]] == result["ruleId"] for result in run["results"] if "ruleIndex" in result)
     return run
 
 

@@ -238,13 +238,6 @@ def test_nothing_in_a_pipe_is_coloured() -> None:
     assert b"\x1b" not in done.stdout and not done.stderr
 
 
-def test_a_row_of_markdown_has_three_cells() -> None:
-    told = "\n".join(FORMATS["markdown"]("2025-06-18", "2025-11-25", changes("2025-06-18", "2025-11-25")))
-    rows = [line for line in told.splitlines() if line.startswith("| `")]
-    assert len(rows) == len(changes("2025-06-18", "2025-11-25"))
-    assert {row.replace("\\|", "").count("|") for row in rows} == {4}
-
-
 def test_the_page_shows_every_text_as_text() -> None:
     class Tags(HTMLParser):
         seen = set[str]()
