@@ -134,12 +134,8 @@ class Far:
 
     def complete(self, result: JsonObject) -> JsonObject:
         """A result with what the stateless era wants in it."""
-        more = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-        return {
-            **more,
-            **result,
-            "_meta": {SERVER_INFO: {"name": "probe", "version": "0"}, **(result.get("_meta") or {})},
-        }
+        meta = {SERVER_INFO: _INFO, **(result.get("_meta") or {})}
+        return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **result, "_meta": meta}
 
     def plain(self, method: str, params: JsonObject) -> JsonObject:
         """What a plain server says to a request."""
@@ -458,7 +454,6 @@ class _OverHttp:
         self._lock = threading.Lock()  # guards what was `asked`, and the two fields below
         self._refused: dict[str, int] = {}
         self._waiting: list[bytes] = []
-        self._steps = {name: step for step in far.steps for name in ("session", "cut", "stream") if name in step}
         self._http = HttpServer({"/mcp": self._serve}, "127.0.0.1", 0, HttpLimits(max_message=64 << 20))
         self._http.start()
         self.target = [f"http://127.0.0.1:{self._http.address[1]}/mcp"]
@@ -478,21 +473,21 @@ class _OverHttp:
             if (refusal := self._refusal(method)) is not None:
                 reply.send(refusal["status"], refusal.get("headers") or {}, str(refusal.get("body", "")).encode())
                 return
-            own = {"Mcp-Session-Id": self._steps["session"]["session"]} if "session" in self._steps else {}
-            own = own if method == "initialize" else {}
+            opened = next((step["session"] for step in self._far.steps if "session" in step), None)
+            own = {"Mcp-Session-Id": opened} if opened and method == "initialize" else {}
+            cut = next((step for step in self._far.steps if step.get("cut") == method), None)
+            streamed = {"stream": method} in self._far.steps
             if not isinstance(message, dict) or "id" not in message or "method" not in message:
                 reply.send(202, {})
-            elif self._steps.get("cut", {}).get("cut") == method:
+            elif cut is not None:
                 with self._lock:
                     self._waiting = answers
                 self._far.outcome.ended.append(str(time.monotonic()))
-                retry = self._steps["cut"]["retry"]
-                self._stream(reply, own, [], f"id: 1\nretry: {retry}\ndata: \n\n".encode())
-            elif len(answers) == 1 and self._steps.get("stream", {}).get("stream") != method:
+                self._stream(reply, own, [], f"id: 1\nretry: {cut['retry']}\ndata: \n\n".encode())
+            elif len(answers) == 1 and not streamed:
                 reply.send(200, {"Content-Type": "application/json", **own}, answers[0])
             else:
-                odd = b": a comment\r\r" if "stream" in self._steps else b""
-                self._stream(reply, own, answers, odd)
+                self._stream(reply, own, answers, b": a comment\r\r" if streamed else b"")
 
     def _stream(self, reply: HttpReply, own: dict[str, str], texts: Sequence[bytes], first: bytes = b"") -> None:
         reply.open({"Content-Type": CONTENT_TYPE, "Cache-Control": "no-cache", **own})
