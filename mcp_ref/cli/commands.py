@@ -282,6 +282,13 @@ def ask(command: Asking, args: argparse.Namespace) -> Exit:
         slow.cancel()
 
 
+def headers_of(given: list[str]) -> dict[str, str]:
+    """The headers that --header names."""
+    if any(":" not in text for text in given):
+        raise UsageError("a header must be NAME:VALUE")  # the text itself is not shown: it may be a secret
+    return {name.strip(): value.strip() for name, _, value in (text.partition(":") for text in given)}
+
+
 def _target(args: argparse.Namespace) -> Command | Url:
     """The server that the command line names."""
     # What belongs to one way of naming a server is refused with the others.
@@ -301,11 +308,8 @@ def _target(args: argparse.Namespace) -> Command | Url:
             raise UsageError("--env and --inherit are for servers that a command starts")
         if rest:
             raise UsageError(f"nothing may follow the URL of a server, such as {rest[0]!r}")
-        if any(":" not in text for text in args.header):
-            raise UsageError("a header must be NAME:VALUE")  # the text itself is not shown: it may be a secret
-        headers = {name.strip(): value.strip() for name, _, value in (text.partition(":") for text in args.header)}
         try:
-            return Url(checked_url(first), checked_headers(headers))
+            return Url(checked_url(first), checked_headers(headers_of(args.header)))
         except ValueError as problem:
             raise UsageError(str(problem)) from None
     if about_urls:

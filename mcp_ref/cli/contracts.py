@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,8 @@ from mcp_ref.cli import shown
 from mcp_ref.cli.commands import Exit, UsageError, ask
 from mcp_ref.errors import McpError
 from mcp_ref.messages import JsonObject
+from mcp_ref.testing.contract import check_contract, contract_diff, contract_of, write_contract
+from mcp_ref.testing.reports import Row, report
 from mcp_ref.trace.narrate import escaped
 
 
@@ -33,21 +34,23 @@ def run(args: argparse.Namespace) -> Exit:
     except McpError as problem:
         shown.note(f"mcp-ref: cannot make a contract: {problem}", failed=True)
         return Exit.CONNECTION
-    return _save(args.file, new) if old is None else _compare(args, old, new)
+    if old is not None:
+        return _compare(args, old, new)
+    try:
+        write_contract(Path(args.file), new)
+    except OSError as problem:
+        raise UsageError(f"cannot write the contract: {problem}") from None
+    return Exit.OK
 
 
 def _asked(args: argparse.Namespace) -> JsonObject:
     """The contract of the server that the command line names."""
-    from mcp_ref.testing.contract import contract_of
-
     found: list[JsonObject] = []
     ask(lambda client, _: found.append(contract_of(client)), args)
     return found[0]
 
 
 def _read(path: str) -> Any:
-    from mcp_ref.testing.contract import check_contract
-
     try:
         contract = json.loads(Path(path).read_text("utf-8"))
         check_contract(contract)
@@ -58,23 +61,7 @@ def _read(path: str) -> Any:
     return contract
 
 
-def _save(path: str, contract: JsonObject) -> Exit:
-    """Write a file in one step, so that a reader never sees half of one."""
-    text = json.dumps(contract, indent=1, sort_keys=True) + "\n"
-    beside = Path(f"{path}.{os.getpid()}")
-    try:
-        beside.write_text(text, "utf-8")
-        beside.replace(path)
-    except OSError as problem:
-        beside.unlink(missing_ok=True)
-        raise UsageError(f"cannot write the contract: {problem}") from None
-    return Exit.OK
-
-
 def _compare(args: argparse.Namespace, old: JsonObject, new: JsonObject) -> Exit:
-    from mcp_ref.testing.contract import contract_diff
-    from mcp_ref.testing.reports import Row, report
-
     try:
         changes = contract_diff(old, new)
     except ValueError as problem:

@@ -15,16 +15,16 @@ import re
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from mcp_ref.basic.transports.streamable_http.client import checked_url
 from mcp_ref.cli import shown
-from mcp_ref.cli.commands import Exit, UsageError
+from mcp_ref.cli.commands import Exit, UsageError, headers_of
 from mcp_ref.errors import TransportClosed
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.testing.probe import Case, Probe, cases, judge
 from mcp_ref.testing.probe_client import ProbeClient
-from mcp_ref.testing.reports import Row, report
+from mcp_ref.testing.reports import Row, Verdict, report
 from mcp_ref.testing.talk import Options
 from mcp_ref.trace.narrate import escaped
 from mcp_ref.trace.record import Recorder, TraceEvent
@@ -86,7 +86,7 @@ def _of_server(args: argparse.Namespace, recorder: Recorder) -> Probe:
     seed = random.Random(args.seed) if args.seed is not None else secrets.SystemRandom()
     options = Options(
         args.timeout, args.only, args.allow_calls or "", args.allow_reads, args.heavy, args.slow_tool or "",
-        _calls(args.call), _headers(args.header), args.inherit, f"no-such-{seed.getrandbits(32):08x}",
+        _calls(args.call), headers_of(args.header), args.inherit, f"no-such-{seed.getrandbits(32):08x}",
     )  # fmt: skip
     return Probe(target, options, recorder)
 
@@ -121,12 +121,6 @@ def _calls(path: str | None) -> list[Any]:
     if not all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in calls):
         raise UsageError(f'{path}: each line is {{"name": ..., "arguments": {{...}}}}')
     return calls
-
-
-def _headers(given: Sequence[str]) -> dict[str, str]:
-    if wrong := [each for each in given if ":" not in each]:
-        raise UsageError(f"--header takes NAME:VALUE, not {wrong[0]!r}")
-    return {name.strip(): value.strip() for name, _, value in (each.partition(":") for each in given)}
 
 
 def expected_of(path: str) -> dict[tuple[str, str], str]:
@@ -171,8 +165,7 @@ def _told(rows: Sequence[Row], known: Sequence[Case]) -> Iterator[str]:
     for reason in dict.fromkeys(row.says for row in rows if row.verdict == "skip"):
         names = dict.fromkeys(row.name for row in rows if row.verdict == "skip" and row.says == reason)
         yield f"skip  {escaped(reason)}: {', '.join(names)}"
-    kinds = ("pass", "fail", "warn", "note", "skip", "error")
-    yield ", ".join(f"{sum(row.verdict == kind for row in rows)} {kind}" for kind in kinds)
+    yield ", ".join(f"{sum(row.verdict == kind for row in rows)} {kind}" for kind in get_args(Verdict))
 
 
 def _listed(case: Case) -> str:

@@ -257,12 +257,12 @@ class Skills:
         path, found = now.files[uri]
         content: Any = found
         if isinstance(found, Made):
-            root = max((each for each in self._roots(now) if path.startswith(each)), key=len)
+            roots = [now.files[each][0].removesuffix("SKILL.md") for each in now.skills]
+            root = max((each for each in roots if path.startswith(each)), key=len)
             content = call(found.function, ctx, path.removeprefix(root))
             if path == root + "SKILL.md":
                 content = found.head + (content.encode() if isinstance(content, str) else content)
-        if isinstance(content, bytes) and _is_text(content):
-            content = content.decode()
+        content = _text_of(content)
         return {"text" if isinstance(content, str) else "blob": content, "mimeType": _mime_type(path, content)}
 
     # -- what is served
@@ -273,9 +273,6 @@ class Skills:
 
     def _uri(self, path: str) -> str:
         return self._base + quote(path)
-
-    def _roots(self, now: _Snapshot) -> list[str]:
-        return [now.files[uri][0].removesuffix("SKILL.md") for uri in now.skills]
 
     def _replace(self, given: dict[str, Files], unlisted: frozenset[str]) -> None:
         """Put in place what the folder holds, and what was given. Raises: ValueError: then nothing has changed."""
@@ -385,15 +382,16 @@ _TYPES: Final = {
 }  # fmt: skip
 
 
-def _is_text(content: Any) -> bool:
+def _text_of(content: Any) -> Any:
+    """The text that bytes are, if they are one; what is no bytes as it is."""
     try:
-        return isinstance(content, str | Made) or content.decode() is not None
+        return content.decode() if isinstance(content, bytes) else content
     except UnicodeDecodeError:
-        return False
+        return content
 
 
 def _mime_type(path: str, content: Any) -> str:
-    plain = "text/plain" if _is_text(content) else "application/octet-stream"
+    plain = "application/octet-stream" if isinstance(_text_of(content), bytes) else "text/plain"
     return _TYPES.get(path.rpartition(".")[2].lower(), plain)
 
 

@@ -132,22 +132,22 @@ class _Asking:
                 self._inbox.put(each)
 
     def _send(self, number: int, turn: Turn) -> None:
-        message, http = self._mapped(turn.sent), isinstance(self.transport, HttpClientTransport)
-        version = meta_of(turn.sent).get(PROTOCOL_VERSION)
-        if isinstance(self.transport, HttpClientTransport):
-            self.transport.mirror = None if version is None else partial(mirror, revision_name=version)
+        message, version = self._mapped(turn.sent), meta_of(turn.sent).get(PROTOCOL_VERSION)
+        http = self.transport if isinstance(self.transport, HttpClientTransport) else None
+        if http is not None:
+            http.mirror = None if version is None else partial(mirror, revision_name=version)
         if not turn.asks:
             if "requestId" in params_of(message):
                 was = {each.sent["id"]: live for live, each in enumerate(self.turns, 1) if each.asks}
                 message["params"] = {**message["params"], "requestId": was.get(message["params"]["requestId"], 0)}
             self.transport.send(message, Deadline(self._timeout))
-            if message["method"] == "notifications/initialized" and isinstance(self.transport, HttpClientTransport):
-                self.transport.opened(REVISIONS[self._became["the revision"]])
+            if message["method"] == "notifications/initialized" and http is not None:
+                http.opened(REVISIONS[self._became["the revision"]])
             return
         message["id"] = number
         if turn.answered is not None:
             self._waiting[number] = turn
-        if not http:
+        if http is None:
             self.transport.send(message, Deadline(self._timeout))
             return
         self._arriving[number] = _Arriving()
@@ -192,7 +192,8 @@ class _Asking:
         self.transport.send(reply, Deadline(self._timeout))
 
     def _compare(self, turn: Turn, live: JsonObject) -> None:
-        recorded = next(said.message for said in self._said(turn) if "method" not in said.message)
+        said = (said for each in self.turns for said in each.said if said.of is turn)
+        recorded = next(each.message for each in said if "method" not in each.message)
         self.compared += 1
         self._learn(recorded, live)
         result = live.get("result")
@@ -202,9 +203,6 @@ class _Asking:
                 self.transport.agreed(REVISIONS[revision])
         if found := difference(self._compared(answer_of(recorded)), self._compared(answer_of(live)), "answer"):
             self.told.append(f"event {turn.seq}, {turn.sent['method']}: {found}")
-
-    def _said(self, turn: Turn) -> Iterator[Any]:
-        return (said for each in self.turns for said in each.said if said.of is turn)
 
     # -- values that the server makes up
 

@@ -15,8 +15,9 @@ from difflib import SequenceMatcher
 from os.path import commonprefix
 from typing import Any, Final
 
+from mcp_ref.basic.versioning import SUBSCRIPTION_ID
 from mcp_ref.testing.against import OPAQUE
-from mcp_ref.testing.replay import SUBSCRIPTION, Turn, difference, params_of
+from mcp_ref.testing.replay import MISSING, Turn, differences, params_of
 from mcp_ref.trace.compare import Change
 from mcp_ref.trace.narrate import escaped
 from mcp_ref.trace.record import as_text
@@ -24,9 +25,10 @@ from mcp_ref.trace.record import as_text
 NOT_COMPARED: Final = (
     "Not compared: ids, and other values that a side makes up; when messages came; what HTTP has beside them."
 )
-_MADE_UP: Final = OPAQUE | {"id", "progressToken", "requestId", SUBSCRIPTION, "createdAt", "lastUpdatedAt"}
+_MADE_UP: Final = tuple(
+    f".{name}" for name in (*OPAQUE, "id", "progressToken", "requestId", SUBSCRIPTION_ID, "createdAt", "lastUpdatedAt")
+)
 _MOST: Final = 200  # characters of a value
-_MISSING: Final = object()  # what one of two does not have
 
 Named = list[tuple[str, Any]]
 """What is aligned: calls, each with its messages; or messages."""
@@ -36,8 +38,8 @@ def align(old: list[Turn], new: list[Turn]) -> list[Change]:
     """Each message of both, as a change whose part is the call; `was` and `now` are equal where nothing differs."""
     changes = []
     for number, (name, *calls) in enumerate(_paired(_calls(old), _calls(new)), 1):
-        for what, was, now in _paired(*([] if each is _MISSING else each for each in calls)):
-            for path, *texts in list(_differences("", was, now)) or [("", "the same", "the same")]:
+        for what, was, now in _paired(*([] if each is MISSING else each for each in calls)):
+            for path, *texts in list(_differences(was, now)) or [("", "the same", "the same")]:
                 cells = f"{number}. {name}", f"{what} {path}".rstrip(), *texts
                 changes.append(Change(*map(escaped, cells)))
     return changes
@@ -50,8 +52,8 @@ def _paired(old: Named, new: Named) -> Iterator[tuple[str, Any, Any]]:
         if kind == "equal":
             yield from ((*was, now) for was, (_, now) in zip(old[start:end], new[first:last], strict=True))
         else:
-            yield from ((name, was, _MISSING) for name, was in old[start:end])
-            yield from ((name, _MISSING, now) for name, now in new[first:last])
+            yield from ((name, was, MISSING) for name, was in old[start:end])
+            yield from ((name, MISSING, now) for name, now in new[first:last])
 
 
 def _calls(turns: list[Turn]) -> Named:
@@ -81,18 +83,13 @@ def _calls(turns: list[Turn]) -> Named:
     return calls
 
 
-def _differences(path: str, was: Any, now: Any) -> Iterator[tuple[str, str, str]]:
-    """Where two values differ: the members, and both texts; an empty one for what is missing."""
-    if isinstance(was, dict) and isinstance(now, dict):
-        for name in was | now:
-            if name not in _MADE_UP or name not in was or name not in now:
-                at = f"{path}.{name}".lstrip(".")
-                yield from _differences(at, was.get(name, _MISSING), now.get(name, _MISSING))
-    elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
-        for index, pair in enumerate(zip(was, now, strict=True)):
-            yield from _differences(f"{path}[{index}]", *pair)
-    elif was is _MISSING or now is _MISSING or difference(was, now, path):
-        texts = ["" if each is _MISSING else as_text(each) for each in (was, now)]
+def _differences(was: Any, now: Any) -> Iterator[tuple[str, str, str]]:
+    """Where two messages differ: the members, and both texts; an empty one for what is missing."""
+    for path, *values in differences(was, now, ""):
+        if path.endswith(_MADE_UP) and MISSING not in values:
+            continue
+        texts = ["" if each is MISSING else as_text(each) for each in values]
         # Of long texts, from shortly before the place where they part.
         start = max(len(commonprefix(texts)) - _MOST // 4, 0) if max(map(len, texts)) > _MOST else 0
-        yield path, *("..." * (start > 0) + each[start : start + _MOST] for each in texts)  # type: ignore[misc]
+        old, new = ("..." * (start > 0) + each[start : start + _MOST] for each in texts)
+        yield path.lstrip("."), old, new

@@ -59,6 +59,11 @@ def _plain(tool: JsonObject) -> JsonObject | None:
     return {"name": tool.get("name"), "arguments": arguments}
 
 
+def _calls(talk: Talk) -> Iterator[JsonObject]:
+    """Params of a call of each tool that may be called, and has arguments that are easy to say."""
+    yield from filter(None, map(_plain, _callable(talk)))
+
+
 def _called(talk: Talk, params: JsonObject) -> JsonObject:
     """The answer to a call. Raises: NotApplicable: the tool takes its time."""
     try:
@@ -68,14 +73,6 @@ def _called(talk: Talk, params: JsonObject) -> JsonObject:
 
 
 # -- ids and frames
-
-
-def ids_kept(talk: Talk) -> None:
-    for id in ("", "a ☃", 0, -7, 2**53 - 1):
-        try:
-            talk.ask(talk.harmless, id=id)
-        except Silent:
-            expect(False, f"id {id!r} does not come back")
 
 
 def many_at_once(talk: Talk) -> None:
@@ -97,17 +94,6 @@ def pieces(talk: Talk) -> None:
     talk.link.transport.piece(one[26:] + b"\n" + two + b"\r\n", one, two, timeout=talk.timeout)
     talk.answer("pieces-1")
     talk.answer("pieces-2")
-
-
-def large(talk: Talk) -> None:
-    talk.send(talk.request(talk.harmless, {"_meta": {"com.example/text": "x" * (2 << 20)}}, "large"))
-    if talk.over == "stdio":
-        talk.answer("large")
-
-
-def deep(talk: Talk) -> None:
-    text = json.dumps(talk.request("no/such/method", {"deep": 0}, "deep"))
-    talk.send(text.replace('"deep": 0', f'"deep": {"[" * 20_000}{"]" * 20_000}').encode())
 
 
 # -- what is declared, and pages
@@ -151,33 +137,27 @@ def wrong_arguments(talk: Talk) -> None:
 
 
 def token_kinds(talk: Talk) -> None:
-    for tool in _callable(talk):
-        if (params := _plain(tool)) is not None:
-            for token in (0, "t"):
-                talk.heard.clear()
-                _called(talk, {**params, "_meta": {"progressToken": token}})
-                tokens = [
-                    (each.get("params") or {}).get("progressToken")
-                    for each in talk.heard
-                    if isinstance(each, dict) and each.get("method") == "notifications/progress"
-                ]
-                expect(all(each is token or each == token for each in tokens), f"progress for {shown(tokens)}")
+    for params in _calls(talk):
+        for token in (0, "t"):
+            talk.heard.clear()
+            _called(talk, {**params, "_meta": {"progressToken": token}})
+            progress = [each for each in talk.heard if fits(each, {"method": "notifications/progress"})]
+            tokens = [(each.get("params") or {}).get("progressToken") for each in progress]
+            expect(all(each is token or each == token for each in tokens), f"progress for {shown(tokens)}")
 
 
 def no_questions(talk: Talk) -> None:
-    for tool in _callable(talk):
-        if (params := _plain(tool)) is not None:
-            answer = _called(talk, params)
-            expect(not fits(answer, {"result": {"inputRequests": "*"}}), f"{tool['name']} asks: {shown(answer)}")
+    for params in _calls(talk):
+        answer = _called(talk, params)
+        expect(not fits(answer, {"result": {"inputRequests": "*"}}), f"{params['name']} asks: {shown(answer)}")
 
 
 def forged_state(talk: Talk) -> None:
-    for tool in _callable(talk):
-        if (params := _plain(tool)) is not None:
-            first = _called(talk, params)
-            forged = _called(talk, {**params, "requestState": talk.options.unknown, "inputResponses": {}})
-            again = first.get("result") == forged.get("result")
-            expect("error" in forged or again, f"{tool['name']} takes a state of our making: {shown(forged)}")
+    for params in _calls(talk):
+        first = _called(talk, params)
+        forged = _called(talk, {**params, "requestState": talk.options.unknown, "inputResponses": {}})
+        again = first.get("result") == forged.get("result")
+        expect("error" in forged or again, f"{params['name']} takes a state of our making: {shown(forged)}")
 
 
 def calls_of_a_file(talk: Talk) -> None:
@@ -248,7 +228,7 @@ def listen(talk: Talk) -> list[Any]:
     if talk.over == "stdio":
         talk.send(asked)
     else:
-        talk.link.write(json.dumps(asked).encode(), _mirrored(asked, talk), events=1)
+        talk.link.write(json.dumps(asked).encode(), mirror(asked, talk.revision), events=1)
     first = talk.read(Deadline(talk.timeout))
     if fits(first, {"error": {"code": -32601}}):
         _skip("the server has no subscriptions")
@@ -262,10 +242,6 @@ def listen(talk: Talk) -> list[Any]:
 def listen_cancelled(talk: Talk) -> None:
     heard = [each for each in listen(talk) if "toolsListChanged" not in json.dumps(each)]
     expect(not [each for each in heard if "listen" in json.dumps(each) and "method" in each], "it goes on telling")
-
-
-def _mirrored(message: JsonObject, talk: Talk) -> dict[str, str]:
-    return mirror(message, talk.revision)
 
 
 # -- stdio
@@ -353,7 +329,7 @@ def header_encoded(talk: Talk) -> None:
 
 
 def stream_headers(talk: Talk) -> None:
-    talk.link.write(json.dumps(request := talk.request(talk.harmless, {}, "s")).encode(), _mirrored(request, talk))
+    talk.ask(talk.harmless, id="s")
     if not talk.link.headers.get("content-type", "").startswith("text/event-stream"):
         _skip("the server answers without a stream")
     expect(talk.link.headers.get("x-accel-buffering") == "no", "the stream is without X-Accel-Buffering: no")
@@ -376,8 +352,7 @@ def unauthorized(talk: Talk) -> None:
 
 
 FUNCTIONS: Final[dict[str, Callable[[Talk], object]]] = {
-    "ids/kept-as-sent": ids_kept, "ids/many-at-once": many_at_once, "frames/pieces": pieces, "frames/large": large,
-    "frames/deep": deep, "capabilities/declared": lists,
+    "ids/many-at-once": many_at_once, "frames/pieces": pieces, "capabilities/declared": lists,
     "pagination/walk": walk, "tools/list-twice": tools_twice,
     "tools/definitions": lists, "stateless/results-complete": lists, "stateless/caching-hints": lists,
     "tools/wrong-arguments": wrong_arguments, "progress/token-kinds": token_kinds,

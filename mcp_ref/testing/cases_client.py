@@ -8,7 +8,8 @@ Each is called with what the client did, and with what it does without the case;
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from mcp_ref.basic.transports.streamable_http.headers import decode_value
 from mcp_ref.errors import Refusal
@@ -16,24 +17,25 @@ from mcp_ref.messages import JsonObject
 from mcp_ref.testing.talk import NotApplicable, expect, fits, shown
 
 
-class Outcome(NamedTuple):
+@dataclass
+class Outcome:
     """What a client did in one case.
 
     Attributes:
         said: its messages, in order. headers: of the HTTP request of each, {} over stdio.
         asked: methods of HTTP requests without a message, in order, with their headers.
         code: its exit code; None where it had to be ended.
-        ended: how it ended its server over stdio: "eof", "term", both in order, or none.
-        early: what it said while an answer was held back. late: seconds between a stream's end and its resumption.
+        ended: how it ended its server over stdio: "eof", "term", both in order, or none; over HTTP when a stream ended.
+        early: what it said while an answer was held back.
     """
 
-    said: list[JsonObject]
-    headers: list[dict[str, str]]
-    asked: list[tuple[str, dict[str, str]]]
-    code: int | None
-    ended: list[str]
-    early: list[JsonObject]
     revision: str
+    said: list[JsonObject] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    code: int | None = None
+    ended: list[str] = field(default_factory=list)
+    early: list[JsonObject] = field(default_factory=list)
 
     def first(self, pattern: Any) -> int:
         """The place of the first message that fits. Raises: NotApplicable."""

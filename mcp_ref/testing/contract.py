@@ -15,7 +15,9 @@ whose keywords only widen is itself wider. What stands in one keyword but depend
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from mcp_ref.errors import ErrorResponse, MethodNotFound
@@ -62,7 +64,7 @@ class NoContract(ValueError):
 def contract_of(client: Client) -> JsonObject:
     """What the server of a connected client promises: its lists, all pages, capabilities, instructions and revisions.
 
-    Returns: an object for `json.dumps(..., sort_keys=True)`, without `_meta`, cache hints and the server's version.
+    Returns: an object for `write_contract`, without `_meta`, cache hints and the server's version.
 
     Raises: what the lists raise.
     Blocks: until each list has come; the client's timeout bounds each request.
@@ -102,6 +104,17 @@ def contract_diff(old: JsonObject, new: JsonObject) -> list[Change]:
         return sorted(_changes(old, new), key=lambda change: (_EFFECTS.index(change.effect), change.where))
     except RecursionError:
         raise NoContract("a contract is nested too deeply to be compared") from None
+
+
+def write_contract(path: Path, contract: JsonObject) -> None:
+    """Write a contract in one step, so that a reader never sees half of one. Raises: OSError."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(json.dumps(contract, indent=1, sort_keys=True) + "\n", "utf-8")
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def check_contract(value: Any) -> None:
@@ -192,13 +205,11 @@ def _entry(old: JsonObject, new: JsonObject, at: str) -> Iterator[Change]:
 # -- JSON Schema: what the change of a keyword does to the set of values
 
 _KINDS: Final[dict[str, tuple[Effect, Effect]]] = {
-    # What each kind of change means for what clients send, and for what they are given. "new" is an optional property
-    # that an open object now describes: it narrows to the letter, and no client sends what nobody named.
+    # What each kind of change means for what clients send, and for what they are given.
     "narrower": ("breaking", "harmless"),
     "wider": ("harmless", "breaking"),
     "gone": ("look", "breaking"),
     "lost": ("breaking", "breaking"),
-    "new": ("harmless", "harmless"),
     "text": ("look", "harmless"),
     "name": ("harmless", "harmless"),
     "other": ("look", "look"),
@@ -321,7 +332,9 @@ class Comparison:
             elif isinstance(rest, dict) and rest:
                 yield from self.of(rest, b[name], where)
             else:
-                yield "wider" if rest is False else "new", where, "was added"
+                # That an open object now describes an optional property narrows it to the letter, but no client sends
+                # what nobody named.
+                yield "wider" if rest is False else "name", where, "was added"
 
 
 def _sets(old: set[str] | None, new: set[str] | None, at: str, what: str) -> Found:

@@ -14,7 +14,6 @@ by the first fixture that is used.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
@@ -310,16 +309,14 @@ def mcp_contract(
     request: pytest.FixtureRequest, mcp_connect: Callable[..., Client], mcp_server: Any
 ) -> Callable[[str], list[Change]]:
     """Fails if the server breaks the contract of a name: `check("travel")`; returns the changes that break nothing."""
-    from mcp_ref.testing.contract import NoContract, contract_diff, contract_of
+    from mcp_ref.testing.contract import NoContract, contract_diff, contract_of, write_contract
 
     def check(name: str = "server") -> list[Change]:
         path = request.path.parent / "contracts" / f"{name}.json"
         now = contract_of(mcp_connect(mcp_server, revision=None))
         if request.config.getoption("--mcp-update"):
             path.parent.mkdir(exist_ok=True)
-            beside = path.with_name(f"{path.name}.{os.getpid()}")
-            beside.write_text(json.dumps(now, indent=1, sort_keys=True) + "\n", "utf-8")
-            beside.replace(path)
+            write_contract(path, now)
         try:
             changes = contract_diff(json.loads(path.read_text("utf-8")), now)
         except FileNotFoundError:

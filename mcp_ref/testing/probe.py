@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
@@ -72,6 +72,27 @@ def cases(role: str, over: str = "", only: Sequence[str] = ()) -> list[Case]:
         if over in ("", case.over) or case.over == "any"
         if not only or any(map(case.about, only))
     ]
+
+
+def row_of_case(case: Case, revision: str, attempt: Callable[[Case, str], None]) -> Row:
+    """What comes of a case that is tried: Unmet and NotApplicable say it, anything else is a fault of the case."""
+    began, (level, *ids) = time.monotonic(), case.sentences[revision]
+    verdict: Any
+    # What is shown by silence is asked twice: the machine may have been busy.
+    for last in (False, True):
+        verdict, says = "pass", ""
+        try:
+            attempt(case, revision)
+        except NotApplicable as why:
+            verdict, says = "skip", str(why)
+        except (Unmet, TransportClosed) as why:
+            if isinstance(why, Silent) and not last:
+                continue
+            verdict, says = "fail" if "MUST" in level else "warn", str(why)
+        except Exception as why:  # the other cases go on
+            verdict, says = "error", f"{type(why).__name__}: {why}"
+        break
+    return Row(case.name, verdict, says, tuple(ids), revision, seconds=time.monotonic() - began)
 
 
 class Probe:
@@ -151,47 +172,32 @@ class Probe:
         for case in self.chosen:
             played = case.play or case.name in FUNCTIONS
             if played and revision in case.sentences and (not guarded or case.name.startswith("auth/")):
-                yield self._row(case, revision)
+                yield row_of_case(case, revision, self._try)
         self.close()
 
-    def _row(self, case: Case, revision: str) -> Row:
-        began = time.monotonic()
-        level, *ids = case.sentences[revision]
-        verdict: Any
-        # What is shown by silence is asked twice: the machine may have been busy.
-        for last in (False, True):
-            verdict, says = "pass", ""
-            try:
-                self._try(case, revision)
-            except NotApplicable as why:
-                verdict, says = "skip", str(why)
-            except Unmet as why:
-                self.close()
-                if isinstance(why, Silent) and not last:
-                    continue
-                verdict, says = "fail" if "MUST" in level else "warn", str(why)
-            except Exception as why:  # a fault of the case; the others go on
-                self.close()
-                verdict, says = "error", f"{type(why).__name__}: {why}"
-            break
-        return Row(case.name, verdict, says, tuple(ids), revision, seconds=time.monotonic() - began)
-
     def _try(self, case: Case, revision: str) -> None:
-        own = {"fresh", "own"} & {*case.needs}
+        """Raises: Unmet, NotApplicable. What the case has spoilt by then is closed."""
+        own, whole = {"fresh", "own"} & {*case.needs}, False
         if own:
             self.close()
-        if "fresh" in case.needs:
-            self._talk = self.talk(revision)
-        elif self._talk is None or self._talk.revision != revision:
-            self.open(revision)
-        talk = self._talk
-        assert talk is not None
-        talk.next_case()
-        self.marks.append((self._recorder.seq, case))
-        self._check(case.needs, talk)
-        self.play(case, talk)
-        if own or talk.allowed:
-            self.close()
+        try:
+            if "fresh" in case.needs:
+                self._talk = self.talk(revision)
+            elif self._talk is None or self._talk.revision != revision:
+                self.open(revision)
+            talk = self._talk
+            assert talk is not None
+            talk.next_case()
+            self.marks.append((self._recorder.seq, case))
+            self._check(case.needs, talk)
+            self.play(case, talk)
+            whole = True
+        except NotApplicable:
+            whole = True
+            raise
+        finally:
+            if own or not whole or (self._talk is not None and self._talk.allowed):
+                self.close()
 
     def _check(self, needs: Sequence[str], talk: Talk) -> None:
         """Raises: NotApplicable: a need is not met."""

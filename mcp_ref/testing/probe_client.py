@@ -21,10 +21,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Final
 
 from mcp_ref.basic.transports.sse import CONTENT_TYPE, encode_event
@@ -37,10 +38,10 @@ from mcp_ref.machinery.pipes import LineSplitter
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import LATEST_SESSION, REVISIONS, SESSION_REVISIONS
 from mcp_ref.testing.cases_client import FUNCTIONS, Outcome
-from mcp_ref.testing.probe import Case, Mark, cases
+from mcp_ref.testing.probe import Case, Mark, cases, row_of_case
 from mcp_ref.testing.reports import Row
-from mcp_ref.testing.talk import NotApplicable, Unmet, expect, fits, shown
-from mcp_ref.trace.record import Recorder
+from mcp_ref.testing.talk import NotApplicable, expect, fits, shown
+from mcp_ref.trace.record import Recorder, Tap
 
 _BRIDGE: Final = str(Path(__file__).with_name("bridge.py"))
 _POLITE_TIMEOUT: Final = 2.0  # seconds in which a client may answer a request before its own is answered
@@ -55,52 +56,54 @@ class Far:
 
     The steps of a case: {"on": METHOD, "result" or "error"}: the answer, the last one again and again; {"before" or
     "after": METHOD, "send": MESSAGE or "raw": TEXT}: more, around the first answer; {"mute": METHOD}: no answer;
-    {"hold": METHOD, "seconds"}: the first answer comes so late; {"twice": METHOD}; {"batch": METHOD}: within a batch.
+    {"hold": METHOD, "seconds"}: the answer comes so late, over stdio; {"twice": METHOD}; {"batch": METHOD}: in a batch.
     """
 
     def __init__(self, revision: str, steps: Sequence[JsonObject]) -> None:
         self.revision, self.stateless = revision, revision == _STATELESS
-        self.steps = list(steps)
-        self.said: list[JsonObject] = []
-        self._lock = threading.Lock()  # guards the fields below: over HTTP several threads answer
-        self._heard = threading.Condition(self._lock)
+        self.steps, self.outcome = list(steps), Outcome(revision)
+        self._heard = threading.Condition()  # guards the fields below, and the outcome: several threads answer
         self._given: dict[str, int] = {}  # how often a method was answered
         self._asked: list[Any] = []  # the ids of what the client was asked, and has not answered
+        self._held: dict[bytes, float] = {}  # answers that come late, by so many seconds
 
-    def answer(self, message: Any) -> list[bytes]:
-        """What to write when a message of the client has come."""
-        with self._lock:
-            if not isinstance(message, dict) or len(self.said) >= _MAX_SAID:
+    def answer(self, message: Any, headers: dict[str, str]) -> list[bytes]:
+        """What to write when a message of the client has come, with headers if that was over HTTP."""
+        with self._heard:
+            if not isinstance(message, dict) or len(self.outcome.said) >= _MAX_SAID:
                 return []
-            self.said.append(message)
+            self.outcome.said.append(message)
+            self.outcome.headers.append(headers)
+            if self._held:
+                self.outcome.early.append(message)
             method = message.get("method")
             if not isinstance(method, str):
                 self._asked = [id for id in self._asked if id != message.get("id")]
                 self._heard.notify_all()
                 return []
             number = self._given[method] = self._given.get(method, -1) + 1
-            mine = (
-                [step for step in self.steps if method in (step.get("before"), step.get("after"))] if not number else []
-            )
             answer = self._answer(method, message, number)
-            before = [self._written(step, message) for step in mine if "before" in step]
-            after = [self._written(step, message) for step in mine if "after" in step]
+            before, after = (
+                [self._written(step, message) for step in self.steps if step.get(where) == method and not number]
+                for where in ("before", "after")
+            )
             return [*before, *answer, *after]
 
-    def asks(self, text: bytes) -> bool:
-        """Whether what is sent asks the client: then what follows is held back until `answered`, for at most
-        `_POLITE_TIMEOUT` seconds. Else a client that has all that it wants may be gone before it has answered."""
-        sent = _parsed(text)
-        asks = isinstance(sent, dict) and "id" in sent and isinstance(sent.get("method"), str)
-        if asks:
-            with self._lock:
-                self._asked.append(sent["id"])
-        return asks
+    def in_turn(self, texts: Iterable[bytes]) -> Iterator[bytes]:
+        """What is to be written, each text when its time has come; whoever writes it takes the next one then.
 
-    def answered(self, timeout: float = 0.0) -> bool:
-        """Whether the client has answered all that it was asked. Blocks: until it has, at most so many seconds."""
-        with self._lock:
-            return self._heard.wait_for(lambda: not self._asked, timeout)
+        What follows a question waits for the client's answer, `_POLITE_TIMEOUT` seconds at most: a client that has all
+        that it wants may be gone before it has answered.
+        """
+        for text in texts:
+            time.sleep(self._held.get(text, 0))
+            with self._heard:
+                self._held.pop(text, None)
+                self._heard.wait_for(lambda: not self._asked, _POLITE_TIMEOUT)
+                sent = _parsed(text)
+                asks = isinstance(sent, dict) and "id" in sent and isinstance(sent.get("method"), str)
+                self._asked = [sent["id"]] if asks else []
+            yield text
 
     def _answer(self, method: str, message: JsonObject, number: int) -> list[bytes]:
         if "id" not in message or {"mute": method} in self.steps:
@@ -114,6 +117,9 @@ class Far:
         if {"batch": method} in self.steps:
             answer = [{"jsonrpc": "2.0", "method": "notifications/no-such-thing"}, answer]
         text = json.dumps(answer).replace("$large", "x" * (8 << 20)).encode()
+        for step in self.steps:
+            if step.get("hold") == method:
+                self._held[text] = step["seconds"]
         return [text] * (2 if {"twice": method} in self.steps else 1)
 
     def _written(self, step: JsonObject, message: JsonObject) -> bytes:
@@ -128,12 +134,8 @@ class Far:
 
     def complete(self, result: JsonObject) -> JsonObject:
         """A result with what the stateless era wants in it."""
-        more = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-        return {
-            **more,
-            **result,
-            "_meta": {SERVER_INFO: {"name": "probe", "version": "0"}, **(result.get("_meta") or {})},
-        }
+        meta = {SERVER_INFO: _INFO, **(result.get("_meta") or {})}
+        return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **result, "_meta": meta}
 
     def plain(self, method: str, params: JsonObject) -> JsonObject:
         """What a plain server says to a request."""
@@ -222,26 +224,17 @@ class ProbeClient:
         """A row for each case of a revision, as it comes."""
         for case in self.chosen:
             if revision in case.sentences and not case.rules:
-                yield self._row(case, revision)
+                yield row_of_case(case, revision, self._try)
 
-    def _row(self, case: Case, revision: str) -> Row:
-        began, (level, *ids) = time.monotonic(), case.sentences[revision]
-        verdict: Any = "pass"
-        says = ""
-        try:
-            if "patience" in case.needs and not self.patience:
-                raise NotApplicable("give --patience")
-            variants: list[JsonObject] = next((step["each"] for step in case.play if "each" in step), [{}])
-            for varied in variants:
-                self._try(case, revision, [varied if "each" in step else step for step in case.play])
-        except NotApplicable as why:
-            verdict, says = "skip", str(why)
-        except (Unmet, TransportClosed) as why:
-            verdict, says = "fail" if "MUST" in level else "warn", str(why)
-        return Row(case.name, verdict, says, tuple(ids), revision, seconds=time.monotonic() - began)
-
-    def _try(self, case: Case, revision: str, steps: Sequence[JsonObject]) -> None:
+    def _try(self, case: Case, revision: str) -> None:
         """Raises: Unmet, NotApplicable, TransportClosed."""
+        if "patience" in case.needs and not self.patience:
+            raise NotApplicable("give --patience")
+        variants: list[JsonObject] = next((step["each"] for step in case.play if "each" in step), [{}])
+        for varied in variants:
+            self._try_variant(case, revision, [varied if "each" in step else step for step in case.play])
+
+    def _try_variant(self, case: Case, revision: str, steps: Sequence[JsonObject]) -> None:
         plain = self._plain[revision]
         for step in steps:
             # A case whose place is never reached is not played.
@@ -276,16 +269,18 @@ class ProbeClient:
                 raise TransportClosed(f"the client could not be started: {problem}") from None
             try:
                 peer.serve(limit, child)
-                code = None if peer.overdue or len(far.said) >= _MAX_SAID else _code(child, limit)
+                if not peer.overdue and len(far.outcome.said) < _MAX_SAID:
+                    with suppress(subprocess.TimeoutExpired):
+                        far.outcome.code = child.wait(limit)
             finally:
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
         finally:
             peer.close()
-        if not far.said:
+        if not far.outcome.said:
             raise TransportClosed("the client said nothing")
-        return Outcome(far.said, peer.headers, peer.asked, code, peer.ended, peer.early, revision)
+        return far.outcome
 
 
 def _asks_in(revision: str, message: JsonObject) -> bool:
@@ -300,13 +295,6 @@ def _offered(outcome: Outcome) -> Any:
     """The revision of the session era that a client has asked for, if it exists."""
     asked = [each.get("params") or {} for each in outcome.said if each.get("method") == "initialize"]
     return next((row.name for row in SESSION_REVISIONS if asked and row.name == asked[0].get("protocolVersion")), None)
-
-
-def _code(child: subprocess.Popen[Any], seconds: float) -> int | None:
-    try:
-        return child.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return None
 
 
 def _words(command: Sequence[str], target: list[str]) -> list[str]:
@@ -369,19 +357,11 @@ class _OverStdio:
 
     def __init__(self, far: Far, recorder: Recorder) -> None:
         self._far, self._recorder = far, recorder
-        self._tap = recorder.tap("client", "stdio")
         self._token = secrets.token_hex(8)
         self._listening = socket.create_server(("127.0.0.1", 0))
         how = [name for name in ("watched", "stubborn") if {name: True} in far.steps]
         port = str(self._listening.getsockname()[1])
-        # What is written later: at that time, or when the client has answered; `_slow`: at that time alone.
-        self._held: list[bytes] = []
-        self._until, self._slow = 0.0, False
         self.target = [sys.executable, "-IS", _BRIDGE, port, self._token, *how]
-        self.headers: list[dict[str, str]] = []
-        self.asked: list[tuple[str, dict[str, str]]] = []
-        self.ended: list[str] = []
-        self.early: list[JsonObject] = []
 
     def serve(self, timeout: float, child: subprocess.Popen[Any]) -> None:
         """Answer until the client ends, or the time is over; a client may start its server more than once."""
@@ -393,10 +373,8 @@ class _OverStdio:
                 deadline.check("waiting")
                 with suppress(TimeoutError):
                     link, _ = self._listening.accept()
-                    with link:
-                        met = True
-                        self._tap = self._recorder.tap("client", "stdio")
-                        self._talk(link, deadline)
+                    met = True
+                    self._talk(link, deadline)
         except RequestTimeout:
             self.overdue = True
         if not met and child.poll() is None:
@@ -404,72 +382,54 @@ class _OverStdio:
 
     def _talk(self, link: socket.socket, deadline: Deadline) -> None:
         """Answer until the client closes its end, the server dies as the script says, or the time is over."""
-        splitter, greeted = LineSplitter(64 << 20), False
-        self._held = []
-        with suppress(OSError):
-            while True:
-                left = deadline.check("waiting") or 0.0
-                link.settimeout(max(0.01, min(left, self._until - time.monotonic()) if self._held else left))
-                try:
-                    data = link.recv(65536)
-                except TimeoutError:
-                    self._let_go(link)
-                    continue
-                if not data:
-                    break
-                for line in splitter.feed(data):
-                    if not greeted and line.decode("utf-8", "replace") != self._token:
-                        return
-                    if greeted and not self._take(line, link):
-                        return
-                    greeted = True
-        self._tap.deliver()
+        tap, texts = self._recorder.tap("client", "stdio"), SimpleQueue[bytes | None]()
 
-    def _take(self, line: bytes, link: socket.socket) -> bool:
+        def write() -> None:
+            with suppress(OSError):
+                for text in self._far.in_turn(iter(texts.get, None)):
+                    tap.note("send", text)
+                    link.sendall(text + b"\n")
+
+        writer = threading.Thread(target=write, name="probe-writer")
+        splitter, greeted = LineSplitter(64 << 20), False
+        with link, suppress(OSError):
+            link.settimeout(deadline.check("waiting"))
+            writer.start()
+            try:
+                while data := link.recv(65536):
+                    for line in splitter.feed(data):
+                        if not greeted and line.decode("utf-8", "replace") != self._token:
+                            return
+                        if greeted and not self._take(line, tap, texts):
+                            return
+                        greeted = True
+                    link.settimeout(deadline.check("waiting"))
+            finally:
+                # The writer ends with the link, or once it has waited as long as for an answer of the client.
+                texts.put(None)
+                with suppress(OSError):
+                    link.shutdown(socket.SHUT_RDWR)
+                writer.join()
+                tap.deliver()
+
+    def _take(self, line: bytes, tap: Tap, texts: SimpleQueue[bytes | None]) -> bool:
         """Answer one line, or take note of what the bridge says; False: the server dies of it."""
         if line.startswith(b"\0"):
-            self.ended.append(line[1:].decode())
+            self._far.outcome.ended.append(line[1:].decode())
             if line == b"\0eof":
-                self._tap.note("receive", None, {"process": {"eof": "client"}})
+                tap.note("receive", None, {"process": {"eof": "client"}})
         elif line.strip():
-            self._tap.note("receive", line)
-            message, steps = _parsed(line), self._far.steps
-            self.headers.append({})
-            if self._held and self._slow:
-                self.early.append(message)
-            answers = self._far.answer(message)
-            if not self._slow and self._far.answered():
-                self._let_go(link)
-            method = message.get("method") if isinstance(message, dict) else None
-            if method is not None and any(step.get("dies") == method for step in steps):
+            tap.note("receive", line)
+            message = _parsed(line)
+            answers = self._far.answer(message, {})
+            if isinstance(message, dict) and {"dies": message.get("method")} in self._far.steps:
                 return False
-            slow = next((step["seconds"] for step in steps if "hold" in step and step["hold"] == method), None)
-            if slow is not None and answers and not self._held:
-                self._hold(answers, slow, slow=True)
-            else:
-                self._write(link, answers)
+            for text in answers:
+                texts.put(text)
         return True
-
-    def _hold(self, texts: Sequence[bytes], seconds: float, *, slow: bool) -> None:
-        self._held, self._until, self._slow = [*self._held, *texts], time.monotonic() + seconds, slow
-
-    def _let_go(self, link: socket.socket) -> None:
-        held, self._held, self._slow = self._held, [], False
-        self._write(link, held)
-
-    def _write(self, link: socket.socket, texts: Sequence[bytes]) -> None:
-        for number, text in enumerate(texts, 1):
-            asks = self._far.asks(text)
-            self._tap.note("send", text)
-            link.settimeout(10)
-            link.sendall(text + b"\n")
-            if asks and texts[number:]:
-                self._hold(texts[number:], _POLITE_TIMEOUT, slow=False)
-                return
 
     def close(self) -> None:
         self._listening.close()
-        self._tap.deliver()
 
 
 def _parsed(line: bytes) -> Any:
@@ -485,20 +445,15 @@ def _parsed(line: bytes) -> Any:
 class _OverHttp:
     """The far end at a URL. Steps of its own: {"status": N, "for": METHOD, "times", "headers", "body"}: instead of an
     answer; {"session": ID}; {"stream": METHOD}: the answer as an event stream; {"cut": METHOD, "retry": MS}: a stream
-    that ends before the answer, and goes on by GET; {"get": STATUS}."""
+    that ends before the answer, and goes on by GET."""
 
     overdue = False
 
     def __init__(self, far: Far, recorder: Recorder) -> None:
         self._far, self._tap = far, recorder.tap("client", "http")
-        self.headers: list[dict[str, str]] = []
-        self.asked: list[tuple[str, dict[str, str]]] = []
-        self.ended: list[str] = []
-        self.early: list[JsonObject] = []
-        self._lock = threading.Lock()  # guards the lists above, and the two fields below
+        self._lock = threading.Lock()  # guards what was `asked`, and the two fields below
         self._refused: dict[str, int] = {}
         self._waiting: list[bytes] = []
-        self._steps = {name: step for step in far.steps for name in ("session", "cut", "get", "stream") if name in step}
         self._http = HttpServer({"/mcp": self._serve}, "127.0.0.1", 0, HttpLimits(max_message=64 << 20))
         self._http.start()
         self.target = [f"http://127.0.0.1:{self._http.address[1]}/mcp"]
@@ -513,41 +468,32 @@ class _OverHttp:
                 self._other(request.method, headers, reply)
                 return
             message = _parsed(request.body)
-            with self._lock:
-                self.headers.append(headers)
-                self.asked.append(("POST", headers))
             method = message.get("method") if isinstance(message, dict) else None
+            answers = self._far.answer(message, headers)
             if (refusal := self._refusal(method)) is not None:
-                with self._lock:
-                    self._far.said.append(message)
                 reply.send(refusal["status"], refusal.get("headers") or {}, str(refusal.get("body", "")).encode())
                 return
-            answers = self._far.answer(message)
-            own = {"Mcp-Session-Id": self._steps["session"]["session"]} if "session" in self._steps else {}
-            own = own if method == "initialize" else {}
+            opened = next((step["session"] for step in self._far.steps if "session" in step), None)
+            own = {"Mcp-Session-Id": opened} if opened and method == "initialize" else {}
+            cut = next((step for step in self._far.steps if step.get("cut") == method), None)
+            streamed = {"stream": method} in self._far.steps
             if not isinstance(message, dict) or "id" not in message or "method" not in message:
                 reply.send(202, {})
-            elif self._steps.get("cut", {}).get("cut") == method:
+            elif cut is not None:
                 with self._lock:
                     self._waiting = answers
-                self.ended.append(str(time.monotonic()))
-                retry = self._steps["cut"]["retry"]
-                self._stream(reply, own, [], f"id: 1\nretry: {retry}\ndata: \n\n".encode())
-            elif len(answers) == 1 and self._steps.get("stream", {}).get("stream") != method:
+                self._far.outcome.ended.append(str(time.monotonic()))
+                self._stream(reply, own, [], f"id: 1\nretry: {cut['retry']}\ndata: \n\n".encode())
+            elif len(answers) == 1 and not streamed:
                 reply.send(200, {"Content-Type": "application/json", **own}, answers[0])
             else:
-                odd = b": a comment\r\r" if "stream" in self._steps else b""
-                self._stream(reply, own, answers, odd)
+                self._stream(reply, own, answers, b": a comment\r\r" if streamed else b"")
 
     def _stream(self, reply: HttpReply, own: dict[str, str], texts: Sequence[bytes], first: bytes = b"") -> None:
         reply.open({"Content-Type": CONTENT_TYPE, "Cache-Control": "no-cache", **own})
         if first:
             reply.write(first)
-        asked = False
-        for text in texts:
-            if asked:
-                self._far.answered(_POLITE_TIMEOUT)
-            asked = self._far.asks(text)
+        for text in self._far.in_turn(texts):
             reply.write(encode_event(text.decode()))
         reply.end()
 
@@ -562,7 +508,7 @@ class _OverHttp:
 
     def _other(self, method: str, headers: dict[str, str], reply: HttpReply) -> None:
         with self._lock:
-            self.asked.append((method, {**headers, "at": str(time.monotonic())}))
+            self._far.outcome.asked.append((method, {**headers, "at": str(time.monotonic())}))
             waiting, self._waiting = (self._waiting, []) if "last-event-id" in headers else ([], self._waiting)
         if method == "GET" and waiting:
             self._stream(reply, {}, waiting)

@@ -33,7 +33,7 @@ from typing import Any, Final
 
 from mcp_ref import messages
 from mcp_ref.basic.transports.transport import Transport
-from mcp_ref.basic.versioning import PROTOCOL_VERSION
+from mcp_ref.basic.versioning import LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID
 from mcp_ref.errors import InvalidRequest, McpError, Refusal
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject
@@ -42,8 +42,6 @@ from mcp_ref.trace.record import TraceEvent, read_trace
 
 log = logging.getLogger(__name__)
 
-SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
-LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 READING: Final = frozenset((
     "initialize", "server/discover", "ping", "tools/list", "prompts/list", "resources/list", "resources/templates/list",
     "resources/read", "prompts/get", "completion/complete", "logging/setLevel",
@@ -53,6 +51,9 @@ READING: Final = frozenset((
 _OPENINGS: Final = ("initialize", "server/discover")
 _HIDDEN: Final = re.compile(r"\[redacted(?: \w+)?\]|\.\.\. \[\d+ characters, \w+\]")
 _MAX_SHOWN: Final = 80
+
+MISSING: Final = object()
+"""What one of two values does not have."""
 
 Deliver = Callable[[JsonObject], None]
 
@@ -67,26 +68,32 @@ def is_hidden(value: Any) -> bool:
     return isinstance(value, str) and _HIDDEN.search(value) is not None
 
 
+def differences(recorded: Any, given: Any, at: str) -> Iterator[tuple[str, Any, Any]]:
+    """Each place where a value is not the recorded one, with what stands there in both; MISSING for nothing."""
+    if isinstance(recorded, dict) and isinstance(given, dict):
+        for name in recorded | given:
+            yield from differences(recorded.get(name, MISSING), given.get(name, MISSING), f"{at}.{name}")
+    elif isinstance(recorded, list) and isinstance(given, list) and len(recorded) == len(given):
+        for n, pair in enumerate(zip(recorded, given, strict=True)):
+            yield from differences(*pair, f"{at}[{n}]")
+    elif not _same(recorded, given):
+        yield at, recorded, given
+
+
 def difference(recorded: Any, given: Any, at: str) -> str | None:
     """The first place where a value is not the recorded one, in words; None if they fit."""
-    if isinstance(recorded, dict) and isinstance(given, dict):
-        for name in sorted(recorded.keys() | given.keys()):
-            if name not in given:
-                return f"{at}.{name}: recorded {_shown(recorded[name])}, missing here"
-            if name not in recorded:
-                return f"{at}.{name}: {_shown(given[name])} here, not in the recording"
-            if found := difference(recorded[name], given[name], f"{at}.{name}"):
-                return found
-        return None
-    if isinstance(recorded, list) and isinstance(given, list) and len(recorded) == len(given):
-        pairs = enumerate(zip(recorded, given, strict=True))
-        return next((found for n, pair in pairs if (found := difference(*pair, f"{at}[{n}]"))), None)
-    if isinstance(recorded, str) and _HIDDEN.search(recorded):
-        same = recorded == "[redacted]" or _hiding(recorded, given)
-    else:
-        # 1 and 1.0 are the same number in JSON; 1 and true are not the same value.
-        same = recorded == given and isinstance(recorded, bool) == isinstance(given, bool)
-    return None if same else f"{at}: recorded {_shown(recorded)}, here {_shown(given)}"
+    for where, was, now in differences(recorded, given, at):
+        if was is MISSING:
+            return f"{where}: {_shown(now)} here, not in the recording"
+        return f"{where}: recorded {_shown(was)}, {'missing here' if now is MISSING else f'here {_shown(now)}'}"
+    return None
+
+
+def _same(recorded: Any, given: Any) -> bool:
+    if given is not MISSING and isinstance(recorded, str) and _HIDDEN.search(recorded):
+        return recorded == "[redacted]" or _hiding(recorded, given)
+    # 1 and 1.0 are the same number in JSON; 1 and true are not the same value.
+    return bool(recorded == given) and isinstance(recorded, bool) == isinstance(given, bool)
 
 
 def _hiding(recorded: str, given: Any) -> bool:
@@ -123,14 +130,6 @@ def answer_of(message: JsonObject) -> JsonObject:
     said = {name: value for name, value in message.items() if name in ("result", "error")}
     return {name: {k: v for k, v in each.items() if k != "_meta"} if isinstance(each, dict) else each
             for name, each in said.items()}  # fmt: skip
-
-
-def _distance(recorded: Any, given: Any) -> int:
-    """In how many places two values differ."""
-    if isinstance(recorded, dict) and isinstance(given, dict):
-        both = recorded.keys() & given.keys()
-        return len(recorded.keys() ^ given.keys()) + sum(_distance(recorded[name], given[name]) for name in both)
-    return difference(recorded, given, "") is not None
 
 
 # -- what was recorded --------------------------------------------------------------------------------------------
@@ -234,7 +233,7 @@ def _messages(events: list[TraceEvent], unplayed: dict[str, list[int]]) -> Itera
 
 def _owner(message: JsonObject, turns: list[Turn], waiting: list[Turn]) -> Turn:
     """What a message of the server belongs to that is not a response."""
-    token, subscription = params_of(message).get("progressToken"), meta_of(message).get(SUBSCRIPTION)
+    token, subscription = params_of(message).get("progressToken"), meta_of(message).get(SUBSCRIPTION_ID)
     for turn in reversed(turns):
         if token is not None and meta_of(turn.sent).get("progressToken") == token:
             return turn
@@ -352,7 +351,8 @@ class Player:
             why = f"{times}, and asked once more; the last is event {again[-1].seq}"
         elif same:
             asked = _asked(message)
-            nearest = min(same, key=lambda turn: (_distance(_asked(turn.sent), asked), turn.live is not None))
+            places = {turn: sum(1 for _ in differences(_asked(turn.sent), asked, "")) for turn in same}
+            nearest = min(same, key=lambda turn: (places[turn], turn.live is not None))
             why = f"the nearest is event {nearest.seq}: {difference(_asked(nearest.sent), asked, 'params')}"
         else:
             why = f"the recording has {', '.join(sorted({turn.sent['method'] for turn in asks})) or 'no request'}"
@@ -364,9 +364,9 @@ def _rewritten(said: Said, request: JsonObject) -> JsonObject | None:
     """A message as it answers the live request; None if that did not ask for it."""
     if "method" not in said.message:
         message = {**said.message, "id": request["id"]}
-        if SUBSCRIPTION in ((message.get("result") or {}).get("_meta") or {}):
+        if SUBSCRIPTION_ID in ((message.get("result") or {}).get("_meta") or {}):
             result = message["result"]
-            message["result"] = {**result, "_meta": {**result["_meta"], SUBSCRIPTION: request["id"]}}
+            message["result"] = {**result, "_meta": {**result["_meta"], SUBSCRIPTION_ID: request["id"]}}
         return message
     params, was, now = params_of(said.message), meta_of(said.of.sent), meta_of(request)
     if said.message["method"] == "notifications/message" and LOG_LEVEL in was and LOG_LEVEL not in now:
@@ -375,8 +375,8 @@ def _rewritten(said: Said, request: JsonObject) -> JsonObject | None:
         if "progressToken" not in now:
             return None
         params = {**params, "progressToken": now["progressToken"]}
-    if SUBSCRIPTION in meta_of(said.message):
-        params = {**params, "_meta": {**params["_meta"], SUBSCRIPTION: request["id"]}}
+    if SUBSCRIPTION_ID in meta_of(said.message):
+        params = {**params, "_meta": {**params["_meta"], SUBSCRIPTION_ID: request["id"]}}
     return {**said.message, "params": params} if params else said.message
 
 

@@ -1,4 +1,4 @@
-"""Reports for continuous integration: rows and findings as text, JSON, JUnit, SARIF 2.1.0 or Markdown.
+"""Reports for continuous integration: rows and findings as JSON, JUnit, SARIF 2.1.0 or Markdown.
 
 Not here:  judging (trace/check), comparing (testing/contract)
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import quote
@@ -37,7 +38,6 @@ class Row(NamedTuple):
         revision: the suite that the row belongs to.
         file: the file that it speaks of, and `line` the line of it.
         seconds: how long it took.
-        level: of the sentences: "MUST", "SHOULD", "HINT", "FAULT"; "" where nothing has one.
     """
 
     name: str
@@ -48,15 +48,13 @@ class Row(NamedTuple):
     file: str = ""
     line: int = 1
     seconds: float = 0.0
-    level: str = ""
 
 
 def row_of(finding: Finding, file: str = "") -> Row:
     """The row of a finding, in the revision of its sentence."""
     says = f"{finding.says} ({finding.blame or 'the checker'}) Expected: {finding.expected}"
     revision = finding.ids[0].partition("/")[0] if finding.ids else ""
-    verdict = _VERDICTS[finding.level]
-    return Row(finding.rule, verdict, says, finding.ids, revision, file, max(finding.seq, 1), level=finding.level)
+    return Row(finding.rule, _VERDICTS[finding.level], says, finding.ids, revision, file, max(finding.seq, 1))
 
 
 def report(rows: Sequence[Row], name: str, format: str) -> str:
@@ -67,11 +65,6 @@ def report(rows: Sequence[Row], name: str, format: str) -> str:
     """
     judged = any(row.verdict != "skip" for row in rows)
     return FORMATS[format](rows if judged else [Row(name, "error", _NOTHING), *rows], name)
-
-
-def _text(rows: Sequence[Row], name: str) -> str:
-    lines = [f"{row.verdict}: {row.name}: {row.says} {' '.join(row.ids)}".rstrip() for row in rows]
-    return "\n".join(lines) + "\n"
 
 
 def _json(rows: Sequence[Row], name: str) -> str:
@@ -111,10 +104,7 @@ def _junit(rows: Sequence[Row], name: str) -> str:
 
 def _clean(text: str) -> str:
     """Without the characters that XML cannot carry, and lone surrogates, which no file can."""
-    return "".join(
-        c if c in "\t\n\r" or (c >= " " and not "\ud800" <= c <= "\udfff" and c < "\ufffe") or c > "\uffff" else "?"
-        for c in text
-    )
+    return re.sub(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)
 
 
 def _sarif(rows: Sequence[Row], name: str) -> str:
@@ -151,6 +141,6 @@ def _sarif(rows: Sequence[Row], name: str) -> str:
 
 
 FORMATS: Final[dict[str, Callable[[Sequence[Row], str], str]]] = {
-    "text": _text, "json": _json, "junit": _junit, "sarif": _sarif, "markdown": _markdown,
+    "json": _json, "junit": _junit, "sarif": _sarif, "markdown": _markdown,
 }  # fmt: skip
-"""The names of the formats, and the writer of each."""
+"""The names of the formats, and the writer of each; as text each command tells its own."""

@@ -37,6 +37,8 @@ PROBE: Final = {"name": "mcp-ref-probe", "version": __version__}
 _CLOSE: Final = 5.0  # seconds, at least, for an end: a server may have to be killed, on a machine that is busy
 _MAX_HEARD: Final = 64 << 20  # bytes that a server may say in one conversation, with what it takes to keep each line
 _KEPT: Final = 512  # bytes that it takes
+_LARGE: Final = "x" * (2 << 20)
+_DEEP: Final = "[" * 20_000 + "]" * 20_000
 
 
 class Unmet(Exception):
@@ -423,10 +425,12 @@ class Talk:
     def filled(self, value: Any) -> Any:
         """A step of a case, with the names in its texts filled in."""
         if isinstance(value, str):
-            envelope = self.envelope()
-            meta = f'"_meta": {json.dumps(envelope)}' if envelope else ""
-            names = {"$revision": self.revision, "$harmless": self.harmless, "$unknown": self.options.unknown}
-            for name, text in {**names, "$meta": meta}.items():
+            meta = f'"_meta": {json.dumps(self.envelope())}' if self.stateless else ""
+            names = {
+                "$revision": self.revision, "$harmless": self.harmless, "$unknown": self.options.unknown, "$meta": meta,
+                "$large": _LARGE, "$deep": _DEEP,
+            }  # fmt: skip
+            for name, text in names.items():
                 value = value.replace(name, text)
             return value
         if isinstance(value, dict):

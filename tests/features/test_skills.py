@@ -90,15 +90,22 @@ def test_a_skill_file_is_a_resource_with_what_its_frontmatter_says(folder: Path)
         assert "blob" in client.read_resource("skill://pdf/logo.bin")["contents"][0]
 
 
-@pytest.mark.parametrize(
-    "uri",
-    ["skill://pdf/.env", "skill://pdf/__pycache__/x.pyc", "skill://pdf/../README.txt", "skill://README.txt",
-     "skill://pdf/%2e%2e/README.txt", "skill://pdf/references%2FFORMS.md", "skill://pdf", "skill://pdf/", "skill:///etc/passwd"],
-)  # fmt: skip
-def test_what_is_no_file_of_a_skill_is_not_served(folder: Path, uri: str) -> None:
+NOT_THERE = {
+    "read_resource": [
+        "skill://pdf/.env", "skill://pdf/__pycache__/x.pyc", "skill://pdf/../README.txt", "skill://README.txt",
+        "skill://pdf/%2e%2e/README.txt", "skill://pdf/references%2FFORMS.md", "skill://pdf", "skill://pdf/",
+        "skill:///etc/passwd",
+    ],
+    "get_skill": ["skill://none/SKILL.md", "skill://pdf", "skill://pdf/references/FORMS.md", "file:///etc"],
+    "read_directory": ["skill://pdf/", "skill://pdf/SKILL.md", "skill://pdf/none", "skill://"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("ask", "uri"), [(ask, uri) for ask, uris in NOT_THERE.items() for uri in uris])
+def test_what_is_no_file_no_skill_or_no_directory_is_refused(folder: Path, ask: str, uri: str) -> None:
     with opened(Skills(folder)) as client, pytest.raises(ErrorResponse) as refused:
-        client.read_resource(uri)
-    assert refused.value.code == -32602
+        getattr(client, ask)(uri)
+    assert refused.value.code == -32602 and refused.value.data == {"uri": uri}
 
 
 def test_a_skill_that_is_not_listed_is_found_by_its_uri() -> None:
@@ -111,15 +118,6 @@ def test_a_skill_that_is_not_listed_is_found_by_its_uri() -> None:
         assert client.read_skill(skill).endswith(b"---\nTake it back.")
 
 
-@pytest.mark.parametrize(
-    "uri", ["skill://none/SKILL.md", "skill://pdf", "skill://pdf/references/FORMS.md", "file:///etc"]
-)
-def test_of_what_is_no_skill_the_server_says_so(folder: Path, uri: str) -> None:
-    with opened(Skills(folder)) as client, pytest.raises(ErrorResponse) as refused:
-        client.get_skill(uri)
-    assert refused.value.code == -32602 and refused.value.data == {"uri": uri}
-
-
 def test_a_directory_lists_its_children_page_by_page(folder: Path) -> None:
     with opened(Skills(folder), page_size=2) as client:
         children = client.read_directory("skill://pdf")
@@ -130,13 +128,6 @@ def test_a_directory_lists_its_children_page_by_page(folder: Path) -> None:
         assert client.read_directory("skill://pdf/empty") == []
         result = client.request("resources/directory/read", {"uri": "skill://pdf/references"})
         assert result["resultType"] == "complete" and result["ttlMs"] == 0
-
-
-@pytest.mark.parametrize("uri", ["skill://pdf/", "skill://pdf/SKILL.md", "skill://pdf/none", "skill://"])
-def test_what_is_no_directory_is_refused(folder: Path, uri: str) -> None:
-    with opened(Skills(folder)) as client, pytest.raises(ErrorResponse) as refused:
-        client.read_directory(uri)
-    assert refused.value.code == -32602
 
 
 def test_a_dynamic_skill_is_made_at_each_reading() -> None:
@@ -348,6 +339,7 @@ def files(*more: dict[str, Any]) -> dict[str, Any]:
         (files({**FILE, "uri": "skill://other/x"}), "entry"),
         (files({**FILE, "uri": "file:///etc/passwd"}), "entry"),
         (files({**FILE, "uri": "skill://pdf/../x"}), "entry"),
+        (files({**FILE, "uri": "skill://pdf/%2e%2e/x"}), "entry"),
         (files({**FILE, "uri": "skill://pdf/x", "digest": "md5:1"}), "entry"),
         (files({**FILE, "uri": "skill://pdf/x", "size": -1}), "entry"),
         (files({**FILE, "uri": "skill://pdf/x", "size": MAX_BYTES}), "limit"),

@@ -491,21 +491,21 @@ def as_text(request: HttpRequest, reply: HttpReply) -> HttpReply | None:
         status, headers | ({"Content-Type": "text/plain"} if status == 200 else {}), body))  # fmt: skip
 
 
-def stream(reply: HttpReply, *events: str) -> None:
-    reply.open({"Content-Type": "text/event-stream"})
+def stream(reply: HttpReply, *events: str, **headers: str) -> None:
+    reply.open({"Content-Type": "text/event-stream", **headers})
     for event in events:
         reply.write(f"{event}\n\n".encode())
     reply.end()
 
 
-def held_back(request: HttpRequest, reply: HttpReply) -> HttpReply | None:
-    """What is harmless is answered by a stream, which proxies may buffer."""
+def held_back(request: HttpRequest, reply: HttpReply, **headers: str) -> HttpReply | None:
+    """What is harmless is answered by a stream, which proxies may buffer unless `headers` forbid it."""
 
-    def send(status: int, headers: dict[str, str], body: bytes) -> None:
+    def send(status: int, own: dict[str, str], body: bytes) -> None:
         if status == 200:
-            stream(reply, f"data: {body.decode()}")
+            stream(reply, f"data: {body.decode()}", **headers)
         else:
-            reply.send(status, headers, body)
+            reply.send(status, own, body)
 
     return Otherwise(reply, send) if asked(request).get("id") == "s" else reply
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import select
-import sys
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -178,21 +176,9 @@ def test_markdown_has_three_cells_a_row_and_no_tags(program: Path, capsys: pytes
     assert "| the same | the same |" in capsys.readouterr().out
 
 
-def test_the_page_marks_what_is_the_same_and_shows_text_as_text(
-    program: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    class Tags(HTMLParser):
-        seen = set[str]()
-
-        def handle_starttag(self, tag: str, attrs: object) -> None:
-            self.seen.add(tag)
-
-    program.write_text(HOSTILE)
+def test_the_page_marks_what_is_the_same(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", OLD, BEFORE, "--traffic", str(program), "--format", "html"]) == 0
-    told = capsys.readouterr().out
-    assert "<tr class=same><td>server: answer to tools/call<td>the same<td>the same" in told
-    Tags().feed(told)
-    assert Tags.seen == {"html", "meta", "title", "style", "h1", "h2", "table", "tr", "th", "td", "p"}
+    assert "<tr class=same><td>server: answer to tools/call<td>the same<td>the same" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -238,14 +224,10 @@ def test_a_revision_that_a_program_cannot_speak_is_named(program: Path, capfd: p
     assert said.err.endswith(f"mcp-ref: {program}, run for {NEW}, failed with exit code 1\n")
 
 
-def test_a_program_or_a_revision_that_is_not_there_is_one_sentence(
-    tmp_path: Path, program: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_program_that_is_not_there_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     missing = str(tmp_path / "missing.py")
     assert main(["diff", OLD, NEW, "--traffic", missing]) == 2
     assert capsys.readouterr().err == f"mcp-ref: {missing} cannot be read\n"
-    assert main(["diff", OLD, "2026", "--traffic", str(program)]) == 2
-    assert capsys.readouterr().err.startswith("mcp-ref: unknown revision '2026'; known: ")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a FIFO")
@@ -265,8 +247,3 @@ def test_what_a_program_has_started_ends_with_it(tmp_path: Path, program: Path) 
         assert os.read(ours, 1) == b""
     finally:
         os.close(ours)
-
-
-def test_a_plain_import_does_not_bring_it() -> None:
-    program = "import sys, mcp_ref, mcp_ref.cli; assert not [name for name in sys.modules if 'aligned' in name]"
-    assert os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", program]) == 0

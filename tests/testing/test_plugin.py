@@ -233,12 +233,6 @@ def test_only_with_answers_a_client_says_that_it_can_be_asked(run: Runner) -> No
 # -- cassettes, recordings and contracts --------------------------------------------------------------------------
 
 
-def test_a_request_that_was_not_recorded_fails_the_test(run: Runner) -> None:
-    result = run.tests(f"@pytest.mark.mcp_cassette('forecast.jsonl')\n{CALLS}")
-    result.assert_outcomes(failed=1)
-    alone(result, 'not in the recording: tools/call: the nearest is event 3: *recorded "Lisbon", here "Porto"')
-
-
 def test_a_missing_cassette_names_the_option_that_records_it(run: Runner) -> None:
     code = f"@pytest.mark.mcp_cassette('porto.jsonl')\n{CALLS}"
     alone(run.tests(code), "no cassette *porto.jsonl; --mcp-record=once records it")
@@ -414,15 +408,8 @@ def test_without_a_server_the_ways_to_name_one_are_told(run: Runner) -> None:
     alone(run.tests(LISTS, "-o", "mcp_server="), "no MCP server: give --mcp-server, mcp_server in the ini file, *")
 
 
-def test_a_server_is_a_fixture_of_any_scope_or_an_option(run: Runner) -> None:
-    assert run.tests(LISTS, "-o", "mcp_server=", "--mcp-server", "travel:server").parseoutcomes() == {"failed": 1}
-    run.tests(
-        "@pytest.fixture(scope='module', params=['memory', 'http'])\n"
-        "def mcp_server(request):\n"
-        "    with server.serve_http() as http:\n"
-        "        yield server if request.param == 'memory' else http.url\n"
-        f"{CALLS}"
-    ).assert_outcomes(passed=2)
+def test_a_server_is_named_by_an_option(run: Runner) -> None:
+    run.tests(CALLS, "-o", "mcp_server=", "--mcp-server", "travel:server").assert_outcomes(passed=1)
 
 
 # -- traces, and what a run pays ----------------------------------------------------------------------------------

@@ -229,28 +229,16 @@ def test_a_round_with_another_answer_is_not_in_the_recording(trace: Path) -> Non
     assert 'content.seat: recorded "aisle", here "window"' in replay.mismatches[0]
 
 
-def test_progress_goes_only_to_whom_has_asked_for_it(trace: Path) -> None:
-    record(trace, "2025-11-25")
-    with connected(Replay(trace), "2025-11-25") as client:
-        before = []
-        client.call_tool("walk", {"steps": 2}, on_progress=lambda *step: before.append(step))
-        assert len(before) == 2
-    player = Player(turns_of(trace)[0])
-    walk = next(turn.sent for turn in player.turns if turn.sent.get("params", {}).get("name") == "walk")
-    bare = {**walk, "params": {name: value for name, value in walk["params"].items() if name != "_meta"}}
-    said = [message for _, message in player.take(bare, lambda message: None)]
-    assert "notifications/progress" not in [message.get("method") for message in said]
-    assert said[-1]["id"] == walk["id"]
-
-
-def test_progress_goes_to_the_token_of_the_live_request(trace: Path) -> None:
+@pytest.mark.parametrize("meta", [{"progressToken": "another"}, {}], ids=["with a token", "without"])
+def test_progress_goes_to_the_token_of_the_live_request(trace: Path, meta: dict[str, Any]) -> None:
     record(trace, "2025-11-25")
     player = Player(turns_of(trace)[0])
     walk = copy.deepcopy(next(turn.sent for turn in player.turns if turn.sent.get("params", {}).get("name") == "walk"))
-    walk["params"]["_meta"]["progressToken"] = "another"
+    walk["params"]["_meta"] = meta
     said = [message for _, message in player.take(walk, lambda message: None)]
     tokens = [each["params"]["progressToken"] for each in said if each.get("method") == "notifications/progress"]
-    assert tokens == ["another", "another"]
+    assert tokens == [*meta.values()] * 2
+    assert said[-1]["id"] == walk["id"]
 
 
 def test_two_requests_at_once_get_each_its_own_answer(trace: Path) -> None:
