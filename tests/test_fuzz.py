@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_ref import Client, Context, Server, messages, text
+from mcp_ref.basic.versioning import SUBSCRIPTION_ID
 from mcp_ref.client.sampling import reply
 from mcp_ref.errors import McpError, ParseError
 from mcp_ref.machinery.uri_template import UriTemplate
@@ -471,6 +472,27 @@ def attempted(wire: Wire, call: Callable[[], Any]) -> Callable[[], None]:
     return attempt
 
 
+ABOUT = ("requestId", "progressToken", "progress")
+
+
+def answered(wire: Wire, body: JsonObject, times: int = 1, first: Any = None) -> None:
+    """Answer what was asked first, and whatever else is asked, with that body, until the caller has his end."""
+    asked = first or wire.receive()
+    while asked is not DONE:
+        assert isinstance(asked, dict), repr(asked)
+        if "id" in asked:
+            if first is None:
+                # A call is not a subscription: this ends nothing.
+                for method in ("notifications/cancelled", "notifications/progress", "notifications/x"):
+                    wire.notify(method, {**dict.fromkeys(ABOUT, asked["id"]), "_meta": {SUBSCRIPTION_ID: asked["id"]}})
+            filled: JsonObject = {} if "error" in body else {"result": {}}
+            for _ in range(times):
+                wire.send_text(json.dumps({"jsonrpc": "2.0", **filled, **body, "id": asked["id"]}))
+            # What is not a response at all is ignored; this one ends the wait.
+            wire.send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": 1, "message": "enough"}})
+        asked = wire.receive()
+
+
 @settings(fuzzed, max_examples=examples(60))
 @given(responses | results.map(lambda result: {"result": result}), st.sampled_from(CALLS), st.booleans())
 def test_whatever_a_server_answers_the_caller_gets_a_result_or_an_mcp_error(
@@ -478,16 +500,7 @@ def test_whatever_a_server_answers_the_caller_gets_a_result_or_an_mcp_error(
 ) -> None:
     client, wire = asking
     calling = Background(attempted(wire, lambda: call(client)))
-    while (asked := wire.receive()) is not DONE:
-        assert isinstance(asked, dict), repr(asked)
-        for _ in range(2 if twice else 1):
-            wire.send_text(
-                json.dumps(
-                    {"jsonrpc": "2.0", **({} if "error" in body else {"result": {}}), **body, "id": asked.get("id")}
-                )
-            )
-        # What is not a response at all is ignored; this one ends the wait.
-        wire.send({"jsonrpc": "2.0", "id": asked.get("id"), "error": {"code": 1, "message": "enough"}})
+    answered(wire, body, 2 if twice else 1)
     calling.outcome()
     assert collected(wire, 0) == []
 

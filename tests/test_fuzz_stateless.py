@@ -28,6 +28,7 @@ from tests.test_fuzz import (
     DEPTHS,
     DONE,
     a_server,
+    answered,
     attempted,
     collected,
     fuzzed,
@@ -299,25 +300,6 @@ CALLS: list[Callable[[Client, bool], Any]] = [
     lambda client, cached: client.call_tool("t", {}, on_progress=lambda *told: None),
     lambda client, cached: client.request("x/y"),
 ]
-ABOUT = ("requestId", "progressToken", "progress")
-
-
-def answered(wire: Wire, body: JsonObject, times: int = 1, first: Any = None) -> None:
-    """Answer what was asked first, and whatever else is asked, with that body, until the caller has his end."""
-    asked = first or wire.receive()
-    while asked is not DONE:
-        assert isinstance(asked, dict), repr(asked)
-        if "id" in asked:
-            if first is None:
-                # A call is not a subscription: this ends nothing.
-                for method in ("notifications/cancelled", "notifications/progress", "notifications/x"):
-                    wire.notify(method, {**dict.fromkeys(ABOUT, asked["id"]), "_meta": {SUBSCRIPTION_ID: asked["id"]}})
-            filled: JsonObject = {} if "error" in body else {"result": {}}
-            for _ in range(times):
-                wire.send_text(json.dumps({"jsonrpc": "2.0", **filled, **body, "id": asked["id"]}))
-            # What is not a response at all is ignored; this one ends the wait.
-            wire.send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": 1, "message": "enough"}})
-        asked = wire.receive()
 
 
 @settings(fuzzed, max_examples=examples(120))

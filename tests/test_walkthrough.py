@@ -145,45 +145,20 @@ def files(steps: Iterable[Step]) -> set[str]:
     return {step.file for step in steps}
 
 
-def trace_a_call(monkeypatch: pytest.MonkeyPatch, revision: str) -> Way:
-    """The calling thread, from `client.call_tool()` to the write."""
-    trace, write = Trace(Client.call_tool), os.write
+class Called(NamedTuple):
+    """A call: the way to the write, the reader as far as the inbox, and the caller from there to its result."""
 
-    def traced_write(fd: int, data: Any) -> int:
-        trace.end(sys._getframe(1))
-        return write(fd, data)
-
-    def profile(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call":
-            trace.called(frame)
-
-    with Client([sys.executable, "-c", ECHO], revision=revision) as client:
-        client.call_tool("echo", {"text": "once, so that what is made at the first use has been made"})
-        monkeypatch.setattr(os, "write", traced_write)
-        before = sys.getprofile()
-        trace.armed = True
-        sys.setprofile(profile)
-        try:
-            client.call_tool("echo", {"text": "and now"})
-        finally:
-            sys.setprofile(before)
-            monkeypatch.undo()
-    return trace.result()
-
-
-class Woken(NamedTuple):
-    """A client that gets its answer: its reader, as far as the inbox; and the caller, from there to its result."""
-
+    there: Way
     reader: Way
     caller: Way
 
 
-def trace_a_return(revision: str) -> Woken:
-    """A client's reader, from the read to the inbox; and the caller, from its wake to the return of `call_tool`.
+def trace_a_call(revision: str) -> Called:
+    """The calling thread, from `call_tool` to the write and from its wake to the return; and the reader in between.
 
-    The stack of the second is that of the moment at which it wakes.
+    The stack of the caller is that of the moment at which it wakes.
     """
-    reader, caller = Trace(LineSplitter.feed), Trace()
+    there, reader, caller = Trace(Client.call_tool), Trace(LineSplitter.feed), Trace()
     at_wake: list[Step] = []
 
     def profile_reader(frame: FrameType, event: str, arg: Any) -> None:
@@ -195,7 +170,10 @@ def trace_a_return(revision: str) -> Woken:
 
     def profile(frame: FrameType, event: str, arg: Any) -> None:
         if event == "call":
+            there.called(frame)
             caller.called(frame)
+        elif event == "c_call" and arg is os.write:
+            there.end(frame)
         elif event == "c_return" and frame.f_code is PendingRequest.until.__code__ and arg.__name__ == "get":
             caller.armed, at_wake[:] = True, stack_of(frame)
         elif event == "return" and frame.f_code is Client.call_tool.__code__:
@@ -206,14 +184,14 @@ def trace_a_return(revision: str) -> Woken:
     try:
         with Client([sys.executable, "-c", ECHO], revision=revision) as client:
             client.call_tool("echo", {"text": "once, so that what is made at the first use has been made"})
-            reader.armed = True
+            there.armed = reader.armed = True
             sys.setprofile(profile)
             client.call_tool("echo", {"text": "and now"})
             sys.setprofile(before_here)
     finally:
         sys.setprofile(before_here)
         threading.setprofile(before)
-    return Woken(reader.result(), Way(caller.result().steps, at_wake))
+    return Called(there.result(), reader.result(), Way(caller.result().steps, at_wake))
 
 
 class Served(NamedTuple):
@@ -400,11 +378,11 @@ def _since_the_loop(way: Way) -> Way:
 # -- the pages ----------------------------------------------------------------------------------------------------
 
 
-def over_stdio(call: Way, served: Served, woken: Woken) -> str:
+def over_stdio(called: Called, served: Served) -> str:
     """The part of the page that is traced."""
     parts = [
         "## In the client: from `call_tool` to the write\n",
-        *_told(call, "On the stack when the bytes are written"),
+        *_told(called.there, "On the stack when the bytes are written"),
         "\n## In the server: the reader, from the read to the hand-over\n",
         *_told(served.reader, "On the stack when the request is handed to a worker"),
         "\n## In the server: the worker, from there to the tool's function\n",
@@ -412,9 +390,9 @@ def over_stdio(call: Way, served: Served, woken: Woken) -> str:
         "\n## In the server: the same worker, from the tool's result to the write\n",
         *_told(served.back, "On the stack when the answer is written"),
         "\n## In the client: the reader, from the read to the caller's inbox\n",
-        *_told(woken.reader, "On the stack when the answer is put into the inbox"),
+        *_told(called.reader, "On the stack when the answer is put into the inbox"),
         "\n## In the client: the caller, from its wake to the result of `call_tool`\n",
-        *_told(woken.caller, "On the stack when the caller wakes"),
+        *_told(called.caller, "On the stack when the caller wakes"),
     ]
     return "\n".join(parts)
 
@@ -445,36 +423,29 @@ def _told(way: Way, heading: str) -> list[str]:
 
 
 class Walks(NamedTuple):
-    """One call in one revision: over stdio the way to the write, the server's threads and the way back; over HTTP."""
+    """One call in one revision: over stdio the client's threads and the server's; over HTTP as well."""
 
-    call: Way
+    called: Called
     served: Served
-    woken: Woken
     post: Post
     posted: Posted
 
     @property
     def ways(self) -> dict[str, Way]:
         """Each by the name that it has below."""
-        ways = {"call": self.call}
-        for part in (self.served, self.woken, self.post, self.posted):
-            name = type(part).__name__.lower()
-            ways |= {f"{name}.{field}": way for field, way in part._asdict().items()}
-        return ways
+        parts = self._asdict().items()
+        return {f"{name}.{field}": way for name, part in parts for field, way in part._asdict().items()}
 
     def parts(self) -> dict[str, str]:
         """The parts of a page that are traced, by the words in their marks."""
         return {
-            "traced": over_stdio(self.call, self.served, self.woken),
+            "traced": over_stdio(self.called, self.served),
             "traced over HTTP": over_http(self.post, self.posted),
         }
 
 
 def walk(revision: str) -> Walks:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        there = trace_a_call(monkeypatch, revision)
-    served, woken = trace_an_answer(revision), trace_a_return(revision)
-    return Walks(there, served, woken, trace_a_post(revision), trace_a_caller(revision))
+    return Walks(trace_a_call(revision), trace_an_answer(revision), trace_a_post(revision), trace_a_caller(revision))
 
 
 def written(text: str, mark: str) -> str:
@@ -485,23 +456,15 @@ def written(text: str, mark: str) -> str:
 # -- the tests ----------------------------------------------------------------------------------------------------
 
 STACKS = {
-    "call": ("call_tool", "LineTransport.send", (7, 4), (7, 4)),
+    "called.there": ("call_tool", "LineTransport.send", (7, 4), (7, 4)),
     "served.reader": ("LineTransport._read", None, (7, 5), (7, 5)),
     "served.worker": ("Worker.run", "tools_call", (5, 5), (7, 5)),
     "served.back": ("Worker.run", "LineTransport.send", (4, 5), (4, 5)),
-    "woken.reader": ("LineTransport._read", "Peer.route", (3, 3), (3, 3)),
-    "woken.caller": ("call_tool", "PendingRequest.until", (7, 4), (7, 4)),
+    "called.reader": ("LineTransport._read", "Peer.route", (3, 3), (3, 3)),
+    "called.caller": ("call_tool", "PendingRequest.until", (7, 4), (7, 4)),
     "post.there": ("_Connection.handle", "tools_call", (12, 6), (8, 5)),
 }
 """For each way the two ends of its stack, and the most frames and files: in a session, and without."""
-
-STEPS = {
-    "call": ((15, 7), (16, 8)),
-    "post.reading": ((8, 1), (8, 1)),
-    "post.there": ((53, 18), (58, 18)),
-    "post.back": ((26, 10), (26, 10)),
-}
-"""For each way the most functions that are called, and the most files: in a session, and without."""
 
 
 @pytest.fixture(scope="module", params=PAGES)
@@ -528,14 +491,6 @@ def test_over_http_the_caller_reads_the_reply_itself_within_call_tool(walked: tu
     posted = walked[1].posted
     assert posted.there.stack[0].name == posted.back.stack[0].name == "call_tool"
     assert "HttpClientTransport.exchange" in [step.name for step in posted.back.stack]
-
-
-@pytest.mark.parametrize("name", STEPS)
-def test_few_functions_are_called_on_a_way(walked: tuple[str, Walks], name: str) -> None:
-    revision, walks = walked
-    functions, within = STEPS[name][REVISIONS[revision].era == "stateless"]
-    steps = walks.ways[name].steps
-    assert len(steps) <= functions and len(files(steps)) <= within, [step.name for step in steps]
 
 
 def test_every_function_on_the_way_but_a_private_helper_says_what_it_does(walked: tuple[str, Walks]) -> None:

@@ -35,9 +35,9 @@ def environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": str(ROOT)}
 
 
-def initialize_line() -> bytes:
-    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "driver", "version": "1"}}
-    return line({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
+INFO = {"name": "driver", "version": "1"}
+OPENING = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": INFO}
+INITIALIZE = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": OPENING}
 
 
 def line(message: dict[str, Any]) -> bytes:
@@ -52,10 +52,16 @@ def call_line(request_id: int, tool: str, arguments: dict[str, Any], meta: dict[
 NAMED = "io.modelcontextprotocol/"
 ENVELOPE = {
     f"{NAMED}protocolVersion": "2026-07-28",
-    f"{NAMED}clientInfo": {"name": "driver", "version": "1"},
+    f"{NAMED}clientInfo": INFO,
     f"{NAMED}clientCapabilities": {},
 }
 """What each request says of itself in the stateless era."""
+
+
+def cpu_of(process: int) -> float:
+    """Seconds of CPU that a process has used in the threads that it has now, in nanosecond steps."""
+    tasks = Path(f"/proc/{process}/task")
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e9
 
 
 class Driven:
@@ -75,7 +81,7 @@ class Driven:
         self._ids = 0
         self._meta = None if era == "session" else ENVELOPE
         if era == "session":
-            os.write(self._in, initialize_line())
+            os.write(self._in, line(INITIALIZE))
             self._read(1)
             os.write(self._in, line({"jsonrpc": "2.0", "method": "notifications/initialized"}))
         self.calls(20, 1)
@@ -84,7 +90,7 @@ class Driven:
         """So many calls of `echo`, at most `window` of them without an answer."""
         first, self._ids = self._ids + 1, self._ids + count
         lines = [call_line(first + number, "echo", {"text": "hi"}, self._meta) for number in range(count)]
-        used, began = self._cpu(), time.perf_counter()
+        used, began = cpu_of(self._process.pid), time.perf_counter()
         sent = answered = 0
         while answered < count:
             if sent < count and sent - answered < window:
@@ -97,7 +103,7 @@ class Driven:
     def notifications(self, count: int) -> Run:
         """One call of `steps`, which sends so many progress notifications."""
         self._ids += 1
-        used, began = self._cpu(), time.perf_counter()
+        used, began = cpu_of(self._process.pid), time.perf_counter()
         meta = {**(self._meta or {}), "progressToken": self._ids}
         os.write(self._in, call_line(self._ids, "steps", {"count": count}, meta))
         self._read(count + 1)
@@ -113,14 +119,9 @@ class Driven:
             lines += chunk.count(b"\n")
         return lines
 
-    def _cpu(self) -> float:
-        """Seconds of CPU that the server has used, in nanosecond steps where the system counts so."""
-        tasks = Path(f"/proc/{self._process.pid}/task")
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e9
-
     def _since(self, used: float, began: float, count: int) -> Run:
         seconds = time.perf_counter() - began
-        return Run(count / seconds, (self._cpu() - used) / count * 1e6)
+        return Run(count / seconds, (cpu_of(self._process.pid) - used) / count * 1e6)
 
     def __enter__(self) -> Self:
         return self

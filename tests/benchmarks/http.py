@@ -20,10 +20,9 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
-from tests.benchmarks import clients
-from tests.benchmarks.driver import HERE, Run, environment
+from tests.benchmarks.driver import ENVELOPE, HERE, INITIALIZE, Run, cpu_of, environment
 from tests.benchmarks.driver import line as encode
-from tests.benchmarks.stdio import Row, table
+from tests.benchmarks.stdio import ERAS, Row, client_row, table
 from tests.support.machine import free_port
 
 SERVERS = {
@@ -33,7 +32,6 @@ SERVERS = {
     "json": ["sdk_server.py", "json"],
 }
 CONNECTIONS = (1, 8, 32)
-ERAS = ("session", "stateless")
 MARKS = {"session": (4.5, 1.5), "stateless": (4.0, 1.6)}
 """At least so many times the calls of the SDK, and at most so many times the CPU of the bare server."""
 WAIT = 20.0
@@ -111,9 +109,7 @@ class Driven:
     def open(self) -> tuple[Connection, str]:
         """A new connection with a new session on it."""
         connection = Connection(self.port)
-        info = {"name": "driver", "version": "1"}
-        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
-        answer = connection.ask(self.request({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}))
+        answer = connection.ask(self.request(INITIALIZE))
         session = re.search(rb"(?i)mcp-session-id: *(\S+)", answer)
         assert session is not None, answer
         name = session[1].decode()
@@ -127,10 +123,7 @@ class Driven:
         if era == "session":
             opened = [self.open() for _ in range(width)]
             return {connection: self.request(call, session) for connection, session in opened}
-        named = "io.modelcontextprotocol/"
-        info = {"name": "driver", "version": "1"}
-        params["_meta"] = {f"{named}protocolVersion": "2026-07-28", f"{named}clientInfo": info}
-        params["_meta"][f"{named}clientCapabilities"] = {}
+        params["_meta"] = ENVELOPE
         headers = "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: echo\r\n"
         return {Connection(self.port): self.request(call, headers=headers) for _ in range(width)}
 
@@ -142,18 +135,13 @@ class Driven:
         with selectors.DefaultSelector() as selector:
             for connection in requests:
                 selector.register(connection.socket, selectors.EVENT_READ, connection)
-            used, began = self.cpu(), time.perf_counter()
+            used, began = cpu_of(self.process.pid), time.perf_counter()
             _drive(selector, requests, count)
             seconds = time.perf_counter() - began
-            used = self.cpu() - used
+            used = cpu_of(self.process.pid) - used
         for connection in requests:
             connection.socket.close()
         return Run(count / seconds, used / count * 1e6)
-
-    def cpu(self) -> float:
-        """Seconds of CPU that the server has used in the threads that it has now."""
-        tasks = Path(f"/proc/{self.process.pid}/task")
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e9
 
     def memory(self) -> int:
         """Bytes that are in memory and the server's own."""
@@ -244,22 +232,6 @@ def memory_row(count: int) -> Row:
     )
 
 
-def client_rows(calls: int, rounds: int) -> list[Row]:
-    """Our client, and the SDK's in both ways of using it, in turns, of the bare server."""
-    kinds = {"our": clients.ours, "loop": clients.sdk_in_a_loop, "thread": clients.sdk}
-    best = dict.fromkeys(kinds, 0.0)
-    with Driven("bare") as server:
-        for _ in range(rounds):
-            for kind, rate in kinds.items():
-                best[kind] = max(best[kind], rate(calls, f"http://127.0.0.1:{server.port}/mcp"))
-    marks = {"loop": ("client: calls/s", 1.8), "thread": ("client: calls/s, SDK through a thread", 2.2)}
-    return [
-        Row(figure, f"{best['our']:,.0f}", "", f"{best[kind]:,.0f}", f"{best['our'] / best[kind]:.1f} x SDK",
-            f">= {mark}", best["our"] / best[kind] >= mark)
-        for kind, (figure, mark) in marks.items()
-    ]  # fmt: skip
-
-
 def main(arguments: list[str] | None = None) -> list[Row]:
     """Measure everything, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.http", description=__doc__.splitlines()[0])
@@ -268,7 +240,9 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     parser.add_argument("--sessions", type=int, default=900, help="for the figure of the memory; at most 950")
     chosen = parser.parse_args(arguments)
     lines = [line for era in ERAS for line in rows(measure(chosen.calls, chosen.rounds, era), era)]
-    lines += client_rows(max(20, chosen.calls // 5), chosen.rounds)
+    with Driven("bare") as server:
+        url = f"http://127.0.0.1:{server.port}/mcp"
+        lines.append(client_row(max(20, chosen.calls // 5), chosen.rounds, 1.8, url))
     lines.append(memory_row(chosen.sessions))
     print(table(lines))
     return lines

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import NamedTuple
 
-from tests.benchmarks.driver import SERVERS, environment, initialize_line
+from tests.benchmarks.driver import INITIALIZE, SERVERS, environment, line
 
 
 class Start(NamedTuple):
@@ -47,7 +47,7 @@ def _answer(server: str) -> float:
     )
     with process:
         assert process.stdin is not None and process.stdout is not None
-        process.stdin.write(initialize_line())
+        process.stdin.write(line(INITIALIZE))
         if not process.stdout.readline():
             raise RuntimeError(f"the server {server!r} does not answer")
         seconds = time.perf_counter() - began

@@ -28,7 +28,7 @@ from mcp_ref.trace.between import HttpProxy
 from mcp_ref.trace.check import check
 from mcp_ref.trace.record import Recorder, TraceEvent, read_trace
 from mcp_ref.trace.rulebook import Finding
-from tests.conformance.suite import ENVIRONMENT, HERE, NODE, PATIENCE, ROOT, SUITE
+from tests.conformance.suite import ENVIRONMENT, HERE, NODE, PATIENCE, ROOT, SUITE, serving
 
 WITHIN = 240.0
 AT_ONCE = 4  # clients; the suite starts those of all scenarios
@@ -52,18 +52,6 @@ def run(*arguments: str, env: dict[str, str] | None = None) -> str:
         command, capture_output=True, text=True, timeout=WITHIN, env=ENVIRONMENT | (env or {}), cwd=ROOT
     )  # fmt: skip
     return done.stdout + done.stderr
-
-
-@contextmanager
-def serving() -> Iterator[str]:
-    """The server under test, in a process of its own; gives its URL."""
-    command = [sys.executable, str(HERE / "server.py"), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT, cwd=ROOT) as server:
-        assert server.stdout is not None
-        try:
-            yield server.stdout.readline().strip()
-        finally:
-            server.terminate()
 
 
 def of_the_server(url: str, revision: str) -> tuple[list[Found], dict[str, int]]:

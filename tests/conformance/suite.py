@@ -1,8 +1,12 @@
-"""Where the official conformance suite is; `bash .ci/conformance` installs it."""
+"""Where the official conformance suite is (`bash .ci/conformance` installs it), and the server that it tests."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -13,3 +17,15 @@ INSTALLED = NODE.exists() and SUITE.exists()
 MISSING = "no conformance suite: run `bash .ci/conformance`"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 PATIENCE = 60  # seconds for one answer
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """The server under test, in a process of its own; gives its URL."""
+    command = [sys.executable, str(HERE / "server.py"), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT, cwd=ROOT) as server:
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.terminate()

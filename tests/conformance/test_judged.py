@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance import judged
-from tests.conformance.suite import INSTALLED, MISSING
+from tests.conformance.suite import INSTALLED, MISSING, serving
 
 pytestmark = [
     pytest.mark.skipif(not INSTALLED, reason=MISSING),
@@ -20,7 +20,7 @@ SCENARIOS = {"server": {"2025-11-25": 33, "2026-07-28": 50}, "client": {"2025-11
 @pytest.mark.parametrize("ours", ["server", "client"])
 def test_what_the_checker_finds_in_the_suite_is_noted_and_never_our_fault(ours: str, revision: str) -> None:
     if ours == "server":
-        with judged.serving() as url:
+        with serving() as url:
             found, events = judged.of_the_server(url, revision)
     else:
         found, events = judged.of_the_client(revision)

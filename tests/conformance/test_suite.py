@@ -20,7 +20,7 @@ import requests
 
 from mcp_ref import Server
 from mcp_ref.testing import AuthorizationServer
-from tests.conformance.suite import ENVIRONMENT, HERE, INSTALLED, MISSING, NODE, PATIENCE, ROOT, SUITE
+from tests.conformance.suite import ENVIRONMENT, HERE, INSTALLED, MISSING, NODE, PATIENCE, ROOT, SUITE, serving
 from tests.support.machine import free_port
 
 pytestmark = [
@@ -141,14 +141,8 @@ def bad(out: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    """The server under test, in a process of its own."""
-    command = [sys.executable, str(HERE / "server.py"), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT, cwd=ROOT) as server:
-        assert server.stdout is not None
-        try:
-            yield server.stdout.readline().strip().replace("127.0.0.1", "localhost")
-        finally:
-            server.terminate()
+    with serving() as url:
+        yield url.replace("127.0.0.1", "localhost")
 
 
 def judge_server(url: str, arguments: tuple[str, ...], scenarios: int, out: Path) -> None:

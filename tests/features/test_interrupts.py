@@ -1,35 +1,26 @@
 """Ctrl-C at any moment: the next call works or says why not, none hangs, and nothing is left behind.
 
 A thread sends the signal after a random time, 1,000 times in each transport and era, while calls and whole connections
-are made; and a trace function raises at one moment of this package's code after the other (`tests/interrupting.py`; a
-single function is looked at so in the tests of the transports).
+are made.
 """
 
 from __future__ import annotations
 
-import itertools
-import os
 import random
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
 import pytest
 
-import mcp_ref
 from mcp_ref import Client, Command, McpError, Server
-from mcp_ref.basic.transports.stdio import StdioClientTransport
-from mcp_ref.machinery.deadline import Deadline
 from tests.basic.transports.streamable_http.raw import until
-from tests.interrupting import interrupted, on_python_3_11
 from tests.support.machine import held
 from tests.wire import PATIENCE
 
@@ -181,76 +172,3 @@ def test_ctrl_c_in_a_connection_from_its_opening_to_its_end_leaves_nothing(
             interrupter.close()
         live()
         assert until(lambda: held()[1] <= before[1] + 2), (held(), before)
-
-
-# -- each moment, one after the other -----------------------------------------------------------------------------
-
-
-PACKAGE = os.path.dirname(mcp_ref.__file__)
-
-
-def interrupt(moment: int, files: tuple[str, ...], job: Callable[[], object]) -> bool:
-    """Do a job, interrupted at that moment in some files of the package; whether it was over before."""
-    paths = tuple(os.path.join(PACKAGE, name) for name in files)
-    try:
-        with interrupted(moment, lambda code: code.co_filename.startswith(paths)) as interrupting:
-            job()
-    except KeyboardInterrupt:
-        pass
-    return interrupting.left > 0
-
-
-def live(client: Client) -> None:
-    with client:
-        client.call_tool("echo", {"text": "x"})
-
-
-@on_python_3_11
-def test_ctrl_c_at_each_moment_of_serving_over_http_leaves_nothing_that_the_server_cannot_close() -> None:
-    def serve_and_end() -> None:
-        server.serve_http().close(PATIENCE)
-
-    before = held()
-    files = ("roles/server/hosting.py", "roles/server/server.py", "machinery/http_server.py")
-    for moment in itertools.count(1):
-        server = Server("s")
-        over = interrupt(moment, files, serve_and_end)
-        began = time.monotonic()
-        server.close(PATIENCE)
-        assert time.monotonic() - began < PATIENCE / 2, moment
-        assert not server.services
-        assert until(lambda: held()[0] == before[0]), (moment, held())
-        if over:
-            break
-    assert moment > 50
-    assert until(lambda: held()[1] <= before[1] + 2), (held(), before)
-
-
-@on_python_3_11
-def test_ctrl_c_at_each_moment_of_the_life_of_a_child_process_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    launched: list[Any] = []
-
-    class Launched(subprocess.Popen[bytes]):
-        def __init__(self, *arguments: Any, **options: Any) -> None:
-            super().__init__(*arguments, **options)
-            launched.append(self)
-
-    monkeypatch.setattr(subprocess, "Popen", Launched)
-    files = ("basic/transports/stdio.py", "machinery/lines.py", "machinery/child.py", "machinery/pipes.py")
-
-    def begin_and_end(transport: StdioClientTransport) -> None:
-        transport.start(lambda data: None, lambda reason: None)
-        transport.close(Deadline(PATIENCE))
-
-    for moment in itertools.count(1):
-        # It ends with its input.
-        transport = StdioClientTransport(["cat"])
-        over = interrupt(moment, files, partial(begin_and_end, transport))
-        began = time.monotonic()
-        transport.close(Deadline(PATIENCE))
-        assert time.monotonic() - began < PATIENCE / 2, moment
-        assert all(process.poll() is not None for process in launched), moment
-        launched.clear()
-        if over:
-            break
-    assert moment > 100

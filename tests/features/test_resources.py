@@ -1,4 +1,4 @@
-"""server/resources, server/prompts and server/utilities/completion by every way."""
+"""server/resources by every way: who is told of a change, and when."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from tests.wire import PATIENCE
 
 
 def library() -> Server:
-    """A server with a resource, a template, a prompt and completions."""
+    """A server with a resource and a template."""
     server = Server("s")
     server.resource("config://app", mime_type="application/json")(lambda: "{}")
 
     @server.resource("notes://{name}")
-    def note(name: str) -> Any:
-        return b"\x00\xff" if name == "bytes" else f"note {name}"
+    def note(name: str) -> str:
+        return f"note {name}"
 
-    server.prompt("trip")(lambda city: f"A day in {city}")
-    server.completion_values(["Lisbon", "Linz", "Oslo"], prompt="trip", argument="city")
-    server.completion_values(["one", "other", "two"], resource="notes://{name}", argument="name")
     return server
 
 

@@ -35,6 +35,9 @@ SESSION = "session era"
 OLD_SDK_PYTHON = Path(os.environ.get("MCP_REF_OLD_SDK_PYTHON", ROOT / ".ci/old-sdk/bin/python"))
 NODE_MODULES = Path(os.environ.get("MCP_REF_NODE_MODULES", HERE / "node/node_modules"))
 
+AIMOCK = NODE_MODULES / "@copilotkit/aimock/dist/cli.js"
+"""A server of OpenAI's wire."""
+
 SERVERS = Path(os.environ.get("MCP_REF_SERVERS", ROOT / ".ci/python-servers/bin"))
 """The folder of the servers of others for Python."""
 
@@ -149,13 +152,10 @@ def their_stateless_client(peer: str, target: list[str]) -> list[str]:
 
 
 def their_server(peer: str, way: str = "stdio", port: int = 0) -> list[str]:
-    """The command of a server that offers every feature of the session era, or with BOTH_ERAS and TYPESCRIPT_2 of the
-    stateless era, made with an official SDK."""
+    """The command of a server that offers every feature of the eras that it speaks, made with an official SDK."""
     arguments = [way, str(port)]
     if peer == TYPESCRIPT_2:
         return typescript("ts_stateless_server.mjs", *arguments, package="server")
-    if peer == BOTH_ERAS:
-        return [*sdk(), str(PEERS / "sdk_stateless_server.py"), *arguments]
     if peer == TYPESCRIPT:
         return typescript("ts_server.mjs", *arguments)
     if peer == OLD_SDK:
@@ -269,6 +269,16 @@ class Served:
         self._process.stdout.close()
 
 
+@contextmanager
+def aimock(folder: Path, fixtures: list[Any]) -> Iterator[str]:
+    """The URL of a server of OpenAI's wire, with scripted answers."""
+    path = folder / "fixtures.json"
+    path.write_text(json.dumps({"fixtures": fixtures}), "utf-8")
+    command = [_node(), str(AIMOCK), "-p", "0", "-f", str(path), "--strict"]
+    with Served(command, announced="[aimock] aimock server listening on") as served:
+        yield served.url.split()[-1]
+
+
 def report(argv: list[str], env: Mapping[str, str] | None = None, timeout: float = 150) -> Any:
     """Run a program to its end, and return the JSON that it printed."""
     done = subprocess.run(
@@ -281,3 +291,11 @@ def report(argv: list[str], env: Mapping[str, str] | None = None, timeout: float
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def meet(peer: str, servers: Mapping[str, list[str]]) -> Any:
+    """What the newest client of an SDK comes to with each of these servers, in each of its modes."""
+    command = [*sdk(), str(PEERS / "sdk_meet.py")]
+    if peer == TYPESCRIPT_2:
+        command = typescript("ts_meet.mjs", package="client")
+    return report([*command, json.dumps(servers)])

@@ -8,16 +8,18 @@ newest one for TypeScript can. A server of the session era over HTTP is therefor
 
 from __future__ import annotations
 
-import json
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcp_ref import Client, ErrorResponse, McpError, RemoteProtocolError, RequestTimeout
 from mcp_ref.revisions import SESSION_REVISIONS, STATELESS_REVISIONS
+from tests.conftest import PROBE_TIMEOUT
 from tests.interop import programs
 from tests.interop.programs import BOTH_ERAS, NEW_SDK, OLD_SDK, TYPESCRIPT, TYPESCRIPT_2, Served
 
@@ -45,11 +47,7 @@ def ours() -> Iterator[dict[str, list[str]]]:
 
 @pytest.fixture(scope="module", params=[BOTH_ERAS, TYPESCRIPT_2])
 def met(request: pytest.FixtureRequest, ours: dict[str, list[str]]) -> tuple[str, dict[str, Any]]:
-    if request.param == TYPESCRIPT_2:
-        command = programs.typescript("ts_meet.mjs", package="client")
-    else:
-        command = [*programs.sdk(), str(programs.PEERS / "sdk_meet.py")]
-    return request.param, programs.report([*command, json.dumps(ours)])
+    return request.param, programs.meet(request.param, ours)
 
 
 # What they make of a server that is not of the era that they insist on.
@@ -137,3 +135,16 @@ def test_our_client_and_their_server_come_to_the_newest_of_both(theirs: tuple[An
 def _names_the_version(problem: McpError) -> bool:
     """Whether a refusal of `initialize` says which version the server speaks."""
     return isinstance(problem, ErrorResponse) and problem.code == -32022 and problem.data["supported"] == [VERSION]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("start", [2, 6])
+@pytest.mark.parametrize("peer", [row for row in THEIRS if row[1] == "stdio"], ids=lambda row: row[0])
+def test_a_server_is_met_in_its_newest_era_however_long_it_starts(peer: Any, start: int, tmp_path: Path) -> None:
+    _, _, command, versions = peer
+    log = tmp_path / "log"
+    slowly = ["sh", "-c", f"echo started >> {log}; sleep {start}; exec {shlex.join(command())}"]
+    # Far more time to connect than it takes: a busy machine is allowed for.
+    assert meet(slowly, probe_timeout=PROBE_TIMEOUT, connect_timeout=60) == [max(versions), "42"]
+    # The probe stops the oldest, and it is started again.
+    assert log.read_text().count("started") == (2 if versions == {"2024-11-05"} else 1)

@@ -93,10 +93,6 @@ def test_the_server_introduces_itself(talk: Talk) -> None:
     assert talk.client.server_capabilities["resources"] == {"subscribe": True, "listChanged": True}
 
 
-def test_ping(talk: Talk) -> None:
-    talk.client.ping()
-
-
 # -- tools
 
 
@@ -118,14 +114,17 @@ def test_a_long_message_is_echoed(talk: Talk) -> None:
     assert talk.say("echo", {"message": message}) == f"Echo: {message}"
 
 
-def test_arguments_that_do_not_fit_are_an_error_of_the_tool(talk: Talk) -> None:
-    result = talk.client.call_tool("get-sum", {"a": "x"})
-    assert result["isError"] is True and "expected number" in texts(result)[0]
-
-
-def test_a_tool_that_is_not_there_is_an_error(talk: Talk) -> None:
-    result = talk.client.call_tool("no-such-tool")
-    assert result["isError"] is True and "not found" in texts(result)[0]
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("get-sum", {"a": "x"}, "expected number"),
+        ("no-such-tool", {}, "not found"),
+        ("simulate-research-query", {"topic": "tea"}, "requires task augmentation"),
+    ],
+)
+def test_a_call_that_cannot_be_done_is_an_error_of_the_tool(talk: Talk, tool: str, arguments: Any, told: str) -> None:
+    result = talk.client.call_tool(tool, arguments)
+    assert result["isError"] is True and told in texts(result)[0]
 
 
 def test_the_environment_given_reaches_the_server(talk: Talk) -> None:
@@ -199,11 +198,6 @@ def test_a_long_operation_is_given_up(talk: Talk) -> None:
             "trigger-long-running-operation", given, cancel=give_up, on_progress=lambda *step: give_up("enough")
         )
     assert talk.say("echo", {"message": "still here"}) == "Echo: still here"
-
-
-def test_a_tool_that_only_runs_as_a_task_says_so(talk: Talk) -> None:
-    result = talk.client.call_tool("simulate-research-query", {"topic": "tea"})
-    assert result["isError"] is True and "requires task augmentation" in texts(result)[0]
 
 
 # -- resources

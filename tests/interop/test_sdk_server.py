@@ -131,6 +131,9 @@ def test_the_server_introduces_itself(talk: Session) -> None:
     assert declared["resources"] == {"subscribe": True, "listChanged": True}
     assert declared["tools"] == declared["prompts"] == {"listChanged": True}
     assert ("completions" in declared) == (str(talk.client.revision) != "2024-11-05")
+    if talk.alone:
+        assert talk.client.server_info == {"name": "theirs", "version": "9.8.7", "title": "Theirs"}
+        assert VERSION in talk.client.discover()["supportedVersions"]
 
 
 @pytest.mark.stateful
@@ -148,7 +151,7 @@ def test_the_server_understands_the_introduction_of_the_client(talk: Session) ->
     if not talk.old:
         forms = {"2025-06-18": {}, "2025-11-25": {"form": {}, "url": {}}}
         assert capabilities.get("elicitation") == forms.get(asked)
-        assert told["revision"] == str(talk.client.revision)
+        assert told["version"] == str(talk.client.revision)
 
 
 # -- basic/utilities
@@ -257,7 +260,7 @@ def test_resources_are_listed(talk: Session) -> None:
     listed = talk.client.list_resources()
     assert listed[0]["uri"] == "note://text"
     assert listed[0]["annotations"] == {"audience": ["assistant"], "priority": 1.0}
-    assert len(listed) == (2 if talk.old else 12)
+    assert len(listed) == 12
 
 
 def test_templates_are_listed(talk: Session) -> None:
@@ -283,10 +286,9 @@ def test_a_resource_that_is_not_there_is_an_error(talk: Session) -> None:
 @pytest.mark.stateful
 @session_era
 def test_changes_of_a_resource_are_told_while_it_is_subscribed_to(talk: Session) -> None:
-    updated = ("notifications/resources/updated", {"uri": "note://text"})
     talk.client.subscribe_resource("note://text")
     talk.say("touch", {"uri": "note://text"})
-    assert talk.changes.get(timeout=WAIT) == updated
+    assert talk.changes.get(timeout=WAIT) == (UPDATED, {"uri": "note://text"})
     talk.client.unsubscribe_resource("note://text")
     talk.say("touch", {"uri": "note://text"})
     # What the server says is taken in order: after this list has changed, nothing was told before.
@@ -330,8 +332,7 @@ def test_a_prompt_that_is_not_there_is_an_error(talk: Session) -> None:
 def test_lists_that_change_are_told_and_show_it(talk: Session) -> None:
     before = len(talk.client.list_tools())
     assert talk.say("grow") == "grown"
-    changed = [talk.changes.get(timeout=WAIT)[0] for _ in range(3)]
-    assert changed == [f"notifications/{page}/list_changed" for page in ("tools", "resources", "prompts")]
+    assert [talk.changes.get(timeout=WAIT)[0] for _ in LISTS] == LISTS
     assert len(talk.client.list_tools()) == before + 1
     assert talk.say("grow") == "shrunk"
 
@@ -539,18 +540,6 @@ def test_a_server_that_a_cancellation_ends_is_told_of() -> None:
 
 
 # -- server/discover, basic/versioning
-
-
-@stateless_era
-def test_the_stateless_revision_is_found_with_server_discover(talk: Session) -> None:
-    assert str(talk.client.revision) == VERSION
-    assert talk.client.server_info == {"name": "theirs", "version": "9.8.7", "title": "Theirs"}
-    assert talk.client.instructions == "Offers everything."
-    assert VERSION in talk.client.discover()["supportedVersions"]
-    declared = talk.client.server_capabilities
-    assert declared["tools"] == declared["prompts"] == {"listChanged": True}
-    assert declared["resources"] == {"listChanged": True, "subscribe": True}
-    assert "completions" in declared
 
 
 @stateless_era

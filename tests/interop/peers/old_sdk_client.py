@@ -18,7 +18,7 @@ from mcp.client.session import ClientSession
 from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import McpError
-from steps import WAIT, Steps, wire
+from steps import WAIT, Steps, taken, wire
 
 
 def streams(command: list[str]) -> Any:
@@ -146,7 +146,7 @@ async def main() -> None:
             for step in STEPS:
                 try:
                     with anyio.fail_after(WAIT):
-                        seen[step] = await getattr(visit, step)()
+                        seen[step] = await taken(visit, step)
                 except McpError as problem:
                     seen[step] = {"error": problem.error.model_dump(mode="json")}
                 except Exception as problem:

@@ -26,7 +26,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import Subscription
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
-from steps import WAIT, Steps, wire
+from steps import SIMPLE, WAIT, Steps, taken, wire
 
 # Much of the session era is deprecated in the SDK.
 warnings.simplefilter("ignore")
@@ -122,14 +122,8 @@ class Visit(Steps):
     async def tools(self) -> Any:
         return await self.pages(self.client.list_tools, "tools")
 
-    async def resources(self) -> Any:
-        return await self.pages(self.client.list_resources, "resources")
-
     async def prompts(self) -> Any:
         return await self.pages(self.client.list_prompts, "prompts")
-
-    async def templates(self) -> Any:
-        return await self.pages(self.client.list_resource_templates, "resourceTemplates")
 
     async def pages(self, ask: Any, key: str) -> list[list[Any]]:
         found, cursor = [], None
@@ -139,9 +133,6 @@ class Visit(Steps):
             cursor = page.get("nextCursor")
             if cursor is None:
                 return found
-
-    async def bad_cursor(self) -> Any:
-        return wire(await self.client.list_tools(cursor="no such page"))
 
     async def progress(self) -> Any:
         return (await self.progressing("count", to=3))[0]
@@ -166,9 +157,6 @@ class Visit(Steps):
             group.cancel_scope.cancel()
         return await self.call("was_given_up")
 
-    async def read_both(self) -> Any:
-        return wire(await self.client.read_resource("note://both"))
-
     async def complete_prompt(self) -> Any:
         greet = types.PromptReference(name="greet")
         return wire(await self.client.complete(greet, {"name": "name", "value": "ad"}, {"tone": "!"}))
@@ -176,9 +164,6 @@ class Visit(Steps):
     async def complete_template(self) -> Any:
         template = types.ResourceTemplateReference(uri="note://user/{name}")
         return wire(await self.client.complete(template, {"name": "name", "value": "u"}))
-
-    async def complete_unknown(self) -> Any:
-        return wire(await self.client.complete(types.PromptReference(name="nope"), {"name": "name", "value": ""}))
 
     async def sample_refused(self) -> Any:
         self.answers.append(types.ErrorData(code=-1, message="User rejected sampling request"))
@@ -211,12 +196,21 @@ class Visit(Steps):
             await self.until(lambda: self.changes)
         return [answer, self.asked[:], self.changes[:]]
 
-    async def guarded(self) -> Any:
-        return await self.call("guarded")
 
-    async def guarded_again(self) -> Any:
-        return await self.call("guarded")
-
+SIMPLE |= {
+    "resources": lambda visit: visit.pages(visit.client.list_resources, "resources"),
+    "templates": lambda visit: visit.pages(visit.client.list_resource_templates, "resourceTemplates"),
+    "bad_cursor": lambda visit: visit.client.list_tools(cursor="no such page"),
+    "read_both": lambda visit: visit.client.read_resource("note://both"),
+    "complete_unknown": lambda visit: visit.client.complete(
+        types.PromptReference(name="nope"), {"name": "name", "value": ""}
+    ),
+    **dict.fromkeys(("guarded", "guarded_again"), lambda visit: visit.call("guarded")),
+    "removed": lambda visit: visit.client.send_ping(),
+    "by_hand": lambda visit: visit.call("by_hand"),
+    "asking_prompt": lambda visit: visit.client.get_prompt("asking"),
+    "asking_note": lambda visit: visit.client.read_resource("note://asking"),
+}
 
 STEPS = (
     *("introduction", "ping", "tools", "resources", "prompts", "templates", "bad_cursor", "add", "add_wrong"),
@@ -265,9 +259,6 @@ class StatelessVisit(Visit):
 
     async def unsupported(self) -> Any:
         return await self.client.session.send_discover("2099-01-01")
-
-    async def removed(self) -> Any:
-        return wire(await self.client.send_ping())
 
     async def without_capabilities(self) -> Any:
         """How calls end that need something the client has not declared."""
@@ -357,9 +348,6 @@ class StatelessVisit(Visit):
 
     # -- basic/patterns/mrtr
 
-    async def folders(self) -> Any:
-        return await self.call("folders")
-
     async def three(self) -> Any:
         self.asked.clear()
         return [await self.say("three"), len(self.asked), await self.say("how_often", what="three")]
@@ -375,15 +363,6 @@ class StatelessVisit(Visit):
             return await self.call("many", to=20)
         except RuntimeError as problem:
             return str(problem)
-
-    async def by_hand(self) -> Any:
-        return await self.call("by_hand")
-
-    async def asking_prompt(self) -> Any:
-        return wire(await self.client.get_prompt("asking"))
-
-    async def asking_note(self) -> Any:
-        return wire(await self.client.read_resource("note://asking"))
 
     async def refused_by_user(self) -> Any:
         self.answers.append(types.ErrorData(code=-1, message="no"))
@@ -439,16 +418,16 @@ async def main() -> None:
     visit = StatelessVisit(sys.argv[2:]) if alone else Visit(sys.argv[1], sys.argv[2:])
     async with visit.noting.http:
         async with visit.client:
-            seen = {step: await taken(visit, step) for step in (STATELESS_STEPS if alone else STEPS)}
+            seen = {step: await tried(visit, step) for step in (STATELESS_STEPS if alone else STEPS)}
         if sys.argv[2].endswith("/mcp") and not alone:
             seen["ended"] = await visit.noting.after(sys.argv[2])
     print(json.dumps(seen))
 
 
-async def taken(visit: Visit, step: str) -> Any:
+async def tried(visit: Visit, step: str) -> Any:
     """What a step returned, or how it failed."""
     visit.answers.clear()
-    return await outcome(getattr(visit, step)())
+    return await outcome(taken(visit, step))
 
 
 async def outcome(doing: Any) -> Any:

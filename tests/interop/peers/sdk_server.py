@@ -1,9 +1,12 @@
-"""A server made with the official SDK (mcp 2) that offers every feature of the session era, for our client.
+"""A server made with the official SDK (mcp 2) that offers every feature of both eras, for our client.
 
 Usage: python sdk_server.py [stdio | http | json | stateless | resumable | sse [PORT]]
 
 All but stdio and sse are Streamable HTTP: with event streams, JSON alone, without sessions, and with an event store.
 Over HTTP it prints its URL, and then a line for each request, such as `"DELETE /mcp HTTP/1.1" 200 OK`.
+
+In the stateless era the SDK has no functions that ask the client: a handler returns its questions, and gets the answers
+when it is called again. `requestState` is sealed by the SDK.
 """
 
 from __future__ import annotations
@@ -11,24 +14,33 @@ from __future__ import annotations
 import asyncio
 import json
 import warnings
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
 
 import mcp_types as types
+import offered
+from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.streamable_http import EventMessage, EventStore
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ToolsListChanged,
+)
 from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
-from serving import happened, run, sse_app
+from offered import NOTHING, JsonObject, grown, message, said, said_json, text, tool, wire
+from serving import error, happened, run, sse_app
 from starlette.applications import Starlette
 
 # Much of the session era is deprecated in the SDK.
 warnings.simplefilter("ignore")
 
-Request = ServerRequestContext[Any]
-
-PIXEL = "iVBORw0KGgo="
-SOUND = "UklGRgAAAABXQVZF"
-PAGE = 4
+STATELESS = "2026-07-28"
 
 FORM = {
     "type": "object",
@@ -51,195 +63,94 @@ CHOICES = {
     },
     "required": ["one", "some"],
 }
+NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+SIGN_IN = {"message": "Please sign in.", "url": "https://example.com/sign-in"}
 
-given_up = asyncio.Event()
+
+class Talk(NamedTuple):
+    """A request under way, with its params as on the wire."""
+
+    request: ServerRequestContext[Any, Any]
+    params: JsonObject
+
+    @property
+    def session(self) -> Any:
+        return self.request.session
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is of the stateless era."""
+        return self.request.protocol_version == STATELESS
+
+    async def report(self, progress: int, total: int, message: str | None = None) -> None:
+        await self.session.report_progress(progress, total, message)
+
+    def answered(self, key: str) -> Any:
+        """One of the answers that came; None where it is not there."""
+        return (self.params.get("inputResponses") or {}).get(key)
+
+
+# -- what the session era has beside, in this SDK
+
 going_on = asyncio.Event()
-subscribed: set[str] = set()
 visited: set[str] = set()
-grown = False
-levels: list[str] = []
-roots_told = asyncio.Event()
 
 
-def said(text: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
+@tool
+async def whoami(talk: Talk, arguments: JsonObject) -> JsonObject:
+    initialize = None if talk.alone else wire(talk.session.client_params)
+    return said_json({"version": talk.request.protocol_version, "initialize": initialize, "meta": talk.request.meta})
 
 
-def said_json(value: Any) -> types.CallToolResult:
-    return said(json.dumps(value))
-
-
-def wire(model: Any) -> Any:
-    return model.model_dump(by_alias=True, mode="json", exclude_none=True)
-
-
-def blocks() -> list[Any]:
-    """A content block of every kind."""
-    return [
-        types.TextContent(text="hello", annotations=types.Annotations(audience=["user"], priority=0.5)),
-        types.ImageContent(data=PIXEL, mime_type="image/png"),
-        types.AudioContent(data=SOUND, mime_type="audio/wav"),
-        types.EmbeddedResource(resource=types.TextResourceContents(uri="note://text", text="a note")),
-        types.EmbeddedResource(resource=types.BlobResourceContents(uri="note://blob", blob=PIXEL)),
-        types.ResourceLink(uri="note://text", name="text", mime_type="text/plain"),
-    ]
-
-
-# -- server/tools
-
-NUMBERS = {
-    "type": "object",
-    "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
-    "required": ["a", "b"],
-}
-FORECAST = {
-    "type": "object",
-    "properties": {"city": {"type": "string"}, "degrees": {"type": "number"}},
-    "required": ["city", "degrees"],
-}
-NOTHING: dict[str, Any] = {"type": "object"}
-
-
-async def add(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    return said(str(arguments["a"] + arguments["b"]))
-
-
-async def weather(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    forecast = {"city": arguments.get("city", "Lisbon"), "degrees": 21.5}
-    text = types.TextContent(text=json.dumps(forecast))
-    return types.CallToolResult(content=[text], structured_content=forecast)
-
-
-async def wrong_weather(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    return types.CallToolResult(content=[], structured_content={"city": 1})
-
-
-async def everything(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    return types.CallToolResult(content=blocks())
-
-
-async def fail(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text="it did not work")], is_error=True)
-
-
-async def refuse(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    raise MCPError(4242, "not for you", {"why": "a test"})
-
-
-# -- basic/utilities
-
-
-async def count(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    for number in range(1, arguments["to"] + 1):
-        await request.session.report_progress(number, arguments["to"], f"number {number}")
-    return said(f"counted to {arguments['to']}")
-
-
-async def wait(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    given_up.clear()
-    try:
-        await request.session.send_log_message("info", "waiting")
-        await asyncio.Event().wait()
-    finally:
-        given_up.set()
-    return said("not reached")
-
-
-async def pause(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
+@tool
+async def pause(talk: Talk, arguments: JsonObject) -> JsonObject:
     """Report progress before and after `go_on`; where asked to, close the event stream in between."""
     going_on.clear()
-    await request.session.report_progress(1, 2)
+    await talk.report(1, 2)
     if arguments.get("hang_up"):
-        await request.close_sse_stream()
+        await talk.request.close_sse_stream()
     went_on = await happened(going_on)
-    await request.session.report_progress(2, 2)
+    await talk.report(2, 2)
     return said("went on" if went_on else "nobody came")
 
 
-async def go_on(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
+@tool
+async def go_on(talk: Talk, arguments: JsonObject) -> JsonObject:
     going_on.set()
     return said("go on")
 
 
-async def was_given_up(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    return said("yes" if await happened(given_up) else "no")
-
-
-async def told_of_roots(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    return said("yes" if await happened(roots_told) else "no")
-
-
-async def ping_back(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    return said_json(wire(await request.session.send_ping()))
-
-
-async def whoami(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    params = request.session.client_params
-    return said_json({"revision": request.protocol_version, "initialize": wire(params), "meta": request.meta})
-
-
-async def shout(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    for level in ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"):
-        await request.session.send_log_message(level, {"said": level}, "shouter")
-    return said("shouted")
-
-
-async def asked_levels(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    return said_json(levels)
-
-
-# -- client/sampling, client/elicitation, client/roots
-
-
-def user_says(text: str) -> types.SamplingMessage:
-    return types.SamplingMessage(role="user", content=types.TextContent(text=text))
-
-
-async def sample(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    result = await request.session.create_message(
-        [user_says("What is the capital of France?")],
-        max_tokens=50,
-        system_prompt="Be brief.",
-        temperature=0.5,
-        stop_sequences=["\n\n"],
-        model_preferences=types.ModelPreferences(hints=[types.ModelHint(name="small")], speed_priority=0.9),
-    )
-    return said_json(wire(result))
-
-
-async def sample_with_tools(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
+@tool
+async def sample_with_tools(talk: Talk, arguments: JsonObject) -> JsonObject:
     tools = [types.Tool(name="lookup", input_schema=NOTHING)]
-    question = user_says("Look up tea.")
+    question = message(text("Look up tea."))
     choice = types.ToolChoice(mode="auto")
-    first = await request.session.create_message([question], max_tokens=50, tools=tools, tool_choice=choice)
-    content = first.content if isinstance(first.content, list) else [first.content]
-    use = next(block for block in content if block.type == "tool_use")
-    found = types.ToolResultContent(
-        tool_use_id=use.id, content=[types.TextContent(text=f"{use.input['word']}: a drink")]
-    )
-    messages = [
-        question,
-        types.SamplingMessage(role="assistant", content=content),
-        types.SamplingMessage(role="user", content=[found]),
-    ]
-    second = await request.session.create_message(messages, max_tokens=50, tools=tools)
+    first = await talk.session.create_message([question], max_tokens=50, tools=tools, tool_choice=choice)
+    content = wire(first)["content"]
+    (use,) = content if isinstance(content, list) else [content]
+    found = {"type": "tool_result", "toolUseId": use["id"], "content": [text(f"{use['input']['word']}: a drink")]}
+    messages = [question, message([use], "assistant"), message([found])]
+    second = await talk.session.create_message(messages, max_tokens=50, tools=tools)
     return said_json({"first": wire(first), "second": wire(second)})
 
 
-async def ask(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
+@tool
+async def ask(talk: Talk, arguments: JsonObject) -> JsonObject:
     form = CHOICES if arguments.get("choices") else FORM
-    return said_json(wire(await request.session.elicit_form("Who are you?", form, request.request_id)))
+    return said_json(wire(await talk.session.elicit_form("Who are you?", form, talk.request.request_id)))
 
 
-async def visit(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    page = "https://example.com/sign-in"
-    answer = await request.session.elicit_url("Please sign in.", page, "visit-1", request.request_id)
+@tool
+async def visit(talk: Talk, arguments: JsonObject) -> JsonObject:
+    request_id = talk.request.request_id
+    answer = await talk.session.elicit_url(**SIGN_IN, elicitation_id="visit-1", related_request_id=request_id)
     if answer.action == "accept":
-        await request.session.send_elicit_complete("visit-1")
+        await talk.session.send_elicit_complete("visit-1")
     return said_json(wire(answer))
 
 
-async def guarded(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
+@tool
+async def guarded(talk: Talk, arguments: JsonObject) -> JsonObject:
     if "guarded" in visited:
         return said("allowed")
     visited.add("guarded")
@@ -247,209 +158,242 @@ async def guarded(request: Request, arguments: dict[str, Any]) -> types.CallTool
     raise UrlElicitationRequiredError([types.ElicitRequestURLParams(**page)])
 
 
-async def folders(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    return said_json(wire(await request.session.list_roots())["roots"])
+# -- the stateless era: basic/patterns/mrtr
+
+bus = InMemorySubscriptionBus()
+listening = ListenHandler(bus)
+runs: dict[str, int] = {}
+header = "Region"
+
+ROUNDS: dict[str, Callable[[Talk, JsonObject], Awaitable[JsonObject]]] = {}
+"""The tools that this era alone has, or has in another way."""
 
 
-# -- lists that change
+def tool_of_rounds(call: Callable[[Talk, JsonObject], Awaitable[JsonObject]]) -> Any:
+    ROUNDS[call.__name__.removesuffix("_in_rounds")] = call
+    return call
 
 
-async def grow(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    global grown
-    grown = not grown
-    await request.session.send_tool_list_changed()
-    await request.session.send_resource_list_changed()
-    await request.session.send_prompt_list_changed()
-    return said("grown" if grown else "shrunk")
+def needed(questions: JsonObject | None = None, state: Any = None) -> JsonObject:
+    """What a handler returns to ask."""
+    asked = {"inputRequests": questions} if questions else {}
+    kept = {} if state is None else {"requestState": json.dumps(state)}
+    return {"resultType": "input_required", **asked, **kept}
 
 
-async def touch(request: Request, arguments: dict[str, Any]) -> types.CallToolResult:
-    if arguments["uri"] in subscribed:
-        await request.session.send_resource_updated(arguments["uri"])
-    return said("touched")
+def form(message: str, schema: JsonObject) -> JsonObject:
+    return {"method": "elicitation/create", "params": {"mode": "form", "message": message, "requestedSchema": schema}}
 
 
-CALLS = {
-    "add": (add, NUMBERS, None),
-    "weather": (weather, NOTHING, FORECAST),
-    "wrong_weather": (wrong_weather, NOTHING, FORECAST),
-    "everything": (everything, NOTHING, None),
-    "fail": (fail, NOTHING, None),
-    "refuse": (refuse, NOTHING, None),
-    "count": (count, NOTHING, None),
-    "wait": (wait, NOTHING, None),
-    "was_given_up": (was_given_up, NOTHING, None),
-    "ping_back": (ping_back, NOTHING, None),
-    "whoami": (whoami, NOTHING, None),
-    "shout": (shout, NOTHING, None),
-    "asked_levels": (asked_levels, NOTHING, None),
-    "sample": (sample, NOTHING, None),
-    "sample_with_tools": (sample_with_tools, NOTHING, None),
-    "ask": (ask, NOTHING, None),
-    "visit": (visit, NOTHING, None),
-    "guarded": (guarded, NOTHING, None),
-    "folders": (folders, NOTHING, None),
-    "told_of_roots": (told_of_roots, NOTHING, None),
-    "grow": (grow, NOTHING, None),
-    "touch": (touch, NOTHING, None),
-    "pause": (pause, NOTHING, None),
-    "go_on": (go_on, NOTHING, None),
-}
+def model(words: str, **more: Any) -> JsonObject:
+    messages = [{"role": "user", "content": text(words)}]
+    return {"method": "sampling/createMessage", "params": {"messages": messages, "maxTokens": 50, **more}}
 
 
-def tool(name: str, takes: dict[str, Any], gives: dict[str, Any] | None) -> types.Tool:
-    hints = types.ToolAnnotations(read_only_hint=True) if name == "add" else None
-    title = "Adder" if name == "add" else None
-    return types.Tool(
-        name=name, title=title, description=name, input_schema=takes, output_schema=gives, annotations=hints
+ROOTS = {"method": "roots/list"}
+
+
+@tool_of_rounds
+async def three(talk: Talk, arguments: JsonObject) -> JsonObject:
+    """Ask the user, the model and for the folders, one after the other: what was answered is in the state."""
+    runs["three"] = runs.get("three", 0) + 1
+    known = json.loads(talk.params.get("requestState") or "{}") | (talk.params.get("inputResponses") or {})
+    questions = {"name": form("Your name?", NAME), "rhyme": model("A rhyme"), "folders": ROOTS}
+    for key, question in questions.items():
+        if key not in known:
+            return needed({key: question}, known)
+    folders = [root["uri"] for root in known["folders"]["roots"]]
+    return said_json(
+        {"name": known["name"]["content"]["name"], "rhyme": known["rhyme"]["content"]["text"], "folders": folders}
     )
 
 
-def page(items: list[Any], params: types.PaginatedRequestParams | None) -> tuple[list[Any], str | None]:
-    """One page, and the cursor of the next."""
-    start = int(params.cursor) if params is not None and params.cursor is not None else 0
-    end = start + PAGE
-    return items[start:end], str(end) if end < len(items) else None
+@tool_of_rounds
+async def together(talk: Talk, arguments: JsonObject) -> JsonObject:
+    """Ask three things at once."""
+    runs["together"] = runs.get("together", 0) + 1
+    if talk.params.get("inputResponses") is None:
+        return needed({"a": form("Your name?", NAME), "b": form("Another?", NAME), "c": ROOTS})
+    names = [talk.answered(key)["content"]["name"] for key in "ab"]
+    return said_json([*names, len(talk.answered("c")["roots"])])
 
 
-async def list_tools(request: Request, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-    tools = [tool(name, takes, gives) for name, (_, takes, gives) in CALLS.items()]
-    if grown:
-        tools.append(tool("grown", NOTHING, None))
-    found, cursor = page(tools, params)
-    return types.ListToolsResult(tools=found, next_cursor=cursor)
+def asked_once(talk: Talk, question: JsonObject) -> JsonObject:
+    """Ask one thing without a state, and return the answer."""
+    answer = talk.answered("it")
+    return needed({"it": question}) if answer is None else said_json(answer)
 
 
-async def call_tool(request: Request, params: types.CallToolRequestParams) -> types.CallToolResult:
-    if params.name not in CALLS:
-        raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
-    return await CALLS[params.name][0](request, params.arguments or {})
+@tool_of_rounds
+async def ask_in_rounds(talk: Talk, arguments: JsonObject) -> JsonObject:
+    return asked_once(talk, form("Who are you?", FORM))
 
 
-# -- server/resources
-
-NOTE = types.Resource(
-    uri="note://text",
-    name="text",
-    title="A note",
-    mime_type="text/plain",
-    size=6,
-    annotations=types.Annotations(audience=["assistant"], priority=1.0),
-    icons=[types.Icon(src="https://example.com/icon.png", mime_type="image/png", sizes=["48x48"])],
-)
+@tool_of_rounds
+async def visit_in_rounds(talk: Talk, arguments: JsonObject) -> JsonObject:
+    return asked_once(talk, {"method": "elicitation/create", "params": {"mode": "url", **SIGN_IN}})
 
 
-async def list_resources(request: Request, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-    many = [types.Resource(uri=f"note://many/{number}", name=f"many{number}") for number in range(10)]
-    extra = [types.Resource(uri="note://grown", name="grown")] if grown else []
-    found, cursor = page([NOTE, types.Resource(uri="note://blob", name="blob"), *many, *extra], params)
-    return types.ListResourcesResult(resources=found, next_cursor=cursor)
+@tool_of_rounds
+async def sample_with_tools_in_rounds(talk: Talk, arguments: JsonObject) -> JsonObject:
+    tools = [{"name": "lookup", "inputSchema": NOTHING}]
+    return asked_once(talk, model("Look up tea.", tools=tools, toolChoice={"mode": "auto"}))
 
 
-async def list_templates(
-    request: Request, params: types.PaginatedRequestParams | None
-) -> types.ListResourceTemplatesResult:
-    template = types.ResourceTemplate(uri_template="note://user/{name}", name="of_user", mime_type="text/plain")
-    return types.ListResourceTemplatesResult(resource_templates=[template])
+@tool_of_rounds
+async def later(talk: Talk, arguments: JsonObject) -> JsonObject:
+    """Have the client come back at once, with the state alone."""
+    state = talk.params.get("requestState")
+    return said(f"back with {state}") if state else needed(None, {"come": "back"})
 
 
-async def read_resource(request: Request, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-    uri = params.uri
-    if uri == "note://text":
-        return types.ReadResourceResult(
-            contents=[types.TextResourceContents(uri=uri, mime_type="text/plain", text="a note")]
-        )
-    if uri == "note://blob":
-        return types.ReadResourceResult(
-            contents=[types.BlobResourceContents(uri=uri, mime_type="image/png", blob=PIXEL)]
-        )
-    if uri.startswith("note://user/"):
-        note = f"note of {uri.removeprefix('note://user/')}"
-        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, text=note)])
-    raise MCPError(-32002, "Resource not found", {"uri": uri})
+@tool_of_rounds
+async def needs(talk: Talk, arguments: JsonObject) -> JsonObject:
+    """Need that the client can sample with tools. The SDK checks no questions against what the client declared."""
+    tools = types.SamplingCapability(tools=types.SamplingToolsCapability())
+    if talk.session.check_client_capability(types.ClientCapabilities(sampling=tools)):
+        return said("it has it")
+    data = {"requiredCapabilities": {"sampling": {"tools": {}}}}
+    raise error(types.MISSING_REQUIRED_CLIENT_CAPABILITY, "Missing required client capability", data)
 
 
-async def subscribe(request: Request, params: types.SubscribeRequestParams) -> types.EmptyResult:
-    subscribed.add(params.uri)
-    return types.EmptyResult()
+# -- the stateless era: basic/patterns/subscriptions
 
 
-async def unsubscribe(request: Request, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-    subscribed.discard(params.uri)
-    return types.EmptyResult()
+@tool_of_rounds
+async def grow_in_rounds(talk: Talk, arguments: JsonObject) -> JsonObject:
+    """What `grow` tells reaches nobody in this era."""
+    grown[:] = [] if grown else ["grown"]
+    for event in (ToolsListChanged(), ResourcesListChanged(), PromptsListChanged()):
+        await bus.publish(event)
+    return said("grown" if grown else "shrunk")
 
 
-# -- server/prompts
+@tool_of_rounds
+async def touch_in_rounds(talk: Talk, arguments: JsonObject) -> JsonObject:
+    await bus.publish(ResourceUpdated(arguments["uri"]))
+    return said("touched")
 
 
-async def list_prompts(request: Request, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-    arguments = [
-        types.PromptArgument(name="name", description="who is greeted", required=True),
-        types.PromptArgument(name="tone"),
-    ]
-    prompts = [types.Prompt(name="greet", title="Greeting", arguments=arguments), types.Prompt(name="talk")]
-    prompts += [types.Prompt(name=f"many{number}") for number in range(5)]
-    prompts += [types.Prompt(name="grown")] if grown else []
-    found, cursor = page(prompts, params)
-    return types.ListPromptsResult(prompts=found, next_cursor=cursor)
+@tool_of_rounds
+async def let_go(talk: Talk, arguments: JsonObject) -> JsonObject:
+    """End every subscription."""
+    listening.close()
+    return said("gone")
 
 
-async def get_prompt(request: Request, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-    if params.name == "talk":
-        return types.GetPromptResult(
-            messages=[types.PromptMessage(role="assistant", content=block) for block in blocks()]
-        )
-    if params.name != "greet":
-        raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name}")
-    given = params.arguments or {}
-    text = types.TextContent(text=f"Greet {given['name']} in a {given.get('tone', 'plain')} tone.")
-    return types.GetPromptResult(description="Greet.", messages=[types.PromptMessage(role="user", content=text)])
+# -- the stateless era: what else there is
 
 
-# -- server/utilities
+@tool_of_rounds
+async def how_often(talk: Talk, arguments: JsonObject) -> JsonObject:
+    return said_json(runs.get(arguments["what"], 0))
 
 
-async def complete(request: Request, params: types.CompleteRequestParams) -> types.CompleteResult:
-    value, others = params.argument.value, (params.context.arguments if params.context else None) or {}
-    if params.ref.type == "ref/resource":
-        values = [f"{value}{number}" for number in range(100)]
-        return types.CompleteResult(completion=types.Completion(values=values, total=150, has_more=True))
-    values = [name + others.get("tone", "") for name in ("Ada", "Adele", "Bob") if name.startswith(value)]
-    return types.CompleteResult(completion=types.Completion(values=values))
+@tool_of_rounds
+async def route(talk: Talk, arguments: JsonObject) -> JsonObject:
+    """Return the headers that came, over HTTP."""
+    headers = {} if talk.request.request is None else dict(talk.request.request.headers)
+    return said_json({name: value for name, value in headers.items() if name.startswith("mcp-")})
 
 
-async def set_level(request: Request, params: types.SetLevelRequestParams) -> types.EmptyResult:
-    levels.append(params.level)
-    return types.EmptyResult()
+@tool_of_rounds
+async def move_header(talk: Talk, arguments: JsonObject) -> JsonObject:
+    """Have another header repeat the region, without a word."""
+    region = offered.TOOLS["route"]["inputSchema"]["properties"]["region"]
+    region["x-mcp-header"] = "Area" if region["x-mcp-header"] == "Region" else "Region"
+    return said("moved")
 
 
-async def roots_changed(request: Request, params: types.NotificationParams | None) -> None:
-    roots_told.set()
+offered.TOOLS["route"] = {
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "region": {"type": "string", "x-mcp-header": "Region"},
+            "count": {"type": "integer", "x-mcp-header": "Count"},
+            "fast": {"type": "boolean", "x-mcp-header": "Fast"},
+            "where": {"type": "object", "properties": {"zone": {"type": "string", "x-mcp-header": "Zone"}}},
+        },
+    }
+}
 
 
-server: Server[Any] = Server(
-    "theirs",
-    version="9.8.7",
-    title="Theirs",
-    instructions="Offers everything.",
-    on_list_tools=list_tools,
-    on_call_tool=call_tool,
-    on_list_resources=list_resources,
-    on_list_resource_templates=list_templates,
-    on_read_resource=read_resource,
-    on_subscribe_resource=subscribe,
-    on_unsubscribe_resource=unsubscribe,
-    on_list_prompts=list_prompts,
-    on_get_prompt=get_prompt,
-    on_completion=complete,
-    on_set_logging_level=set_level,
-    on_roots_list_changed=roots_changed,
-)
+async def call_tool(talk: Talk, params: JsonObject) -> JsonObject:
+    if talk.alone and params["name"] in ROUNDS:
+        return await ROUNDS[params["name"]](talk, params.get("arguments") or {})
+    return await offered.call_tool(talk, params)
 
+
+async def list_tools(talk: Talk, params: JsonObject) -> JsonObject:
+    return await offered.list_tools(talk, params, ROUNDS if talk.alone else ())
+
+
+async def get_prompt(talk: Talk, params: JsonObject) -> JsonObject:
+    if params["name"] != "asking":
+        return await offered.get_prompt(talk, params)
+    if (answer := talk.answered("who")) is None:
+        return needed({"who": form("Your name?", NAME)})
+    return {"messages": [{"role": "user", "content": text(f"Greet {answer['content']['name']}.")}]}
+
+
+async def read_resource(talk: Talk, params: JsonObject) -> JsonObject:
+    uri = params["uri"]
+    runs[uri] = runs.get(uri, 0) + 1
+    if uri == "note://counted":
+        return {"contents": [{"uri": uri, "text": str(runs[uri])}]}
+    if uri == "note://asking":
+        if (answer := talk.answered("who")) is None:
+            return needed({"who": form("Your name?", NAME)})
+        return {"contents": [{"uri": uri, "text": f"a note for {answer['content']['name']}"}]}
+    try:
+        return await offered.read_resource(talk, params)
+    except MCPError as problem:
+        # Each era has its own code for this.
+        code = types.INVALID_PARAMS if talk.alone else problem.code
+        raise MCPError(code, problem.message, {"uri": uri}) from problem
+
+
+# -- the server
+
+server: Server[Any] = Server("theirs", version="9.8.7", title="Theirs", instructions="Offers everything.")
+
+
+def answer(method: str, params: Any, result: Any, call: Any = None) -> None:
+    """Answer a method as it is offered, or with a function of this program."""
+
+    async def handle(request: ServerRequestContext[Any, Any], given: Any) -> Any:
+        talk = Talk(request, wire(given))
+        found = await (call or offered.METHODS[method])(talk, talk.params)
+        # The model adds what each result of the stateless era has.
+        return found if "resultType" in found else result.model_validate(found)
+
+    server.add_request_handler(method, params, handle)
+
+
+answer("tools/list", types.PaginatedRequestParams, types.ListToolsResult, list_tools)
+answer("tools/call", types.CallToolRequestParams, types.CallToolResult, call_tool)
+answer("resources/list", types.PaginatedRequestParams, types.ListResourcesResult)
+answer("resources/templates/list", types.PaginatedRequestParams, types.ListResourceTemplatesResult)
+answer("resources/read", types.ReadResourceRequestParams, types.ReadResourceResult, read_resource)
+answer("resources/subscribe", types.SubscribeRequestParams, types.EmptyResult)
+answer("resources/unsubscribe", types.UnsubscribeRequestParams, types.EmptyResult)
+answer("prompts/list", types.PaginatedRequestParams, types.ListPromptsResult)
+answer("prompts/get", types.GetPromptRequestParams, types.GetPromptResult, get_prompt)
+answer("completion/complete", types.CompleteRequestParams, types.CompleteResult)
+answer("logging/setLevel", types.SetLevelRequestParams, types.EmptyResult)
+server.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, listening)
+server.cache_hints.update({"prompts/list": CacheHint(60_000, "public"), "resources/read": CacheHint(30_000)})
+server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="theirs"))
+
+
+async def roots_changed(request: Any, params: Any) -> None:
+    offered.roots_told.set()
+
+
+server.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, roots_changed)
 
 OPTIONS = server.create_initialization_options(
-    NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True),
-    {"example.com/trial": {"on": True}},
+    NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True), offered.EXPERIMENTAL
 )
 # Over Streamable HTTP the SDK asks for these without arguments.
 server.create_initialization_options = lambda *given: OPTIONS  # type: ignore[method-assign]
@@ -471,9 +415,9 @@ class Events(EventStore):
     async def replay_events_after(self, last_event_id: str, send_callback: Any) -> str:
         after = int(last_event_id)
         stream = self.kept[after - 1][0]
-        for number, (name, message) in enumerate(self.kept[after:], after + 1):
-            if name == stream and message is not None:
-                await send_callback(EventMessage(message, str(number)))
+        for number, (name, kept) in enumerate(self.kept[after:], after + 1):
+            if name == stream and kept is not None:
+                await send_callback(EventMessage(kept, str(number)))
         return stream
 
 

@@ -15,6 +15,17 @@ from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 
+try:
+    import mcp_types as types
+    from mcp.shared.exceptions import MCPError as error
+except ImportError:  # the old SDK
+    import mcp.types as types
+    from mcp.shared.exceptions import McpError
+
+    def error(code: int, message: str, data: Any = None) -> Exception:  # type: ignore[no-redef]
+        """What a handler raises to refuse a request."""
+        return McpError(types.ErrorData(code=code, message=message, data=data))
+
 
 class AfterStream(Response):
     """Nothing: the answer was the event stream."""

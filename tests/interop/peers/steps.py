@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -16,7 +17,7 @@ def wire(model: Any) -> Any:
 
 
 class Steps:
-    """One conversation: what the server asks is answered and noted; the public methods are the steps."""
+    """One conversation: what the server asks is answered and noted; the public methods are steps."""
 
     client: Any
 
@@ -40,9 +41,6 @@ class Steps:
             while not happened():
                 await self.news.wait()
 
-    async def ping(self) -> Any:
-        return wire(await self.client.send_ping())
-
     async def call(self, name: str, **arguments: Any) -> Any:
         return wire(await self.client.call_tool(name, arguments))
 
@@ -50,36 +48,6 @@ class Steps:
         """The JSON in the first block of a result; of one that failed, all of it."""
         result = await self.call(name, **arguments)
         return result if result.get("isError") else json.loads(result["content"][0]["text"])
-
-    async def add(self) -> Any:
-        return await self.call("add", a=2, b=40)
-
-    async def add_wrong(self) -> Any:
-        return await self.call("add", a="two")
-
-    async def weather(self) -> Any:
-        return await self.call("weather", city="Porto")
-
-    async def everything(self) -> Any:
-        return await self.call("everything")
-
-    async def fail(self) -> Any:
-        return await self.call("fail")
-
-    async def crash(self) -> Any:
-        return await self.call("crash")
-
-    async def refuse(self) -> Any:
-        return await self.call("refuse")
-
-    async def unknown_tool(self) -> Any:
-        return await self.call("no such tool")
-
-    async def whoami(self) -> Any:
-        return await self.say("whoami")
-
-    async def ping_back(self) -> Any:
-        return await self.call("ping_back")
 
     async def all_levels(self) -> Any:
         self.logs.clear()
@@ -94,18 +62,6 @@ class Steps:
         await self.until(lambda: len(self.logs) == 4)
         await self.client.set_logging_level("debug")
         return [message["level"] for message in self.logs]
-
-    async def read_text(self) -> Any:
-        return wire(await self.client.read_resource("note://text"))
-
-    async def read_blob(self) -> Any:
-        return wire(await self.client.read_resource("note://blob"))
-
-    async def read_template(self) -> Any:
-        return wire(await self.client.read_resource("note://user/ada"))
-
-    async def read_nothing(self) -> Any:
-        return wire(await self.client.read_resource("note://nowhere"))
 
     async def updates(self) -> Any:
         self.changes.clear()
@@ -128,21 +84,6 @@ class Steps:
         shrunk = [prompt["name"] for page in await self.prompts() for prompt in page]
         return [self.changes[:3], "grown" in grown, "grown" in shrunk]
 
-    async def greet(self) -> Any:
-        return wire(await self.client.get_prompt("greet", {"name": "Ada", "tone": "warm"}))
-
-    async def greet_nobody(self) -> Any:
-        return wire(await self.client.get_prompt("greet", {}))
-
-    async def talk(self) -> Any:
-        return wire(await self.client.get_prompt("talk"))
-
-    async def unknown_prompt(self) -> Any:
-        return wire(await self.client.get_prompt("no such prompt"))
-
-    async def folders(self) -> Any:
-        return await self.call("folders")
-
     async def roots_changed(self) -> Any:
         self.logs.clear()
         await self.client.send_roots_list_changed()
@@ -152,3 +93,32 @@ class Steps:
     async def sample(self) -> Any:
         self.asked.clear()
         return [await self.say("sample"), self.asked[:]]
+
+
+SIMPLE: dict[str, Callable[[Any], Awaitable[Any]]] = {
+    "ping": lambda visit: visit.client.send_ping(),
+    "add": lambda visit: visit.call("add", a=2, b=40),
+    "add_wrong": lambda visit: visit.call("add", a="two"),
+    "weather": lambda visit: visit.call("weather", city="Porto"),
+    **{
+        name: lambda visit, name=name: visit.call(name) for name in ("everything", "fail", "crash", "refuse", "folders")
+    },
+    "unknown_tool": lambda visit: visit.call("no such tool"),
+    "whoami": lambda visit: visit.say("whoami"),
+    "ping_back": lambda visit: visit.call("ping_back"),
+    "read_text": lambda visit: visit.client.read_resource("note://text"),
+    "read_blob": lambda visit: visit.client.read_resource("note://blob"),
+    "read_template": lambda visit: visit.client.read_resource("note://user/ada"),
+    "read_nothing": lambda visit: visit.client.read_resource("note://nowhere"),
+    "greet": lambda visit: visit.client.get_prompt("greet", {"name": "Ada", "tone": "warm"}),
+    "greet_nobody": lambda visit: visit.client.get_prompt("greet", {}),
+    "talk": lambda visit: visit.client.get_prompt("talk"),
+    "unknown_prompt": lambda visit: visit.client.get_prompt("no such prompt"),
+}
+"""The steps that are one request."""
+
+
+async def taken(visit: Steps, name: str) -> Any:
+    """What a step came to: one of these, or a method of the visit."""
+    result = await (SIMPLE[name](visit) if name in SIMPLE else getattr(visit, name)())
+    return wire(result) if hasattr(result, "model_dump") else result

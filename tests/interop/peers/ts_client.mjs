@@ -5,6 +5,8 @@ Usage: NODE_PATH=node_modules node ts_client.mjs URL      one that ends with /ss
 One JSON object is printed, by the names of the steps: what each returned, or {"error": ...}. */
 
 import { createRequire } from "node:module";
+import { answers, asked, changes, log, logs, noteProgress, progressed, roots, sample, tell, until } from "./ts_steps.mjs";
+import { commonSteps, pages, printed, taken } from "./ts_steps.mjs";
 
 // Only `require` looks where NODE_PATH says.
 const require = createRequire(import.meta.url);
@@ -12,14 +14,6 @@ const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
 const { SSEClientTransport } = require("@modelcontextprotocol/sdk/client/sse.js");
 const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
 const types = require("@modelcontextprotocol/sdk/types.js");
-
-const WAIT = 10_000;
-const asked = [];
-const logs = [];
-const changes = [];
-const answers = [];
-const progressed = [];
-const watching = new Set();
 
 const client = new Client(
   { name: "sdk", version: "1", title: "The SDK" },
@@ -34,80 +28,34 @@ const client = new Client(
 
 // -- what the server asks and tells
 
-client.setRequestHandler(types.CreateMessageRequestSchema, ({ params }) => {
-  asked.push(params);
-  if (answers.length > 0) throw answers.shift();
-  const from = { role: "assistant", model: "small-1" };
-  if (params.tools && params.messages.length === 1) {
-    const use = { type: "tool_use", id: "use-1", name: "lookup", input: { word: "tea" } };
-    return { ...from, content: [use], stopReason: "toolUse" };
-  }
-  return { ...from, content: { type: "text", text: "Paris" }, stopReason: "endTurn" };
-});
-client.setRequestHandler(types.ListRootsRequestSchema, () => ({ roots: [{ uri: "file:///work", name: "Work" }] }));
+client.setRequestHandler(types.CreateMessageRequestSchema, sample);
+client.setRequestHandler(types.ListRootsRequestSchema, roots);
 client.setRequestHandler(types.ElicitRequestSchema, ({ params }) => {
   asked.push(params);
   return answers.shift();
 });
-client.setNotificationHandler(types.LoggingMessageNotificationSchema, ({ params }) => {
-  logs.push(params);
-  tell();
-});
+client.setNotificationHandler(types.LoggingMessageNotificationSchema, log);
 client.fallbackNotificationHandler = async ({ method }) => {
   changes.push(method);
   tell();
 };
-
-function tell() {
-  for (const look of watching) look();
-}
-
-/** Wait until a condition holds, looking at each message of the server. */
-async function until(happened) {
-  let timer, look;
-  const found = new Promise((yes, no) => {
-    timer = setTimeout(no, WAIT, new Error("it did not come"));
-    look = () => happened() && yes();
-    watching.add(look);
-    look();
-  });
-  try {
-    await found;
-  } finally {
-    clearTimeout(timer);
-    watching.delete(look);
-  }
-}
 
 // -- the steps
 
 const call = (name, args = {}, options = undefined) =>
   client.request({ method: "tools/call", params: { name, arguments: args } }, types.CallToolResultSchema, options);
 
-/** The JSON in the first block of a result; of one that failed, all of it. */
-async function say(name) {
-  const result = await call(name);
-  return result.isError ? result : JSON.parse(result.content[0].text);
-}
+const refusal = (words) => Object.assign(new Error(words), { code: -1 });
+const { say, steps: common } = commonSteps(client, call, refusal);
 
 /** The progress of a call, and its result. */
 async function progressing(name, args = {}) {
-  progressed.length = 0;
   const result = await call(name, args, { onprogress: () => undefined });
   return [progressed.map(({ progress, total, message = null }) => [progress, total, message]), result];
 }
 
-async function pages(ask, key) {
-  const found = [];
-  for (let cursor; ; ) {
-    const page = await ask(cursor === undefined ? undefined : { cursor });
-    found.push(page[key]);
-    cursor = page.nextCursor;
-    if (cursor === undefined) return found;
-  }
-}
-
 const steps = {
+  ...common,
   introduction: async () => {
     return [revision, client.getServerVersion(), client.getServerCapabilities(), client.getInstructions()];
   },
@@ -116,16 +64,7 @@ const steps = {
   resources: () => pages((params) => client.listResources(params), "resources"),
   prompts: () => pages((params) => client.listPrompts(params), "prompts"),
   templates: () => pages((params) => client.listResourceTemplates(params), "resourceTemplates"),
-  bad_cursor: () => client.listTools({ cursor: "no such page" }),
-  add: () => call("add", { a: 2, b: 40 }),
-  add_wrong: () => call("add", { a: "two" }),
   weather: () => client.callTool({ name: "weather", arguments: { city: "Porto" } }),
-  everything: () => call("everything"),
-  fail: () => call("fail"),
-  crash: () => call("crash"),
-  refuse: () => call("refuse"),
-  unknown_tool: () => call("no such tool"),
-  whoami: () => say("whoami"),
   ping_back: () => call("ping_back"),
   progress: async () => (await progressing("count", { to: 3 }))[0],
   hang_up: () => progressing("hang_up"),
@@ -138,7 +77,6 @@ const steps = {
     return await call("was_given_up");
   },
   all_levels: async () => {
-    logs.length = 0;
     await call("shout");
     await until(() => logs.length === 8);
     return [...logs];
@@ -151,13 +89,8 @@ const steps = {
     await client.setLoggingLevel("debug");
     return logs.map((message) => message.level);
   },
-  read_text: () => client.readResource({ uri: "note://text" }),
-  read_blob: () => client.readResource({ uri: "note://blob" }),
   read_both: () => client.readResource({ uri: "note://both" }),
-  read_template: () => client.readResource({ uri: "note://user/ada" }),
-  read_nothing: () => client.readResource({ uri: "note://nowhere" }),
   updates: async () => {
-    changes.length = 0;
     await client.subscribeResource({ uri: "note://text" });
     await call("touch", { uri: "note://text" });
     await call("touch", { uri: "note://blob" });
@@ -168,7 +101,6 @@ const steps = {
     return [...changes];
   },
   list_changes: async () => {
-    changes.length = 0;
     await call("grow");
     await until(() => changes.length === 3);
     const grown = (await steps.tools()).flat().map((tool) => tool.name);
@@ -177,50 +109,14 @@ const steps = {
     const shrunk = (await steps.tools()).flat().map((tool) => tool.name);
     return [changes.slice(0, 3), grown.includes("grown"), shrunk.includes("grown")];
   },
-  greet: () => client.getPrompt({ name: "greet", arguments: { name: "Ada", tone: "warm" } }),
-  greet_nobody: () => client.getPrompt({ name: "greet", arguments: {} }),
-  talk: () => client.getPrompt({ name: "talk" }),
-  unknown_prompt: () => client.getPrompt({ name: "no such prompt" }),
-  complete_prompt: () =>
-    client.complete({
-      ref: { type: "ref/prompt", name: "greet" },
-      argument: { name: "name", value: "ad" },
-      context: { arguments: { tone: "!" } },
-    }),
-  complete_template: () =>
-    client.complete({
-      ref: { type: "ref/resource", uri: "note://user/{name}" },
-      argument: { name: "name", value: "u" },
-    }),
   complete_unknown: () =>
     client.complete({ ref: { type: "ref/prompt", name: "nope" }, argument: { name: "name", value: "" } }),
-  folders: () => call("folders"),
   roots_changed: async () => {
-    logs.length = 0;
     await client.sendRootsListChanged();
     await until(() => logs.length > 0);
     return logs[0];
   },
-  sample: async () => [await say("sample"), [...asked]],
-  sample_refused: () => {
-    answers.push(Object.assign(new Error("User rejected sampling request"), { code: -1 }));
-    return call("sample");
-  },
-  sample_with_tools: async () => [await say("sample_with_tools"), [...asked]],
-  ask: async () => {
-    answers.push({ action: "accept", content: { name: "Ada", age: 36, seat: "aisle" } });
-    return [await say("ask"), [...asked]];
-  },
-  ask_declined: () => {
-    answers.push({ action: "decline" });
-    return say("ask");
-  },
-  ask_wrong: () => {
-    answers.push({ action: "accept", content: { name: "", age: 200, seat: "roof" } });
-    return call("ask");
-  },
   visit: async () => {
-    changes.length = 0;
     answers.push({ action: "accept" });
     const answer = await say("visit");
     if (answer.action === "accept") await until(() => changes.length > 0);
@@ -245,26 +141,14 @@ async function noting(target, options) {
 const transport = sse ? new SSEClientTransport(url) : new StreamableHTTPClientTransport(url, { fetch: noting });
 await client.connect(transport);
 const revision = transport.protocolVersion ?? transport._protocolVersion;
-const take = transport.onmessage;
-transport.onmessage = (message, extra) => {
-  // The SDK forgets whom to tell of progress when the answer is read in the same breath.
-  if (message.method === "notifications/progress") progressed.push(message.params);
-  take(message, extra);
-};
-const seen = {};
-for (const [name, step] of Object.entries(steps)) {
-  asked.length = answers.length = 0;
+noteProgress(transport);
+const seen = await taken(steps, async (step) => {
   try {
-    seen[name] = await step();
+    return await step();
   } catch (problem) {
-    if (problem instanceof types.McpError) {
-      const message = problem.message.replace(/^MCP error -?\d+: /, "");
-      seen[name] = { error: { code: problem.code, message, data: problem.data ?? null } };
-    } else {
-      seen[name] = { failed: String(problem) };
-    }
+    return problem instanceof types.McpError ? printed(problem) : { failed: String(problem) };
   }
-}
+});
 if (!sse) {
   await transport.terminateSession();
   const headers = {

@@ -7,21 +7,16 @@ It asks for the stateless era first ("auto"). One JSON object is printed, by the
 or {"error": ...}. */
 
 import { createRequire } from "node:module";
+import { answers, asked, changes, log, logs, noteProgress, progressed, roots, sample, tell, until } from "./ts_steps.mjs";
+import { commonSteps, pages, printed, taken } from "./ts_steps.mjs";
 
 // Only `require` looks where NODE_PATH says.
 const require = createRequire(import.meta.url);
 const sdk = require("@modelcontextprotocol/client");
 const { StdioClientTransport } = require("@modelcontextprotocol/client/stdio");
 
-const WAIT = 10_000;
 const [command, ...args] = process.argv.slice(2);
-const asked = [];
-const logs = [];
-const changes = [];
-const answers = [];
 const posts = [];
-const progressed = [];
-const watching = new Set();
 
 // -- the two clients
 
@@ -46,17 +41,8 @@ const client = new sdk.Client(
   { name: "sdk", version: "2", title: "The SDK" },
   { ...auto, capabilities: { roots: {}, sampling: { tools: {} }, elicitation: { form: {}, url: {} } } },
 );
-client.setRequestHandler("sampling/createMessage", ({ params }) => {
-  asked.push(params);
-  if (answers.length > 0) throw answers.shift();
-  const from = { role: "assistant", model: "small-1" };
-  if (params.tools && params.messages.length === 1) {
-    const use = { type: "tool_use", id: "use-1", name: "lookup", input: { word: "tea" } };
-    return { ...from, content: [use], stopReason: "toolUse" };
-  }
-  return { ...from, content: { type: "text", text: "Paris" }, stopReason: "endTurn" };
-});
-client.setRequestHandler("roots/list", () => ({ roots: [{ uri: "file:///work", name: "Work" }] }));
+client.setRequestHandler("sampling/createMessage", sample);
+client.setRequestHandler("roots/list", roots);
 client.setRequestHandler("elicitation/create", ({ params }) => {
   asked.push(params);
   const answer = answers.shift();
@@ -64,10 +50,7 @@ client.setRequestHandler("elicitation/create", ({ params }) => {
   const content = params.message.includes("city") ? { city: "Porto" } : { name: "Ada" };
   return answer ?? { action: "accept", content };
 });
-client.setNotificationHandler("notifications/message", ({ params }) => {
-  logs.push(params);
-  tell();
-});
+client.setNotificationHandler("notifications/message", log);
 for (const list of ["tools", "prompts", "resources"]) {
   const method = `notifications/${list}/list_changed`;
   client.setNotificationHandler(method, () => {
@@ -80,27 +63,6 @@ client.setNotificationHandler("notifications/resources/updated", ({ params }) =>
   tell();
 });
 
-function tell() {
-  for (const look of watching) look();
-}
-
-/** Wait until a condition holds, looking at each message of the server. */
-async function until(happened) {
-  let timer, look;
-  const found = new Promise((yes, no) => {
-    timer = setTimeout(no, WAIT, new Error("it did not come"));
-    look = () => happened() && yes();
-    watching.add(look);
-    look();
-  });
-  try {
-    await found;
-  } finally {
-    clearTimeout(timer);
-    watching.delete(look);
-  }
-}
-
 /** The next changes that are told. */
 async function told(number) {
   await until(() => changes.length >= number);
@@ -112,10 +74,7 @@ async function outcome(doing) {
   try {
     return (await doing()) ?? null;
   } catch (problem) {
-    if (problem instanceof sdk.ProtocolError) {
-      const message = problem.message.replace(/^MCP error -?\d+: /, "");
-      return { error: { code: problem.code, message, data: problem.data ?? null } };
-    }
+    if (problem instanceof sdk.ProtocolError) return printed(problem);
     if (problem instanceof sdk.SdkError) return { refused: problem.code };
     return { failed: String(problem.stack) };
   }
@@ -126,25 +85,14 @@ async function outcome(doing) {
 const call = (name, args = {}, options = undefined, more = {}) =>
   client.callTool({ name, arguments: args, ...more }, options);
 
-/** The JSON in the first block of a result; of one that failed, all of it. */
-async function say(name, args = {}) {
-  const result = await call(name, args);
-  return result.isError ? result : JSON.parse(result.content[0].text);
-}
-
-async function pages(ask, key) {
-  const found = [];
-  for (let cursor; ; ) {
-    // Without a cursor the SDK puts all pages together itself.
-    const page = cursor === undefined ? await firstPage(key) : await ask({ cursor });
-    found.push(page[key]);
-    cursor = page.nextCursor;
-    if (cursor === undefined) return found;
-  }
-}
+const refusal = (words) => new sdk.ProtocolError(-1, words);
+const { say, steps: common } = commonSteps(client, call, refusal);
 
 const METHODS = { resourceTemplates: "resources/templates/list" };
 const firstPage = (key) => client.request({ method: METHODS[key] ?? `${key}/list` });
+
+/** The pages of a list: without a cursor the SDK puts all together itself. */
+const paged = (ask, key) => pages((params) => (params === undefined ? firstPage(key) : ask(params)), key);
 
 /** One round of a call, driven by hand. */
 const round = (name, params = {}) =>
@@ -155,6 +103,7 @@ const round = (name, params = {}) =>
   );
 
 const steps = {
+  ...common,
   introduction: () => [
     client.getNegotiatedProtocolVersion(),
     client.getServerVersion(),
@@ -179,38 +128,24 @@ const steps = {
     await bare.close();
     return found;
   },
-  tools: () => pages((params) => client.listTools(params), "tools"),
+  tools: () => paged((params) => client.listTools(params), "tools"),
   all_tools: async () => (await client.listTools()).tools.map((tool) => tool.name),
-  resources: () => pages((params) => client.listResources(params), "resources"),
-  prompts: () => pages((params) => client.listPrompts(params), "prompts"),
-  templates: () => pages((params) => client.listResourceTemplates(params), "resourceTemplates"),
-  bad_cursor: () => client.listTools({ cursor: "no such page" }),
-  add: () => call("add", { a: 2, b: 40 }),
-  add_wrong: () => call("add", { a: "two" }),
-  weather: () => call("weather", { city: "Porto" }),
-  everything: () => call("everything"),
-  fail: () => call("fail"),
-  crash: () => call("crash"),
-  refuse: () => call("refuse"),
-  unknown_tool: () => call("no such tool"),
-  whoami: () => say("whoami"),
+  resources: () => paged((params) => client.listResources(params), "resources"),
+  prompts: () => paged((params) => client.listPrompts(params), "prompts"),
+  templates: () => paged((params) => client.listResourceTemplates(params), "resourceTemplates"),
   progress: async () => {
-    progressed.length = 0;
     await call("count", { to: 3 }, { onprogress: () => undefined });
     return progressed.map((step) => [step.progress, step.total, step.message]);
   },
   quiet: async () => {
-    logs.length = 0;
     await call("shout");
     return [...logs];
   },
   loud: async () => {
-    logs.length = 0;
     await call("shout", {}, undefined, { _meta: { [sdk.LOG_LEVEL_META_KEY]: "error" } });
     return [...logs];
   },
   cancel: async () => {
-    logs.length = 0;
     const giveUp = new AbortController();
     const meta = { _meta: { [sdk.LOG_LEVEL_META_KEY]: "info" } };
     const ended = call("wait", {}, { signal: giveUp.signal }, meta).catch((problem) => problem);
@@ -219,10 +154,6 @@ const steps = {
     await ended;
     return await call("was_given_up");
   },
-  read_text: () => client.readResource({ uri: "note://text" }),
-  read_blob: () => client.readResource({ uri: "note://blob" }),
-  read_template: () => client.readResource({ uri: "note://user/ada" }),
-  read_nothing: () => client.readResource({ uri: "note://nowhere" }),
   kept: async () => {
     const texts = [];
     const read = async () => texts.push((await client.readResource({ uri: "note://counted" })).contents[0].text);
@@ -240,21 +171,6 @@ const steps = {
     found.push(await client.readResource({ uri: "note://text" }));
     return found.map((each) => [each.ttlMs, each.cacheScope]);
   },
-  greet: () => client.getPrompt({ name: "greet", arguments: { name: "Ada", tone: "warm" } }),
-  greet_nobody: () => client.getPrompt({ name: "greet", arguments: {} }),
-  talk: () => client.getPrompt({ name: "talk" }),
-  unknown_prompt: () => client.getPrompt({ name: "no such prompt" }),
-  complete_prompt: () =>
-    client.complete({
-      ref: { type: "ref/prompt", name: "greet" },
-      argument: { name: "name", value: "ad" },
-      context: { arguments: { tone: "!" } },
-    }),
-  complete_template: () =>
-    client.complete({
-      ref: { type: "ref/resource", uri: "note://user/{name}" },
-      argument: { name: "name", value: "u" },
-    }),
   listens: async () => {
     const lists = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
     const listening = await client.listen({ ...lists, resourceSubscriptions: ["note://text"] });
@@ -284,25 +200,6 @@ const steps = {
     const listening = await client.listen({ toolsListChanged: true });
     await call("let_go");
     return await listening.closed;
-  },
-  folders: () => call("folders"),
-  sample: async () => [await say("sample"), [...asked]],
-  sample_refused: () => {
-    answers.push(new sdk.ProtocolError(-1, "User rejected sampling request"));
-    return call("sample");
-  },
-  sample_with_tools: async () => [await say("sample_with_tools"), [...asked]],
-  ask: async () => {
-    answers.push({ action: "accept", content: { name: "Ada", age: 36, seat: "aisle" } });
-    return [await say("ask"), [...asked]];
-  },
-  ask_declined: () => {
-    answers.push({ action: "decline" });
-    return say("ask");
-  },
-  ask_wrong: () => {
-    answers.push({ action: "accept", content: { name: "", age: 200, seat: "roof" } });
-    return call("ask");
   },
   visit: async () => {
     answers.push({ action: "accept" });
@@ -342,16 +239,7 @@ const steps = {
 
 const connection = transport();
 await client.connect(connection);
-const take = connection.onmessage;
-connection.onmessage = (message, extra) => {
-  // The SDK forgets whom to tell of progress when the answer is read in the same breath.
-  if (message.method === "notifications/progress") progressed.push(message.params);
-  take(message, extra);
-};
-const seen = {};
-for (const [name, step] of Object.entries(steps)) {
-  asked.length = answers.length = changes.length = 0;
-  seen[name] = await outcome(step);
-}
+noteProgress(connection);
+const seen = await taken(steps, outcome);
 await client.close();
 process.stdout.write(JSON.stringify(seen), () => process.exit());
