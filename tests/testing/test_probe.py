@@ -199,7 +199,7 @@ BAD_WORDS = {
     "must be a URL, alone; a command": ["http://127.0.0.1:1/mcp", "--", "x"],
     "nothing may follow the URL of a server": ["--", "http://127.0.0.1:1/mcp", "more"],
     "has no {target} in it": ["--client", "--", sys.executable],
-    "a header is NAME:VALUE": ["--header", "x", "--", "http://127.0.0.1:1/mcp"],
+    "a header must be NAME:VALUE": ["--header", "x", "--", "http://127.0.0.1:1/mcp"],
     "No such file": ["--expect", "no-such-file", "--", "x"],
     "Extra data": ["--call", __file__, "--", "x"],
 }
