@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from mcp_ref import AuthorizationError
 from mcp_ref.basic.authorization import verifiers
 from mcp_ref.basic.authorization.verifiers import Introspection, JwtVerifier
 from tests.basic.authorization.guarded import RESOURCE, guarded
@@ -251,7 +252,7 @@ def test_metadata_that_cannot_be_used(issuer: Issuer, metadata: Any) -> None:
         else metadata
     )
     issuer.publish("/.well-known/oauth-authorization-server", filled)
-    with pytest.raises(ConnectionError):
+    with pytest.raises(AuthorizationError):
         JwtVerifier(issuer.url)(signed(issuer.claims()))
     assert "/keys" not in issuer.asked
 
@@ -259,7 +260,7 @@ def test_metadata_that_cannot_be_used(issuer: Issuer, metadata: Any) -> None:
 def test_keys_are_not_fetched_by_a_redirect(issuer: Issuer) -> None:
     issuer.publish("/keys2", {"keys": [jwk(EC)]})
     issuer.status = 302
-    with pytest.raises(ConnectionError):
+    with pytest.raises(AuthorizationError):
         JwtVerifier(issuer.url, jwks_uri=f"{issuer.url}/keys")(signed(issuer.claims()))
     assert "/keys2" not in issuer.asked
 
@@ -333,7 +334,7 @@ def test_an_active_token_is_asked_about_once_in_ten_seconds(issuer: Issuer, monk
     [
         *({"active": False}, {"active": "true"}, {"active": 1}, {"iss": "https://other.example"}),
         *({"sub": None, "client_id": None}, {"nbf": 4e9}, {"nbf": "x"}, {"aud": [1]}),
-        *({"exp": float("nan")}, {"exp": float("inf")}, {"exp": True}, {"exp": "4000000000"}, {"nbf": float("nan")}),
+        *({"exp": True}, {"exp": "4000000000"}),
     ],
     ids=str,
 )
