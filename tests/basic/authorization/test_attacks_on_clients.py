@@ -133,6 +133,8 @@ ATTACKS: list[tuple[str, Change, str, str]] = [
     ("resource_metadata twice", challenge('Bearer resource_metadata="URL/a", resource_metadata="URL/b"'), "once", PRM),
     ("the invitation to another network", challenge('Bearer resource_metadata="https://10.0.0.1/x"'), "10.0.0.1", AS),
     ("the cloud's own address", challenge('Bearer resource_metadata="https://169.254.169.254/x"'), "169.254", AS),
+    ("a token endpoint over http", metadata(token_endpoint="http://192.0.2.1/x"), "not https", "/token"),
+    ("registration over http", metadata(registration_endpoint="http://192.0.2.1/x"), "not https", VISIT),
     ("a host that cannot be", metadata(token_endpoint="https://a..b/token"), "no answer .*label", "/token"),
     ("remote http", challenge('Bearer resource_metadata="http://192.0.2.1/x"'), "not https", AS),
     ("user information", challenge('Bearer resource_metadata="https://a@example.com/x"'), "user information", AS),
@@ -602,9 +604,11 @@ def test_no_secret_is_shown(world: World, caplog: pytest.LogCaptureFixture, tmp_
 
 
 @pytest.mark.parametrize("auth", ["token", OAuth("tests")])
-def test_no_token_goes_over_http_to_another_machine(auth: Any) -> None:
+def test_no_token_goes_over_http_to_another_machine_and_no_browser_comes_back_so(auth: Any) -> None:
     with pytest.raises(AuthorizationError, match="not https"):
         Client("http://example.com/mcp", auth=auth)
+    with pytest.raises(ValueError, match="not https"):
+        OAuth("tests", redirect_uri="http://192.0.2.1/callback")
 
 
 def test_auth_is_for_urls_and_stands_alone() -> None:
@@ -759,16 +763,6 @@ def test_a_redirect_uri_of_a_port_that_is_taken_is_an_error(world: World) -> Non
         with pytest.raises(AuthorizationError, match="cannot listen"):
             world.client(OAuth("tests", visit=world.visit, redirect_uri=uri)).connect()
     assert world.visits == []
-
-
-def test_links_that_are_for_people_are_not_fetched(world: World) -> None:
-    links = ("logo_uri", "policy_uri", "tos_uri", "op_policy_uri", "resource_documentation", "service_documentation",
-             "resource_policy_uri", "resource_tos_uri", "jwks_uri", "signed_metadata", "icons")  # fmt: skip
-    for document in (world.resource, world.metadata, world.token):
-        document |= dict.fromkeys(links, f"{world.issuer}/trap")
-    with world.client() as client:
-        client.call_tool("t")
-    assert "/trap" not in world.paths()
 
 
 def test_a_process_that_dies_between_a_rotation_and_its_storing_leads_to_one_login(
