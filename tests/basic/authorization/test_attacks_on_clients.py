@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -30,6 +31,7 @@ from mcp_ref import (
     Server,
     TransportClosed,
 )
+from mcp_ref.basic.authorization.client import open_browser
 from mcp_ref.errors import McpError
 from mcp_ref.machinery.guarded_fetch import Reach, check_url, is_loopback, kind_of
 from tests.basic.authorization.world import WAIT, World, answer
@@ -697,35 +699,21 @@ def test_an_address_is_looked_at_when_it_is_connected_to(world: World, monkeypat
 
 
 @pytest.mark.parametrize("query", ["a=$(id)", "a=%60id%60&b='x'", "a=1&b=2;c"])
-def test_no_shell_is_started_for_the_browser(world: World, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_shell_is_started_for_the_browser(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import subprocess
     import webbrowser
 
-    world.metadata["authorization_endpoint"] += f"?{query}"
     started: list[Any] = []
 
-    class Browser:
-        """In place of a process: notes how it is started, and comes back as a browser would."""
+    def start(command: Any, shell: bool = False, **options: Any) -> Any:
+        started.append((command, shell))
+        return SimpleNamespace(poll=lambda: None)
 
-        def __init__(self, command: Any, **options: Any) -> None:
-            started.append((command, options.get("shell", False)))
-            url = command[-1]
-            self.thread = threading.Thread(target=lambda: requests.get(world.visit(url), timeout=WAIT), name="browser")
-            self.thread.start()
-
-        def poll(self) -> None:
-            return None
-
-    monkeypatch.setattr(subprocess, "Popen", Browser)
+    monkeypatch.setattr(subprocess, "Popen", start)
     monkeypatch.setattr(webbrowser, "_tryorder", ["tests"])
     monkeypatch.setitem(webbrowser._browsers, "tests", [None, webbrowser.BackgroundBrowser("/bin/browser")])  # type: ignore[attr-defined]
-    with world.client(OAuth("tests")):
-        pass
-    ((command, shell),) = started
-    assert isinstance(command, list) and command[0] == "/bin/browser" and not shell
-    for thread in threading.enumerate():
-        if thread.name == "browser":
-            thread.join(WAIT)
+    open_browser(f"https://auth.example/authorize?{query}")
+    assert started == [(["/bin/browser", f"https://auth.example/authorize?{query}"], False)]
 
 
 def test_a_stored_token_of_another_version_of_the_program_counts_as_absent(world: World) -> None:
